@@ -5,20 +5,21 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from math import inf
 from pathlib import Path
 from string import Template
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent
-EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
-CHAINS = (*EVM_CHAINS, "solana")
 SOONEST_LOOK = 0.1
 """Shortest time in seconds between two polls of a chain."""
+OF_A_CHAIN = re.compile(r"(rpc_ws_|rpc_|follow_seconds_)([a-z0-9]+)")
+"""Settings that each chain has, in lower case. A chain's key has no underscore."""
 SHORTEST_KEY = 32
 """Minimum length of SECRET_KEY in characters. It is stretched by HKDF, so a short key stays easy to guess."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -77,21 +78,9 @@ class Settings(BaseSettings):
     ipfs_gateway_url: str = "https://ipfs.io"
     arweave_gateway_url: str = "https://arweave.net"
 
-    rpc_ethereum: str = ""
-    rpc_polygon: str = ""
-    rpc_arbitrum: str = ""
-    rpc_optimism: str = ""
-    rpc_base: str = ""
-    rpc_apechain: str = ""
-    rpc_abstract: str = ""
-    rpc_solana: str = ""
-    rpc_ws_ethereum: str = ""
-    rpc_ws_polygon: str = ""
-    rpc_ws_arbitrum: str = ""
-    rpc_ws_optimism: str = ""
-    rpc_ws_base: str = ""
-    rpc_ws_apechain: str = ""
-    rpc_ws_abstract: str = ""
+    chains_file: Path | None = None
+    # Gathered from RPC_<CHAIN>, RPC_WS_<CHAIN> and FOLLOW_SECONDS_<CHAIN>, which cannot be set under this name.
+    by_chain: Annotated[dict[str, str], NoDecode] = Field(default_factory=dict[str, str], exclude=True)
     solana_names_url: str = ""
 
     limit_sign_ins: int = Field(default=60, ge=1)
@@ -114,13 +103,6 @@ class Settings(BaseSettings):
     log_days: int = Field(default=365, ge=0)
     sweep_seconds: int = Field(default=86_400, ge=1)
     follow_seconds: float = Field(default=5.0, ge=SOONEST_LOOK)
-    follow_seconds_ethereum: float | None = Field(default=None, ge=0)
-    follow_seconds_polygon: float | None = Field(default=None, ge=0)
-    follow_seconds_arbitrum: float | None = Field(default=None, ge=0)
-    follow_seconds_optimism: float | None = Field(default=None, ge=0)
-    follow_seconds_base: float | None = Field(default=None, ge=0)
-    follow_seconds_apechain: float | None = Field(default=None, ge=0)
-    follow_seconds_abstract: float | None = Field(default=None, ge=0)
     follow_wallets: int = Field(default=2_000, ge=1)
     solana_follow_requests: int = Field(default=60, ge=0)
     sandbox_port: int = Field(default=3210, ge=1, le=65_535)
@@ -131,35 +113,39 @@ class Settings(BaseSettings):
         """Whether no Discord account is configured, so that everything runs against the local sandbox."""
         return bool(self.sandbox_url)
 
+    def _of_chains(self, kind: str) -> dict[str, str]:
+        """Return, per chain, the settings of one kind."""
+        return {name.removeprefix(kind): text for name, text in self.by_chain.items() if _kind(name) == kind}
+
     @property
     def rpc(self) -> dict[str, tuple[str, ...]]:
-        """Node URLs per chain, first choice first; a chain without any is off.
+        """Node URLs per chain, first choice first; a chain that is missing has none and is off.
 
-        A repeated address is one node: it cannot confirm its own answers.
+        A repeated address is one node: it cannot confirm its own answers. The keys are as set: the table of chains
+        decides which of them are chains.
         """
-        return {chain: distinct(str(getattr(self, f"rpc_{chain}")).split()) for chain in CHAINS}
+        return {chain: distinct(text.split()) for chain, text in self._of_chains("rpc_").items()}
 
     @property
     def rpc_repeated(self) -> dict[str, int]:
         """Number of repeated addresses per chain that `rpc` leaves out."""
-        given = {chain: len(str(getattr(self, f"rpc_{chain}")).split()) for chain in CHAINS}
+        given = {chain: len(text.split()) for chain, text in self._of_chains("rpc_").items()}
         return {chain: given[chain] - len(urls) for chain, urls in self.rpc.items() if given[chain] > len(urls)}
 
     @property
     def rpc_ws(self) -> dict[str, str]:
-        """WebSocket per EVM chain that announces new blocks; empty where none is set."""
-        return {chain: str(getattr(self, f"rpc_ws_{chain}")).strip() for chain in EVM_CHAINS}
+        """WebSocket per EVM chain that announces new blocks, where one is set."""
+        return {chain: text.strip() for chain, text in self._of_chains("rpc_ws_").items()}
 
-    @property
-    def follow_pace(self) -> dict[str, float]:
-        """Seconds between two polls per EVM chain; 0 where the chain is not followed."""
-        own = {chain: getattr(self, f"follow_seconds_{chain}") for chain in EVM_CHAINS}
-        return {chain: self.follow_seconds if pace is None else float(pace) for chain, pace in own.items()}
+    def follow_pace(self, chain: str) -> float:
+        """Return the seconds between two polls of an EVM chain; 0 where the chain is not followed."""
+        own = self.by_chain.get(f"follow_seconds_{chain}")
+        return self.follow_seconds if own is None else float(own)
 
     def pause_between_looks(self, chain: str) -> float | None:
         """Return the seconds between two polls of a chain; None where only sweeps cover it."""
-        if chain in EVM_CHAINS:
-            return self.follow_pace[chain] or None
+        if chain != "solana":
+            return self.follow_pace(chain) or None
         return 60 / self.solana_follow_requests if self.solana_follow_requests else None
 
     @property
@@ -194,6 +180,14 @@ class Settings(BaseSettings):
         """The bot's name on screens."""
         return f"{self.product_name}Bot"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Gather what is set for single chains. Which chains there are is not known here."""
+        named = {**given, **{name.lower(): value for name, value in os.environ.items() if value}}
+        found = {name: value for name, value in named.items() if isinstance(value, str) and value and _kind(name)}
+        return {**given, "by_chain": found}
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         parts = urlsplit(self.public_url)
@@ -212,8 +206,9 @@ class Settings(BaseSettings):
             _ = self.proxies
         except ValueError as fault:
             raise ValueError(f"TRUSTED_PROXIES takes addresses and networks, separated by spaces: {fault}.") from None
-        if soon := [chain.upper() for chain, pace in self.follow_pace.items() if 0 < pace < SOONEST_LOOK]:
-            raise ValueError(f"FOLLOW_SECONDS_{soon[0]} must be 0, or at least {SOONEST_LOOK} seconds.")
+        for chain, pace in self._of_chains("follow_seconds_").items():
+            if not _is_a_pace(pace):
+                raise ValueError(f"FOLLOW_SECONDS_{chain.upper()} must be 0, or at least {SOONEST_LOOK} seconds.")
         if self.solana_names_url and "{name}" not in self.solana_names_url:
             raise ValueError("SOLANA_NAMES_URL must have {name} where the name goes, as in https://…/resolve/{name}.")
         if not self.sandbox and (self.secret_key is None or not self.secret_key.get_secret_value().strip()):
@@ -221,6 +216,21 @@ class Settings(BaseSettings):
         if not self.sandbox and self.secret_key is not None and len(self.secret_key.get_secret_value()) < SHORTEST_KEY:
             raise ValueError(f"SECRET_KEY is too short: it needs at least {SHORTEST_KEY} characters.")
         return self
+
+
+def _kind(name: str) -> str:
+    """Return what a setting of a single chain begins with, empty for another setting."""
+    found = OF_A_CHAIN.fullmatch(name)
+    return found[1] if found else ""
+
+
+def _is_a_pace(text: str) -> bool:
+    """Whether it is a number of seconds between two looks."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return False
+    return seconds == 0 or SOONEST_LOOK <= seconds < inf
 
 
 _SECRETS = (name.upper() for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation))
@@ -248,9 +258,16 @@ def environment() -> dict[str, str]:
         for line in path.read_text().splitlines():
             match = re.fullmatch(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", line)
             if match:
-                values[match[1].upper()] = match[2].strip("'\"")
+                text = match[2] if match[2][:1] in {"'", '"'} else re.split(r"\s#", match[2])[0]
+                values[match[1].upper()] = text.strip().strip("'\"")
     values.update({name.upper(): value for name, value in os.environ.items() if value})
     return values
+
+
+def chains_file() -> Path | None:
+    """Return the file of CHAINS_FILE, also where the other settings are refused; a relative path counts from here."""
+    named = environment().get("CHAINS_FILE")
+    return ROOT / named if named else None
 
 
 def _sandbox_values(port: str) -> dict[str, str]:

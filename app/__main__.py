@@ -28,7 +28,13 @@ def main() -> int:
     if os.geteuid() == 0:
         say("running as root, which nothing here needs: an ordinary user is safer")
     try:
-        plan = make_plan(load(), arguments.web)
+        chosen = load()
+        if chosen.chains_file:
+            # Imported for this alone: the table of chains brings every client with it.
+            from gateways.chains import catalogue
+
+            catalogue.check()
+        plan = make_plan(chosen, arguments.web)
         if arguments.build:
             ensure_built(say)
         asyncio.run(_run(Supervisor(plan, say=say), arguments.end_with))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.postgres import private_files
-from settings import CHAINS, EVM_CHAINS, ROOT, SECRET_SETTINGS, settings
+from settings import ROOT, SECRET_SETTINGS, chains_file, settings
 
 STAMP = ROOT / ".web" / "holdfast.stamp"
 INDEX = ROOT / ".web" / "build" / "client" / "index.html"
@@ -21,8 +21,8 @@ PACKAGES = ROOT / "reflex.lock" / "package.json"
 LOCK = ROOT / "data" / "build.lock"
 LOG = ROOT / "data" / "build.log"
 SOURCES = (
-    "components", "state", "services", "assets", "reflex.lock/package-lock.json", "app/app.py", "app/pages.py",
-    "app/build.py", "rxconfig.py", "settings.py", "requirements.txt", ".npmrc",
+    "components", "state", "services", "gateways/chains", "assets", "reflex.lock/package-lock.json", "app/app.py",
+    "app/pages.py", "app/build.py", "rxconfig.py", "settings.py", "requirements.txt", ".npmrc",
 )  # fmt: skip
 BAKED_SETTINGS = (
     "product_name", "brand", "brand_year", "sandbox", "support_invite", "contact_address", "hosting_dashboard",
@@ -31,14 +31,7 @@ BAKED_SETTINGS = (
 """Settings whose values are written into the pages at build time."""
 _SAY_EVERY = 5.0
 _NO_SECRET = "not-needed-to-build-the-screens-at-all"
-_UNNEEDED = frozenset(
-    {
-        "DATABASE_URL",
-        "REDIS_URL",
-        *(f"RPC_{chain.upper()}" for chain in CHAINS),
-        *(f"RPC_WS_{chain.upper()}" for chain in EVM_CHAINS),
-    }
-)
+_UNNEEDED = re.compile(r"DATABASE_URL|REDIS_URL|RPC_\w+")
 """Settings whose URLs contain a password or a key."""
 
 Say = Callable[[str], None]
@@ -74,6 +67,8 @@ def _stamp(wanted: str) -> str:
 def fingerprint() -> str:
     """Return a hash of everything that the built screens depend on."""
     digest = hashlib.sha256(json.dumps([str(getattr(settings(), name)) for name in BAKED_SETTINGS]).encode())
+    if (added := chains_file()) and added.is_file():
+        digest.update(added.read_bytes())
     for file in _files():
         digest.update(str(file.relative_to(ROOT)).encode() + b"\0")
         digest.update(hashlib.sha256(file.read_bytes()).digest())
@@ -144,7 +139,7 @@ def _step() -> str:
 
 def _environment() -> dict[str, str]:
     """Return an environment with the venv's node and npm first and npm's own registry (Reflex would race two)."""
-    environment = {name: value for name, value in os.environ.items() if name not in _UNNEEDED}
+    environment = {name: value for name, value in os.environ.items() if not _UNNEEDED.fullmatch(name)}
     # The builder needs none of the secrets, so it and the packages it runs do not get them.
     environment |= {name: _NO_SECRET for name in SECRET_SETTINGS if environment.get(name)}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"

@@ -11,12 +11,16 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+from gateways.chains import catalogue
+from gateways.chains.catalogue import CHAINS, OWN, evm_chains
+from gateways.chains.chain_file import ChainsRefused
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport.errors import ProviderError
 from services.roles import writer_lease
 from settings import (
-    CHAINS,
-    EVM_CHAINS,
     LIVE_CREDENTIALS,
     LOOPBACK,
+    OF_A_CHAIN,
     SHORTEST_KEY,
     SettingsError,
     distinct,
@@ -49,7 +53,8 @@ def examine(values: Mapping[str, str]) -> list[Finding]:
     """Return what a live start needs, judged from the settings alone (upper-case names, empty ones left out)."""
     return [
         *_application(values), _token(values), _address(values), *_bind(values), _proxy(values), _redirect(values),
-        _intent(), _key(values), *_providers(values), *_chains(values), *_pace(values), _sandbox(values),
+        _intent(), _key(values), *_providers(values), *_chains_file(values), *_chains(values), *_pace(values),
+        _sandbox(values),
     ]  # fmt: skip
 
 
@@ -155,6 +160,44 @@ def _providers(values: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(ADVICE, "Monitors", "Without MONITOR_TOKEN nobody sees /health/deep and /metrics.", how)
 
 
+def _chains_file(values: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether the file of further chains can be taken, and which settings name a chain that is in no table."""
+    how = "docs/operating.md has an example of the file."
+    try:
+        catalogue.check()
+    except ChainsRefused as fault:
+        yield Finding(LACKING, "Chains of your own", str(fault), how)
+    for key, chain in CHAINS.items():
+        if key not in OWN:
+            text = f"CHAINS_FILE adds {chain.title} ({key}, chain id {chain.chain_id})."
+            yield Finding(RIGHT, "Chains of your own", text)
+    named = {name: found[2] for name in values if (found := OF_A_CHAIN.fullmatch(name.lower()))}
+    for name, key in named.items():
+        if key not in CHAINS:
+            yield Finding(ADVICE, "Chains of your own", f"{name} is set, and no chain is called {key}.", how)
+
+
+async def added_nodes(values: Mapping[str, str]) -> list[Finding]:
+    """Ask each node of the chains that CHAINS_FILE adds whether it serves that chain, and how far it is."""
+    urls = {chain: distinct(values.get(f"RPC_{chain.upper()}", "").split()) for chain in CHAINS if chain not in OWN}
+    pool = NodePool(urls)
+    found: list[Finding] = []
+    try:
+        for node in pool.all():
+            name = f"Chain {node.chain.key}"
+            try:
+                head = await node.head()
+            except ProviderError as fault:
+                how = f"Look at chain_id in CHAINS_FILE, and at RPC_{node.chain.key.upper()}."
+                found.append(Finding(LACKING, name, f"{fault}.", how))
+            else:
+                text = f"{node.name} serves chain {node.chain.chain_id}; its newest block is {head.block}."
+                found.append(Finding(RIGHT, name, text))
+    finally:
+        await pool.close()
+    return found
+
+
 def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
     nodes = {chain: values.get(f"RPC_{chain.upper()}", "").split() for chain in CHAINS}
     if not any(nodes.values()):
@@ -202,7 +245,7 @@ def _provider(host: str) -> str:
 
 def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding if providers with small free plans are asked as often as the defaults say."""
-    quick = {chain: _metered(values, chain) for chain in EVM_CHAINS if 0 < _seconds(values, chain) < SPARING_SECONDS}
+    quick = {chain: _metered(values, chain) for chain in evm_chains() if 0 < _seconds(values, chain) < SPARING_SECONDS}
     if names := sorted({name for found in quick.values() for name in found}):
         chains = ", ".join(chain for chain, found in quick.items() if found)
         text = f"A free plan of {' or '.join(names)} is too small for the pace at which {chains} is followed."
@@ -268,6 +311,7 @@ def main() -> int:
     found = examine(values)
     if url := values.get("DATABASE_URL"):
         found.append(asyncio.run(database(url)))
+    found += asyncio.run(added_nodes(values))
     if any(one.level == LACKING for one in found) and (start := refused()):
         found.append(start)
     for one in found:

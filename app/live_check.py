@@ -13,13 +13,15 @@ from sqlalchemy.exc import DBAPIError
 
 from app.doctor import CALLBACK
 from gateways import Gateways, close_gateways, gateways
+from gateways.chains import catalogue
+from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.block_ranges import WIDEST_SPAN
 from gateways.evm.rpc.node_limits import NodeLimits
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from models import use
 from services.health import readiness
 from services.runtime import node_limits
-from settings import CHAINS, EVM_CHAINS, Settings, SettingsError, settings
+from settings import Settings, SettingsError, settings
 
 NOBODY = "0x000000000000000000000000000000000000dead"
 NOBODY_ON_SOLANA = "1nc1nerator11111111111111111111111111111111"
@@ -54,7 +56,7 @@ async def ask_all(outside: Gateways, chosen: Settings) -> list[CheckResult]:
     for chain in CHAINS:
         for place in range(outside.chains.endpoints(chain)):
             checks.append((f"{chain}: node {place + 1}", _node(outside, chain, place)))
-            if chain in EVM_CHAINS:
+            if CHAINS[chain].family == "evm":
                 checks.append((f"{chain}: node {place + 1} gives", _limits(outside, chain, place)))
     return [await _asked(name, check) for name, check in checks]
 
@@ -124,7 +126,7 @@ async def _profile(outside: Gateways) -> str:
 def _node(outside: Gateways, chain: str, place: int) -> Check:
     async def ask() -> str:
         head = await outside.chains.head(chain, place)
-        if chain in EVM_CHAINS:
+        if CHAINS[chain].family == "evm":
             first = max(0, head.block - BLOCKS)
             moved = (await outside.transfers.of_contracts(chain, [NOBODY], first, head.block, place)).transfers
             return f"the right chain, its newest block is {head.block}; logs are told ({len(moved)} transfers)"
@@ -183,6 +185,7 @@ async def _run() -> tuple[list[CheckResult], str]:
 def main() -> int:
     """Print the result of every check; return 0 if all are well, else 1."""
     try:
+        catalogue.check()
         where = "the sandbox" if settings().sandbox else "the real providers"
     except SettingsError as fault:
         print(f"{fault}\n`make doctor` says how to get each thing.")
@@ -191,7 +194,7 @@ def main() -> int:
     results, kept = asyncio.run(_run())
     for one in results:
         print(f"{'ok' if one.good else 'WRONG':<6} {one.name}: {one.text}")
-    off = [chain for chain, urls in settings().rpc.items() if not urls]
+    off = [chain for chain in CHAINS if not settings().rpc.get(chain)]
     if off:
         print(f"off    Without a node, and so not asked: {', '.join(off)}")
     print(kept)

@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass
 
+from gateways.chains import catalogue
 from gateways.discord.oauth import DiscordOAuth
 from gateways.discord.rest import Discord
 from gateways.evm.client import Chains, EvmChains
@@ -92,11 +93,12 @@ async def close_gateways() -> None:
 
 
 def _connect() -> Gateways:
+    catalogue.check()
     chosen = settings()
     key = chosen.opensea_api_key
     for chain, times in chosen.rpc_repeated.items():
         log.warning("dropped repeated node addresses chain=%s addresses=%d", chain, times)
-    nodes, solana = NodePool(chosen.rpc), SolanaNodes(chosen.rpc["solana"])
+    nodes, solana = NodePool(chosen.rpc), SolanaNodes(chosen.rpc.get("solana", ()))
     on_solana = SolanaChains(solana)
     opensea = OpenSea(chosen.opensea_api_url, chosen.opensea_url, key.get_secret_value() if key else None)
     listing = chosen.alchemy_api_key

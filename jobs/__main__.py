@@ -62,9 +62,8 @@ def lives(parts: Collection[str]) -> list[Life]:
         found.append(Watch().run)
     if "followers" in parts:
         turns = FollowerTurns(worker_name())
-        pace = settings().follow_pace
         for chain in followed_chains(gateways()):
-            if not pace[chain]:
+            if not settings().follow_pace(chain):
                 continue
             called = asyncio.Event()
             found += [Follower(chain, turns, called).run, Follower(chain, turns, kind=WALLETS).run]

@@ -70,7 +70,7 @@ class Follower:
                     async with transaction() as db:
                         await chain_cursor.failed(db, self.cursor, self.name, str(fault))
             if not more:
-                beat = settings().follow_pace[self.chain]
+                beat = settings().follow_pace(self.chain)
                 await wait(self.called, LEASE_SECONDS if more is None else until_the_next_beat(beat))
                 await asyncio.sleep(began + min(SOONEST_SECONDS, beat) - clock.time())
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from gateways.chains.token_sheet import LARGEST_ID
 from gateways.transport import question_time
-from gateways.transport.errors import ProviderError
+from gateways.transport.errors import ProviderError, ProviderRefused
 
 LISTS = "indexers"
 """All of several indexers together: each is behind the chain for a while."""
@@ -38,11 +38,21 @@ class ListedAccount(Protocol):
     def source(self) -> str: ...
 
 
+class ChainNotListed(ProviderRefused):
+    """The indexer does not have the chain at all, so there it is none."""
+
+    def __init__(self, provider: str, title: str) -> None:
+        super().__init__(provider, f"it does not have {title}", status=404)
+
+
 class Indexer(Protocol):
     """Who keeps lists of what accounts hold; believed in nothing that the chain does not confirm."""
 
     async def account_nfts(self, chain: str, address: str) -> ListedAccount:
-        """Everything that is listed for an address on one of our chains, or a ProviderError."""
+        """Everything that is listed for an address on a chain.
+
+        Raises ProviderError, ChainNotListed for a chain that the indexer does not have.
+        """
         ...
 
 
@@ -92,20 +102,26 @@ async def listing(indexers: Sequence[Indexer], chain: str, owner: str) -> Listed
     """Return what the indexers list of the owner, or why there is no list."""
     if not indexers:
         return "no indexer is set, and without one nobody can list every collection"
-    answers = await asyncio.gather(*(_list(one, chain, owner) for one in indexers))
+    asked = await asyncio.gather(*(_list(one, chain, owner) for one in indexers))
+    answers = [one for one in asked if one is not None]
+    if not answers:
+        return "no indexer has this chain, and without one nobody can list every collection"
     faults = [one for one in answers if isinstance(one, str)]
     lists = [one for one in answers if not isinstance(one, str)]
     listed = dict.fromkeys((token.contract, token.token_id) for told in lists for token in told.items)
     items = tuple(dict.fromkeys(item for place in listed if (item := item_of(*place))))
     if faults and not items:
         return faults[0]
-    alone = lists[0].source if len(indexers) == 1 else ""
+    alone = lists[0].source if len(answers) == 1 else ""
     return Listed(items, not faults and len(items) == len(listed), alone)
 
 
-async def _list(indexer: Indexer, chain: str, owner: str) -> ListedAccount | str:
+async def _list(indexer: Indexer, chain: str, owner: str) -> ListedAccount | str | None:
+    """Return the list, or why there is none; None from an indexer that does not have the chain."""
     try:
         return await indexer.account_nfts(chain, owner)
+    except ChainNotListed:
+        return None
     except ProviderError as fault:
         return str(fault)
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from gateways.chains.balance_sheet import BalanceSheet, Segment, packed
-from gateways.chains.catalogue import CHAINS, Chain
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.chain_file import Chain
 from gateways.chains.indexer import LOWEST_CONTRACT, Indexer, Listed, Listing, listing
 from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.chains.token_sheet import token_ids as parse_ids

@@ -6,16 +6,14 @@ See docs/facts.md#alchemy-nft-api.
 import asyncio
 from urllib.parse import quote
 
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.indexer import ChainNotListed
 from gateways.marketplaces.client import DEADLINE, MarketWire
 from gateways.marketplaces.facts import AccountItem, AccountItems
-from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderRefused
+from gateways.transport.errors import ProviderConfused, ProviderDown
 from gateways.transport.json_shape import Shape
 
 ALCHEMY = "Alchemy"
-NETWORKS = {
-    "ethereum": "eth-mainnet", "polygon": "polygon-mainnet", "arbitrum": "arb-mainnet", "optimism": "opt-mainnet",
-    "base": "base-mainnet", "apechain": "apechain-mainnet", "abstract": "abstract-mainnet",
-}  # fmt: skip
 ITEMS_A_PAGE = 100
 MOST_PAGES = 100
 PAGES_DEADLINE = 60.0
@@ -40,9 +38,10 @@ class Alchemy:
         Spam filters are never used: what they hide would count. Raises ProviderError, also for a chain that Alchemy
         does not have, an account with more than 10,000 tokens, and pages that run in a circle.
         """
-        if chain not in NETWORKS:
-            raise ProviderRefused(ALCHEMY, f"it does not list {chain}", status=404)
-        base = f"{self._url.replace('{network}', NETWORKS[chain])}/{self._key}/getNFTsForOwner"
+        network = CHAINS[chain].alchemy
+        if network is None:
+            raise ChainNotListed(ALCHEMY, CHAINS[chain].title)
+        base = f"{self._url.replace('{network}', network)}/{self._key}/getNFTsForOwner"
         first = f"{base}?owner={quote(address, safe='')}&withMetadata=false&pageSize={ITEMS_A_PAGE}"
         items: dict[AccountItem, None] = {}
         seen: set[str] = set()

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from gateways.chains.attributes import LONGEST_KIND, LONGEST_VALUE, NoMetadata, TraitList, read
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.indexer import ChainNotListed
 from gateways.marketplaces.client import DEADLINE, LARGEST_ANSWER, MarketWire
 from gateways.marketplaces.facts import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
 from gateways.marketplaces.quota import Quota, Use
@@ -23,7 +24,6 @@ ITEMS_A_PAGE = 200
 MOST_PAGES = 50
 PAGES_DEADLINE = 60.0
 """Seconds for all pages of one account."""
-_OUR_CHAINS = {chain.opensea: key for key, chain in CHAINS.items()}
 
 
 class OpenSea:
@@ -124,7 +124,7 @@ class OpenSea:
             }
             body = {
                 "identifiers": [
-                    {"chain": CHAINS[chain].opensea, "contract_address": contract, "token_id": token_id}
+                    {"chain": _name_of(chain), "contract_address": contract, "token_id": token_id}
                     for contract, token_id in part
                 ]
             }
@@ -143,7 +143,7 @@ class OpenSea:
         (docs/facts.md#opensea-reads). Raises ProviderConfused for an account with more than 10,000 tokens and for pages
         that run in a circle.
         """
-        path = f"chain/{CHAINS[chain].opensea}/account/{quote(address, safe='')}/nfts?limit={ITEMS_A_PAGE}"
+        path = f"chain/{_name_of(chain)}/account/{quote(address, safe='')}/nfts?limit={ITEMS_A_PAGE}"
         items: dict[AccountItem, None] = {}
         seen: set[str] = set()
         cursor = ""
@@ -180,7 +180,15 @@ def _traits(token: Shape) -> TraitList:
 
 
 def _contract(chain: str, address: str) -> str:
-    return f"chain/{CHAINS[chain].opensea}/contract/{quote(address, safe='')}"
+    return f"chain/{_name_of(chain)}/contract/{quote(address, safe='')}"
+
+
+def _name_of(chain: str) -> str:
+    """OpenSea's name of a chain. Raises ChainNotListed for one that OpenSea does not have."""
+    name = CHAINS[chain].opensea
+    if name is None:
+        raise ChainNotListed(OPENSEA, CHAINS[chain].title)
+    return name
 
 
 def _lowered(address: str) -> str:
@@ -189,4 +197,4 @@ def _lowered(address: str) -> str:
 
 
 def _our_chain(name: str) -> str:
-    return _OUR_CHAINS.get(name, name)
+    return next((key for key, chain in CHAINS.items() if chain.opensea == name), name)

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from gateways import Gateways
-from gateways.chains.catalogue import CHAINS as FACTS
+from gateways.chains.catalogue import CHAINS, form_order
 from gateways.marketplaces.facts import CollectionFacts
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from services.collections.urls import CollectionReference
 from services.core.addresses import AddressRefused, is_solana, parse_evm, shorten
-from services.core.chain_names import FORM_ORDER, chain_title
+from services.core.chain_names import chain_title
 from services.core.errors import CollectionElsewhere, CollectionNotFound, CollectionView, FieldRefused, unavailable
 from settings import settings
 
@@ -24,7 +24,7 @@ def asked_chain(chain: str) -> str:
     wanted = chain.strip().lower()
     if not wanted:
         raise FieldRefused("blockchain", "Blockchain is required")
-    if wanted not in FORM_ORDER:
+    if wanted not in CHAINS:
         raise FieldRefused("blockchain", f"Collections on {chain_title(wanted[:40])} cannot be used in rules.")
     if not usable(wanted):
         raise FieldRefused("blockchain", f"Rules on {chain_title(wanted)} are not available here.")
@@ -33,7 +33,7 @@ def asked_chain(chain: str) -> str:
 
 def usable(chain: str) -> bool:
     """Return whether rules may name the chain and a node is configured for it."""
-    return chain in FORM_ORDER and bool(settings().rpc.get(chain))
+    return chain in CHAINS and bool(settings().rpc.get(chain))
 
 
 def address_on(chain: str, text: str) -> str:
@@ -48,7 +48,7 @@ def address_on(chain: str, text: str) -> str:
 
 def belongs_to(contract: str, chain: str) -> bool:
     """Return whether an address has the form of the chain's family."""
-    return is_solana(contract) == (FACTS[chain].family == SOLANA)
+    return is_solana(contract) == (CHAINS[chain].family == SOLANA)
 
 
 async def described(outside: Gateways, chain: str, contract: str) -> CollectionView:
@@ -86,7 +86,7 @@ async def _elsewhere(
     outside: Gateways, chain: str, contract: str, about: str, *, nothing: bool = False
 ) -> CollectionNotFound:
     """Search all other chains, and return the error for an address that is no collection on its own."""
-    others = [other for other in FORM_ORDER if other != chain and usable(other) and belongs_to(contract, other)]
+    others = [other for other in form_order() if other != chain and usable(other) and belongs_to(contract, other)]
     found = await asyncio.gather(*(_standard(outside, other, contract) for other in others))
     there = [
         other for other, standard in zip(others, found, strict=True) if standard is not None and standard != "none"

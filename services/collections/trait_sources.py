@@ -31,7 +31,7 @@ Place = tuple[str, str, str]
 def sources_on(outside: Gateways, chain: str) -> int:
     """Return the number of independent sources of traits on a chain: OpenSea and metadata, or Solana's indexes."""
     if CHAINS[chain].family == "evm":
-        return 2 if settings().opensea_api_key else 1
+        return 2 if settings().opensea_api_key and CHAINS[chain].opensea else 1
     return outside.chains.endpoints(chain)
 
 

@@ -46,7 +46,7 @@ def providers(outside: Gateways, states: States, used: frozenset[str], now: date
             effect="Wallets cannot be proved by a bio until it answers. Roles do not depend on it.",
         ),
     ]  # fmt: skip
-    for chain in sorted(CHAINS, key=lambda key: key not in used):
+    for chain in sorted({**dict.fromkeys(CHAINS), **dict.fromkeys(used)}, key=lambda key: key not in used):
         shown += chain_nodes(outside, states, chain, chain in used, now)
     return tuple(shown)
 
@@ -139,7 +139,6 @@ def _node(
 
 def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
     """What is said of those of these chains that the settings leave to the rounds."""
-    pace = settings().follow_pace
     return tuple(
         LagHealth(
             state=OFF,
@@ -148,7 +147,7 @@ def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
             chain=chain, block=0, behind=0, seconds=0,
         )
         for chain in sorted(used)
-        if pace.get(chain) == 0
+        if settings().pause_between_looks(chain) is None and CHAINS[chain].family == "evm"
     )  # fmt: skip
 
 

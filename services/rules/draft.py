@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from gateways.chains.catalogue import CHAINS, form_order
 from gateways.transport.plain_text import one_line, plain
 from services.core.addresses import AddressRefused, is_solana, parse_evm
-from services.core.chain_names import FORM_ORDER, chain_title
+from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused
 from services.rules import token_ids
 from services.rules.expression import (
@@ -22,11 +23,10 @@ from services.rules.expression import (
     parse,
     requirements,
 )
-from settings import EVM_CHAINS, settings
+from settings import settings
 
 TYPES = ("basic", "trait", "token_id", "any_nft")
 SUPPORTED_TYPES: tuple[str, ...] = TYPES
-SUPPORTED_CHAINS: tuple[str, ...] = (*EVM_CHAINS, "solana")
 DEFAULT_COLOR = "#5865F2"
 MOST_TOKENS = 2**31 - 1
 SOLANA = "solana"
@@ -81,8 +81,10 @@ def check(draft: RuleDraft) -> RuleDraft:
         draft = replace(draft, **_flat(next(requirements(_parsed(draft.expression)))))
     if not draft.blockchain.strip():
         raise FieldRefused("blockchain", "Blockchain is required")
-    if draft.blockchain not in FORM_ORDER:
-        raise FieldRefused("blockchain", f"{draft.blockchain[:40]} is not one of the chains: {', '.join(FORM_ORDER)}.")
+    if draft.blockchain not in CHAINS:
+        raise FieldRefused(
+            "blockchain", f"{draft.blockchain[:40]} is not one of the chains: {', '.join(form_order())}."
+        )
     if not draft.role_id.strip():
         raise FieldRefused("roleId", "Role is required")
     if draft.verification_type not in TYPES:
@@ -219,7 +221,7 @@ def _contract(leaf: Requirement) -> str:
 
 def chain_refusal(chain: str) -> str | None:
     """Return why no rule can use this chain here, as a sentence, or None."""
-    if chain not in SUPPORTED_CHAINS:
+    if chain not in CHAINS:
         return f"Rules on {chain_title(chain[:40])} are not available here."
     if not settings().rpc.get(chain):
         return f"No node is configured for {chain_title(chain)}, so rules on it are off."

@@ -49,24 +49,32 @@ def one_node(chain: str) -> tuple[str, str] | None:
 
 
 def _reasons(leaf: Requirement) -> Iterator[tuple[str, str]]:
-    title = CHAINS[leaf.chain].title
+    chain, chosen = CHAINS[leaf.chain], settings()
     if (node := one_node(leaf.chain)) is not None:
         yield node
-    if CHAINS[leaf.chain].family == "solana":
+    if chain.family == "solana":
         return
-    has_opensea, has_alchemy = (key is not None for key in (settings().opensea_api_key, settings().alchemy_api_key))
-    if leaf.type == "trait" and not has_opensea:
+    keys = {
+        "OPENSEA_API_KEY": (chain.opensea, chosen.opensea_api_key),
+        "ALCHEMY_API_KEY": (chain.alchemy, chosen.alchemy_api_key),
+    }
+    there = {name for name, (offered, key) in keys.items() if offered and key is not None}
+    missing = " and ".join(name for name, (offered, key) in keys.items() if offered and key is None)
+    if leaf.type == "trait" and not chain.opensea:
+        yield (
+            f"Traits are read from the tokens' own metadata alone, because OpenSea does not have {chain.title}. "
+            f"{_BOUND}",
+            "There is no second source of traits on this chain.",
+        )
+    elif leaf.type == "trait" and "OPENSEA_API_KEY" not in there:
         yield (
             f"Traits are read from the tokens' own metadata alone, because OpenSea is not set up. {_BOUND}",
             "The operator of the bot can set OPENSEA_API_KEY.",
         )
-    if leaf.type == ANY_NFT and not (has_opensea and has_alchemy):
-        lists = "One list" if has_opensea or has_alchemy else "No list"
-        missing = " and ".join(
-            name for name, there in (("OPENSEA_API_KEY", has_opensea), ("ALCHEMY_API_KEY", has_alchemy)) if not there
-        )
+    if leaf.type == ANY_NFT and len(there) < len(keys):
+        lists = "One list" if there else "No list"
         yield (
             f"{lists} of what wallets hold is set up. Until there are two, members lose the role only where a node of "
-            f"{title} lets us search the whole history of a wallet.",
-            f"The operator of the bot can set {missing}.",
+            f"{chain.title} lets us search the whole history of a wallet.",
+            f"The operator of the bot can set {missing}." if missing else "No further list has this chain.",
         )

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 from sqlmodel import select
 
-from gateways.chains.catalogue import CHAINS
+from gateways.chains.catalogue import CHAINS, evm_chains
 from gateways.evm.transfer_logs import CONTRACTS as CONTRACTS
 from gateways.evm.transfer_logs import WALLETS as WALLETS
 from models import Cursor, transaction
@@ -59,7 +59,7 @@ def cursor_of(chain: str, kind: str = CONTRACTS) -> str:
 
 def lease() -> timedelta:
     """Return how long a follower's lease lasts after a poll."""
-    return LEASE + timedelta(seconds=max(settings().follow_pace.values()))
+    return LEASE + timedelta(seconds=max(map(settings().follow_pace, evm_chains())))
 
 
 def registry_on(chain: str) -> str | None:
@@ -157,12 +157,11 @@ async def views(db: AsyncSession) -> list[FollowView]:
 
     Excludes chains that the settings leave to sweeps.
     """
-    pace = settings().follow_pace
     rows = await db.exec(select(Cursor).order_by(Cursor.chain))
     found: list[FollowView] = []
     for row in rows.all():
         chain, _, kind = row.chain.partition(":")
-        if row.head and pace.get(chain, 1):
+        if row.head and chain in CHAINS and settings().follow_pace(chain):
             behind = max(0, row.head - row.block)
             found.append(FollowView(chain, kind or CONTRACTS, row.block, behind, row.updated_at, row.fault, row.slices))
     return found

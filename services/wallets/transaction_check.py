@@ -25,7 +25,6 @@ _OTHER_SITES = {
     "explorer.optimism.io": "optimism",
     "base.blockscout.com": "base",
 }
-_SITES = {urlsplit(chain.explorer).hostname or "": key for key, chain in CHAINS.items()} | _OTHER_SITES
 _HASH = re.compile(r"(?<![0-9a-zA-Z])0x[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
 
 
@@ -105,7 +104,12 @@ def read_reference(text: str) -> TransactionReference | None:
         return None
     given = text.strip()
     host = urlsplit(given if "//" in given else f"https://{given}").hostname or ""
-    return TransactionReference(found[0].lower(), _SITES.get(host.removeprefix("www.")))
+    return TransactionReference(found[0].lower(), _chain_of_site(host.removeprefix("www.")))
+
+
+def _chain_of_site(host: str) -> str | None:
+    sites = {urlsplit(chain.explorer).hostname: key for key, chain in CHAINS.items()} | _OTHER_SITES
+    return sites.get(host)
 
 
 def marker(transaction: Transaction, wanted: WantedTransaction) -> str:

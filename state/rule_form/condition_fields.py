@@ -11,7 +11,7 @@ from models import transaction
 from services.collections import catalog
 from services.core.actors import Actor
 from services.core.addresses import shorten
-from services.core.chain_names import FORM_ORDER, chain_title
+from services.core.chain_names import chain_title, form_order
 from services.core.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable
 from services.rules import draft as rule_form
 from services.rules import token_ids
@@ -130,7 +130,7 @@ class ConditionFields(rx.State, mixin=True):
     @signed_in
     async def choose_chain(self, actor: Actor, value: str):
         """Choose another chain and look up the entered address there."""
-        if value not in FORM_ORDER or value == self.chain:
+        if value not in form_order() or value == self.chain:
             return
         self.chain = value
         self._forget()

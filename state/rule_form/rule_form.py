@@ -10,7 +10,7 @@ from gateways import gateways
 from models import transaction
 from services.collections import catalog
 from services.core.actors import Actor
-from services.core.chain_names import FORM_ORDER, chain_title
+from services.core.chain_names import chain_title, form_order
 from services.core.errors import FieldRefused, HoldfastError, RuleNotFound
 from services.engine.preview import Proposal
 from services.rules import draft as rule_form
@@ -45,7 +45,7 @@ class ChainOptionView:
     offered: bool
 
 
-CHAIN_OPTIONS = [ChainOptionView(chain, chain_title(chain), True) for chain in FORM_ORDER]
+CHAIN_OPTIONS = [ChainOptionView(chain, chain_title(chain), True) for chain in form_order()]
 
 
 class RuleFormState(ConditionList, RuleOutcome, rx.State):
@@ -88,7 +88,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         self._clear()
         number = self.router.url.query_parameters.get("ruleId", "")
         self.rule_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
-        self.chains = [_chain(chain) for chain in FORM_ORDER]
+        self.chains = [_chain(chain) for chain in form_order()]
         self.visit = visit
         yield
         try:

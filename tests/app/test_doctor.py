@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.doctor import ADVICE, LACKING, RIGHT, database, examine
-from settings import CHAINS
+from gateways.chains.catalogue import CHAINS
 
 ROOT = Path(__file__).resolve().parents[2]
 BOT = "123456789012345678"

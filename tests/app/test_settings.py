@@ -160,7 +160,7 @@ def test_each_chain_may_be_followed_at_a_pace_of_its_own_or_not_at_all(monkeypat
     live(monkeypatch, FOLLOW_SECONDS="60", FOLLOW_SECONDS_ARBITRUM="0", FOLLOW_SECONDS_BASE="2.5")
     found = load()
     paces = {"ethereum": 60, "arbitrum": 0, "base": 2.5}
-    assert {chain: found.follow_pace[chain] for chain in paces} == paces
+    assert {chain: found.follow_pace(chain) for chain in paces} == paces
     assert found.pause_between_looks("arbitrum") is None
     assert found.pause_between_looks("solana") == 1
     live(monkeypatch, FOLLOW_SECONDS_BASE="0.01")

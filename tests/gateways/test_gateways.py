@@ -76,7 +76,7 @@ async def test_each_chain_has_its_familys_client() -> None:
     solana = SolanaNodes(["http://x"])
     chains = AllChains(EvmChains(NodePool({"base": ["http://x", "http://y"]})), SolanaChains(solana))
     assert [chains.endpoints(chain) for chain in ("base", "polygon", "solana", "moon")] == [2, 0, 1, 0]
-    with pytest.raises(ValueError, match="moon"):
+    with pytest.raises(ProviderError, match="Moon: no node is set for it"):
         await chains.head("moon")
     with pytest.raises(ValueError, match="Solana address"):
         await chains.contract_name("solana", "0x" + "5e" * 20)

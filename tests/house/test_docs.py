@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from gateways.chains.catalogue import CHAINS, evm_chains
 from settings import Settings
 from tests.house.pages import DOCS, PAGES, README, ROOT, name_of
 
@@ -139,7 +140,17 @@ def unreached(start: str, pages: Mapping[str, str]) -> set[str]:
 
 def defaults() -> dict[str, Any]:
     """Every setting by its name in the environment, with its default."""
-    return {name.upper(): field.default for name, field in Settings.model_fields.items()}
+    of_chains = {
+        name: None
+        for chain in CHAINS
+        for name in (
+            f"RPC_{chain.upper()}",
+            *([f"RPC_WS_{chain.upper()}", f"FOLLOW_SECONDS_{chain.upper()}"] if chain in evm_chains() else []),
+        )
+    }
+    return of_chains | {
+        name.upper(): field.default for name, field in Settings.model_fields.items() if not field.exclude
+    }
 
 
 def test_every_setting_is_explained_with_its_default() -> None:

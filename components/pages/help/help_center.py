@@ -5,6 +5,7 @@ import reflex as rx
 from components.layout.navigation import LOGIN_PATH, SUPPORT_PATH
 from components.layout.reading import chapter, link, reading, sentence, steps
 from settings import settings
+from state.help.chains import chain_list
 
 _NAME, _BOT = settings().product_name, settings().bot_name
 
@@ -40,7 +41,7 @@ QUESTIONS = (
      "they no longer hold them. Server owners and administrators decide which NFTs lead to which role."),
     ("Do I have to connect my wallet?", "No. You put a code into your OpenSea profile's bio, or send a transaction "
      "from the wallet to itself in your own wallet app. Nobody should ever ask for your seed phrase or private key."),
-    ("Which blockchains are supported?", "Ethereum, Polygon, Arbitrum, Optimism, Base, ApeChain and Abstract. A rule "
+    ("Which blockchains are supported?", f"{chain_list()}. A rule "
      "on a chain that this installation has no node for is refused, and the form says so."),
     ("What happens when I sell my NFT?", "Holdings are checked daily, and roles follow buys, sales and transfers. When "
      "you no longer meet any rule for a role, you lose it. Some servers leave a grace time first."),

@@ -3,9 +3,10 @@
 import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH
-from components.pages.public.landing import CHAINS, STEPS
+from components.pages.public.landing import STEPS
 from components.ui.button import link_button
 from settings import settings
+from state.help.chains import evm_titles
 
 _CLAIMS = (
     ("shield-check", "Verification by marketplace profile", "Members put a personal code into the bio of their "
@@ -26,6 +27,9 @@ _CLAIMS = (
      "draws what happened day by day."),
     ("wallet-cards", "Multiple wallets", "A member may verify several wallets. Their balances add up."),
 )  # fmt: skip
+
+
+_NUMBERS = ("Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
 
 
 def features() -> rx.Component:
@@ -56,12 +60,13 @@ def _claim(icon: str, title: str, text: str) -> rx.Component:
 
 
 def _chains() -> rx.Component:
+    count = len(evm_titles())
     return rx.el.section(
-        rx.el.h2("Seven chains", class_name="text-2xl font-bold"),
+        rx.el.h2(f"{dict(enumerate(_NUMBERS, start=7)).get(count, count)} chains", class_name="text-2xl font-bold"),
         rx.el.ul(
             *[
                 rx.el.li(chain, class_name="rounded-full border hairline bg-base-100 px-4 py-1.5 font-medium")
-                for chain in CHAINS
+                for chain in evm_titles()
             ],
             class_name="mt-4 flex flex-wrap gap-2",
         ),

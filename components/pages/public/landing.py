@@ -7,6 +7,7 @@ from components.layout.navigation import LOGIN_PATH
 from components.ui.badge import badge
 from components.ui.button import link_button
 from settings import settings
+from state.help.chains import chain_list
 
 FEATURES = (
     ("shield-check", "NFT verification", "Members verify a wallet through their marketplace profile. Nobody ever "
@@ -26,7 +27,6 @@ STEPS = (
     ("Invite the bot", "Discord shows you exactly what it may do before you agree."),
     ("Configure NFT rules", "Choose a collection, a number and a role. Members do the rest."),
 )
-CHAINS = ("Ethereum", "Polygon", "Arbitrum", "Optimism", "Base", "ApeChain", "Abstract")
 
 
 def landing() -> rx.Component:
@@ -107,7 +107,7 @@ def _specimen() -> rx.Component:
 def _features() -> rx.Component:
     return rx.el.section(
         rx.el.h2("What it does for your server", class_name="text-2xl font-bold sm:text-3xl"),
-        rx.el.p("Ethereum, Polygon, Arbitrum, Optimism, Base, ApeChain and Abstract.", class_name="muted mt-2"),
+        rx.el.p(f"{chain_list()}.", class_name="muted mt-2"),
         rx.el.ul(
             *[_feature(icon, title, text) for icon, title, text in FEATURES],
             class_name="mt-8 grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3",

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import orjson
 
-from gateways.chains.catalogue import Chain
+from gateways.chains.chain_file import Chain
 from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused
 from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, rpc_error
 from gateways.evm.rpc.head_track import HeadTrack

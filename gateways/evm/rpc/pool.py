@@ -80,16 +80,13 @@ class NodePool:
     ) -> T:
         """The first good answer of the chain's nodes, else the last ProviderError.
 
-        With a number as `endpoint`, only that node is asked. `deadline` is loop time. ValueError for a chain that we
-        do not know.
+        With a number as `endpoint`, only that node is asked. `deadline` is loop time.
         """
         nodes = self._order(chain, endpoint)
         until = deadline or asyncio.get_running_loop().time() + self.deadline
         return await first_answer(CHAINS[chain].title, nodes, ask, until)
 
     def _order(self, chain: str, endpoint: int | None) -> list[Node]:
-        if chain not in CHAINS:
-            raise ValueError(f"{chain!r} is not a chain we know")
         nodes = self._nodes.get(chain, [])
         if not nodes:
             raise ProviderDown(CHAINS[chain].title, "no node is set for it")

@@ -3,7 +3,7 @@
 import pytest
 
 from services.core import addresses
-from services.core.chain_names import FORM_ORDER
+from services.core.chain_names import form_order
 from services.rules import draft
 from services.servers import servers
 from state.core import timing
@@ -28,7 +28,7 @@ CONSTANTS = {
     "tooltip skip delay": (timing.TOOLTIP_SKIP_MILLISECONDS, 300),
     "an address, shortened": (addresses.shorten("0x0123456789abcdef0123456789abcdef01234567"), "0x0123...4567"),
     "default role colour": (draft.DEFAULT_COLOR, "#5865F2"),
-    "selectable chains": (len(FORM_ORDER), 8),
+    "selectable chains": (len(form_order()), 8),
     "token ids in a name": (draft.NAMED_TOKEN_IDS, 3),
     "rule types": (draft.TYPES, ("basic", "trait", "token_id", "any_nft")),
     "permissions of the navigation's invite": (servers.NAVIGATION_PERMISSIONS, 268_439_808),

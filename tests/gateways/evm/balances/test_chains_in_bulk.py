@@ -12,13 +12,14 @@ from aiohttp import web
 
 from gateways.chains import costly_contracts
 from gateways.chains.balance_sheet import BalanceSheet, Segment
-from gateways.chains.catalogue import MULTICALL3
+from gateways.chains.catalogue import CHAINS
 from gateways.evm.balances.program import assemble
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, ROOT, Front, address, anvil, deploy, front, rpc
 
+MULTICALL3 = CHAINS["base"].multicall3
 # Eight collections: the token of a wallet is in the slot of its address.
 COLLECTIONS = [address(n) for n in range(8)]
 WALLETS = [address(10_000 + n) for n in range(6_000)]

@@ -1,0 +1,195 @@
+"""Read chains from a TOML file: one table per chain, every field checked."""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal, cast
+from urllib.parse import urlsplit
+
+from settings import SettingsError
+
+DEEPEST_STATE = 128
+"""Blocks whose state a node without an archive keeps, so what is confirmed or settled lies less deep."""
+SLOWEST_BLOCKS = 3600
+_KEY = re.compile(r"[a-z][a-z0-9]{1,19}")
+_ADDRESS = re.compile(r"0x(?!0{40})[0-9a-fA-F]{40}")
+_COIN = re.compile(r"[A-Za-z0-9.$]{1,12}")
+_NAME_ELSEWHERE = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+
+
+class ChainsRefused(SettingsError):
+    """A file of chains cannot be taken; the text names the file, the chain and the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """One chain. `block_seconds` is the usual time between blocks; `confirmations` how many make a transaction count.
+
+    `settled_after` is how many blocks have to follow one before what it says can cost somebody a role.
+    `multicall3` and `delegates` (delegate.xyz v2) are contracts known to be there; `opensea` and `alchemy` are the
+    chain's names at those providers, None where they do not have it. `l1_block_number` says that the EVM's NUMBER is
+    not this chain's own (Arbitrum and its Orbit relatives). Fees are paid in `coin`. `pauses` says that the chain makes
+    no blocks while nothing happens, so its newest block may be old. `form_place` is the chain's place in the rule form;
+    0, for a chain of CHAINS_FILE, comes after all others.
+    """
+
+    key: str
+    title: str
+    chain_id: int
+    coin: str
+    explorer: str
+    block_seconds: float
+    confirmations: int
+    settled_after: int
+    multicall3: str | None = None
+    delegates: str | None = None
+    opensea: str | None = None
+    alchemy: str | None = None
+    l1_block_number: bool = False
+    pauses: bool = False
+    family: Literal["evm", "solana"] = "evm"
+    form_place: int = 0
+
+
+REQUIRED = ("title", "chain_id", "coin", "explorer", "block_seconds", "confirmations", "settled_after")
+OPTIONAL = ("multicall3", "delegates", "opensea", "alchemy", "l1_block_number", "pauses")
+UNIQUE = ("title", "chain_id", "explorer", "opensea", "alchemy")
+"""What identifies a chain to people, nodes or providers, and so belongs to one chain alone."""
+
+
+def own_chains(path: Path) -> dict[str, Chain]:
+    """Return the product's own chains. The file is part of the product, and a test holds what is in it."""
+    read = cast("Mapping[str, Mapping[str, Any]]", tomllib.loads(path.read_text()))
+    return {key: Chain(key, **entry) for key, entry in read.items()}
+
+
+def added_chains(path: Path, known: Mapping[str, Chain]) -> dict[str, Chain]:
+    """Return the chains that an operator's file adds to the known ones.
+
+    Raises ChainsRefused with a sentence for each thing that cannot be taken.
+    """
+    try:
+        read = cast("Mapping[str, Any]", tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as fault:
+        raise ChainsRefused(f"CHAINS_FILE {path} cannot be read: {fault.strerror}.") from None
+    except ValueError as fault:  # what is no UTF-8 and what is no TOML
+        raise ChainsRefused(f"CHAINS_FILE {path} is no TOML: {fault}.") from None
+    found: dict[str, Chain] = {}
+    faults: list[str] = []
+    for key, entry in read.items():
+        wrong = list(_faults(key, entry, known))
+        if not wrong:
+            chain = Chain(key, **{name: _plain(value) for name, value in entry.items()})
+            wrong = [f"[{key}] {field}: {said}" for field, said in _taken(chain, {**known, **found})]
+            found[key] = chain
+        faults += wrong
+    if faults:
+        raise ChainsRefused(f"CHAINS_FILE {path}: {' '.join(faults)}")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Return a value in its one form: addresses in lower case, addresses of sites without a slash at the end."""
+    if not isinstance(value, str):
+        return value
+    return value.lower() if _ADDRESS.fullmatch(value) else value.rstrip("/")
+
+
+def _faults(key: str, entry: object, known: Mapping[str, Chain]) -> Iterator[str]:
+    """Yield a sentence for each thing about one table that cannot be taken by itself."""
+    if key in known:
+        yield f"[{key}]: the product has this chain; a file adds chains and changes none."
+        return
+    if not _KEY.fullmatch(key):
+        yield f"[{key}]: a chain's key is 2 to 20 lower-case letters and digits, the first one a letter."
+        return
+    if not isinstance(entry, dict):
+        yield f"{key}: a chain is a table of its own, as in [{key}]."
+        return
+    given = cast("Mapping[str, Any]", entry)
+    for field in REQUIRED:
+        if field not in given:
+            yield f"[{key}] {field}: it is missing."
+    for field, value in given.items():
+        if field not in CHECKS:
+            yield f"[{key}] {field}: there is no such field; there are {', '.join((*REQUIRED, *OPTIONAL))}."
+        elif said := CHECKS[field](value):
+            yield f"[{key}] {field}: {said}"
+    confirmations, settled = given.get("confirmations"), given.get("settled_after")
+    if isinstance(confirmations, int) and isinstance(settled, int) and settled < confirmations:
+        yield f"[{key}] settled_after: it is at least as many blocks as confirmations ({confirmations})."
+
+
+def _taken(chain: Chain, known: Mapping[str, Chain]) -> Iterator[tuple[str, str]]:
+    """Yield the fields whose value another chain has."""
+    for field in UNIQUE:
+        value = _identity(chain, field)
+        for other in known.values():
+            if value and _identity(other, field) == value:
+                yield field, f"{value} is {other.key}'s."
+
+
+def _identity(chain: Chain, field: str) -> str:
+    """Return what is compared of a field: of an explorer its host, by which a pasted link names the chain."""
+    value: object = getattr(chain, field)
+    if field == "explorer":
+        return urlsplit(str(value)).hostname or ""
+    return "" if value is None else str(value).lower()
+
+
+def _title(value: object) -> str | None:
+    good = isinstance(value, str) and value.isprintable() and value == value.strip() and 1 <= len(value) <= 40
+    return None if good else "it is a text of 1 to 40 characters in one line."
+
+
+def _explorer(value: object) -> str | None:
+    parts = urlsplit(value) if isinstance(value, str) else None
+    good = parts is not None and parts.scheme == "https" and parts.hostname and not (parts.query or parts.fragment)
+    return None if good else "it is the https:// address of a block explorer."
+
+
+def _seconds(value: object) -> str | None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return None if good and 0 < cast("float", value) <= SLOWEST_BLOCKS else "it is a number of seconds, 3600 at most."
+
+
+def _whole(most: int, said: str) -> Callable[[object], str | None]:
+    def check(value: object) -> str | None:
+        return None if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most else said
+
+    return check
+
+
+def _matching(pattern: re.Pattern[str], said: str) -> Callable[[object], str | None]:
+    def check(value: object) -> str | None:
+        return None if isinstance(value, str) and pattern.fullmatch(value) else said
+
+    return check
+
+
+def _switch(value: object) -> str | None:
+    return None if isinstance(value, bool) else "it is true or false."
+
+
+_BLOCKS = _whole(DEEPEST_STATE - 1, f"it is a whole number of blocks, from 1 to {DEEPEST_STATE - 1}.")
+_CONTRACT = _matching(_ADDRESS, "it is a contract's address: 0x and 40 hexadecimal digits.")
+_ELSEWHERE = _matching(_NAME_ELSEWHERE, "it is the provider's name of the chain: lower-case letters, digits, - and _.")
+CHECKS: Mapping[str, Callable[[object], str | None]] = {
+    "title": _title,
+    "chain_id": _whole(2**63 - 1, "it is a whole number above 0."),
+    "coin": _matching(_COIN, "it is a coin's symbol, such as ETH: 1 to 12 letters and digits."),
+    "explorer": _explorer,
+    "block_seconds": _seconds,
+    "confirmations": _BLOCKS,
+    "settled_after": _BLOCKS,
+    "multicall3": _CONTRACT,
+    "delegates": _CONTRACT,
+    "opensea": _ELSEWHERE,
+    "alchemy": _ELSEWHERE,
+    "l1_block_number": _switch,
+    "pauses": _switch,
+}
+"""For each field of an operator's file what is wrong with a value, None where nothing is."""
