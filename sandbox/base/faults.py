@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from sandbox.base.chain_table import CHAINS
 from sandbox.base.refusal import Refusal
 from sandbox.base.route_faults import RouteFaults
 from sandbox.base.traffic import HUNG_UP
 
-EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
-RPC_TARGETS = tuple(f"{front}:{chain}" for chain in EVM_CHAINS for front in ("rpc", "rpc2"))
+RPC_TARGETS = tuple(f"{front}:{chain}" for chain in CHAINS for front in ("rpc", "rpc2"))
 TARGETS = ("discord", "gateway", "opensea", "magiceden", "alchemy", *RPC_TARGETS, "solana", "metadata")
 KINDS = ("down", "slow", "429", "500", "empty", "zero", "stale", "malformed")
 SLOW_SECONDS = 30.0

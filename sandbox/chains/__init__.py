@@ -1,15 +1,15 @@
-"""The seven EVM chains: real nodes behind faulty front ends, and metadata for what they hold."""
+"""The EVM chains: real nodes behind faulty front ends, and metadata for what they hold."""
 
 import asyncio
 from typing import Any
 
 from aiohttp import web
 
+from sandbox.base.chain_table import CHAINS
 from sandbox.base.sandbox import Sandbox
 from sandbox.chains import control, front, metadata, replay
 from sandbox.chains.chain import Chain
 from sandbox.chains.plans import PLANS, UNLIMITED
-from sandbox.chains.table import CHAINS
 from sandbox.tools import USUAL_TOOLS, find_anvil, obtain
 
 

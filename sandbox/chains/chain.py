@@ -9,13 +9,13 @@ from typing import Any
 
 import orjson
 
+from sandbox.base.chain_table import KEEPER, Facts
 from sandbox.base.journal import Journal
 from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, ledger
 from sandbox.chains.anvil import Anvil, NodeError
 from sandbox.chains.plans import UNLIMITED, Plan
 from sandbox.chains.seeds import Collection, seeded_collections
-from sandbox.chains.table import KEEPER, Facts
 
 # Where every chain starts: high enough that state can be older than 128 blocks from the first minute.
 FIRST_BLOCK = 1_000

@@ -7,11 +7,11 @@ from typing import Any
 from aiohttp import web
 
 from sandbox.base.body import Body, fields, optional_text, text
+from sandbox.base.chain_table import KEEPER
 from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, names, replay
 from sandbox.chains.chain import Chain, Record
 from sandbox.chains.seeds import STANDARDS, Collection
-from sandbox.chains.table import KEEPER
 
 MOST_BLOCKS = 500
 DEEPEST_REORG = 100

@@ -2,9 +2,9 @@
 
 from eth_hash.auto import keccak
 
+from sandbox.base.chain_table import KEEPER
 from sandbox.base.people import person
 from sandbox.chains import abi
-from sandbox.chains.table import KEEPER
 
 REGISTRY = "0x00000000000c2e074ec69a0dfb2997ba6c7d2e1e"
 RESOLVER = "0x231b0ee14048e9dccd1d247744d114a4eb5e8e63"

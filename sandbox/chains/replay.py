@@ -4,12 +4,12 @@ import logging
 import time
 from typing import Any
 
+from sandbox.base.chain_table import KEEPER
 from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, ledger, names
 from sandbox.chains.anvil import NodeError
 from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
-from sandbox.chains.seeds import NAMES, STANDARDS, seeded_addresses, seeded_owners
-from sandbox.chains.table import KEEPER
+from sandbox.chains.seeds import STANDARDS, seeded_addresses, seeded_owners
 
 # Blocks before the last known head that come back with their own numbers, so that somebody who follows logs misses
 # nothing; what is older comes back in the first block of the new node.
@@ -90,7 +90,7 @@ async def _found(chain: Chain, old: list[Record]) -> None:
     """The seeds and all that is older than the window, in the first blocks of this node."""
     metadata = f"{chain.url}/metadata/{chain.facts.name}/"
     await chain.node.call("evm_setAutomine", False)
-    for standard, (name, symbol, _) in zip(STANDARDS, NAMES[chain.facts.name], strict=True):
+    for standard, (name, symbol, _) in zip(STANDARDS, chain.facts.collections, strict=True):
         data = abi.deployment(standard, name, symbol, metadata, KEEPER)
         await chain.submit({"kind": "tx", "from": chain.facts.deployer, "data": data})
     await chain.mine(1)

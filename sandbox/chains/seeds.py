@@ -5,49 +5,11 @@ from hashlib import sha256
 
 from eth_hash.auto import keccak
 
+from sandbox.base.chain_table import Facts
 from sandbox.base.people import person
-from sandbox.chains.table import Facts
 
 STANDARDS = ("ERC721", "ERC721Enumerable", "ERC1155")
 
-# chain → (name, symbol, slug) for the ERC-721, the enumerable ERC-721 and the ERC-1155
-NAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "ethereum": (
-        ("Lantern Foxes", "LFOX", "lantern-foxes"),
-        ("Harbour Keys", "HKEY", "harbour-keys"),
-        ("Orchard Goods", "ORCH", "orchard-goods"),
-    ),
-    "polygon": (
-        ("Paper Kites Guild", "KITE", "paper-kites-guild"),
-        ("Copper Owls", "COWL", "copper-owls"),
-        ("Market Day Stamps", "STMP", "market-day-stamps"),
-    ),
-    "arbitrum": (
-        ("Night Tram Riders", "TRAM", "night-tram-riders"),
-        ("Glass Beetles", "GBTL", "glass-beetles"),
-        ("Ferry Tokens", "FERY", "ferry-tokens"),
-    ),
-    "optimism": (
-        ("Sunny Walruses", "SWAL", "sunny-walruses"),
-        ("Red Kettle Society", "RKET", "red-kettle-society"),
-        ("Picnic Passes", "PCNC", "picnic-passes"),
-    ),
-    "base": (
-        ("Mellow Cats", "MCAT", "mellow-cats"),
-        ("Driftwood Bears", "DBEAR", "driftwood-bears"),
-        ("Corner Shop Cards", "CARD", "corner-shop-cards"),
-    ),
-    "apechain": (
-        ("Mangrove Postmen", "POST", "mangrove-postmen"),
-        ("Jungle Radios", "JRAD", "jungle-radios"),
-        ("Canopy Tickets", "CNPY", "canopy-tickets"),
-    ),
-    "abstract": (
-        ("Soft Robots", "SBOT", "soft-robots"),
-        ("Pocket Penguins", "PPNG", "pocket-penguins"),
-        ("Arcade Badges", "ARCD", "arcade-badges"),
-    ),
-}
 # position of the collection → token id → owner → amount
 HOLDINGS: tuple[dict[int, dict[str, int]], ...] = (
     {
@@ -91,7 +53,7 @@ def seeded_collections(facts: Facts) -> dict[str, Collection]:
     """Contract → collection, on a fresh chain."""
     listed: dict[str, Collection] = {}
     for position, (address, standard) in enumerate(zip(seeded_addresses(facts), STANDARDS, strict=True)):
-        name, _, slug = NAMES[facts.name][position]
+        name, _, slug = facts.collections[position]
         listed[address] = Collection(address, name, slug, standard, True, seeded_traits(slug, position))
     return listed
 

@@ -6,14 +6,12 @@ from typing import Any
 
 from aiohttp import web
 
+from sandbox.base.chain_table import CHAINS
 from sandbox.base.sandbox import Sandbox
 from sandbox.marketplaces.catalogue import Catalogue, Market, Token
 
 KEY = "sandbox-alchemy-key"
-NETWORKS = {
-    "eth-mainnet": "ethereum", "polygon-mainnet": "polygon", "arb-mainnet": "arbitrum", "opt-mainnet": "optimism",
-    "base-mainnet": "base", "apechain-mainnet": "apechain", "abstract-mainnet": "abstract",
-}  # fmt: skip
+NETWORKS = {facts.alchemy: name for name, facts in CHAINS.items()}
 MOST = 100
 
 

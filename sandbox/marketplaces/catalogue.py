@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from sandbox.base.chain_table import CHAINS
 from sandbox.base.sandbox import Sandbox
 from sandbox.chains import Chains
 from sandbox.chains.seeds import Collection
-from sandbox.chains.table import CHAINS
 from sandbox.solana import Solana
 
 SOLANA = "solana"

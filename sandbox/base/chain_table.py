@@ -1,0 +1,165 @@
+"""What is fixed about each EVM chain: ids, paces, names elsewhere, and the addresses of shared contracts."""
+
+import os
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+
+MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"
+REGISTRY = "0x00000000000000447e69651d841bd8d104bed493"
+REGISTRY_ON_ABSTRACT = "0x0000000059a24eb229eed07ac44229db56c5d797"
+# Who may settle ownership in bulk: seeds and resets. Nobody has a key for it; the node impersonates it.
+KEEPER = "0x" + sha256(b"sandbox keeper").hexdigest()[:40]
+
+
+Seed = tuple[str, str, str]
+"""Name, symbol and slug of a collection: of each chain's ERC-721, its enumerable ERC-721 and its ERC-1155."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One chain. `block_seconds` is when a head starts to look old; `confirmations` is how many blocks follow a
+    control call; `opensea` and `alchemy` are its names there; `names` says that ENS is there."""
+
+    name: str
+    chain_id: int
+    block_seconds: float
+    confirmations: int
+    opensea: str
+    alchemy: str
+    collections: tuple[Seed, ...]
+    multicall3: str | None = MULTICALL3
+    registry: str = REGISTRY
+    names: bool = False
+
+    @property
+    def deployer(self) -> str:
+        """The account whose first three contracts are the chain's collections."""
+        return "0x" + sha256(f"sandbox deployer on {self.name}".encode()).hexdigest()[:40]
+
+
+OWN = {
+    facts.name: facts
+    for facts in (
+        Facts(
+            "ethereum",
+            1,
+            12,
+            12,
+            "ethereum",
+            "eth-mainnet",
+            (
+                ("Lantern Foxes", "LFOX", "lantern-foxes"),
+                ("Harbour Keys", "HKEY", "harbour-keys"),
+                ("Orchard Goods", "ORCH", "orchard-goods"),
+            ),
+            names=True,
+        ),
+        Facts(
+            "polygon",
+            137,
+            5,
+            64,
+            "polygon",
+            "polygon-mainnet",
+            (
+                ("Paper Kites Guild", "KITE", "paper-kites-guild"),
+                ("Copper Owls", "COWL", "copper-owls"),
+                ("Market Day Stamps", "STMP", "market-day-stamps"),
+            ),
+        ),
+        Facts(
+            "arbitrum",
+            42161,
+            4,
+            4,
+            "arbitrum",
+            "arb-mainnet",
+            (
+                ("Night Tram Riders", "TRAM", "night-tram-riders"),
+                ("Glass Beetles", "GBTL", "glass-beetles"),
+                ("Ferry Tokens", "FERY", "ferry-tokens"),
+            ),
+        ),
+        Facts(
+            "optimism",
+            10,
+            4,
+            4,
+            "optimism",
+            "opt-mainnet",
+            (
+                ("Sunny Walruses", "SWAL", "sunny-walruses"),
+                ("Red Kettle Society", "RKET", "red-kettle-society"),
+                ("Picnic Passes", "PCNC", "picnic-passes"),
+            ),
+        ),
+        Facts(
+            "base",
+            8453,
+            4,
+            4,
+            "base",
+            "base-mainnet",
+            (
+                ("Mellow Cats", "MCAT", "mellow-cats"),
+                ("Driftwood Bears", "DBEAR", "driftwood-bears"),
+                ("Corner Shop Cards", "CARD", "corner-shop-cards"),
+            ),
+        ),
+        Facts(
+            "apechain",
+            33139,
+            4,
+            4,
+            "ape_chain",
+            "apechain-mainnet",
+            (
+                ("Mangrove Postmen", "POST", "mangrove-postmen"),
+                ("Jungle Radios", "JRAD", "jungle-radios"),
+                ("Canopy Tickets", "CNPY", "canopy-tickets"),
+            ),
+        ),
+        Facts(
+            "abstract",
+            2741,
+            4,
+            4,
+            "abstract",
+            "abstract-mainnet",
+            (
+                ("Soft Robots", "SBOT", "soft-robots"),
+                ("Pocket Penguins", "PPNG", "pocket-penguins"),
+                ("Arcade Badges", "ARCD", "arcade-badges"),
+            ),
+            multicall3=None,
+            registry=REGISTRY_ON_ABSTRACT,
+        ),
+    )
+}
+
+
+def extra_chains(text: str) -> dict[str, Facts]:
+    """Return the chains that a text as `ninth:424242,tenth:7` adds. Raises ValueError for any other text."""
+    found: dict[str, Facts] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, _, number = entry.partition(":")
+        if not re.fullmatch(r"[a-z][a-z0-9]*", name) or not re.fullmatch(r"[1-9][0-9]*", number):
+            raise ValueError(f"SANDBOX_EXTRA_CHAINS: {entry!r} is not a name and a chain id, as in ninth:424242.")
+        taken = [*OWN.values(), *found.values()]
+        if name == "solana" or any(name == other.name or int(number) == other.chain_id for other in taken):
+            raise ValueError(f"SANDBOX_EXTRA_CHAINS: {entry!r} is another chain's name or id.")
+        found[name] = Facts(name, int(number), 4, 4, name, f"{name}-mainnet", _collections(name))
+    return found
+
+
+def _collections(name: str) -> tuple[Seed, ...]:
+    """Return names for an extra chain's collections, which no other chain's have."""
+    title, symbol = name.capitalize(), name[:4].upper()
+    return tuple(
+        (f"{title} {kind}", f"{symbol}{letter}", f"{name}-{kind.lower()}")
+        for kind, letter in (("Owls", "O"), ("Lamps", "L"), ("Stamps", "S"))
+    )
+
+
+CHAINS = OWN | extra_chains(os.environ.get("SANDBOX_EXTRA_CHAINS", ""))
