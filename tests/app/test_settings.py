@@ -122,6 +122,26 @@ def test_the_file_counts_where_the_environment_says_nothing_or_is_empty(tmp_path
     assert said("# nothing\n").endswith("True")
 
 
+def test_the_file_may_set_nodes_of_any_chain(tmp_path: Path) -> None:
+    """Which keys are chains is decided by the table of chains, so the settings keep them all."""
+    (tmp_path / "settings.py").write_text((ROOT / "settings.py").read_text())
+    lines = [f"{name}={value}" for name, value in LIVE.items()]
+    lines += ["RPC_NINTH='https://a.example https://b.example' # two", "RPC_WS_NINTH=wss://c.example", "RPC_POLYGON="]
+    lines += ["FOLLOW_SECONDS_NINTH=7", "RPC_BASE=https://d.example", "CHAINS_FILE=more.toml # ours"]
+    (tmp_path / ".env").write_text("\n".join(lines))
+    show = (
+        "import settings\n"
+        "found = settings.load()\n"
+        "print(dict(sorted(found.rpc.items())), found.rpc_ws, found.follow_pace('ninth'), settings.chains_file().name)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", show], cwd=tmp_path, env={"RPC_BASE": "https://e.example"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    nodes = {"base": ("https://e.example",), "ninth": ("https://a.example", "https://b.example")}
+    assert done.stdout.strip() == f"{nodes} {{'ninth': 'wss://c.example'}} 7.0 more.toml"
+
+
 def test_a_resolver_of_solanas_names_says_where_the_name_goes_and_is_trusted_up_to_there(
     monkeypatch: pytest.MonkeyPatch,
 ):

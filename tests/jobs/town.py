@@ -21,10 +21,11 @@ STRANGER = "0x" + "5e" * 20
 
 
 class Town:
-    """One guild, a collection on Base, and what people do there."""
+    """One guild, a collection on a chain (Base unless another is named), and what people do there."""
 
-    def __init__(self, control: httpx.AsyncClient) -> None:
+    def __init__(self, control: httpx.AsyncClient, chain: str = "base") -> None:
         self.control = control
+        self.chain = chain
         self.name = f"Town {uuid.uuid4().hex[:8]}"
         self.people: dict[str, dict[str, Any]] = {}
         self.contract = ""
@@ -44,7 +45,7 @@ class Town:
         owner, *others = (person["id"] for person in self.people.values())
         await self.call("guilds", action="create", guild=self.name, owner=owner, members=others)
         await self.call("guilds", action="add_bot", guild=self.name)
-        made = await self.call("chains/base/deploy", standard="ERC721", name=self.name, slug=uuid.uuid4().hex)
+        made = await self.call(f"chains/{self.chain}/deploy", standard="ERC721", name=self.name, slug=uuid.uuid4().hex)
         self.contract = made["contract"]
         await self.see()
 
@@ -104,11 +105,11 @@ class Town:
 
     async def rule(self, role: str, least: int = 1, **fields: Any) -> int:
         """A rule for the town's collection; looks at everybody."""
-        leaf = Requirement("basic", "base", self.contract, least)
+        leaf = Requirement("basic", self.chain, self.contract, least)
         async with transaction() as db:
             row = Rule(
                 server_id=self.server_id, name="A rule", role_id=await self.role(role), role_name=role,
-                verification_type="basic", contract_address=self.contract, blockchain="base", created_by="0",
+                verification_type="basic", contract_address=self.contract, blockchain=self.chain, created_by="0",
                 min_tokens=least, expression=to_document(leaf), **fields,
             )  # fmt: skip
             db.add(row)
@@ -140,11 +141,13 @@ class Town:
     async def buys(self, who: str) -> str:
         """A new token of the collection for the person; its id."""
         self._tokens += 1
-        await self.call("chains/base/mint", contract=self.contract, token_id=str(self._tokens), to=self.wallet(who))
+        await self.call(
+            f"chains/{self.chain}/mint", contract=self.contract, token_id=str(self._tokens), to=self.wallet(who)
+        )
         return str(self._tokens)
 
     async def sells(self, token: str) -> None:
-        await self.call("chains/base/transfer", contract=self.contract, token_id=token, to=STRANGER)
+        await self.call(f"chains/{self.chain}/transfer", contract=self.contract, token_id=token, to=STRANGER)
 
     async def look(self) -> None:
         """Everybody is due, as in a round."""
@@ -178,10 +181,10 @@ class Town:
 
 
 @asynccontextmanager
-async def a_town(sandbox_url: str, *names: str) -> AsyncIterator[Town]:
+async def a_town(sandbox_url: str, *names: str, chain: str = "base") -> AsyncIterator[Town]:
     """A fresh guild with these people, of whom the first owns it; nothing is broken before or after."""
     async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
-        made = Town(control)
+        made = Town(control, chain)
         await made.heal()
         await made.build(*names)
         yield made
