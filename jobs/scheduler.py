@@ -1,81 +1,179 @@
-"""The scheduler: every jobs process ticks, and one row per schedule decides which process acts."""
+"""The schedule: APScheduler starts each job, and the job's row in the database decides which process runs it."""
 
 import asyncio
 import logging
-from datetime import timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import cast
 
+from apscheduler.job import Job as Entry  # pyright: ignore[reportMissingTypeStubs]
+from apscheduler.jobstores.memory import MemoryJobStore  # pyright: ignore[reportMissingTypeStubs]
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
+from apscheduler.triggers.base import BaseTrigger  # pyright: ignore[reportMissingTypeStubs]
 
-from jobs.restart import outlasting
+from jobs.restart import AGAIN_SECONDS, LONGEST_PAUSE_SECONDS
 from models import transaction
 from services.core import rollups
 from services.privacy import erasure, retention
 from services.rules import pausing
-from services.runtime import schedules
+from services.runtime import database_faults, schedules
+from services.runtime.schedules import Work
+from services.runtime.tasks import stop
 from services.servers import verified_counts
 from services.triggers import sweep
 from settings import settings
 
 log = logging.getLogger("holdfast.jobs.scheduler")
 
-TICK_SECONDS = 1
-HOUSEKEEPING = "housekeeping"
-HOUSEKEEPING_EVERY = timedelta(hours=1)
-FOLD = "rollups"
+
+class Every(BaseTrigger):
+    """Fires one period after APScheduler last checked the job.
+
+    Missed times are not made up, because the row in the database says what is overdue. With APScheduler's own interval
+    a machine's clock that is set forward by a year makes it list every second of that year.
+    """
+
+    __slots__ = ("period",)
+
+    def __init__(self, period: timedelta) -> None:
+        self.period = period
+
+    # The library's triggers return a datetime too, but its abstract method has no body and no annotation.
+    def get_next_fire_time(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, previous_fire_time: datetime | None, now: datetime
+    ) -> datetime:
+        """Return the end of the period that starts now."""
+        return now + self.period
+
+
+class SteadyStore(MemoryJobStore):
+    """A job store in memory in which no job waits longer than its period, even if the machine's clock is set back."""
+
+    def get_due_jobs(self, now: datetime) -> list[Entry]:
+        """Return the jobs that are due, and those whose next time is further away than their period."""
+        for entry in cast("list[Entry]", self.get_all_jobs()):  # pyright: ignore[reportUnknownMemberType]
+            if cast("datetime", entry.next_run_time) > now + cast("Every", entry.trigger).period:
+                entry.next_run_time = now
+                self.update_job(entry)  # pyright: ignore[reportUnknownMemberType]
+        return cast("list[Entry]", super().get_due_jobs(now))  # pyright: ignore[reportUnknownMemberType]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledJob:
+    """A job: when each process asks for its turn, what it does, and how often one of the processes runs it.
+
+    With `every`, the row of `schedule` with the job's name decides which process runs it. Without, every process runs
+    it, and the work locks the rows that it changes.
+    """
+
+    name: str
+    trigger: Every
+    work: Work
+    every: timedelta | None = None
+
+
+EACH_SECOND = Every(timedelta(seconds=1))
+"""Often enough to start a requested sweep within a second. Asking for a turn that is not due writes nothing."""
 FOLD_EVERY = timedelta(seconds=10)
 """How long counts wait to be folded. Until then each read adds them up."""
+HOUSEKEEPING_EVERY = timedelta(hours=1)
 
 
-async def prepare() -> None:
-    """Create the rows of missing schedules."""
+def all_jobs() -> Sequence[ScheduledJob]:
+    """Return the whole schedule."""
+    return (
+        ScheduledJob(sweep.SCHEDULE, EACH_SECOND, sweep.begin, timedelta(seconds=settings().sweep_seconds)),
+        ScheduledJob("sweep_end", EACH_SECOND, sweep.finish_if_done),
+        ScheduledJob("erasure", EACH_SECOND, erasure.finish),
+        ScheduledJob("refused_roles", EACH_SECOND, pausing.retry_refused),
+        ScheduledJob("rollups", EACH_SECOND, rollups.fold, FOLD_EVERY),
+        ScheduledJob("verified_counts", EACH_SECOND, verified_counts.fold, FOLD_EVERY),
+        ScheduledJob(retention.SCHEDULE, EACH_SECOND, retention.housekeep, HOUSEKEEPING_EVERY),
+    )
+
+
+async def prepare(jobs: Sequence[ScheduledJob]) -> None:
+    """Create the missing rows of the jobs that have one."""
     async with transaction() as db:
-        await schedules.ensure(db, sweep.SCHEDULE, timedelta(seconds=settings().sweep_seconds))
-        await schedules.ensure(db, HOUSEKEEPING, HOUSEKEEPING_EVERY)
-        await schedules.ensure(db, FOLD, FOLD_EVERY)
+        for job in jobs:
+            if job.every is not None:
+                await schedules.ensure(db, job.name, job.every)
 
 
-async def tick() -> None:
-    """Run whatever is due and not claimed by another process."""
-    with outlasting(log, "the tick will be retried"):
-        async with transaction() as db:
-            if await schedules.claim(db, sweep.SCHEDULE, timedelta(seconds=settings().sweep_seconds)):
-                total = await sweep.start_sweep(db)
-                log.info("started sweep members=%s", total)
-            await sweep.finish_if_done(db)
-        async with transaction() as db:
-            await erasure.finish(db)
-        async with transaction() as db:
-            await pausing.retry_refused(db)
-        async with transaction() as db:
-            if await schedules.claim(db, FOLD, FOLD_EVERY):
-                await rollups.fold(db)
-                await verified_counts.fold(db)
-        async with transaction() as db:
-            if await schedules.claim(db, HOUSEKEEPING, HOUSEKEEPING_EVERY):
-                await retention.clear_expired(db)
-                await pausing.sweep_deleted(db)
-                gone = await retention.clear_log(db, settings().log_days)
-                if gone == retention.AT_ONCE:  # there may be more: go on with the next tick, not in an hour
-                    await schedules.bring_forward(db, HOUSEKEEPING)
+async def take_turn(job: ScheduledJob) -> bool:
+    """Run the job if it is due and no other process runs it; return whether it ran."""
+    async with transaction() as db:
+        if job.every is not None and not await schedules.claim(db, job.name, job.every):
+            return False
+        await job.work(db)
+        return True
 
 
-async def run() -> None:
-    """Tick until cancelled. A tick that takes longer than the pause is followed by one tick, not several."""
-    await prepare()
-    now = asyncio.Event()
+class JobRunner:
+    """Runs one job in this process, one turn at a time, with a longer pause after each failure in a row.
 
-    async def strike() -> None:  # a plain function would run in a thread
-        now.set()
+    A failure of the job is logged here and does not stop the other jobs. If the database is away, the error goes into
+    `lost`.
+    """
 
-    # APScheduler only sets the event; the tick runs in this task, so that its end is awaited.
-    clock = AsyncIOScheduler()
-    # The library has no annotations.
-    clock.add_job(strike, "interval", seconds=TICK_SECONDS)  # pyright: ignore[reportUnknownMemberType]
+    def __init__(self, job: ScheduledJob, lost: asyncio.Queue[Exception]) -> None:
+        self.job = job
+        self._lost = lost
+        self._turn: asyncio.Task[None] | None = None
+        self._pause, self._not_before = AGAIN_SECONDS, 0.0
+        self._ended = False
+
+    async def begin(self) -> None:
+        """Start a turn, unless one is running or the pause after a failure is not over.
+
+        APScheduler runs plain functions in a thread, logs a cancelled coroutine as an error, and does not wait for its
+        end. So it calls this coroutine, which only starts the turn in a task of its own.
+        """
+        free = self._turn is None or self._turn.done()
+        if free and not self._ended and asyncio.get_running_loop().time() >= self._not_before:
+            self._turn = asyncio.create_task(self._take())
+
+    async def end(self) -> None:
+        """Cancel the running turn, wait for its end, and start no other."""
+        self._ended = True
+        if self._turn is not None:
+            await stop(self._turn)
+
+    async def _take(self) -> None:
+        try:
+            await take_turn(self.job)
+            self._pause = AGAIN_SECONDS
+        except Exception as fault:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise asyncio.CancelledError from None
+            if database_faults.is_absent(fault):
+                self._lost.put_nowait(fault)
+            elif database_faults.is_the_databases(fault):
+                database_faults.tell(log, fault, f"the job {self.job.name} will be retried")
+            else:
+                log.exception("job failed name=%s retry_seconds=%.0f", self.job.name, self._pause)
+                self._not_before = asyncio.get_running_loop().time() + self._pause
+                self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+
+
+async def run(jobs: Sequence[ScheduledJob] | None = None) -> None:
+    """Run the schedule until cancelled, and end every turn before returning. Raises when the database is away."""
+    jobs = all_jobs() if jobs is None else jobs
+    await prepare(jobs)
+    lost = asyncio.Queue[Exception]()
+    runners = [JobRunner(job, lost) for job in jobs]
+    # A late turn still starts, once.
+    late = {"misfire_grace_time": None, "coalesce": True}
+    clock = AsyncIOScheduler(jobstores={"default": SteadyStore()}, job_defaults=late, timezone=UTC)
+    for runner in runners:
+        clock.add_job(runner.begin, runner.job.trigger, id=runner.job.name)  # pyright: ignore[reportUnknownMemberType]
     clock.start()
     try:
-        while True:
-            await now.wait()
-            now.clear()
-            await tick()
+        raise await lost.get()
     finally:
+        # The pause takes effect at once, the shutdown when the event loop comes to it.
+        clock.pause()
         clock.shutdown(wait=False)
+        await asyncio.gather(*(runner.end() for runner in runners))

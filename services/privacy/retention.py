@@ -8,15 +8,26 @@ from services.guilds import refusals
 from services.holdings import balance_snapshots
 from services.roles import in_doubt
 from services.rules import limits, pausing
-from services.runtime import future_times
+from services.runtime import future_times, schedules
 from services.triggers import block_corrections, quarantine, sightings
+from settings import settings
 
+SCHEDULE = "housekeeping"
+"""The name of its row in the schedule."""
 LEFT_DAYS = 30
 """How long somebody who left a server is remembered there; the privacy policy names it, as all of these."""
 TOLD_DAYS, UNTOLD_DAYS = 30, 365
 """How long a notice is kept once its member was told, and if they never come by; the latter also for ended alerts."""
 AT_ONCE = 50_000
 """Lines of the log that one transaction deletes."""
+
+
+async def housekeep(db: AsyncSession) -> None:
+    """Delete everything that is kept too long. If the log may hold more of it, make the next turn due at once."""
+    await clear_expired(db)
+    await pausing.sweep_deleted(db)
+    if await clear_log(db, settings().log_days) == AT_ONCE:
+        await schedules.bring_forward(db, SCHEDULE)
 
 
 async def clear_expired(db: AsyncSession) -> None:

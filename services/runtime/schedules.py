@@ -1,11 +1,14 @@
 """The schedules: one row each, so that only one of several schedulers runs each job."""
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from sqlalchemy import text
 
 from models.db.session import AsyncSession
 
+Work = Callable[[AsyncSession], Awaitable[object]]
+"""What a job does, in the transaction that claims its turn."""
 APART = timedelta(minutes=1)
 """How far apart two transactions that claim a schedule together may have begun."""
 

@@ -1,5 +1,6 @@
 """The daily sweep over all members, and an admin's re-check of one server."""
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +13,8 @@ from services.core import audit, queue
 from services.core.actors import Actor
 from services.guilds import permissions
 from services.runtime import schedules
+
+log = logging.getLogger("holdfast.services.triggers.sweep")
 
 SCHEDULE = "sweep"
 
@@ -34,6 +37,11 @@ async def start_sweep(db: AsyncSession) -> int:
     )
     await schedules.began(db, SCHEDULE, total)
     return total
+
+
+async def begin(db: AsyncSession) -> None:
+    """Start a sweep and log how many members are due."""
+    log.info("started sweep members=%s", await start_sweep(db))
 
 
 async def ask_for_sweep(db: AsyncSession) -> None:

@@ -43,8 +43,9 @@ async def test_a_round_missed_while_nothing_ran_begins_at_once_and_only_once() -
         db.add(Schedule(name=sweep.SCHEDULE, next_at=now() - timedelta(days=3)))
     began = []
     for _ in range(2):
-        await scheduler.prepare()
-        await scheduler.tick()
+        await scheduler.prepare(scheduler.all_jobs())
+        for job in scheduler.all_jobs():
+            await scheduler.take_turn(job)
         async with transaction() as db:
             row = await db.get_one(Schedule, sweep.SCHEDULE)
             began.append(row.started_at)

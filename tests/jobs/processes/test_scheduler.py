@@ -1,0 +1,221 @@
+"""The schedule: which job begins when, in which process, and what becomes of it when something is in the way."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+
+import psycopg
+import pytest
+from apscheduler.schedulers import base
+from sqlalchemy.exc import OperationalError
+
+import models
+from jobs import scheduler
+from jobs.restart import lasting
+from jobs.scheduler import Every, ScheduledJob
+from models import Schedule, now, transaction
+from services.runtime import schedules
+from services.runtime.tasks import stop
+from tests.jobs.town import until
+
+OFTEN = Every(timedelta(milliseconds=10))
+DAY = timedelta(days=1)
+PATIENCE_SECONDS = 30
+
+
+@pytest.fixture(autouse=True)
+async def database(database_url: str) -> AsyncIterator[None]:
+    """An empty database."""
+    await models.use(database_url)
+    yield
+    await models.use(None)
+
+
+class Work:
+    """Work that counts its turns; each waits at the gate."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.cancelled = asyncio.Event()
+
+    async def __call__(self, _: object) -> None:
+        self.turns += 1
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)  # as a database's client takes its statement back
+            self.cancelled.set()
+            raise
+
+    async def reaches(self, turns: int) -> None:
+        """Wait until it has had so many turns."""
+
+        async def there() -> bool:
+            return self.turns >= turns
+
+        await until(there)
+
+
+@asynccontextmanager
+async def kept(*jobs: ScheduledJob, processes: int = 1) -> AsyncIterator[None]:
+    """Keep a schedule, in so many processes at once."""
+
+    def run() -> Coroutine[Any, Any, None]:
+        return lasting(lambda: scheduler.run(jobs))
+
+    tasks = [asyncio.create_task(run()) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        await stop(*tasks)
+
+
+def often(work: Callable[[Any], Coroutine[Any, Any, None]], name: str = "often") -> ScheduledJob:
+    return ScheduledJob(name, OFTEN, work)
+
+
+@pytest.fixture
+def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
+    """Sets the clock that APScheduler reads forward or back."""
+    real, shift = datetime, timedelta()
+
+    class Shifted(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "Shifted":
+            moved = real.now(tz or UTC) + shift
+            return cls.combine(moved.date(), moved.timetz())
+
+    def by(difference: timedelta) -> None:
+        nonlocal shift
+        shift += difference
+
+    monkeypatch.setattr(base, "datetime", Shifted)
+    return by
+
+
+def test_each_job_has_a_name_of_its_own() -> None:
+    names = [job.name for job in scheduler.all_jobs()]
+    assert sorted(set(names)) == sorted(names)
+
+
+@pytest.mark.parametrize("difference", [-DAY, 3650 * DAY])
+async def test_a_clock_that_is_set_neither_stops_the_schedule_nor_brings_every_missed_turn(
+    set_clock: Callable[[timedelta], None], difference: timedelta
+) -> None:
+    work = Work()
+    async with kept(often(work)), asyncio.timeout(PATIENCE_SECONDS):
+        await work.reaches(2)
+        set_clock(difference)
+        had = work.turns
+        await work.reaches(had + 3)
+
+
+async def test_of_two_processes_one_does_what_is_due() -> None:
+    work, asked = Work(), Work()
+    async with transaction() as db:
+        db.add(Schedule(name="daily", next_at=now() - 3 * DAY))
+    async with (
+        asyncio.timeout(PATIENCE_SECONDS),
+        kept(ScheduledJob("daily", OFTEN, work, DAY), often(asked), processes=2),
+    ):
+        await work.reaches(1)
+        await asked.reaches(asked.turns + 20)
+        assert work.turns == 1
+        async with transaction() as db:
+            await schedules.bring_forward(db, "daily")
+        await work.reaches(2)
+    async with transaction() as db:
+        assert timedelta() < (await db.get_one(Schedule, "daily")).next_at - now() <= DAY
+
+
+async def test_a_turn_that_fails_leaves_the_row_due() -> None:
+    async def fails(_: object) -> None:
+        raise ValueError
+
+    job = ScheduledJob("daily", OFTEN, fails, DAY)
+    async with transaction() as db:
+        db.add(Schedule(name="daily", next_at=now() - DAY))
+    with pytest.raises(ValueError):
+        await scheduler.take_turn(job)
+    async with transaction() as db:
+        assert (await db.get_one(Schedule, "daily")).next_at < now()
+
+
+async def test_a_job_that_fails_is_tried_ever_more_rarely_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scheduler, "LONGEST_PAUSE_SECONDS", 3600.0)
+    monkeypatch.setattr(scheduler, "AGAIN_SECONDS", 3600.0)
+    tried = 0
+
+    async def fails(_: object) -> None:
+        nonlocal tried
+        tried += 1
+        raise ValueError("broken")
+
+    work = Work()
+    async with kept(often(fails, "broken"), often(work)), asyncio.timeout(PATIENCE_SECONDS):
+        await work.reaches(20)
+    assert tried == 1
+    (told,) = (record for record in caplog.records if record.name == scheduler.log.name)
+    assert told.getMessage() == "job failed name=broken retry_seconds=3600"
+    assert told.exc_info is not None
+
+
+async def test_a_slow_job_is_not_begun_twice_and_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    slow, work = Work(), Work()
+    slow.gate.clear()
+    async with kept(often(slow, "slow"), often(work)), asyncio.timeout(PATIENCE_SECONDS):
+        await slow.reaches(1)
+        await work.reaches(work.turns + 20)
+        assert slow.turns == 1
+        slow.gate.set()
+        await slow.reaches(3)
+    assert [record.getMessage() for record in caplog.records if record.levelname != "INFO"] == []
+
+
+async def test_the_end_waits_for_the_job_that_is_under_way(caplog: pytest.LogCaptureFixture) -> None:
+    slow = Work()
+    slow.gate.clear()
+    async with asyncio.timeout(PATIENCE_SECONDS), kept(often(slow)):
+        await slow.reaches(1)
+    assert slow.cancelled.is_set()
+    assert slow.turns == 1
+    assert [record.getMessage() for record in caplog.records if record.levelname != "INFO"] == []
+
+
+async def test_while_the_database_is_away_one_line_says_so_and_then_all_go_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("jobs.restart.AGAIN_SECONDS", 0.01)
+    away = OperationalError("", {}, psycopg.OperationalError("the connection was lost"))
+    works = [Work() for _ in range(5)]
+    lost = False
+
+    def losing(work: Work) -> Callable[[object], Coroutine[Any, Any, None]]:
+        async def turn(db: object) -> None:
+            if lost:
+                raise away
+            await work(db)
+
+        return turn
+
+    async with kept(*(often(losing(work), str(number)) for number, work in enumerate(works))):
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            for work in works:
+                await work.reaches(2)
+            lost = True
+
+            async def told() -> bool:
+                return "did not answer" in caplog.text
+
+            await until(told)
+            lost = False
+            for work in works:
+                await work.reaches(work.turns + 2)
+    lines = [record for record in caplog.records if record.levelname != "INFO"]
+    assert {record.name for record in lines} == {"holdfast.jobs"}
