@@ -7,12 +7,12 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import RedirectResponse
 
 from app.api.requests.caller import Caller, shown_session_id
-from app.api.requests.shapes import ApiAnswer, Done, Text
-from app.api.wallets import WalletAnswer
+from app.api.requests.shapes import Done, Text
 from app.http.origins import asked_for_by_us
 from gateways import gateways
 from models import transaction
 from services.accounts import sessions, sign_in, users
+from services.accounts.users import UserView
 from services.core.actors import Actor
 from services.core.errors import Forbidden, HoldfastError, SignInFailed
 from services.servers import servers
@@ -24,25 +24,11 @@ _FAILED = "/oauth-error?error=auth_failed"
 _UNSEEN = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 
-class UserAnswer(ApiAnswer):
-    """The signed-in person."""
-
-    id: int
-    username: str
-    email: str | None
-    discord_id: str
-    discord_username: str
-    discord_avatar: str | None
-    is_discord_connected: bool
-    is_verified: bool
-    verified_wallets: list[WalletAnswer]
-
-
 @router.get("/user")
-async def user(caller: Caller) -> UserAnswer:
+async def user(caller: Caller) -> UserView:
     """Who is signed in."""
     async with transaction() as db:
-        return UserAnswer.model_validate(await users.view(db, gateways(), caller))
+        return await users.view(db, gateways(), caller)
 
 
 @router.get("/discord", status_code=302, response_class=RedirectResponse)

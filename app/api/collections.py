@@ -7,6 +7,7 @@ from app.api.requests.shapes import ApiAnswer, Loose, Payload, Text
 from gateways import gateways
 from models import transaction
 from services.collections import catalog
+from services.collections.catalog import CollectionView
 
 router = APIRouter(prefix="/collection", tags=["collections"])
 
@@ -16,14 +17,6 @@ class CollectionPayload(Payload):
 
     input: Loose = ""
     blockchain: Loose = ""
-
-
-class CollectionAnswer(ApiAnswer):
-    """The collection; the chain is the one that the page names, if it names one."""
-
-    name: str
-    contract_address: str
-    blockchain: str
 
 
 class TraitTypesAnswer(ApiAnswer):
@@ -39,15 +32,14 @@ class TraitValuesAnswer(ApiAnswer):
 
 
 @router.post("/parse")
-async def parse(caller: Caller, payload: CollectionPayload) -> CollectionAnswer:
+async def parse(caller: Caller, payload: CollectionPayload) -> CollectionView:
     """Which collection an address or a page means; a token's page means the token's collection.
 
     Where another is meant than can be told, or it is on another chain, the error carries `offers`: collections that
     can be taken over as they stand.
     """
     async with transaction() as db:
-        found = await catalog.parse(db, gateways(), payload.input, payload.blockchain)
-    return CollectionAnswer.model_validate(found)
+        return await catalog.parse(db, gateways(), payload.input, payload.blockchain)
 
 
 @router.get("/{contract}/traits")

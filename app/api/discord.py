@@ -10,6 +10,7 @@ from gateways import gateways
 from models import transaction
 from services.core.errors import FieldRefused
 from services.servers import servers
+from services.servers.servers import GuildView, RoleView
 
 router = APIRouter(prefix="/discord", tags=["discord"])
 ServerId = Annotated[Text, Query(alias="serverId")]
@@ -20,27 +21,6 @@ class InviteAnswer(ApiAnswer):
     """Discord's page that adds the bot."""
 
     invite_url: str
-
-
-class GuildAnswer(ApiAnswer):
-    """A server on Discord that the caller runs; `icon` is Discord's hash of the picture."""
-
-    id: str
-    name: str
-    icon: str | None
-    icon_url: str | None
-    owner: bool
-    has_bot: bool
-
-
-class RoleAnswer(ApiAnswer):
-    """A role; `reason` says why it cannot be given where `assignable` is false."""
-
-    id: str
-    name: str
-    color: int
-    assignable: bool
-    reason: str | None
 
 
 @router.get("/invite")
@@ -58,15 +38,14 @@ async def invite_to(caller: Caller, server_id: ServerId) -> InviteAnswer:
 
 
 @router.get("/servers")
-async def run_by_caller(caller: Caller) -> list[GuildAnswer]:
+async def run_by_caller(caller: Caller) -> list[GuildView]:
     """The caller's servers on Discord where they are owner or administrator."""
     async with transaction() as db:
-        guilds = await servers.invite_list(db, gateways(), caller)
-    return [GuildAnswer.model_validate(guild) for guild in guilds]
+        return await servers.invite_list(db, gateways(), caller)
 
 
 @router.get("/roles")
-async def roles(caller: Caller, server_id: ServerId) -> list[RoleAnswer]:
+async def roles(caller: Caller, server_id: ServerId) -> list[RoleView]:
     """The roles of a server that the caller runs, without @everyone."""
     async with transaction() as db:
-        return [RoleAnswer.model_validate(role) for role in await servers.roles(db, gateways(), caller, server_id)]
+        return await servers.roles(db, gateways(), caller, server_id)

@@ -2,53 +2,25 @@
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import ApiAnswer, PathId, Text
+from app.api.requests.shapes import PathId, Text
 from gateways import gateways
 from models import transaction
 from services.core.errors import BatchNotFound
 from services.servers import activity, activity_csv, undo
 from services.servers.activity import LogFilter, LogLine
+from services.servers.undo import UndoView
 
 router = APIRouter(prefix="/servers/{server_id}", tags=["events"])
 
 CSV_PAGE = 1000
 """Lines that are read at a time for a table; the log may be longer than memory."""
-
-
-class EventAnswer(ApiAnswer):
-    """One line of a server's log; people and roles by their Discord ids and, where known, by name."""
-
-    id: int
-    at: datetime
-    kind: str
-    text: str
-    actor: str | None
-    actor_name: str | None
-    subject: str | None
-    subject_name: str | None
-    role_id: str | None
-    role_name: str | None
-    rule_id: int | None
-    rule_name: str | None
-    batch: str | None
-    undoable: bool
-    data: dict[str, Any]
-    request_id: str | None
-
-
-class UndoAnswer(ApiAnswer):
-    """What undoing does, or did, in words, and how many members get a role by it at once."""
-
-    batch: str
-    text: str
-    members: int
 
 
 def _aware(moment: datetime | None) -> datetime | None:
@@ -80,16 +52,6 @@ def _batch(text: str) -> UUID:
         raise BatchNotFound from None
 
 
-def _answer(line: LogLine) -> EventAnswer:
-    event = line.event
-    return EventAnswer(
-        id=event.id, at=event.at, kind=event.kind, text=line.text, actor=event.actor, actor_name=line.actor_name,
-        subject=event.subject, subject_name=line.subject_name, role_id=event.role_id, role_name=line.role_name,
-        rule_id=event.rule_id, rule_name=line.rule_name, batch=event.batch, undoable=line.undoable, data=event.data,
-        request_id=event.request_id,
-    )  # fmt: skip
-
-
 @router.get("/events")
 async def log(
     caller: Caller,
@@ -97,11 +59,10 @@ async def log(
     wanted: Filter,
     before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> list[EventAnswer]:
+) -> list[LogLine]:
     """What happened, newest first; `before` is the id of the last line of the page already read."""
     async with transaction() as db:
-        found = await activity.read(db, gateways(), caller, server_id, wanted, before=before, limit=limit)
-    return [_answer(line) for line in found]
+        return await activity.read(db, gateways(), caller, server_id, wanted, before=before, limit=limit)
 
 
 @router.get("/events.csv", response_class=StreamingResponse)
@@ -115,7 +76,7 @@ async def table(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingR
         yield activity_csv.head() + activity_csv.body(page)
         while len(page) == CSV_PAGE:
             async with transaction() as db:
-                page = await activity.lines(db, server_id, wanted, before=page[-1].event.id, limit=CSV_PAGE)
+                page = await activity.lines(db, server_id, wanted, before=page[-1].id, limit=CSV_PAGE)
             yield activity_csv.body(page)
 
     headers = {
@@ -125,14 +86,14 @@ async def table(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingR
 
 
 @router.get("/events/{batch}/undo")
-async def preview(caller: Caller, server_id: PathId, batch: Text) -> UndoAnswer:
+async def preview(caller: Caller, server_id: PathId, batch: Text) -> UndoView:
     """What undoing the batch would do; nothing is changed."""
     async with transaction() as db:
-        return UndoAnswer.model_validate(await undo.preview(db, gateways(), caller, server_id, _batch(batch)))
+        return await undo.preview(db, gateways(), caller, server_id, _batch(batch))
 
 
 @router.post("/events/{batch}/undo")
-async def undone(caller: Caller, server_id: PathId, batch: Text) -> UndoAnswer:
+async def undone(caller: Caller, server_id: PathId, batch: Text) -> UndoView:
     """Undo what belongs together: a rule deleted, changed or paused, a batch of removals."""
     async with transaction() as db:
-        return UndoAnswer.model_validate(await undo.undo(db, gateways(), caller, server_id, _batch(batch)))
+        return await undo.undo(db, gateways(), caller, server_id, _batch(batch))

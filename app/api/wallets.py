@@ -13,18 +13,11 @@ from models import reading, transaction
 from services.core.actors import Actor
 from services.core.errors import Conflict, FieldRefused, Forbidden, NotConnected, ProviderUnavailable
 from services.wallets import wallets
+from services.wallets.ownership import LinkedProfile
+from services.wallets.transaction_check import ChainAsk
+from services.wallets.wallets import WalletView
 
 router = APIRouter(tags=["wallets"])
-
-
-class WalletAnswer(ApiAnswer):
-    """A proved wallet."""
-
-    id: int
-    wallet_address: str
-    blockchain: str
-    verification_method: str
-    created_at: datetime
 
 
 class Resolved(ApiAnswer):
@@ -34,19 +27,10 @@ class Resolved(ApiAnswer):
     address: str
 
 
-class OnChain(ApiAnswer):
-    """What to send on one chain: from `to` to itself, either exactly this value or exactly this data."""
-
-    chain: str
-    to: str
-    value_wei: str
-    data: str
-
-
 class TransactionAnswer(ApiAnswer):
     """What to send instead: on any one of the chains, or on Solana with this memo."""
 
-    chains: list[OnChain]
+    chains: tuple[ChainAsk, ...]
     memo: str | None
 
 
@@ -71,14 +55,6 @@ class ProofPayload(Payload):
     transaction_hash: Loose = ""
 
 
-class Linked(ApiAnswer):
-    """A profile at OpenSea: the address that it names, its name and its page."""
-
-    address: str
-    name: str
-    url: str
-
-
 class VerdictAnswer(ApiAnswer):
     """Whether the wallet is proved, in a sentence; `again` means that looking again by itself is worth while.
 
@@ -94,7 +70,7 @@ class VerdictAnswer(ApiAnswer):
     needed: int = 0
     resolved: Resolved | None = None
     retry_after: int = 0
-    linked: Linked | None = None
+    linked: LinkedProfile | None = None
 
 
 @router.get("/wallet-challenge")
@@ -113,7 +89,7 @@ async def challenge(caller: Caller, address: Text = "") -> ChallengeAnswer:
         address=view.address,
         profile_url=view.profile_url,
         expires_at=view.expires_at,
-        transaction=TransactionAnswer.model_validate(view),
+        transaction=TransactionAnswer(chains=view.chains, memo=view.memo),
         resolved=Resolved(name=view.name, address=view.address),
     )
 
@@ -140,16 +116,16 @@ async def verify(caller: Caller, payload: ProofPayload) -> VerdictAnswer:
         needed=verdict.needed,
         resolved=resolved,
         retry_after=math.ceil(verdict.wait),
-        linked=Linked.model_validate(verdict.linked) if verdict.linked else None,
+        linked=verdict.linked,
     )
 
 
 @router.get("/wallet-verifications")
-async def proved(caller: Caller, user_id: Annotated[Text | None, Query(alias="userId")] = None) -> list[WalletAnswer]:
+async def proved(caller: Caller, user_id: Annotated[Text | None, Query(alias="userId")] = None) -> list[WalletView]:
     """The caller's proved wallets."""
     _own(caller, user_id)
     async with reading() as db:
-        return [WalletAnswer.model_validate(wallet) for wallet in await wallets.list_wallets(db, caller)]
+        return await wallets.list_wallets(db, caller)
 
 
 @router.delete("/wallet-verifications/{wallet_id}")

@@ -13,6 +13,7 @@ from models import Session, User, now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.errors import SessionNotFound
+from services.core.json_view import json_view
 from settings import settings
 
 # The first match wins: user agents of earlier ones also contain the later names.
@@ -53,6 +54,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{43}")
 _AGENT_LENGTH = 300
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class SessionView:
     """A signed-in browser as shown to its owner; `id` names it in calls and grants no access."""

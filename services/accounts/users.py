@@ -16,6 +16,7 @@ from models.db.session import AsyncSession
 from services.accounts.token_encryption import UnreadableToken, seal, unseal
 from services.core.actors import Actor
 from services.core.errors import NotConnected, NotSignedIn, unavailable
+from services.core.json_view import json_view
 from services.wallets.wallets import WalletView, list_wallets
 from settings import settings
 
@@ -27,6 +28,7 @@ _EARLY = timedelta(minutes=10)
 """How long before its expiry a token is refreshed."""
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class UserView:
     """The signed-in person as they see themselves; `discord_avatar` is Discord's hash of the picture."""

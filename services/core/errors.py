@@ -10,8 +10,10 @@ from sqlalchemy.exc import OperationalError
 
 from gateways.transport.errors import ProviderError
 from services.core.ages import in_seconds
+from services.core.json_view import Internal, json_view
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class CollectionView:
     """A collection on one chain; `slug` is OpenSea's, or None while unknown."""
@@ -19,7 +21,7 @@ class CollectionView:
     name: str
     contract_address: str
     blockchain: str
-    slug: str | None = None
+    slug: Internal[str | None] = None
 
 
 class HoldfastError(Exception):

@@ -14,6 +14,7 @@ from services.accounts import users
 from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.answer import Answer
+from services.core.json_view import json_view
 from services.engine.cases import Case, load
 from services.engine.policy import Decision, GrantFacts, Move, decide
 from services.roles import breaker
@@ -38,6 +39,7 @@ class RoleEnd(Enum):
     STAYS = "stays"
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class EndingRole:
     """A role that we gave somebody, and in a sentence what becomes of it; `hours` is the grace time."""

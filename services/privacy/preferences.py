@@ -11,6 +11,7 @@ from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.errors import ServerNotFound
+from services.core.json_view import Internal, json_view
 from services.privacy.erasure import EndingRole, Forgotten, RoleEnd, consequences, forget
 from services.privacy.export import export
 from services.servers.servers import icon_url
@@ -20,6 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class ChoiceView:
     """A server that the person is a member of, and what they decided there; `roles` are the names of what they have."""
@@ -27,7 +29,7 @@ class ChoiceView:
     server_id: int
     discord_id: str
     name: str
-    icon_url: str | None
+    icon_url: Internal[str | None]
     use_wallets: bool
     share_wallets: bool
     roles: tuple[str, ...]

@@ -20,6 +20,7 @@ from services.core import rollups
 from services.core.actors import Actor
 from services.core.audit import EventView
 from services.core.event_kinds import EVENT_KINDS
+from services.core.json_view import json_view
 from services.guilds import permissions
 from services.rules.expression import parse, requirements
 from services.servers.activity_sentences import KnownNames, readings_of, sentence
@@ -54,17 +55,30 @@ class LogFilter:
     until: datetime | None = None
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line as an admin reads it; `undoable` while its batch can be undone."""
+    """One line of a server's log; people and roles by their Discord ids and, where known, by name.
 
-    event: EventView
+    It is `undoable` while its batch can be undone.
+    """
+
+    id: int
+    at: datetime
+    kind: str
     text: str
+    actor: str | None
     actor_name: str | None
+    subject: str | None
     subject_name: str | None
+    role_id: str | None
     role_name: str | None
+    rule_id: int | None
     rule_name: str | None
+    batch: str | None
     undoable: bool
+    data: dict[str, Any]
+    request_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +135,15 @@ async def lines(
 
 def _line(event: EventView, known: KnownNames, undone: frozenset[str]) -> LogLine:
     return LogLine(
-        event=event,
-        text=sentence(event, known),
-        actor_name=None if event.actor is None else known.person(event.actor),
-        subject_name=None if event.subject is None else known.person(event.subject),
-        role_name=known.roles.get(event.role_id or ""),
-        rule_name=known.rules.get(event.rule_id or 0),
+        id=event.id, at=event.at, kind=event.kind, text=sentence(event, known),
+        actor=event.actor, actor_name=None if event.actor is None else known.person(event.actor),
+        subject=event.subject, subject_name=None if event.subject is None else known.person(event.subject),
+        role_id=event.role_id, role_name=known.roles.get(event.role_id or ""),
+        rule_id=event.rule_id, rule_name=known.rules.get(event.rule_id or 0),
+        batch=event.batch,
         undoable=event.kind in UNDOABLE and event.batch is not None and event.batch not in undone,
-    )
+        data=event.data, request_id=event.request_id,
+    )  # fmt: skip
 
 
 async def _undone(db: AsyncSession, server_id: int, batches: set[Any]) -> frozenset[str]:

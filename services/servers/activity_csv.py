@@ -27,9 +27,9 @@ def body(lines: Iterable[LogLine]) -> str:
     """The rows of these lines; times are in UTC as ISO 8601 has them."""
     return table(
         (
-            line.event.at.isoformat(timespec="seconds"), line.event.kind, line.text, line.actor_name or "",
-            line.event.actor or "", line.subject_name or "", line.event.subject or "", line.role_name or "",
-            line.event.role_id or "", line.rule_name or "", str(line.event.rule_id or ""), line.event.batch or "",
+            line.at.isoformat(timespec="seconds"), line.kind, line.text, line.actor_name or "",
+            line.actor or "", line.subject_name or "", line.subject or "", line.role_name or "",
+            line.role_id or "", line.rule_name or "", str(line.rule_id or ""), line.batch or "",
         )
         for line in lines
     )  # fmt: skip

@@ -10,21 +10,24 @@ from models.db.session import AsyncSession
 from services.core import rollups
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, ServerNotFound
+from services.core.json_view import Internal, json_view
 from services.servers import verified_counts
 
 RANGES = (7, 30, 90)
 """How many days a history can cover."""
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class AnalyticsView:
-    """The three cards of the dashboard."""
+    """Counts over the servers that a person runs."""
 
     total_verifications: int
     active_rules: int
     connected_servers: int
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class RuleHistory:
     """A rule and how many members had its role by it at the end of each day."""
@@ -32,10 +35,11 @@ class RuleHistory:
     id: int
     name: str
     server_name: str
-    role_color: str
+    role_color: Internal[str]
     holders: tuple[int, ...]
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class HistoryView:
     """What happened on each day (in UTC, the last one is today); every series is as long as `days`."""

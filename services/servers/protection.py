@@ -15,6 +15,7 @@ from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.audit import EventView
 from services.core.errors import RuleNotFound
+from services.core.json_view import Internal, json_view
 from services.guilds import members as membership
 from services.guilds import permissions
 from services.rules.draft import DEFAULT_COLOR
@@ -25,6 +26,7 @@ ROLE: Final = "role.protected"
 """The lines in the log."""
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class ProtectedMember:
     """A member who keeps every role that we gave them; the name is the id of somebody who is gone."""
@@ -33,24 +35,27 @@ class ProtectedMember:
     name: str
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class ProtectedRole:
-    """A role that nobody loses by us; `since` when and by whom (`by`), as long as the log has it."""
+    """A role that nobody loses by us; `by` and `since` tell who protected it and when, as long as the log has it."""
 
     role_id: str
     role_name: str
-    role_color: str = DEFAULT_COLOR
-    by: str | None = None
-    since: datetime | None = None
+    role_color: Internal[str]
+    by: str | None
+    since: datetime | None
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class ProtectionView:
-    """Everything that is protected in a server, by names; `offered` are the roles of rules that are not."""
+    """Everything that is protected in a server, by names."""
 
     members: tuple[ProtectedMember, ...]
     roles: tuple[ProtectedRole, ...]
-    offered: tuple[ProtectedRole, ...]
+    offered: Internal[tuple[ProtectedRole, ...]]
+    """The roles of rules that are not protected."""
 
 
 async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> ProtectionView:
@@ -65,7 +70,7 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     members = [ProtectedMember(who, names.get(who, who)) for who in server.protected_members]
     rules = (await db.exec(select(Rule).where(Rule.server_id == server_id).order_by(col(Rule.id)))).all()
     offered = {
-        rule.role_id: ProtectedRole(rule.role_id, rule.role_name, rule.role_color)
+        rule.role_id: ProtectedRole(rule.role_id, rule.role_name, rule.role_color, None, None)
         for rule in rules
         if rule.deleted_at is None and rule.role_id not in server.protected_roles
     }

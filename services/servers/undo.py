@@ -15,6 +15,7 @@ from services.collections import catalog
 from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.errors import BatchNotFound, Conflict, FieldRefused
+from services.core.json_view import json_view
 from services.engine.ledger import INTENT_CHANNEL
 from services.guilds import permissions
 from services.guilds.permissions import Rights
@@ -235,6 +236,7 @@ def _draft(document: Mapping[str, Any], server_id: int) -> RuleDraft:
     )  # fmt: skip
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class UndoView:
     """What undoing a batch does, or did, in words, and how many members get a role by it at once."""

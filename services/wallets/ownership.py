@@ -12,12 +12,14 @@ from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.addresses import shorten
+from services.core.json_view import json_view
 from settings import settings
 
 VERIFIED = "Your wallet has been successfully verified!"
 SPENT = "This transaction has proved a wallet before, and each one counts once. Send a new one, exactly as shown."
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class LinkedProfile:
     """The profile to which a marketplace has linked a wallet: the profile's address, name, and page."""

@@ -12,6 +12,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.transactions import Transaction
 from gateways.solana.memo_proof import SolanaTransaction
 from services.core.addresses import shorten
+from services.core.json_view import Internal, json_view
 
 CLOCKS_DIFFER = timedelta(seconds=60)
 """A block's time may be slightly earlier than the sending of its transactions."""
@@ -67,16 +68,17 @@ class TransactionReference:
     chain: str | None
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class ChainAsk:
-    """What to send on one chain: from the address `to` to itself, either the exact amount or the data."""
+    """What to send on one chain: from `to` to itself, either exactly this value or exactly this data."""
 
     chain: str
-    title: str
-    coin: str
+    title: Internal[str]
+    coin: Internal[str]
     to: str
     value_wei: str
-    amount: str
+    amount: Internal[str]
     data: str
 
 

@@ -12,6 +12,7 @@ from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.addresses import AddressRefused, parse, shorten
 from services.core.errors import WalletNotFound
+from services.core.json_view import json_view
 from services.wallets import bio_proof, challenges, names, transaction_proof
 from services.wallets.challenges import ChallengeView, challenge
 from services.wallets.ownership import VERIFIED, Verdict
@@ -27,6 +28,7 @@ JUST = timedelta(seconds=30)
 """Overlapping checks within this time return the same result."""
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class WalletView:
     """One of a person's own wallets."""

@@ -7,7 +7,7 @@ from services.rules import single_source
 from services.rules.draft import composed_name
 from services.rules.expression import MAX_LEAVES, Expression, Requirement
 from services.rules.form_groups import ALL, ANY, MODES, Condition, Group, to_tree
-from services.rules.wording import Names, in_lines, in_words
+from services.rules.wording import Line, Names, in_lines, in_words
 from state.core.gate import signed_in
 from state.rule_form.condition_draft import ANY_NFT, TOKEN_ID, TRAIT, ConditionDraft, draft_of
 from state.rule_form.condition_fields import ConditionFields
@@ -43,14 +43,6 @@ class SectionView:
 
 
 @dataclass(frozen=True)
-class LineView:
-    """One line of the rule in words, and its depth."""
-
-    depth: int
-    text: str
-
-
-@dataclass(frozen=True)
 class _Slot:
     number: int
     group: int
@@ -72,7 +64,7 @@ class ConditionList(ConditionFields, mixin=True):
     composed: bool = False
     caveat: str = ""
     """The open condition's caveat."""
-    lines: list[LineView] = []
+    lines: list[Line] = []
     too_deep: bool = False
     """Whether the rule has groups within groups, which only the API can edit."""
     _slots: tuple[_Slot, ...] = (_Slot(1, ROOT, ConditionDraft()),)
@@ -128,7 +120,7 @@ class ConditionList(ConditionFields, mixin=True):
             for place, join in enumerate(self._joins)
         ]
         tree = self._stored if self.too_deep else self._tree(only_ready=True)
-        self.lines = [LineView(line.depth, line.text) for line in in_lines(tree, names)] if tree else []
+        self.lines = list(in_lines(tree, names)) if tree else []
 
     def _of(self, group: int) -> list[_Slot]:
         return [slot for slot in self._slots if slot.group == group]

@@ -143,7 +143,7 @@ class ActivityState(rx.State):
         self.is_last = len(found) <= PAGE_SIZE
         self.rows = _rows(found[:PAGE_SIZE])
         if not self.is_last:
-            self._starts = [*self._starts[: self.page - 1], found[PAGE_SIZE - 1].event.id]
+            self._starts = [*self._starts[: self.page - 1], found[PAGE_SIZE - 1].id]
         self.csv_url = f"/api/servers/{page.server_id}/events.csv?{_query(wanted)}"
 
     async def _filtered(self, actor: Actor) -> None:
@@ -238,22 +238,21 @@ def _rows(lines: Sequence[LogLine]) -> list[EventRowView]:
     rows: list[EventRowView] = []
     batches: list[str | None] = []
     for line in lines:
-        event = line.event
-        if rows and event.batch and batches[-1] == event.batch and rows[-1].kind == event.kind:
+        if rows and line.batch and batches[-1] == line.batch and rows[-1].kind == line.kind:
             rows[-1] = replace(rows[-1], more=[*rows[-1].more, line.text], member="")
             continue
-        batches.append(event.batch)
+        batches.append(line.batch)
         rows.append(
             EventRowView(
-                id=event.id,
-                kind=event.kind,
-                family=event.kind.partition(".")[0],
+                id=line.id,
+                kind=line.kind,
+                family=line.kind.partition(".")[0],
                 text=line.text,
                 more=[],
-                age=ago(event.at),
-                time=f"{event.at:%-d %B %Y, %H:%M:%S} UTC",
-                batch=(event.batch or "") if line.undoable else "",
-                member=event.subject if event.subject and not event.subject.startswith(FORGOTTEN) else "",
+                age=ago(line.at),
+                time=f"{line.at:%-d %B %Y, %H:%M:%S} UTC",
+                batch=(line.batch or "") if line.undoable else "",
+                member=line.subject if line.subject and not line.subject.startswith(FORGOTTEN) else "",
             )
         )
     return rows

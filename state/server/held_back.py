@@ -10,22 +10,13 @@ from services.core.actors import Actor
 from services.core.ages import ago
 from services.core.errors import NotFound
 from services.servers import breaker_review
-from services.servers.breaker_review import HeldBackView
+from services.servers.breaker_review import HeldBackView, Loser
 from state.core.gate import public, signed_in
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, open_tab
 
 SHOWN_ON = ("rules", "members", "health")
 """The tabs with the banner."""
-
-
-@dataclass(frozen=True)
-class LoserView:
-    """A member who would lose the role, and the evidence."""
-
-    id: str
-    name: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,7 @@ class HeldBackRoleView:
     since: str
     cause: str
     total: int
-    losers: list[LoserView]
+    losers: list[Loser]
     more: str
 
 
@@ -139,7 +130,7 @@ def _role(view: HeldBackView) -> HeldBackRoleView:
         headline=f"{view.would_lose} of {view.holders} holders would lose {view.role_name} within a day",
         since=f"Held back {ago(view.tripped_at)}. Nothing is taken until you decide.",
         cause=view.cause,
-        losers=[LoserView(one.discord_id, one.name, one.reason) for one in view.losers],
+        losers=list(view.losers),
         total=view.total,
         more=f"and {view.total - len(view.losers)} more" if view.total > len(view.losers) else "",
     )

@@ -12,10 +12,10 @@ from services.core.chain_names import chain_title
 from services.core.errors import NotFound
 from services.engine.preview import Proposal
 from services.rules import limits, rules
+from services.rules.wording import Line
 from state.core.gate import public, signed_in
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, open_tab
-from state.rule_form.conditions import LineView
 from state.rule_form.preview import ImpactState
 from state.server.protected_roles import ProtectedRolesState
 
@@ -29,7 +29,7 @@ class RuleRowView:
 
     id: int
     name: str
-    lines: list[LineView]
+    lines: list[Line]
     chains: list[str]
     role_id: str
     role_name: str
@@ -171,7 +171,7 @@ def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:
     return RuleRowView(
         id=rule.id,
         name=rule.rule_name,
-        lines=[LineView(line.depth, line.text) for line in rule.lines],
+        lines=list(rule.lines),
         chains=[chain_title(chain) for chain in rule.chains],
         role_id=rule.role_id,
         role_name=rule.role_name,

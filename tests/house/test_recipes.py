@@ -58,7 +58,7 @@ async def renamed():
         server = await gateway_events.known(db, "123")
         (kind,) = [found for found, label in KINDS if label == "Bot and server"]
         line, *_ = await activity.lines(db, server.id, LogFilter(kind=kind))
-    print(line.text, line.undoable, [icon for marked, icon, _ in MARKS if marked == line.event.kind])
+    print(line.text, line.undoable, [icon for marked, icon, _ in MARKS if marked == line.kind])
 
 asyncio.run(renamed())
 """

@@ -13,7 +13,7 @@ _LARGEST_ID = 2**31 - 1
 
 
 class ApiAnswer(BaseModel):
-    """What a call answers, filled from a view."""
+    """What a call answers where no view of services says it all."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, from_attributes=True)
 

@@ -6,7 +6,7 @@ from components.ui.button import button
 from components.ui.dialog import confirm
 from components.ui.effects.every import every
 from state.dashboard.server_page import ServerPageState
-from state.server.held_back import HeldBackRoleView, HeldBackState, LoserView
+from state.server.held_back import HeldBackRoleView, HeldBackState, Loser
 
 LOOK_SECONDS = 5.0
 
@@ -92,13 +92,13 @@ def _role(role: rx.vars.ObjectVar[HeldBackRoleView]) -> rx.Component:
     )
 
 
-def _loser(loser: rx.vars.ObjectVar[LoserView]) -> rx.Component:
+def _loser(loser: rx.vars.ObjectVar[Loser]) -> rx.Component:
     return rx.el.li(
         rx.el.a(
             loser.name,
-            href=f"{ServerPageState.config_url}&tab=members&member={loser.id}",
+            href=f"{ServerPageState.config_url}&tab=members&member={loser.discord_id}",
             class_name="link font-semibold",
         ),
         rx.el.span(f": {loser.reason}", class_name="break-words"),
-        key=loser.id,
+        key=loser.discord_id,
     )

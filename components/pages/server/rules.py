@@ -10,9 +10,8 @@ from components.ui.card import card
 from components.ui.dialog import confirm
 from components.ui.empty import empty, skeleton
 from state.dashboard.server_page import ServerPageState
-from state.rule_form.conditions import LineView
 from state.server.protected_roles import ProtectedRolesState
-from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, RuleRowView, RulesState
+from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, Line, RuleRowView, RulesState
 
 
 def rules_tab() -> rx.Component:
@@ -68,7 +67,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
             rx.cond(rule.delegated, badge("Counts delegated tokens", "info")),
             class_name="flex flex-wrap items-center gap-2",
         ),
-        rx.el.div(rx.foreach(rule.lines.to(list[LineView]), rule_line), class_name="muted mt-2 flex flex-col gap-0.5"),
+        rx.el.div(rx.foreach(rule.lines.to(list[Line]), rule_line), class_name="muted mt-2 flex flex-col gap-0.5"),
         rx.cond(
             rule.pause_reason != "",
             rx.el.p(rule.pause_reason, class_name="mt-2 text-sm font-medium text-warning"),
@@ -93,7 +92,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
     )
 
 
-def rule_line(line: rx.vars.ObjectVar[LineView]) -> rx.Component:
+def rule_line(line: rx.vars.ObjectVar[Line]) -> rx.Component:
     """Return one line of a rule in words, indented like the rule."""
     indent = rx.match(line.depth, (0, ""), (1, "pl-5"), (2, "pl-10"), "pl-15")
     return rx.el.p(line.text, class_name=f"break-words {indent}")

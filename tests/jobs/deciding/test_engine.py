@@ -520,7 +520,7 @@ async def test_an_undone_removal_gives_the_role_back_and_it_stays_until_a_rule_h
         await until(lambda: _empty(town))
         async with transaction() as db:
             (line,) = await activity.lines(db, town.server_id, LogFilter(kind="role.taken"))
-            assert (await undo.undo(db, gateways(), admin, town.server_id, UUID(line.event.batch or ""))).members == 1
+            assert (await undo.undo(db, gateways(), admin, town.server_id, UUID(line.batch or ""))).members == 1
         await given(town)
         await looked_at(town)
         assert [row.state for row in await grants(town)] == ["held"]

@@ -6,14 +6,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.core.audit import EventView
 from services.servers import activity_csv
 from services.servers.activity import LogLine
 
 
 def line(name: str) -> LogLine:
-    event = EventView(1, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "role.given", None, "2", "9", None, None, {})
-    return LogLine(event, f"{name} got Holder.", None, name, "Holder", None, undoable=False)
+    return LogLine(
+        id=1, at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), kind="role.given", text=f"{name} got Holder.", actor=None,
+        actor_name=None, subject="2", subject_name=name, role_id="9", role_name="Holder", rule_id=None, rule_name=None,
+        batch=None, undoable=False, data={}, request_id=None,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
