@@ -88,7 +88,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         self._clear()
         number = self.router.url.query_parameters.get("ruleId", "")
         self.rule_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
-        self.chains = [_chain(chain) for chain in form_order()]
+        self.chains = chain_options()
         self.visit = visit
         yield
         try:
@@ -280,6 +280,11 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
     async def _refuse(self, message: str) -> None:
         self.pending, self.fault = False, message
         await refuse(self, "Error", message or "Failed to create verification rule")
+
+
+def chain_options() -> list[ChainOptionView]:
+    """Return the chains in the form's order, each with whether rules can use it here."""
+    return [_chain(chain) for chain in form_order()]
 
 
 def _chain(chain: str) -> ChainOptionView:

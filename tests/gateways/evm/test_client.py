@@ -129,14 +129,16 @@ async def test_what_was_not_asked_is_unknown(chains: EvmChains) -> None:
     assert (await chains.balances("base", [], OWNERS)).amount(COOL, OWNERS[1]) is None
 
 
-async def test_a_bad_address_or_chain_is_the_callers_mistake(chains: EvmChains) -> None:
+async def test_a_bad_address_is_the_callers_mistake(chains: EvmChains) -> None:
     for contract in ("0x12", "vitalik.eth", "a" * 42):
         with pytest.raises(ValueError):
             await chains.balances("base", [contract], OWNERS)
-    with pytest.raises(ValueError):
-        await chains.head("basechain")
-    with pytest.raises(ProviderDown):
-        await chains.head("polygon")
+
+
+async def test_a_chain_without_a_node_and_one_that_is_in_no_table_have_no_answer(chains: EvmChains) -> None:
+    for chain, title in (("polygon", "Polygon"), ("ninth", "Ninth")):
+        with pytest.raises(ProviderDown, match=f"{title}: no node is set for it"):
+            await chains.head(chain)
     assert (chains.endpoints("base"), chains.endpoints("polygon"), chains.endpoints("solana")) == (2, 0, 0)
 
 

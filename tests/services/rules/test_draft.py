@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gateways.chains.catalogue import CHAINS
 from services.core.errors import FieldRefused
 from services.rules import draft as rule_form
 from services.rules import token_ids
@@ -161,6 +162,11 @@ def test_automatic_names(kind: str, fields: dict[str, Any], name: str) -> None:
     assert automatic_name(kind, "apechain", "Cool Cats", **fields) == name
     assert automatic_name(kind, "apechain", "", **fields) == ""
     assert automatic_name("any_nft", "apechain", None) == "Any NFT on Apechain"
+
+
+def test_a_rule_on_a_chain_of_a_file_has_the_title_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CHAINS, "ninth", replace(CHAINS["base"], key="ninth", title="zkNinth Era"))
+    assert automatic_name("any_nft", "ninth", None) == "Any NFT on zkNinth Era"
 
 
 def test_the_name_of_several_conditions_is_made_of_theirs() -> None:

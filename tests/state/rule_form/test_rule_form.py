@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import reflex as rx
 
+from gateways.chains.catalogue import CHAINS
 from services.collections import catalog
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn
@@ -20,7 +22,7 @@ from state.core import gate
 from state.core.toasts import ToastState
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.conditions import ROOT, UNFILLED
-from state.rule_form.rule_form import RuleFormState
+from state.rule_form.rule_form import RuleFormState, chain_options
 from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
 
@@ -335,3 +337,18 @@ async def test_an_event_checks_the_condition_that_it_changes_and_no_other(
     monkeypatch.setattr(token_ids, "normal", lambda ids, chain: checked.append(len(ids)) or normal(ids, chain))
     await form.negate(form.open, True)
     assert (checked, form._first_fault()) == ([], ("", 0))
+
+
+async def test_a_chain_of_a_file_is_offered_after_the_others(
+    form: RuleFormState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CHAINS, "ninth", replace(CHAINS["base"], key="ninth", title="Ninth Chain", form_place=0))
+    assert [(one.name, one.label, one.offered) for one in chain_options()[-2:]] == [
+        ("solana", "Solana", True),
+        ("ninth", "Ninth Chain", True),
+    ]
+    await Tab.run(form.choose_type("any_nft"))
+    await Tab.run(form.choose_chain("ninth"))
+    assert (form.chain, form.rule_name) == ("ninth", "Any NFT on Ninth Chain")
+    await Tab.run(form.choose_chain("tenth"))
+    assert form.chain == "ninth"
