@@ -106,7 +106,7 @@ def _by_balance(leaf: Requirement, answers: Answers | None) -> bool:
 
     A cell distinguishes amounts up to 253: members under requirements beyond that are decided one by one.
     """
-    if leaf.type != "basic" or family_of(leaf.chain) != EVM or evaluate.needed_of(leaf) >= LARGE - 1:
+    if leaf.kind.source != "balances" or family_of(leaf.chain) != EVM or evaluate.needed_of(leaf) >= LARGE - 1:
         return False
     return answers is None or (answers.sheet is not None and told_of(leaf, answers) is answers.sheet)
 

@@ -29,7 +29,7 @@ from services.holdings import delegations
 from services.holdings.fetch import HoldingsQuestion
 from services.rules import contract_check, limits
 from services.rules.draft import RuleDraft, check
-from services.rules.expression import parse, requirements
+from services.rules.expression import RULE_TYPES, parse, requirements
 from services.rules.mapping import apply, copy_of, new_row
 from services.rules.rules import own
 from services.rules.single_source import SingleSource, single_sources
@@ -40,8 +40,6 @@ OUTCOMES = (LOSE, UNKNOWN, GAIN, KEEP)
 """In the order in which an admin should read them."""
 
 BATCH = 500
-MOST_MEMBERS: Mapping[str, int] = {"basic": 5000, "token_id": 2000, "trait": 1000, "any_nft": 500}
-"""Maximum members for a rule with a condition of this type; the most expensive type of the rule applies."""
 LONGEST_SECONDS = 45.0
 """Time limit; members beyond it are left out of the answer, which says so."""
 AT_ONCE = 2
@@ -233,8 +231,9 @@ def _reads(terms: Sequence[RuleTerms]) -> bool:
 
 
 def _most(terms: Sequence[RuleTerms]) -> int:
-    types = {leaf.type for rule in terms if rule.decides for leaf in requirements(rule.expression)}
-    return min((MOST_MEMBERS[kind] for kind in types), default=max(MOST_MEMBERS.values()))
+    """Return how many members to preview: the most expensive type of requirement in the rules decides."""
+    types = {leaf.kind for rule in terms if rule.decides for leaf in requirements(rule.expression)}
+    return min((one.previewed for one in types), default=max(one.previewed for one in RULE_TYPES.values()))
 
 
 async def _concerned(

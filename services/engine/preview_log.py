@@ -22,7 +22,6 @@ from settings import settings
 KIND: Final = "rule.previewed"
 FEWEST_NAMED = 5
 """People who have to meet a condition on single tokens or traits before a preview names them."""
-_SINGLING = frozenset({"token_id", "trait"})
 _LONGEST = 4_000
 """Characters of a rule's document that a line stores."""
 _SECONDS = 86_400
@@ -30,7 +29,7 @@ _SECONDS = 86_400
 
 def singles_out(*expressions: Expression) -> bool:
     """Return whether a condition is on single tokens or traits, which only a few wallets may meet."""
-    return any(leaf.type in _SINGLING for expression in expressions for leaf in requirements(expression))
+    return any(leaf.kind.source == "tokens" for expression in expressions for leaf in requirements(expression))
 
 
 async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, singling: bool) -> None:

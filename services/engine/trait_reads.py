@@ -132,4 +132,4 @@ def _trait_leaves(cases: Sequence[Case]) -> Iterator[tuple[Case, RuleTerms, Requ
     for case in cases:
         for rule in case.rules if case.claim.server_id in asking else ():
             if rule.decides:
-                yield from ((case, rule, leaf) for leaf in requirements(rule.expression) if leaf.type == "trait")
+                yield from ((case, rule, leaf) for leaf in requirements(rule.expression) if leaf.kind.names_trait)

@@ -69,7 +69,7 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
     before = earlier if earlier is not None and _counts(earlier, first, now) else None
     if first.source == second.source and (wait := _later(first, second, before, means, now)) > 0:
         return Confirmation(_unknown(second, "waiting for a later block to confirm"), wait)
-    if second.requirement.type == "trait" and _of_other_tokens(first, second):
+    if second.requirement.kind.names_trait and _of_other_tokens(first, second):
         unsettled = (first.block or 0) - _settled(second)
         return Confirmation(_unknown(second, NOT_SETTLED), _seconds(first, unsettled) if unsettled > 0 else None)
     twice = first.alone & second.alone

@@ -66,7 +66,7 @@ class WalletShare:
 def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault]:
     """Yield the vaults that can count for a requirement."""
     for vault in delegated.on(leaf.chain) if delegated is not None else ():
-        if leaf.type == "any_nft" or not vault.cut(leaf.contract).nothing:
+        if leaf.kind.source == "anything" or not vault.cut(leaf.contract).nothing:
             yield vault
 
 
@@ -78,16 +78,16 @@ def doubts_of(leaf: Requirement, delegated: Delegated | None) -> Iterator[Wallet
 
 def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenSheet | str | None:
     """Return the sheet that answers a requirement, or why there is none."""
-    if answers is None:
+    if answers is None or leaf.kind.source == "nothing":
         return None
-    if leaf.type == "any_nft":
+    if leaf.kind.source == "anything":
         return answers.anything
-    if leaf.type == "basic":
+    if leaf.kind.source == "balances":
         tokens = answers.tokens.get((leaf.contract, ()))
         if tokens is not None and (answers.sheet is None or _says_nothing(answers.sheet, leaf.contract)):
             return tokens
         return answers.sheet or answers.fault
-    return answers.tokens.get((leaf.contract, leaf.token_ids if leaf.type == "token_id" else ()))
+    return answers.tokens.get((leaf.contract, leaf.token_ids if leaf.kind.names_ids else ()))
 
 
 def _says_nothing(sheet: BalanceSheet, contract: str) -> bool:
@@ -105,7 +105,7 @@ def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
         return WalletShare(address, amount or 0, None if amount is not None else "the contract gave no answer")
     if not isinstance(told, TokenSheet):
         return WalletShare(address, 0, "not looked at")
-    if leaf.type == "any_nft":
+    if leaf.kind.source == "anything":
         return _anything(address, sum(told.of(address).values()), told.unsure.get(address), answers)
     return _fitting(leaf, address, told.of(address), told.unsure.get(address), answers)
 
@@ -114,10 +114,10 @@ def _fitting(
     leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers
 ) -> WalletShare:
     """Return the share made of the tokens that match."""
-    if leaf.type == "token_id":
+    if leaf.kind.names_ids:
         wanted = _wanted(leaf)
-        return WalletShare(address, sum(amount for one, amount in held.items() if wanted(one)), reason)
-    if leaf.type == "trait":
+        held = {one: amount for one, amount in held.items() if wanted(one)}
+    if leaf.kind.names_trait:
         return _with_trait(leaf, address, held, reason, answers)
     return WalletShare(address, sum(held.values()), reason)
 
@@ -151,7 +151,7 @@ def _with_trait(
 
 def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> WalletShare:
     """Return the member's share of a vault's matching tokens."""
-    if leaf.type == "any_nft":
+    if leaf.kind.source == "anything":
         part = part_of(leaf, vault.address, answers) if vault.whole else _anything_of(leaf, vault, answers)
         return replace(part, through=vault.through, mark=vault.mark)
     cut = vault.cut(leaf.contract)
@@ -296,8 +296,8 @@ class Reading:
 
 
 def needed_of(leaf: Requirement) -> int:
-    """Return how many matching tokens satisfy a requirement: one for named ids or any collection."""
-    return leaf.min_tokens if leaf.type in {"basic", "trait"} else 1
+    """Return how many matching tokens satisfy a requirement: one if its type does not count them."""
+    return leaf.min_tokens if leaf.kind.counts else 1
 
 
 def read(
@@ -384,14 +384,14 @@ def _answers(
     delegated: Delegated | None,
     wanted: Answer,
 ) -> bool:
-    by_token = leaf.type == "trait" and isinstance(answers.tokens.get((leaf.contract, ())), TokenSheet)
+    by_token = leaf.kind.names_trait and isinstance(told_of(leaf, answers), TokenSheet)
     return by_token and read(leaf, wallets, answers, delegated).answer is wanted
 
 
 def _held(
     leaf: Requirement, wallets: Iterable[tuple[str, str]], answers: Answers, delegated: Delegated | None
 ) -> Iterator[Place]:
-    sheet = answers.tokens[leaf.contract, ()]
+    sheet = told_of(leaf, answers)
     if isinstance(sheet, TokenSheet):
         of_vaults = [vault.cut(leaf.contract).of(sheet.of(vault.address)) for vault in vaults_for(leaf, delegated)]
         for held in (*map(sheet.of, addresses_on(leaf.chain, wallets)), *of_vaults):

@@ -45,10 +45,11 @@ class Wants:
 
 def want_of(leaf: Requirement, standards: Mapping[Place, str]) -> TokenWant | None:
     """Return the tokens that a requirement needs; None if balances or any collection answer it."""
-    if leaf.type == "token_id":
+    source = leaf.kind.source
+    if leaf.kind.names_ids:
         return leaf.contract, leaf.token_ids
     by_token = leaf.chain == SOLANA or standards.get((leaf.chain, leaf.contract)) == MANY
-    return (leaf.contract, ()) if leaf.type == "trait" or (leaf.type == "basic" and by_token) else None
+    return (leaf.contract, ()) if source == "tokens" or (source == "balances" and by_token) else None
 
 
 def by_chain(leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> dict[str, Wants]:
@@ -70,13 +71,13 @@ def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[Place, 
         if standards.get((chain, leaf.contract), "").startswith(ONE_BY_ONE):
             countable.add(leaf.contract)
         want = want_of(leaf, standards)
-        if leaf.type == "any_nft":
+        if leaf.kind.source == "anything":
             anything = True
         elif want is None:
             balances.add(leaf.contract)
         else:
             tokens.add(want)
-        if leaf.type == "trait":
+        if leaf.kind.names_trait:
             with_traits.add(leaf.contract)
     more = countable - balances if anything and family_of(chain) == EVM else set[str]()
     return Wants(
@@ -98,12 +99,13 @@ def with_vaults(wants: Wants, leaves: Iterable[Requirement], vaults: Iterable[Va
     listed = tuple(vaults)
     for leaf in leaves if listed else ():
         for vault in listed:
-            named = vault.named if leaf.type == "any_nft" else (leaf.contract,) if leaf.type == "basic" else ()
+            anything, by_balance = leaf.kind.source == "anything", leaf.kind.source == "balances"
+            named = vault.named if anything else (leaf.contract,) if by_balance else ()
             for contract in named:
                 cut = vault.cut(contract)
                 if cut.nothing:
                     continue
-                if leaf.type == "any_nft":
+                if anything:
                     balances.add(contract)
                 if cut.ids:
                     tokens.add((contract, cut.ids))

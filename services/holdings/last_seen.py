@@ -53,11 +53,13 @@ Memory = Mapping[tuple[str, str, str, str], LastSeen]
 
 def scope_of(leaf: Requirement) -> str:
     """Return what a requirement counts, apart from the number it needs: equal scopes count the same."""
-    if leaf.type == "basic":
+    if leaf.kind.source == "balances":
         return BALANCE
-    if leaf.type == "any_nft":
+    if leaf.kind.source == "anything":
         return ANY
-    what = [one.strip().casefold() for one in leaf.trait or ()] if leaf.type == "trait" else sorted(leaf.token_ids)
+    what = [one.strip().casefold() for one in leaf.trait or ()] if leaf.kind.names_trait else []
+    if leaf.kind.names_ids:
+        what += sorted(leaf.token_ids)
     digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
     return f"{leaf.type}:{digest}"
 
@@ -97,7 +99,7 @@ def recall(
         return Remembered(Answer.NO, 0, reason="no proved wallet on this chain")
     asked = [WalletShare(address, 0) for address in addresses]
     for vault in vaults_for(leaf, delegated):
-        mark = vault.mark if leaf.type == "any_nft" else vault.cut(leaf.contract).mark
+        mark = vault.mark if leaf.kind.source == "anything" else vault.cut(leaf.contract).mark
         asked.append(WalletShare(vault.address, 0, through=vault.through, mark=mark))
     seen = [one for part in asked if (one := _seen(leaf, part, memory)) is not None]
     if not seen:

@@ -15,6 +15,7 @@ from services.core.errors import FieldRefused
 from services.rules import token_ids
 from services.rules.expression import (
     ANY_CONTRACT,
+    RULE_TYPES,
     AtLeast,
     Expression,
     ExpressionRefused,
@@ -22,10 +23,11 @@ from services.rules.expression import (
     Requirement,
     parse,
     requirements,
+    rule_type,
 )
 from settings import settings
 
-TYPES = ("basic", "trait", "token_id", "any_nft")
+TYPES = tuple(RULE_TYPES)
 SUPPORTED_TYPES: tuple[str, ...] = TYPES
 DEFAULT_COLOR = "#5865F2"
 MOST_TOKENS = 2**31 - 1
@@ -105,14 +107,14 @@ def check(draft: RuleDraft) -> RuleDraft:
 
 def _leaf_of(draft: RuleDraft) -> Requirement:
     """Return the flat fields as one condition, without fields that its type does not use."""
-    kind = draft.verification_type
+    kind = rule_type(draft.verification_type)
     return Requirement(
-        type=kind,
+        type=draft.verification_type,
         chain=draft.blockchain,
-        contract=ANY_CONTRACT if kind == "any_nft" else draft.contract_address.strip(),
+        contract=ANY_CONTRACT if kind.source == "anything" else draft.contract_address.strip(),
         min_tokens=draft.min_tokens,
-        trait=((draft.trait_type or "").strip(), (draft.trait_value or "").strip()) if kind == "trait" else None,
-        token_ids=tuple(draft.token_ids) if kind == "token_id" else (),
+        trait=((draft.trait_type or "").strip(), (draft.trait_value or "").strip()) if kind.names_trait else None,
+        token_ids=tuple(draft.token_ids) if kind.names_ids else (),
     )
 
 
@@ -127,11 +129,11 @@ def _flat(leaf: Requirement) -> dict[str, Any]:
 
 
 def _check_leaf(leaf: Requirement) -> None:
-    if leaf.type != "any_nft" and not leaf.contract.strip():
+    if leaf.kind.source != "anything" and not leaf.contract.strip():
         raise FieldRefused("contractAddress", "Contract address is required")
-    if leaf.type == "trait" and not (leaf.trait and leaf.trait[0].strip() and leaf.trait[1].strip()):
+    if leaf.kind.names_trait and not (leaf.trait and leaf.trait[0].strip() and leaf.trait[1].strip()):
         raise FieldRefused("traitType", "Trait type and value are required for trait verification")
-    if leaf.type == "token_id" and not any(token.strip(" ,") for token in leaf.token_ids):
+    if leaf.kind.names_ids and not any(token.strip(" ,") for token in leaf.token_ids):
         raise FieldRefused("tokenIds", "At least one token ID is required for token ID verification")
 
 
@@ -185,9 +187,9 @@ def _checked_leaf(leaf: Requirement) -> Requirement | tuple[str, str]:
     try:
         return replace(
             leaf,
-            contract=ANY_CONTRACT if leaf.type == "any_nft" else _contract(leaf),
-            trait=_trait(leaf.trait) if leaf.type == "trait" and leaf.trait is not None else None,
-            token_ids=token_ids.normal(leaf.token_ids, leaf.chain) if leaf.type == "token_id" else (),
+            contract=ANY_CONTRACT if leaf.kind.source == "anything" else _contract(leaf),
+            trait=_trait(leaf.trait) if leaf.kind.names_trait and leaf.trait is not None else None,
+            token_ids=token_ids.normal(leaf.token_ids, leaf.chain) if leaf.kind.names_ids else (),
         )
     except FieldRefused as refused:
         return refused.field, refused.message
@@ -229,7 +231,7 @@ def chain_refusal(chain: str) -> str | None:
 
 
 def automatic_name(
-    kind: str,
+    type_name: str,
     chain: str,
     collection: str | None,
     trait_type: str | None = None,
@@ -237,19 +239,20 @@ def automatic_name(
     ids: Sequence[str] = (),
 ) -> str:
     """Return the name that the form proposes for one condition; empty until the collection is known."""
-    if kind == "any_nft":
+    kind = rule_type(type_name)
+    if kind.source == "anything":
         return f"Any NFT on {chain_title(chain)}"
     if not collection:
         return ""
     name = collection
-    if kind == "trait" and trait_type:
+    if kind.names_trait and trait_type:
         name = f"{collection} (Trait) - {trait_type}" + (f": {trait_value}" if trait_value else "")
-    elif kind == "trait":
+    elif kind.names_trait:
         name = f"{collection} (Trait-Based)"
-    elif kind == "token_id" and ids:
+    elif kind.names_ids and ids:
         more = "..." if len(ids) > NAMED_TOKEN_IDS else ""
         name = f"{collection} (Token ID) - #{', '.join(ids[:NAMED_TOKEN_IDS])}{more}"
-    elif kind == "token_id":
+    elif kind.names_ids:
         name = f"{collection} (Token ID)"
     return name[:LONGEST_NAME]
 

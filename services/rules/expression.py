@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from services.core.answer import Answer
 
@@ -22,6 +22,40 @@ class ExpressionRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class RuleType:
+    """What the requirements of a type ask for. Everything that treats types differently goes by this."""
+
+    label: str
+    """How the rule form offers it."""
+    source: Literal["balances", "tokens", "anything", "nothing"]
+    """What answers it: balances in a contract, the single tokens in a contract, or whatever a wallet holds."""
+    counts: bool = False
+    """Whether it takes `min_tokens` tokens; else one is enough."""
+    names_ids: bool = False
+    """Whether only the tokens in `token_ids` count."""
+    names_trait: bool = False
+    """Whether only tokens with `trait` count."""
+    previewed: int = 500
+    """How many members a preview reads: the more expensive the reads, the fewer."""
+
+
+RULE_TYPES: Mapping[str, RuleType] = {
+    "basic": RuleType("Basic: a number of tokens", "balances", counts=True, previewed=5000),
+    "trait": RuleType("Trait: tokens with a trait", "tokens", counts=True, names_trait=True, previewed=1000),
+    "token_id": RuleType("Token ID: certain tokens", "tokens", names_ids=True, previewed=2000),
+    "any_nft": RuleType("Any NFT on a chain", "anything", previewed=500),
+}
+"""Every type of requirement, in the order in which the form offers them."""
+_UNKNOWN = RuleType("", "nothing")
+"""Stands for a type that this version does not have: nothing answers it, so it changes no role."""
+
+
+def rule_type(name: object) -> RuleType:
+    """Return what is declared for a type; for any other value a type that nothing answers."""
+    return RULE_TYPES.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """A leaf: how much of what a member has to hold."""
 
@@ -31,6 +65,11 @@ class Requirement:
     min_tokens: int = 1
     trait: tuple[str, str] | None = None
     token_ids: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> RuleType:
+        """What is declared for its type."""
+        return rule_type(self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +189,7 @@ def _only(node: Mapping[str, Any], known: AbstractSet[str], what: str) -> None:
 
 
 def _leaf(node: Mapping[str, Any]) -> Requirement:
-    if node.get("type") == ANY_NFT and not node.get("contract"):
+    if rule_type(node.get("type")).source == "anything" and not node.get("contract"):
         node = {**node, "contract": ANY_CONTRACT}
     needed = ("type", "chain", "contract")
     if not all(isinstance(node.get(name), str) and node[name] for name in needed):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gateways.chains.catalogue import CHAINS
 from services.core.json_view import json_view
-from services.rules.expression import ANY_NFT, Expression, Requirement, requirements
+from services.rules.expression import Expression, Requirement, requirements
 from settings import settings
 
 MOST_BY_ONE_SOURCE = 5
@@ -60,18 +60,18 @@ def _reasons(leaf: Requirement) -> Iterator[tuple[str, str]]:
     }
     there = {name for name, (offered, key) in keys.items() if offered and key is not None}
     missing = " and ".join(name for name, (offered, key) in keys.items() if offered and key is None)
-    if leaf.type == "trait" and not chain.opensea:
+    if leaf.kind.names_trait and not chain.opensea:
         yield (
             f"Traits are read from the tokens' own metadata alone, because OpenSea does not have {chain.title}. "
             f"{_BOUND}",
             "There is no second source of traits on this chain.",
         )
-    elif leaf.type == "trait" and "OPENSEA_API_KEY" not in there:
+    elif leaf.kind.names_trait and "OPENSEA_API_KEY" not in there:
         yield (
             f"Traits are read from the tokens' own metadata alone, because OpenSea is not set up. {_BOUND}",
             "The operator of the bot can set OPENSEA_API_KEY.",
         )
-    if leaf.type == ANY_NFT and len(there) < len(keys):
+    if leaf.kind.source == "anything" and len(there) < len(keys):
         lists = "One list" if there else "No list"
         yield (
             f"{lists} of what wallets hold is set up. Until there are two, members lose the role only where a node of "

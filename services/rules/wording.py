@@ -74,23 +74,31 @@ def _heading(tree: AtLeast, holds: bool) -> str:
 
 
 def _condition(leaf: Requirement, names: Names) -> str:
-    if leaf.type == "any_nft":
+    if leaf.kind.source == "anything":
         return f"Any NFT on {chain_title(leaf.chain)}"
-    if leaf.type == "token_id":
+    if leaf.kind.names_ids and (least := _least(leaf)) > 1:
+        return f"At least {least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_trait(leaf)}"
+    if leaf.kind.names_ids:
         which = f"Token {_ids(leaf)}" if _is_single(leaf.token_ids) else f"Any of the tokens {_ids(leaf)}"
-        return f"{which} of {_place(leaf, names)}"
+        return f"{which} of {_place(leaf, names)}{_trait(leaf)}"
     return f"At least {_amount(leaf.min_tokens)} of {_place(leaf, names)}{_trait(leaf)}"
 
 
 def _without(leaf: Requirement, names: Names) -> str:
     """Return the opposite of a condition in its own words."""
-    if leaf.type == "any_nft":
+    if leaf.kind.source == "anything":
         return f"No NFT on {chain_title(leaf.chain)}"
-    if leaf.type == "token_id":
+    if leaf.kind.names_ids and (least := _least(leaf)) > 1:
+        return f"Fewer than {least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_trait(leaf)}"
+    if leaf.kind.names_ids:
         which = f"Not token {_ids(leaf)}" if _is_single(leaf.token_ids) else f"None of the tokens {_ids(leaf)}"
-        return f"{which} of {_place(leaf, names)}"
+        return f"{which} of {_place(leaf, names)}{_trait(leaf)}"
     place = f"{_place(leaf, names)}{_trait(leaf)}"
     return f"No token of {place}" if leaf.min_tokens == 1 else f"Fewer than {_amount(leaf.min_tokens)} of {place}"
+
+
+def _least(leaf: Requirement) -> int:
+    return leaf.min_tokens if leaf.kind.counts else 1
 
 
 def _amount(least: int) -> str:
@@ -102,7 +110,7 @@ def _place(leaf: Requirement, names: Names) -> str:
 
 
 def _trait(leaf: Requirement) -> str:
-    if leaf.type != "trait" or leaf.trait is None:
+    if not leaf.kind.names_trait or leaf.trait is None:
         return ""
     kind, wanted = leaf.trait
     for sign, word in _BOUNDS.items():
@@ -112,15 +120,15 @@ def _trait(leaf: Requirement) -> str:
     return f" with {kind}: {wanted}"
 
 
-def _ids(leaf: Requirement) -> str:
+def _ids(leaf: Requirement, joint: str = "or") -> str:
     told = [_id(entry) for entry in leaf.token_ids[:NAMED_IDS]]
     more = len(leaf.token_ids) - len(told)
-    return _listed(told) if not more else f"{', '.join(told)} and {more} more"
+    return _listed(told, joint) if not more else f"{', '.join(told)} and {more} more"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _listed(words: Sequence[str], joint: str) -> str:
     *first, last = words
-    return f"{', '.join(first)} or {last}" if first else last
+    return f"{', '.join(first)} {joint} {last}" if first else last
 
 
 def _is_single(entries: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ from services.core.addresses import shorten
 from services.core.audit import EventView
 from services.core.chain_names import chain_title
 from services.core.event_kinds import EVENT_KINDS, EventKind
-from services.rules.expression import parse
+from services.rules.expression import parse, rule_type
 from services.rules.wording import Names, in_words
 from settings import settings
 
@@ -147,13 +147,12 @@ def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
     if one.get("reason"):
         return f"{one['reason']} ({chain})"
     name = f"{names.get(place) or shorten(place[1])} on {chain}"
-    match one.get("type"):
-        case "any_nft":
-            return f"holds no NFT on {chain}"
-        case "token_id":
-            return f"holds none of the tokens asked for of {name}"
-        case _:
-            return f"holds {one.get('held') or 0}, needs {one.get('needed')} of {name}"
+    kind = rule_type(one.get("type"))
+    if kind.source == "anything":
+        return f"holds no NFT on {chain}"
+    if kind.names_ids and not kind.counts:
+        return f"holds none of the tokens asked for of {name}"
+    return f"holds {one.get('held') or 0}, needs {one.get('needed')} of {name}"
 
 
 def asked(document: Mapping[str, Any], names: Names) -> str:

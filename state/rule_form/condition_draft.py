@@ -3,9 +3,16 @@
 from dataclasses import dataclass
 
 from services.rules import draft
-from services.rules.expression import Requirement
+from services.rules.expression import RULE_TYPES, Requirement, RuleType, rule_type
 
-BASIC, TRAIT, TOKEN_ID, ANY_NFT = "basic", "trait", "token_id", "any_nft"
+TYPE_OPTIONS = tuple((name, one.label) for name, one in RULE_TYPES.items())
+"""What can be chosen, and how it is called."""
+OF_COLLECTIONS = tuple(name for name, one in RULE_TYPES.items() if one.source != "anything")
+COUNTING = tuple(name for name, one in RULE_TYPES.items() if one.counts)
+WITH_TRAITS = tuple(name for name, one in RULE_TYPES.items() if one.names_trait)
+WITH_IDS = tuple(name for name, one in RULE_TYPES.items() if one.names_ids)
+"""The types that show the fields of the collection, the minimum, the trait and the token ids."""
+DEFAULT_TYPE = TYPE_OPTIONS[0][0]
 DEFAULT_CHAIN = "ethereum"
 EXACTLY, AT_LEAST, AT_MOST = "", ">=", "<="
 
@@ -14,7 +21,7 @@ EXACTLY, AT_LEAST, AT_MOST = "", ">=", "<="
 class ConditionDraft:
     """One condition as entered, complete or not."""
 
-    type: str = BASIC
+    type: str = DEFAULT_TYPE
     chain: str = DEFAULT_CHAIN
     contract: str = ""
     collection: str = ""
@@ -23,6 +30,11 @@ class ConditionDraft:
     trait_compare: str = EXACTLY
     trait_value: str = ""
     token_ids: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> RuleType:
+        """What is declared for its type."""
+        return rule_type(self.type)
 
     @property
     def wanted(self) -> str:
@@ -42,10 +54,10 @@ class ConditionDraft:
         return Requirement(
             type=self.type,
             chain=self.chain,
-            contract=draft.ANY_CONTRACT if self.type == ANY_NFT else self.contract,
+            contract=draft.ANY_CONTRACT if self.kind.source == "anything" else self.contract,
             min_tokens=int(self.min_tokens) if self.min_tokens.isascii() and self.min_tokens.isdigit() else 0,
-            trait=(self.trait_type.strip(), self.wanted) if self.type == TRAIT else None,
-            token_ids=self.token_ids if self.type == TOKEN_ID else (),
+            trait=(self.trait_type.strip(), self.wanted) if self.kind.names_trait else None,
+            token_ids=self.token_ids if self.kind.names_ids else (),
         )
 
 
@@ -54,7 +66,7 @@ def draft_of(leaf: Requirement, collection: str) -> ConditionDraft:
     kind, wanted = leaf.trait or ("", "")
     compare = next((sign for sign in (AT_LEAST, AT_MOST) if wanted.startswith(sign)), EXACTLY)
     return ConditionDraft(
-        type=leaf.type, chain=leaf.chain, contract="" if leaf.type == ANY_NFT else leaf.contract,
+        type=leaf.type, chain=leaf.chain, contract="" if leaf.kind.source == "anything" else leaf.contract,
         collection=collection, min_tokens=str(leaf.min_tokens), trait_type=kind, trait_compare=compare,
         trait_value=wanted.removeprefix(compare).strip(), token_ids=leaf.token_ids,
     )  # fmt: skip

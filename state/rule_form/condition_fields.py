@@ -19,13 +19,13 @@ from services.runtime import rate_limits
 from state.core.gate import signed_in
 from state.core.toasts import refuse, say
 from state.rule_form.condition_draft import (
-    ANY_NFT,
     AT_LEAST,
     AT_MOST,
-    BASIC,
     DEFAULT_CHAIN,
+    DEFAULT_TYPE,
     EXACTLY,
-    TRAIT,
+    OF_COLLECTIONS,
+    WITH_TRAITS,
     ConditionDraft,
 )
 
@@ -58,7 +58,7 @@ def _with(listed: list[str], chosen: str) -> list[str]:
 class ConditionFields(rx.State, mixin=True):
     """The fields of the open condition. A form that uses them implements `_changed`."""
 
-    type: str = BASIC
+    type: str = DEFAULT_TYPE
     chain: str = DEFAULT_CHAIN
     contract: str = ""
     collection: str = ""
@@ -134,7 +134,7 @@ class ConditionFields(rx.State, mixin=True):
             return
         self.chain = value
         self._forget()
-        if self.type != ANY_NFT and catalog.is_whole(self.contract):
+        if self.type in OF_COLLECTIONS and catalog.is_whole(self.contract):
             async for outcome in self._look_up(actor):
                 yield outcome
 
@@ -216,7 +216,7 @@ class ConditionFields(rx.State, mixin=True):
     async def _read_traits(self):
         """Read the trait types. If that fails the person types them, and no message is shown."""
         self._forget_traits()
-        if self.type != TRAIT or not self.collection:
+        if self.type not in WITH_TRAITS or not self.collection:
             return
         self.types_state = PENDING
         yield

@@ -9,7 +9,7 @@ from services.rules.expression import MAX_LEAVES, Expression, Requirement
 from services.rules.form_groups import ALL, ANY, MODES, Condition, Group, to_tree
 from services.rules.wording import Line, Names, in_lines, in_words
 from state.core.gate import signed_in
-from state.rule_form.condition_draft import ANY_NFT, TOKEN_ID, TRAIT, ConditionDraft, draft_of
+from state.rule_form.condition_draft import ConditionDraft, draft_of
 from state.rule_form.condition_fields import ConditionFields
 
 ROOT = 0
@@ -240,8 +240,8 @@ def _caveat(draft: ConditionDraft) -> str:
 
 def _is_ready(draft: ConditionDraft) -> bool:
     leaf: Requirement = draft.leaf
-    if leaf.type != ANY_NFT and not leaf.contract.strip():
+    if leaf.kind.source != "anything" and not leaf.contract.strip():
         return False
-    if leaf.type == TRAIT and not (leaf.trait and all(leaf.trait)):
+    if leaf.kind.names_trait and not (leaf.trait and all(leaf.trait)):
         return False
-    return leaf.type != TOKEN_ID or bool(leaf.token_ids)
+    return not leaf.kind.names_ids or bool(leaf.token_ids)

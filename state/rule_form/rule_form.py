@@ -25,7 +25,7 @@ from state.core.gate import signed_in
 from state.core.session import SessionState
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState
-from state.rule_form.condition_draft import ANY_NFT, ConditionDraft
+from state.rule_form.condition_draft import OF_COLLECTIONS, ConditionDraft
 from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.conditions import ConditionList
 from state.rule_form.outcome import RuleOutcome
@@ -178,7 +178,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
     @signed_in
     async def refresh_name(self, actor: Actor) -> None:
         """Make the automatic name again."""
-        if not self.contract and self.type != ANY_NFT and not self.too_deep:
+        if not self.contract and self.type in OF_COLLECTIONS and not self.too_deep:
             await refuse(self, "No contract address")
         if self._composed_name():
             self._kept = "", self.rule_name

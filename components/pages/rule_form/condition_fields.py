@@ -1,5 +1,9 @@
 """The fields of one condition: its type and chain, the collection, and the fields of that type."""
 
+import operator
+from collections.abc import Sequence
+from functools import reduce
+
 import reflex as rx
 
 from components.ui.badge import chip
@@ -7,16 +11,19 @@ from components.ui.button import button, spinner
 from components.ui.field import field, number_input, select_input, text_input
 from components.ui.tooltip import tooltip
 from state.core.timing import URL_DEBOUNCE_MILLISECONDS
-from state.rule_form.condition_draft import ANY_NFT, AT_LEAST, AT_MOST, BASIC, EXACTLY, TOKEN_ID, TRAIT
+from state.rule_form.condition_draft import (
+    AT_LEAST,
+    AT_MOST,
+    COUNTING,
+    EXACTLY,
+    OF_COLLECTIONS,
+    TYPE_OPTIONS,
+    WITH_IDS,
+    WITH_TRAITS,
+)
 from state.rule_form.condition_fields import CONTRACT_INPUT, FAILED, PENDING, TOKEN_INPUT
 from state.rule_form.rule_form import ChainOptionView, RuleFormState
 
-TYPES = (
-    (BASIC, "Basic: a number of tokens"),
-    (TRAIT, "Trait: tokens with a trait"),
-    (TOKEN_ID, "Token ID: certain tokens"),
-    (ANY_NFT, "Any NFT on a chain"),
-)
 TOKEN_FORM = "token-form"
 """The form of the token id entry: Enter adds an id there instead of submitting the rule."""
 
@@ -25,9 +32,9 @@ def condition_fields() -> rx.Component:
     """Return the fields of the open condition."""
     return rx.el.div(
         _kind(),
-        rx.cond(RuleFormState.type != ANY_NFT, rx.el.div(_collection(), _offers(), class_name="flex flex-col gap-3")),
-        rx.cond(RuleFormState.type == TRAIT, _trait()),
-        rx.cond(RuleFormState.type == TOKEN_ID, _token_ids()),
+        rx.cond(_is_one_of(OF_COLLECTIONS), rx.el.div(_collection(), _offers(), class_name="flex flex-col gap-3")),
+        rx.cond(_is_one_of(WITH_TRAITS), _trait()),
+        rx.cond(_is_one_of(WITH_IDS), _token_ids()),
         rx.cond(
             RuleFormState.caveat != "",
             rx.el.p(
@@ -40,13 +47,18 @@ def condition_fields() -> rx.Component:
     )
 
 
+def _is_one_of(types: Sequence[str]) -> bool:
+    """Whether the condition is of one of these types, as an expression for the browser."""
+    return reduce(operator.or_, (RuleFormState.type == one for one in types))
+
+
 def token_form() -> rx.Component:
     """Return the form of the token id entry, outside the rule's form because forms cannot be nested."""
     return rx.el.form(id=TOKEN_FORM, on_submit=RuleFormState.add_tokens, class_name="hidden")
 
 
 def _kind() -> rx.Component:
-    types = [rx.el.option(label, value=value) for value, label in TYPES]
+    types = [rx.el.option(label, value=value) for value, label in TYPE_OPTIONS]
     return rx.el.div(
         field(
             "Rule Type",
@@ -72,7 +84,7 @@ def _chain(chain: rx.vars.ObjectVar[ChainOptionView]) -> rx.Component:
 
 
 def _collection() -> rx.Component:
-    counts = (RuleFormState.type == BASIC) | (RuleFormState.type == TRAIT)
+    counts = _is_one_of(COUNTING)
     return rx.el.div(
         field(
             "Contract Address or Collection URL",
@@ -280,10 +292,9 @@ def _token_ids() -> rx.Component:
                 class_name="flex gap-2",
             ),
             name=TOKEN_INPUT,
-            hint=rx.cond(
-                solana,
-                "Any one of them is enough.",
-                "Any one of them is enough. A range like 100-200 includes both ends.",
+            hint=rx.fragment(
+                rx.cond(_is_one_of(COUNTING), "The minimum counts these alone.", "Any one of them is enough."),
+                rx.cond(solana, "", " A range like 100-200 includes both ends."),
             ),
             error=RuleFormState.token_fault,
         ),

@@ -30,7 +30,7 @@ CONSTANTS = {
     "default role colour": (draft.DEFAULT_COLOR, "#5865F2"),
     "selectable chains": (len(form_order()), 8),
     "token ids in a name": (draft.NAMED_TOKEN_IDS, 3),
-    "rule types": (draft.TYPES, ("basic", "trait", "token_id", "any_nft")),
+    "rule types": (draft.TYPES[:4], ("basic", "trait", "token_id", "any_nft")),
     "permissions of the navigation's invite": (servers.NAVIGATION_PERMISSIONS, 268_439_808),
     "permissions of a server's invite": (servers.SERVER_PERMISSIONS, 2_416_004_112),
 }

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from sqlmodel import col, select
 
 from models import Due, Event, Grant, Rule, transaction
 from services.engine import preview
+from services.rules import expression
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
@@ -225,7 +227,8 @@ async def test_in_a_large_server_it_says_how_many_were_looked_at(
     browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await browser.sign_in(town.people["ada"]["username"])
-    monkeypatch.setattr(preview, "MOST_MEMBERS", {"basic": 2})
+    few = {"basic": replace(expression.RULE_TYPES["basic"], previewed=2)}
+    monkeypatch.setattr(expression, "RULE_TYPES", {**expression.RULE_TYPES, **few})
     answer = (await browser.client.post(PREVIEW, json=await payload(town, takesOver=True))).json()
     assert (answer["looked"], answer["concerned"]) == (2, 4)
     assert {member["outcome"] for member in answer["members"]} == {"keep", "lose"}, "who has the role comes first"
