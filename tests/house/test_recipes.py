@@ -83,6 +83,26 @@ asyncio.run(listed())
 print("Not screened yet" in str(page._list().render()))
 """
 
+RULE_TYPE = """
+from datetime import UTC, datetime
+from components.pages.rule_form.condition_fields import condition_fields
+from gateways.chains.token_sheet import TokenSheet
+from services.holdings.evaluate import Answers, read
+from services.rules.draft import RuleDraft, check, expression_of
+from services.rules.wording import in_words
+from state.rule_form.condition_draft import draft_of
+
+contract, wallet, now = "0x" + "c0" * 20, "0x" + "a1" * 20, datetime(2026, 1, 2, tzinfo=UTC)
+ids = ("1-3",)
+leaf = expression_of(check(RuleDraft("Three cats", contract, "base", "set", "7", 1, min_tokens=2, token_ids=ids)))
+print(in_words(leaf, {("base", contract): "Cats"}))
+assert draft_of(leaf, "Cats").leaf == leaf
+for held in ({"1": 1, "3": 1}, {"1": 1, "4": 1}):
+    sheet = TokenSheet("base", contract, 70, now, 0, "node", {wallet: held}, {})
+    print(read(leaf, [("evm", wallet)], Answers(frozenset({wallet}), tokens={(contract, ids): sheet})).answer.value)
+print("Set: several of certain tokens" in str(condition_fields().render()))
+"""
+
 
 def recipe(title: str, page: str) -> dict[str, list[tuple[str, str]]]:
     """Return for each file that a section's diffs change the texts to find in it and what takes their place.
@@ -136,6 +156,12 @@ def follow(changes: Mapping[str, list[tuple[str, str]]], copy: Path) -> None:
             {"services/servers/member_list.py", "state/server/members.py", "components/pages/server/members.py"},
             COLUMN,
             ["[True, False]\nTrue"],
+        ),
+        (
+            "Add a rule type",
+            {"services/rules/expression.py"},
+            RULE_TYPE,
+            ["At least 2 of the tokens 1 to 3 of Cats on Base\nyes\nno\nTrue"],
         ),
     ],
 )

@@ -118,6 +118,16 @@ def test_tokens_answer_every_type_on_every_family(
     assert judge(requirement, None) is NO, "who has proved no wallet has nothing"
 
 
+@pytest.mark.parametrize("held", [{}, {"1": 1}])
+def test_a_type_that_is_not_declared_is_never_answered(held: dict[str, int]) -> None:
+    requirement = leaf("held_since", "base")
+    _, ann, _, _ = PLACES["base"]
+    answers = Answers(
+        EVERYBODY, balances("base", {ann: 0}), tokens={(requirement.contract, ()): tokens("base", {ann: held})}
+    )
+    assert judge(requirement, answers, ann) is UNKNOWN
+
+
 @pytest.mark.parametrize("chain", ["base", "solana"])
 @pytest.mark.parametrize(
     ("wanted", "least", "traits", "unsure", "expected"),
