@@ -20,7 +20,7 @@ from bot.unreadable_events import UnreadableEvents
 from gateways import gateways
 from models import transaction
 from services.guilds import identifies
-from services.runtime.tasks import stop
+from services.runtime.tasks import backoff, stop
 from settings import settings
 
 log = logging.getLogger("holdfast.bot")
@@ -93,8 +93,9 @@ class Bot(commands.AutoShardedBot):
         self._rollouts.add(task)
         task.add_done_callback(self._rollouts.discard)
         async with self._rollout:
-            pause = FIRST_PAUSE
-            while not self.is_closed():
+            for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
+                if self.is_closed():
+                    return
                 try:
                     await super().on_connect()
                 except delivery.Weather as fault:
@@ -102,7 +103,6 @@ class Bot(commands.AutoShardedBot):
                         raise
                     log.warning("the commands did not get through (%r), again in %.0f s", fault, pause)
                     await asyncio.sleep(pause)
-                    pause = min(2 * pause, LONGEST_PAUSE)
                 else:
                     return
 

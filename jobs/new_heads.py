@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from gateways import gateways
+from services.runtime.tasks import backoff
 from services.triggers import transfer_poller
 from services.triggers.transfer_poller import UnreadableTransfers
 
@@ -21,13 +22,12 @@ class HeadCalls:
 
     async def run(self) -> None:
         """Listen until cancelled, and reconnect with growing pauses."""
-        pause = AGAIN_SECONDS
+        pauses = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
             try:
                 async for _ in transfer_poller.new_blocks(gateways(), self.chain):
                     self.called.set()
-                    pause = AGAIN_SECONDS
+                    pauses = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
             except UnreadableTransfers as fault:
                 log.warning("block subscription failed, falling back to polling reason=%s", fault)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            await asyncio.sleep(next(pauses))

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 
 from services.runtime import database_faults
+from services.runtime.tasks import backoff
 
 log = logging.getLogger("holdfast.jobs")
 
@@ -39,17 +40,16 @@ async def lasting(life: Callable[[], Awaitable[None]]) -> None:
     The pauses between such restarts grow.
     """
     loop = asyncio.get_running_loop()
-    pause = AGAIN_SECONDS
+    pauses = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
     while True:
         began = loop.time()
         try:
             with outlasting(log, "background part will restart"):
                 await life()
-            pause = AGAIN_SECONDS
+            pauses, pause = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS), AGAIN_SECONDS
         except Exception:
-            pause = AGAIN_SECONDS if loop.time() - began > LIVED_WELL_SECONDS else pause
+            if loop.time() - began > LIVED_WELL_SECONDS:
+                pauses = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
+            pause = next(pauses)
             log.exception("background part failed, restarting in_seconds=%.0f", pause)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-            continue
         await asyncio.sleep(pause)

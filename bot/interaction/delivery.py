@@ -9,6 +9,7 @@ import aiohttp
 import nextcord
 
 from gateways import gateways
+from services.runtime.tasks import backoff
 
 log = logging.getLogger("holdfast.bot")
 
@@ -36,8 +37,8 @@ def passes(fault: BaseException) -> bool:
 async def first(send: Send) -> bool:
     """Send the first answer; False when it came too late or Discord refuses it, and the person sees Discord's word."""
     loop = asyncio.get_running_loop()
-    until, pause = loop.time() + FIRST_ANSWER_SECONDS, FIRST_PAUSE
-    while True:
+    until = loop.time() + FIRST_ANSWER_SECONDS
+    for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
         try:
             await send()
         except Weather as fault:
@@ -46,28 +47,28 @@ async def first(send: Send) -> bool:
                 return True
             if not passes(fault) or loop.time() + pause > until:
                 log.warning("a first answer did not get through: %s", _told(fault))
-                return False
+                break
         else:
             return True
         await asyncio.sleep(pause)
-        pause *= 2
+    return False
 
 
 async def later(interaction: Interaction, send: Send) -> bool:
     """Send what replaces the first answer (which may be sent any number of times); False when it cannot be shown."""
-    until, pause = interaction.created_at + LATER_ANSWERS, FIRST_PAUSE
-    while True:
+    until = interaction.created_at + LATER_ANSWERS
+    for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
         try:
             await send()
         except Weather as fault:
             _count(fault)
             if not passes(fault) or datetime.now(UTC) + timedelta(seconds=pause) > until:
                 log.warning("an answer could not be shown: %s", _told(fault))
-                return False
+                break
         else:
             return True
         await asyncio.sleep(pause)
-        pause = min(pause * 2, LONGEST_PAUSE)
+    return False
 
 
 def _count(fault: BaseException) -> None:

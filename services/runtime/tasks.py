@@ -1,6 +1,7 @@
-"""Cancel other tasks without losing one's own cancellation."""
+"""Cancel other tasks without losing one's own cancellation, and space tries out."""
 
 import asyncio
+from collections.abc import Generator
 from typing import Any
 
 
@@ -15,3 +16,10 @@ async def stop(*tasks: asyncio.Task[Any]) -> None:
     for result in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
             raise result
+
+
+def backoff(first: float, longest: float) -> Generator[float]:
+    """Yield pauses in seconds without end: `first`, then each twice the one before, up to `longest`."""
+    while True:
+        yield first
+        first = min(2 * first, longest)
