@@ -15,6 +15,7 @@ from app.doctor import CALLBACK
 from gateways import Gateways, close_gateways, gateways
 from gateways.chains import catalogue
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.read_point import ReadPoint
 from gateways.evm.rpc.block_ranges import WIDEST_SPAN
 from gateways.evm.rpc.node_limits import NodeLimits
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
@@ -130,7 +131,7 @@ def _node(outside: Gateways, chain: str, place: int) -> Check:
             first = max(0, head.block - BLOCKS)
             moved = (await outside.transfers.of_contracts(chain, [NOBODY], first, head.block, place)).transfers
             return f"the right chain, its newest block is {head.block}; logs are told ({len(moved)} transfers)"
-        held = await outside.chains.anything(chain, [NOBODY_ON_SOLANA], endpoint=place)
+        held = await outside.chains.anything(chain, [NOBODY_ON_SOLANA], at=ReadPoint(place))
         return f"the right network, its newest slot is {head.block}; the index of assets answers at {held.block}"
 
     return ask

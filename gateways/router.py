@@ -1,10 +1,11 @@
 """All chains as one: each question goes to the client of the chain's family."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gateways.chains.balance_sheet import BalanceSheet, Segment
 from gateways.chains.catalogue import CHAINS
-from gateways.chains.token_sheet import TokenHints, TokenSheet
+from gateways.chains.read_point import NEWEST, ReadPoint
+from gateways.chains.token_sheet import NO_TRAILS, TokenSheet, Trails
 from gateways.evm.client import Chains, EvmChains
 from gateways.evm.rpc.node import Head
 from gateways.evm.tokens.contract_info import Standard
@@ -37,34 +38,9 @@ class AllChains:
         """As the family's client says; False for a chain that is not ours."""
         return chain in CHAINS and self._of(chain).is_silent(chain)
 
-    async def balances(
-        self,
-        chain: str,
-        contracts: Sequence[str],
-        owners: Sequence[str],
-        *,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
-    ) -> BalanceSheet:
+    async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
         """As the family's client does."""
-        return await self._of(chain).balances(
-            chain, contracts, owners, endpoint=endpoint, not_before_block=not_before_block, settled=settled
-        )
-
-    async def balances_in_segments(
-        self,
-        chain: str,
-        segments: Sequence[Segment],
-        *,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
-    ) -> list[BalanceSheet]:
-        """As the family's client does."""
-        return await self._of(chain).balances_in_segments(
-            chain, segments, endpoint=endpoint, not_before_block=not_before_block, settled=settled
-        )
+        return await self._of(chain).balances(chain, segments, at=at)
 
     async def tokens(
         self,
@@ -73,37 +49,17 @@ class AllChains:
         owners: Sequence[str],
         *,
         token_ids: Sequence[str] = (),
-        trails: Mapping[str, TokenHints] | None = None,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
+        trails: Trails = NO_TRAILS,
+        at: ReadPoint = NEWEST,
     ) -> TokenSheet:
         """As the family's client does."""
-        return await self._of(chain).tokens(
-            chain,
-            contract,
-            owners,
-            token_ids=token_ids,
-            trails=trails,
-            endpoint=endpoint,
-            not_before_block=not_before_block,
-            settled=settled,
-        )
+        return await self._of(chain).tokens(chain, contract, owners, token_ids=token_ids, trails=trails, at=at)
 
     async def anything(
-        self,
-        chain: str,
-        owners: Sequence[str],
-        *,
-        trails: Mapping[str, TokenHints] | None = None,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
+        self, chain: str, owners: Sequence[str], *, trails: Trails = NO_TRAILS, at: ReadPoint = NEWEST
     ) -> TokenSheet:
         """As the family's client does."""
-        return await self._of(chain).anything(
-            chain, owners, trails=trails, endpoint=endpoint, not_before_block=not_before_block, settled=settled
-        )
+        return await self._of(chain).anything(chain, owners, trails=trails, at=at)
 
     async def head(self, chain: str, endpoint: int | None = None) -> Head:
         """As the family's client does."""

@@ -107,7 +107,7 @@ async def measure(node: Lab, servers: int, rounds: int) -> float:
                     # The first round learns how much the node takes in a call.
                     seen.requests = seen.bytes = 0
                 start, cpu = perf_counter(), process_time()
-                sheets = await chains.balances_in_segments(CHAIN, asked)
+                sheets = await chains.balances(CHAIN, asked)
                 if number:
                     best = min(best, (process_time() - cpu, perf_counter() - start))
         unknown = sum(sheet.unknown(one) for sheet, asker in zip(sheets, asked, strict=True) for one in asker.contracts)

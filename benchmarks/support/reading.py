@@ -14,7 +14,7 @@ import orjson
 
 from benchmarks.support.lab import CHAIN, CHAIN_ID, wallet
 from benchmarks.support.rounds import Measured
-from gateways.chains.balance_sheet import LARGE, UNKNOWN, packed
+from gateways.chains.balance_sheet import LARGE, UNKNOWN, Segment, packed
 from gateways.evm.balances.program import CODE, SCRATCH, call_data, product, read_answer
 from gateways.evm.balances.reader import Way
 from gateways.evm.client import BalanceSheet, EvmChains
@@ -44,9 +44,9 @@ def ours(url: str, contracts: list[str], owners: list[str], way: Way | None = No
         if way is not None:
             for reader in chains._bulk.values():  # the way is found out node by node; here it is given
                 reader.way, reader._way_until = way, float("inf")
-        await chains.balances(CHAIN, contracts, owners[:100])
+        await chains.balances(CHAIN, [Segment(tuple(contracts), tuple(owners[:100]))])
         with Measured() as time:
-            sheet = await chains.balances(CHAIN, contracts, owners)
+            (sheet,) = await chains.balances(CHAIN, [Segment(tuple(contracts), tuple(owners))])
             total = sum_of(sheet, contracts)
         await chains.close()
         time.tell(len(contracts) * len(owners), total)

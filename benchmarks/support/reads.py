@@ -18,6 +18,7 @@ import orjson
 
 from benchmarks.support.lab import CHAIN, Lab, wallet
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.read_point import ReadPoint
 from gateways.evm.client import EvmChains, Segment
 from gateways.evm.delegate_registry import DelegateRegistry
 from gateways.evm.rpc import block_ranges, head_track
@@ -183,7 +184,7 @@ async def balances(node: Lab, members: int, contracts: Sequence[str], *, settled
         async def look(count: int) -> Calls:
             node.refresh()
             with counting() as calls:
-                await chains.balances_in_segments(CHAIN, [Segment(tuple(contracts), owners[:count])], settled=settled)
+                await chains.balances(CHAIN, [Segment(tuple(contracts), owners[:count])], at=ReadPoint(settled=settled))
             return calls
 
         await look(len(owners))

@@ -48,6 +48,9 @@ class TokenHints:
         return TokenHints(self.ids - dropped, self.searched, waiting, dropped).with_ids(sorted(here))
 
 
+Trails = Mapping[str, TokenHints]
+"""By owner, the hints of an earlier sheet."""
+NO_TRAILS: Trails = MappingProxyType({})
 _NONE: Mapping[str, int] = MappingProxyType({})
 
 
@@ -69,7 +72,7 @@ class TokenSheet:
     source: str
     held: Mapping[str, Mapping[str, int]]
     unsure: Mapping[str, str]
-    trails: Mapping[str, TokenHints] = field(default_factory=dict[str, TokenHints])
+    trails: Trails = field(default_factory=dict[str, TokenHints])
     alone: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def of(self, owner: str) -> Mapping[str, int]:

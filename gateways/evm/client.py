@@ -1,14 +1,15 @@
 """Who holds what on the chains: bulk balances with failover between a chain's nodes, and a few ordinary questions."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from gateways.chains.balance_sheet import BalanceSheet, Segment, packed
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.chain_file import Chain
 from gateways.chains.indexer import LOWEST_CONTRACT, Indexer, Listed, Listing, listing
-from gateways.chains.token_sheet import TokenHints, TokenSheet
+from gateways.chains.read_point import NEWEST, ReadPoint
+from gateways.chains.token_sheet import NO_TRAILS, TokenSheet, Trails
 from gateways.chains.token_sheet import token_ids as parse_ids
 from gateways.evm.balances.reader import BulkReader
 from gateways.evm.rpc.node import Head, Node
@@ -26,7 +27,6 @@ __all__ = [
     "Head",
     "Segment",
     "Standard",
-    "TokenHints",
     "TokenSheet",
 ]
 
@@ -35,11 +35,7 @@ PAIRS_A_DEADLINE = 100_000
 
 
 class Chains(Protocol):
-    """The chains, each through one or more independent nodes. A failure is a ProviderError, never an amount.
-
-    With `settled` an EVM chain is read at the block that its newest one has settled (`Chain.settled_after`), which is
-    the block that the answer names; `not_before_block` is about the newest one all the same.
-    """
+    """The chains, each through one or more independent nodes. A failure is a ProviderError, never an amount."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -57,28 +53,7 @@ class Chains(Protocol):
         """Whether every node of the chain that is asked something right now has kept silent for a while."""
         ...
 
-    async def balances(
-        self,
-        chain: str,
-        contracts: Sequence[str],
-        owners: Sequence[str],
-        *,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
-    ) -> BalanceSheet:
-        """How many tokens of each contract each owner holds, all at one block."""
-        ...
-
-    async def balances_in_segments(
-        self,
-        chain: str,
-        segments: Sequence[Segment],
-        *,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
-    ) -> list[BalanceSheet]:
+    async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
         """The balances of many segments, one sheet each in their order, all at one block of one node."""
         ...
 
@@ -89,10 +64,8 @@ class Chains(Protocol):
         owners: Sequence[str],
         *,
         token_ids: Sequence[str] = (),
-        trails: Mapping[str, TokenHints] | None = None,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
+        trails: Trails = NO_TRAILS,
+        at: ReadPoint = NEWEST,
     ) -> TokenSheet:
         """Which tokens of the contract each owner holds, all at one block; amounts are whole numbers above 0.
 
@@ -102,14 +75,7 @@ class Chains(Protocol):
         ...
 
     async def anything(
-        self,
-        chain: str,
-        owners: Sequence[str],
-        *,
-        trails: Mapping[str, TokenHints] | None = None,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
+        self, chain: str, owners: Sequence[str], *, trails: Trails = NO_TRAILS, at: ReadPoint = NEWEST
     ) -> TokenSheet:
         """Whether each owner holds any NFT at all: one proved is enough. Ids read "contract:id"."""
         ...
@@ -130,9 +96,8 @@ class Chains(Protocol):
 class EvmChains:
     """The real thing, for the EVM chains, through the nodes of a pool.
 
-    With `endpoint=None` the nodes are tried in their order (one that lately did not answer, last); with a number, only
-    that one is. The last node's ProviderError is raised when all fail. ERC-1155 has no `balanceOf(address)`: such
-    contracts' amounts are unknown.
+    Of the nodes that are tried in their order, one that lately did not answer is the last. The last node's
+    ProviderError is raised when all fail. ERC-1155 has no `balanceOf(address)`: such contracts' amounts are unknown.
     """
 
     def __init__(self, pool: NodePool, indexer: Indexer | None = None, hints: Sequence[Indexer] = ()) -> None:
@@ -166,38 +131,10 @@ class EvmChains:
         """Whether every node of the chain that is asked something right now has kept silent for a while."""
         return self._pool.is_silent(chain)
 
-    async def balances(
-        self,
-        chain: str,
-        contracts: Sequence[str],
-        owners: Sequence[str],
-        *,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
-    ) -> BalanceSheet:
-        """`balanceOf(address)` of every contract for every owner, at the answering node's head.
-
-        As `balances_in_segments` of a single segment.
-        """
-        segment = Segment(tuple(contracts), tuple(owners))
-        (sheet,) = await self.balances_in_segments(
-            chain, [segment], endpoint=endpoint, not_before_block=not_before_block, settled=settled
-        )
-        return sheet
-
-    async def balances_in_segments(
-        self,
-        chain: str,
-        segments: Sequence[Segment],
-        *,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
-    ) -> list[BalanceSheet]:
+    async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
         """`balanceOf(address)` of every segment's contracts for its owners, at the answering node's head.
 
-        The head is at or after `not_before_block`. An amount is None (unknown) where the contract's own call failed, or
+        An amount is None (unknown) where the contract's own call failed, or
         where there was no time for it; ValueError for an address that is none.
         """
         asked = [(_callable(segment.contracts), packed(segment.owners)) for segment in segments]
@@ -206,8 +143,8 @@ class EvmChains:
         deadline = asyncio.get_running_loop().time() + seconds
         return await self._pool.first(
             chain,
-            lambda node: self._bulk[node].read(asked, not_before_block, deadline, settled=settled),
-            endpoint=endpoint,
+            lambda node: self._bulk[node].read(asked, at.not_before_block, deadline, settled=at.settled),
+            endpoint=at.endpoint,
             deadline=deadline,
         )
 
@@ -218,12 +155,10 @@ class EvmChains:
         owners: Sequence[str],
         *,
         token_ids: Sequence[str] = (),
-        trails: Mapping[str, TokenHints] | None = None,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
+        trails: Trails = NO_TRAILS,
+        at: ReadPoint = NEWEST,
     ) -> TokenSheet:
-        """The owners' tokens at the answering node's head, which is at or after `not_before_block`.
+        """Return the owners' tokens at the answering node's head.
 
         ERC-721 tokens are counted against `balanceOf`; of ERC-1155 the candidates are verified. ValueError for an
         address or a token id that is none.
@@ -238,25 +173,18 @@ class EvmChains:
                 contract.lower(),
                 holders,
                 wanted,
-                trails or {},
+                trails,
                 self._listing(chain),
-                not_before_block,
+                at.not_before_block,
                 deadline,
-                settled=settled,
+                settled=at.settled,
             ),
-            endpoint=endpoint,
+            endpoint=at.endpoint,
             deadline=deadline,
         )
 
     async def anything(
-        self,
-        chain: str,
-        owners: Sequence[str],
-        *,
-        trails: Mapping[str, TokenHints] | None = None,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
+        self, chain: str, owners: Sequence[str], *, trails: Trails = NO_TRAILS, at: ReadPoint = NEWEST
     ) -> TokenSheet:
         """What earlier looks found or the indexer lists, verified at the answering node's head.
 
@@ -269,9 +197,9 @@ class EvmChains:
         return await self._pool.first(
             chain,
             lambda node: self._anything[node].read(
-                holders, trails or {}, listed, not_before_block, deadline, settled=settled
+                holders, trails, listed, at.not_before_block, deadline, settled=at.settled
             ),
-            endpoint=endpoint,
+            endpoint=at.endpoint,
             deadline=deadline,
         )
 

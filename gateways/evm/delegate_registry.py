@@ -8,6 +8,7 @@ from typing import Literal
 
 from gateways.chains.balance_sheet import packed
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary
 from gateways.evm.rpc.pool import NodePool
@@ -78,28 +79,19 @@ class DelegateRegistry:
         self._pool = pool
         self._rights = (bytes(WORD), rights)
 
-    async def incoming(
-        self,
-        chain: str,
-        delegates: Sequence[str],
-        *,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
-    ) -> DelegationSheet:
-        """Return whose vaults the delegates may speak for, at the answering node's head.
+    async def incoming(self, chain: str, delegates: Sequence[str], *, at: ReadPoint = NEWEST) -> DelegationSheet:
+        """Return whose vaults the delegates may speak for.
 
-        The head is at or after `not_before_block`; with `settled` it is the block that the newest one has settled. On a
-        chain without a registry nobody delegates. ValueError for an address that is none.
+        On a chain without a registry nobody delegates. ValueError for an address that is none.
         """
         packed(delegates)
         asked = [delegate.lower() for delegate in dict.fromkeys(delegates)]
 
         async def ask(node: Node) -> DelegationSheet:
-            head = await (node.settled(not_before_block) if settled else node.head(not_before_block))
+            head = await (node.settled if at.settled else node.head)(at.not_before_block)
             return await self._read(node, head, asked)
 
-        return await self._pool.first(chain, ask, endpoint=endpoint)
+        return await self._pool.first(chain, ask, endpoint=at.endpoint)
 
     async def _read(self, node: Node, head: Head, delegates: list[str]) -> DelegationSheet:
         found, unsure = dict[str, tuple[RegisteredDelegation, ...]](), dict[str, str]()

@@ -5,12 +5,13 @@ escrow holds is the escrow's. Burnt assets, coins and unverified members of a co
 """
 
 import asyncio
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
 from gateways.chains.balance_sheet import BalanceSheet, Segment
-from gateways.chains.token_sheet import TokenHints, TokenIdsRefused, TokenSheet
+from gateways.chains.read_point import NEWEST, ReadPoint
+from gateways.chains.token_sheet import NO_TRAILS, TokenHints, TokenIdsRefused, TokenSheet, Trails
 from gateways.evm.rpc.node import Head
 from gateways.evm.rpc.pool import all_silent
 from gateways.evm.tokens.contract_info import Standard
@@ -38,9 +39,9 @@ SLOTS_BETWEEN = 2
 class SolanaChains:
     """The real thing: nodes that also offer DAS (docs/facts.md#solana-das).
 
-    With `endpoint=None` the nodes are tried in their order; with a number only that one is, and the read is taken for a
-    confirmation: it begins some slots later, and where the index shows nothing, the node's own token accounts are asked
-    as well. An index cannot be asked about an earlier slot, so `settled` changes nothing: its answers name their slot.
+    A read at a named endpoint is taken for a confirmation: it begins some slots later, and where the index shows
+    nothing, the node's own token accounts are asked as well. An index cannot be asked about an earlier slot, so
+    `settled` changes nothing: its answers name their slot.
     """
 
     def __init__(self, nodes: SolanaNodes) -> None:
@@ -66,32 +67,7 @@ class SolanaChains:
         """How many requests have been sent so far, whoever asked."""
         return sum(node.sent for node in self._nodes.nodes)
 
-    async def balances(
-        self,
-        chain: str,
-        contracts: Sequence[str],
-        owners: Sequence[str],
-        *,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
-    ) -> BalanceSheet:
-        """How many assets of each collection each owner has, as `tokens` counts them; all through one endpoint."""
-        segment = Segment(tuple(contracts), tuple(owners))
-        (sheet,) = await self.balances_in_segments(
-            chain, [segment], endpoint=endpoint, not_before_block=not_before_block, settled=settled
-        )
-        return sheet
-
-    async def balances_in_segments(
-        self,
-        chain: str,
-        segments: Sequence[Segment],
-        *,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
-    ) -> list[BalanceSheet]:
+    async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
         """The balances of many segments, all through one endpoint, as of the oldest slot that its index answered for.
 
         A collection is read once for the owners of all segments that name it; in a confirmation once for each segment,
@@ -102,33 +78,32 @@ class SolanaChains:
         owners_of: dict[tuple[int, str], dict[str, None]] = {}
         for number, (wanted, holders) in enumerate(asked):
             for one in wanted:
-                together_with = 0 if endpoint is None else number
+                together_with = 0 if at.endpoint is None else number
                 owners_of.setdefault((together_with, one), {}).update(dict.fromkeys(holders))
         deadline = self._deadline()
 
         async def ask(node: SolanaNode) -> list[BalanceSheet]:
             sheets = await together(
-                self._read(node, one, list(owners), {}, endpoint, not_before_block, deadline)
-                for (_, one), owners in owners_of.items()
+                self._read(node, one, list(owners), {}, at, deadline) for (_, one), owners in owners_of.items()
             )
             if sheets:
                 oldest = min(sheets, key=lambda sheet: sheet.block)
                 head = Head(oldest.block, oldest.block_time)
             else:
-                head = await node.head(not_before_block)
+                head = await node.head(at.not_before_block)
             read = dict(zip(owners_of, sheets, strict=True))
             return [
                 balances_of(
                     node,
                     head.block,
                     head,
-                    {one: read[0 if endpoint is None else number, one] for one in wanted},
+                    {one: read[0 if at.endpoint is None else number, one] for one in wanted},
                     holders,
                 )
                 for number, (wanted, holders) in enumerate(asked)
             ]
 
-        return await self._nodes.first(ask, endpoint=endpoint, deadline=deadline)
+        return await self._nodes.first(ask, endpoint=at.endpoint, deadline=deadline)
 
     async def tokens(
         self,
@@ -137,10 +112,8 @@ class SolanaChains:
         owners: Sequence[str],
         *,
         token_ids: Sequence[str] = (),
-        trails: Mapping[str, TokenHints] | None = None,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
+        trails: Trails = NO_TRAILS,
+        at: ReadPoint = NEWEST,
     ) -> TokenSheet:
         """The owners' assets of a collection. With `token_ids` (mint addresses, never ranges) only those are asked for.
 
@@ -156,29 +129,22 @@ class SolanaChains:
 
         async def ask(node: SolanaNode) -> TokenSheet:
             if ids:
-                return await self._single(node, contract, holders, ids, endpoint, not_before_block, deadline)
-            return await self._read(node, contract, holders, trails or {}, endpoint, not_before_block, deadline)
+                return await self._single(node, contract, holders, ids, at, deadline)
+            return await self._read(node, contract, holders, trails or {}, at, deadline)
 
-        return await self._nodes.first(ask, endpoint=endpoint, deadline=deadline)
+        return await self._nodes.first(ask, endpoint=at.endpoint, deadline=deadline)
 
     async def anything(
-        self,
-        chain: str,
-        owners: Sequence[str],
-        *,
-        trails: Mapping[str, TokenHints] | None = None,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
+        self, chain: str, owners: Sequence[str], *, trails: Trails = NO_TRAILS, at: ReadPoint = NEWEST
     ) -> TokenSheet:
         """Of each owner one NFT, if there is one; one in no collection is its own "contract"."""
         self._own(chain)
         holders, deadline = addresses(owners), self._deadline()
 
         async def ask(node: SolanaNode) -> TokenSheet:
-            return await self._read(node, ANY, holders, trails or {}, endpoint, not_before_block, deadline)
+            return await self._read(node, ANY, holders, trails or {}, at, deadline)
 
-        return await self._nodes.first(ask, endpoint=endpoint, deadline=deadline)
+        return await self._nodes.first(ask, endpoint=at.endpoint, deadline=deadline)
 
     async def head(self, chain: str, endpoint: int | None = None) -> Head:
         """The newest confirmed slot of a node that serves mainnet and is not stale."""
@@ -237,23 +203,22 @@ class SolanaChains:
         node: SolanaNode,
         collection: str,
         owners: Sequence[str],
-        trails: Mapping[str, TokenHints],
-        endpoint: int | None,
-        not_before: int,
+        trails: Trails,
+        at: ReadPoint,
         deadline: float,
     ) -> TokenSheet:
-        if endpoint is not None:
+        if at.endpoint is not None:
             await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
-        head = await node.head(not_before)
+        head = await node.head(at.not_before_block)
         look = HolderRead(node, collection, owners)
         scan = collection != ANY and len(owners) >= FEWEST_FOR_A_SCAN
         with _noted(node):
             if not (scan and await look.at_collection(len(owners))):
                 await look.at_wallets(deadline)
             await look.doubt_by_trails({owner: _mints(trail) for owner, trail in trails.items()})
-            if endpoint is not None:
+            if at.endpoint is not None:
                 await look.doubt_by_accounts(deadline - KEPT_FOR_THE_REST)
-            return _sheet(look, head, not_before, trails)
+            return _sheet(look, head, at.not_before_block, trails)
 
     async def _single(
         self,
@@ -261,19 +226,18 @@ class SolanaChains:
         collection: str,
         owners: Sequence[str],
         ids: Sequence[str],
-        endpoint: int | None,
-        not_before: int,
+        at: ReadPoint,
         deadline: float,
     ) -> TokenSheet:
-        if endpoint is not None:
+        if at.endpoint is not None:
             await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
-        head = await node.head(not_before)
+        head = await node.head(at.not_before_block)
         look = HolderRead(node, collection, owners)
         with _noted(node):
             await look.at_assets(ids)
-            if endpoint is not None:
+            if at.endpoint is not None:
                 await look.doubt_by_accounts(deadline - KEPT_FOR_THE_REST)
-            return _sheet(look, head, not_before, {})
+            return _sheet(look, head, at.not_before_block, {})
 
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._nodes.deadline
@@ -301,7 +265,7 @@ async def _knows_something(node: SolanaNode) -> None:
     await doubt_silence(node, ANY, owners_lists=True)
 
 
-def _sheet(look: HolderRead, head: Head, not_before: int, trails: Mapping[str, TokenHints]) -> TokenSheet:
+def _sheet(look: HolderRead, head: Head, not_before: int, trails: Trails) -> TokenSheet:
     """The look as a sheet, as of the slot up to which the index had read the chain (the node's head where it does not
     say). Raises ProviderConfused when that is too long ago."""
     slot = head.block if look.slot is None else min(look.slot, head.block)

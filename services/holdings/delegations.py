@@ -12,6 +12,7 @@ from sqlmodel import col, select
 import models
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.read_point import ReadPoint
 from gateways.evm.delegate_registry import DelegationSheet, RegisteredDelegation
 from gateways.transport.errors import ProviderError
 from models.db.session import AsyncSession
@@ -106,7 +107,7 @@ async def read(outside: Gateways, wanted: Mapping[str, WantedDelegations]) -> li
     """Ask each chain's registry; an error of one chain affects only its own answers."""
 
     async def ask(chain: str, want: WantedDelegations) -> Fetched:
-        said = await _attempt(outside, chain, want.delegates, None, want.not_before)
+        said = await _attempt(outside, chain, want.delegates, ReadPoint(None, want.not_before))
         return Fetched(chain, want.delegates, said)
 
     return list(await asyncio.gather(*(ask(chain, want) for chain, want in wanted.items())))
@@ -126,7 +127,7 @@ async def read_again(outside: Gateways, known: Mapping[Pair, KnownVaults]) -> li
         others = [node for node in range(outside.chains.endpoints(chain)) if node != endpoint]
         said: DelegationSheet | str = "no node is set"
         for node in (*others, endpoint):
-            said = await _attempt(outside, chain, delegates, node, newest, settled=True)
+            said = await _attempt(outside, chain, delegates, ReadPoint(node, newest, settled=True))
             if not isinstance(said, str):
                 break
         if not isinstance(said, str) and said.endpoint == endpoint:
@@ -190,19 +191,9 @@ async def doubt(db: AsyncSession, chain: str, changes: Iterable[tuple[str, int]]
         )
 
 
-async def _attempt(
-    outside: Gateways,
-    chain: str,
-    delegates: Sequence[str],
-    endpoint: int | None,
-    not_before: int,
-    *,
-    settled: bool = False,
-) -> DelegationSheet | str:
+async def _attempt(outside: Gateways, chain: str, delegates: Sequence[str], at: ReadPoint) -> DelegationSheet | str:
     try:
-        return await outside.delegations.incoming(
-            chain, delegates, endpoint=endpoint, not_before_block=not_before, settled=settled
-        )  # fmt: skip
+        return await outside.delegations.incoming(chain, delegates, at=at)
     except ProviderError as fault:
         return str(fault)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gateways import Gateways
+from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.evm.client import BalanceSheet
 from gateways.transport.errors import ProviderError
@@ -215,17 +216,15 @@ class _Reader:
 
     async def _tokens(self, want: TokenWant, node: int | None) -> TokenSheet:
         question, (contract, ids) = self._question, want
-        return await self._chains.tokens(
-            question.chain, contract, question.owners, token_ids=ids, trails=self._hints(contract, want),
-            endpoint=node, not_before_block=question.not_before, settled=self._first is not None,
-        )  # fmt: skip
+        trails, at = self._hints(contract, want), self._at(node)
+        return await self._chains.tokens(question.chain, contract, question.owners, token_ids=ids, trails=trails, at=at)
 
     async def _anything(self, node: int | None) -> TokenSheet:
-        question = self._question
-        return await self._chains.anything(
-            question.chain, question.owners, trails=self._hints(ANY, None),
-            endpoint=node, not_before_block=question.not_before, settled=self._first is not None,
-        )  # fmt: skip
+        question, trails = self._question, self._hints(ANY, None)
+        return await self._chains.anything(question.chain, question.owners, trails=trails, at=self._at(node))
+
+    def _at(self, node: int | None) -> ReadPoint:
+        return ReadPoint(node, self._question.not_before, self._first is not None)
 
     def _hints(self, contract: str, want: TokenWant | None) -> Mapping[str, TokenHints]:
         """Return the hints with the ids of the first read; its searched blocks do not count for another node."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.read_point import ReadPoint
 from gateways.evm.client import Chains, Head
 from gateways.transport.errors import ProviderConfused, ProviderError
 
@@ -128,9 +129,7 @@ class JointBalances:
         segments = [Segment(contracts, _owners(some)) for contracts, some in alike.items()]
         if not segments:
             return []
-        sheets = await self._chains.balances_in_segments(
-            chain, segments, endpoint=endpoint, not_before_block=not_before, settled=self._settled
-        )
+        sheets = await self._chains.balances(chain, segments, at=ReadPoint(endpoint, not_before, self._settled))
         shares: dict[_Asked, BalanceSheet] = {}
         for some, sheet in zip(alike.values(), sheets, strict=True):
             shares.update(zip(some, _shares(sheet, some), strict=True))

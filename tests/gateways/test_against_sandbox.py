@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import aiohttp
 import pytest
 
+from gateways.chains.read_point import ReadPoint
 from gateways.discord.oauth import DiscordOAuth
 from gateways.discord.rest import Discord
 from gateways.discord.types import MemberGone, MissingAccess, MissingPermissions, RoleGone, TokenRejected
@@ -16,6 +17,7 @@ from gateways.evm.rpc.pool import NodePool
 from gateways.marketplaces.opensea import OpenSea
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from settings import settings
+from tests.support.balances import balances
 
 # Chains that few other tests use, so that faults disturb nobody.
 CHAIN, BARE = "apechain", "abstract"
@@ -160,7 +162,7 @@ async def test_collections_have_their_standards_and_owners(chains: EvmChains, sa
         for token in collection["tokens"]:
             for owner, amount in token["owners"].items():
                 owned[owner] = owned.get(owner, 0) + int(amount)
-        sheet = await chains.balances(chain, [contract], [*owned, "0x" + "77" * 20])
+        sheet = await balances(chains, chain, [contract], [*owned, "0x" + "77" * 20])
         if collection["standard"] == "ERC1155":
             assert sheet.unknown(contract) == len(owned) + 1
         else:
@@ -179,15 +181,15 @@ async def test_no_fault_of_the_nodes_ever_reads_as_holding_none(
     if known and kind == "slow":
         return  # takes long, and differs from the unknown node in nothing
     if known:
-        assert (await chains.balances(CHAIN, [contract], [owner])).amount(contract, owner)
+        assert (await balances(chains, CHAIN, [contract], [owner])).amount(contract, owner)
     await sandbox.control("faults", target=f"rpc:{CHAIN}", kind=kind, seconds=60)
     with pytest.raises(ProviderError):
-        await chains.balances(CHAIN, [contract], [owner], endpoint=0)
-    sheet = await chains.balances(CHAIN, [contract], [owner])
+        await balances(chains, CHAIN, [contract], [owner], at=ReadPoint(endpoint=0))
+    sheet = await balances(chains, CHAIN, [contract], [owner])
     assert (sheet.endpoint, bool(sheet.amount(contract, owner))) == (1, True)
     await sandbox.control("faults", target=f"rpc2:{CHAIN}", kind=kind, seconds=60)
     with pytest.raises(ProviderError):
-        await chains.balances(CHAIN, [contract], [owner])
+        await balances(chains, CHAIN, [contract], [owner])
     for ask in (chains.contract_standard, chains.contract_name) if kind != "slow" else ():
         try:
             assert await ask(CHAIN, contract) is None
@@ -203,6 +205,6 @@ async def test_a_stale_node_cannot_confirm_at_a_later_block(chains: EvmChains, s
     assert later.block > before.block
     contract, owner = "0x" + "88" * 20, "0x" + "77" * 20
     with pytest.raises(ProviderError):
-        await chains.balances(CHAIN, [contract], [owner], endpoint=0, not_before_block=later.block)
-    sheet = await chains.balances(CHAIN, [contract], [owner], not_before_block=later.block)
+        await balances(chains, CHAIN, [contract], [owner], at=ReadPoint(endpoint=0, not_before_block=later.block))
+    sheet = await balances(chains, CHAIN, [contract], [owner], at=ReadPoint(not_before_block=later.block))
     assert sheet.endpoint == 1

@@ -11,11 +11,13 @@ from aiohttp import web
 
 from gateways.chains.balance_sheet import MOST, BalanceSheet, Segment
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
 from tests.gateways.wire import Wire
+from tests.support.balances import balances
 
 COOL, RARE, EMPTY = address(1), address(2), address(3)
 OWNERS = [address(100 + n) for n in range(40)]
@@ -77,8 +79,8 @@ def check(sheet: BalanceSheet) -> None:
         assert sheet.amount(EMPTY, owner) == 0
 
 
-async def read(chains: EvmChains, **more: Any) -> BalanceSheet:
-    return await chains.balances("base", [COOL, RARE, EMPTY], OWNERS, **more)
+async def read(chains: EvmChains, at: ReadPoint = NEWEST) -> BalanceSheet:
+    return await balances(chains, "base", [COOL, RARE, EMPTY], OWNERS, at)
 
 
 async def test_balances_are_true_at_one_named_block(chains: EvmChains, ends: tuple[Front, Front]) -> None:
@@ -103,7 +105,7 @@ async def test_each_segment_has_a_sheet_of_its_own_at_the_same_block(
         Segment((), (OWNERS[3],)),
         Segment(("0x" + "00" * 19 + "01", RARE), (*BIG, OWNERS[3])),
     ]
-    sheets = await chains.balances_in_segments("base", segments)
+    sheets = await chains.balances("base", segments)
     for segment, sheet in zip(segments, sheets, strict=True):
         for n, owner in enumerate(OWNERS):
             asked = owner in segment.owners
@@ -113,11 +115,11 @@ async def test_each_segment_has_a_sheet_of_its_own_at_the_same_block(
     assert sheets[4].unknown("0x" + "00" * 19 + "01") == len(BIG) + 1, "a precompile is no contract"
     assert {(sheet.block, sheet.endpoint) for sheet in sheets} == {(sheets[0].block, 0)}
     assert ends[0].methods().count("eth_getBlockByNumber") == 1, "one head for all"
-    assert await chains.balances_in_segments("base", []) == []
+    assert await chains.balances("base", []) == []
 
 
 async def test_large_amounts_are_exact_up_to_64_bits(chains: EvmChains) -> None:
-    sheet = await chains.balances("base", [COOL], list(BIG))
+    sheet = await balances(chains, "base", [COOL], list(BIG))
     found = [sheet.amount(COOL, owner) for owner in BIG]
     assert found == [253, 254, 255, MOST, MOST]
 
@@ -126,13 +128,13 @@ async def test_what_was_not_asked_is_unknown(chains: EvmChains) -> None:
     sheet = await read(chains)
     assert sheet.amount(COOL, address(99)) is None
     assert sheet.amount(address(99), OWNERS[0]) is None
-    assert (await chains.balances("base", [], OWNERS)).amount(COOL, OWNERS[1]) is None
+    assert (await balances(chains, "base", [], OWNERS)).amount(COOL, OWNERS[1]) is None
 
 
 async def test_a_bad_address_is_the_callers_mistake(chains: EvmChains) -> None:
     for contract in ("0x12", "vitalik.eth", "a" * 42):
         with pytest.raises(ValueError):
-            await chains.balances("base", [contract], OWNERS)
+            await balances(chains, "base", [contract], OWNERS)
 
 
 async def test_a_chain_without_a_node_and_one_that_is_in_no_table_have_no_answer(chains: EvmChains) -> None:
@@ -146,14 +148,14 @@ async def test_a_chain_without_a_node_and_one_that_is_in_no_table_have_no_answer
 async def test_a_hostile_contract_spoils_only_its_own_answers(chains: EvmChains, world: str, kind: str) -> None:
     bad = address(5000 + list(HOSTILE).index(kind))
     await deploy(world, bad, HOSTILE[kind])
-    sheet = await chains.balances("base", [COOL, RARE, EMPTY, bad], OWNERS)
+    sheet = await balances(chains, "base", [COOL, RARE, EMPTY, bad], OWNERS)
     check(sheet)
     assert all(sheet.amount(bad, owner) is None for owner in OWNERS)
 
 
 async def test_no_contract_and_precompiles_are_unknown(chains: EvmChains) -> None:
     nothing, sha256 = address(7777), f"0x{2:040x}"
-    sheet = await chains.balances("base", [COOL, nothing, sha256], OWNERS)
+    sheet = await balances(chains, "base", [COOL, nothing, sha256], OWNERS)
     assert sheet.amount(COOL, OWNERS[1]) == 1
     assert sheet.amount(nothing, OWNERS[1]) is None
     assert sheet.amount(sha256, OWNERS[1]) is None
@@ -232,12 +234,12 @@ async def test_a_lying_node_is_refused_and_the_next_one_asked(
     chains: EvmChains, ends: tuple[Front, Front], lie: str, warm: bool
 ) -> None:
     if warm:
-        check(await read(chains, endpoint=0))
+        check(await read(chains, at=ReadPoint(endpoint=0)))
         if lie == "a wrong chain":
             return  # its id was checked already, and each answer carries it again
     ends[0].change = LIES[lie]
     with pytest.raises((ProviderConfused, ProviderRefused)):
-        await read(chains, endpoint=0)
+        await read(chains, at=ReadPoint(endpoint=0))
     sheet = await read(chains)
     check(sheet)
     assert sheet.endpoint == 1
@@ -246,7 +248,7 @@ async def test_a_lying_node_is_refused_and_the_next_one_asked(
         with pytest.raises(ProviderError):
             await read(chains)
     ends[0].change = ends[1].change = None
-    check(await read(chains, endpoint=0))
+    check(await read(chains, at=ReadPoint(endpoint=0)))
 
 
 @pytest.mark.parametrize("kind", list(ANSWERS))
@@ -255,14 +257,14 @@ async def test_a_failing_node_is_an_error_and_the_next_one_asked(
 ) -> None:
     ends[0].instead, error = ANSWERS[kind]
     with pytest.raises(error):
-        await read(chains, endpoint=0)
+        await read(chains, at=ReadPoint(endpoint=0))
     sheet = await read(chains)
     check(sheet)
     assert sheet.endpoint == 1
 
 
 async def test_a_node_on_another_chain_is_caught_in_each_answer(chains: EvmChains, ends: tuple[Front, Front]) -> None:
-    check(await read(chains, endpoint=0))
+    check(await read(chains, at=ReadPoint(endpoint=0)))
 
     def other_chain(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
         if call["method"] != "eth_call":
@@ -272,7 +274,7 @@ async def test_a_node_on_another_chain_is_caught_in_each_answer(chains: EvmChain
 
     ends[0].change = other_chain
     with pytest.raises(ProviderConfused):
-        await read(chains, endpoint=0)
+        await read(chains, at=ReadPoint(endpoint=0))
 
 
 async def test_nobody_listening_and_no_answer_end_in_time(world: str, stack: AsyncExitStack, server: Wire) -> None:
@@ -284,7 +286,7 @@ async def test_nobody_listening_and_no_answer_end_in_time(world: str, stack: Asy
     stack.push_async_callback(dead.close)
     for endpoint in (0, 1):
         with pytest.raises(ProviderDown) as caught:
-            await read(dead, endpoint=endpoint)
+            await read(dead, at=ReadPoint(endpoint=endpoint))
         assert "hush" not in str(caught.value)
         assert "127.0.0.1" not in str(caught.value)
     sheet = await read(dead)
@@ -308,16 +310,16 @@ async def test_an_error_that_quotes_a_url_does_not_show_it(chains: EvmChains, en
     error = {"code": -32000, "message": "upstream https://node.example/v2/hush is not well"}
     ends[0].change = lambda call, true: {"jsonrpc": "2.0", "id": call["id"], "error": error}
     with pytest.raises(ProviderError) as caught:
-        await read(chains, endpoint=0)
+        await read(chains, at=ReadPoint(endpoint=0))
     assert "hush" not in str(caught.value)
 
 
 async def test_a_read_must_be_at_or_after_the_block_asked_for(chains: EvmChains, world: str) -> None:
     head = await chains.head("base")
     with pytest.raises(ProviderConfused):
-        await read(chains, endpoint=0, not_before_block=head.block + 5)
+        await read(chains, at=ReadPoint(endpoint=0, not_before_block=head.block + 5))
     await rpc(world, "anvil_mine", "0x5")
-    assert (await read(chains, endpoint=0, not_before_block=head.block + 5)).block >= head.block + 5
+    assert (await read(chains, at=ReadPoint(endpoint=0, not_before_block=head.block + 5))).block >= head.block + 5
 
 
 @pytest.mark.parametrize("change", [no_override, ignores_override])
@@ -326,12 +328,14 @@ async def test_without_state_override_and_multicall_it_is_a_batch(
 ) -> None:
     ends[0].change = change
     await deploy(world, address(5100), HOSTILE["burns all its gas"])
-    sheet = await chains.balances("base", [COOL, RARE, EMPTY, address(5100)], OWNERS + list(BIG), endpoint=0)
+    sheet = await balances(
+        chains, "base", [COOL, RARE, EMPTY, address(5100)], OWNERS + list(BIG), at=ReadPoint(endpoint=0)
+    )
     check(sheet)
     assert sheet.amount(COOL, address(904)) == MOST
     assert all(sheet.amount(address(5100), owner) is None for owner in OWNERS)
     before = ends[0].requests
-    check(await read(chains, endpoint=0))
+    check(await read(chains, at=ReadPoint(endpoint=0)))
     assert ends[0].requests - before == 1 + 2, "the way is remembered: a head, and a hundred checks a batch"
 
 
@@ -345,12 +349,12 @@ async def test_a_batch_whose_canary_fails_is_unknown_or_confusion(chains: EvmCha
 
     everyone = False
     ends[0].change = lie
-    sheet = await read(chains, endpoint=0)
+    sheet = await read(chains, at=ReadPoint(endpoint=0))
     assert sheet.amount(COOL, OWNERS[1]) == 1
     assert sheet.amount(RARE, OWNERS[1]) is None
     everyone = True
     with pytest.raises(ProviderConfused):
-        await read(chains, endpoint=0)
+        await read(chains, at=ReadPoint(endpoint=0))
 
 
 async def test_the_standard_and_name_of_a_contract(chains: EvmChains, world: str) -> None:

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from aiohttp import web
 
+from gateways.chains.read_point import ReadPoint
 from gateways.evm.delegate_registry import DelegateRegistry, RegisteredDelegation, own_rights
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderError
@@ -106,7 +107,7 @@ async def test_a_fault_is_an_error_and_never_nobody(registry: DelegateRegistry, 
     try:
         await control.tell("faults", target=f"rpc:{CHAIN}", kind=kind, seconds=60)
         with pytest.raises(ProviderError):
-            await registry.incoming(CHAIN, [hot], endpoint=0)
+            await registry.incoming(CHAIN, [hot], at=ReadPoint(endpoint=0))
         assert (await registry.incoming(CHAIN, [hot])).found[hot][0].vault == vault
     finally:
         await control.tell("faults", target=f"rpc:{CHAIN}", kind="500", seconds=0.01)

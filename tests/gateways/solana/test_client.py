@@ -8,6 +8,7 @@ import pytest
 
 from gateways.chains.balance_sheet import Segment
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints
 from gateways.solana import asset_lists, holders
 from gateways.solana import node as solana_node
@@ -17,6 +18,7 @@ from gateways.solana.node import SolanaNodes
 from gateways.transport.base58 import decode, encode
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown
 from tests.gateways.solana_stand_in import StandIn, busy, standing_in
+from tests.support.balances import balances
 
 SOLANA = "solana"
 
@@ -270,12 +272,12 @@ async def test_the_nodes_accounts_are_asked_of_any_number_of_losers_in_parts(
         return {"context": {"slot": 1}, "value": []}
 
     node.says["getTokenAccountsByOwner"] = accounts
-    assert (await chains.tokens(SOLANA, COLLECTION, losers, endpoint=0)).unsure == {}
+    assert (await chains.tokens(SOLANA, COLLECTION, losers, at=ReadPoint(endpoint=0))).unsure == {}
     assert asked == set(losers)
 
     asked.clear()
     node.says["getTokenAccountsByOwner"] = lambda params: accounts(params) if len(asked) < 30 else busy("60")(None)
-    sheet = await chains.tokens(SOLANA, COLLECTION, losers, endpoint=0)
+    sheet = await chains.tokens(SOLANA, COLLECTION, losers, at=ReadPoint(endpoint=0))
     assert set(losers) - set(sheet.unsure) <= asked, "a loser that the node was not asked about is not believed"
     assert len(sheet.unsure) >= len(losers) - 40
 
@@ -288,7 +290,7 @@ async def test_a_confirming_read_asks_the_nodes_own_token_accounts(node: StandIn
     node.says["getTokenAccountsByOwner"] = {"context": {"slot": 1}, "value": [account]}
 
     async def confirmed() -> bool:
-        return OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER], endpoint=0)).unsure
+        return OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER], at=ReadPoint(endpoint=0))).unsure
 
     assert OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER])).unsure
     assert not await confirmed()  # the index does not know the mint
@@ -321,7 +323,10 @@ async def test_a_confirming_read_of_certain_tokens_asks_the_nodes_own_token_acco
 
     async def confirmed() -> bool:
         ids = [TOKENS[0]]
-        return OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER], token_ids=ids, endpoint=0)).unsure
+        return (
+            OWNER
+            not in (await chains.tokens(SOLANA, COLLECTION, [OWNER], token_ids=ids, at=ReadPoint(endpoint=0))).unsure
+        )
 
     assert await confirmed()
     shows(node, TOKENS[1])
@@ -337,11 +342,13 @@ async def test_a_confirming_read_asks_the_node_about_those_too_of_whom_the_index
     index = Index(node, asset(TOKENS[0]))
     index.known = {token: asset(token) for token in TOKENS[:2]}
     shows(node, TOKENS[0])
-    read = await chains.balances(SOLANA, [COLLECTION], [OWNER], endpoint=0)
+    read = await balances(chains, SOLANA, [COLLECTION], [OWNER], at=ReadPoint(endpoint=0))
     assert read.amount(COLLECTION, OWNER) == 1
     shows(node, *TOKENS[:2])
-    assert (await chains.balances(SOLANA, [COLLECTION], [OWNER], endpoint=0)).amount(COLLECTION, OWNER) is None
-    assert (await chains.balances(SOLANA, [COLLECTION], [OWNER])).amount(COLLECTION, OWNER) == 1
+    assert (await balances(chains, SOLANA, [COLLECTION], [OWNER], at=ReadPoint(endpoint=0))).amount(
+        COLLECTION, OWNER
+    ) is None
+    assert (await balances(chains, SOLANA, [COLLECTION], [OWNER])).amount(COLLECTION, OWNER) == 1
 
 
 async def test_each_segment_of_balances_speaks_of_its_own_owners(node: StandIn, chains: SolanaChains) -> None:
@@ -350,8 +357,8 @@ async def test_each_segment_of_balances_speaks_of_its_own_owners(node: StandIn, 
 
     Index(node, asset(TOKENS[0]), asset(TOKENS[1], OTHER), belonging(2, OTHER, OWNER))
     segments = [Segment((COLLECTION,), (OWNER,)), Segment((COLLECTION, OTHER), (OTHER,)), Segment((), ())]
-    read = await chains.balances_in_segments(SOLANA, segments)
-    confirmed = await chains.balances_in_segments(SOLANA, segments, endpoint=0)
+    read = await chains.balances(SOLANA, segments)
+    confirmed = await chains.balances(SOLANA, segments, at=ReadPoint(endpoint=0))
     for first, second, empty in (read, confirmed):
         assert (first.amount(COLLECTION, OWNER), dict(first.holders(COLLECTION))) == (1, {OWNER: 1})
         assert (second.amount(COLLECTION, OTHER), second.amount(OTHER, OTHER)) == (1, 0)
@@ -374,7 +381,7 @@ async def test_an_index_that_lags_far_behind_its_node_is_not_believed(
     assert sheet.block == node.slot - behind
     if behind:
         with pytest.raises(ProviderConfused, match="before"):
-            await chains.tokens(SOLANA, COLLECTION, [OWNER], not_before_block=node.slot)
+            await chains.tokens(SOLANA, COLLECTION, [OWNER], at=ReadPoint(not_before_block=node.slot))
 
 
 async def test_the_second_endpoint_answers_where_the_first_cannot(node: StandIn) -> None:
@@ -387,7 +394,7 @@ async def test_the_second_endpoint_answers_where_the_first_cannot(node: StandIn)
         sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER])
         assert (sheet.endpoint, sheet.source, sheet.of(OWNER)) == (1, "Solana node 2", {TOKENS[0]: 1})
         with pytest.raises(ProviderConfused):
-            await chains.tokens(SOLANA, COLLECTION, [OWNER], endpoint=0)
+            await chains.tokens(SOLANA, COLLECTION, [OWNER], at=ReadPoint(endpoint=0))
         assert chains.endpoints(SOLANA) == 2
 
 

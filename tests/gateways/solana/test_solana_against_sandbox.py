@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gateways.chains.attributes import Trait
+from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints
 from gateways.solana.client import FEWEST_FOR_A_SCAN, SolanaChains
 from gateways.solana.memo_proof import SolanaProof
@@ -14,6 +15,7 @@ from gateways.solana.metadata_links import SolanaRecords
 from gateways.solana.node import SolanaNodes
 from gateways.transport.errors import ProviderError
 from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters, running
+from tests.support.balances import balances
 
 SOLANA = "solana"
 NOBODY = ["1" * 31 + letter for letter in "23456789"]
@@ -54,7 +56,7 @@ async def test_everybodys_tokens_are_what_the_world_says(chains: SolanaChains, o
     assert sheet.held == {owner: world[owner] for owner in owners if owner in world}
     assert sheet.unsure == {}
     assert (sheet.chain, sheet.contract, sheet.endpoint, sheet.source) == (SOLANA, contract, 0, "Solana node 1")
-    amounts = await chains.balances(SOLANA, [contract], owners)
+    amounts = await balances(chains, SOLANA, [contract], owners)
     assert {owner: amounts.amount(contract, owner) for owner in owners} == {
         owner: len(world.get(owner, {})) for owner in owners
     }
@@ -111,9 +113,7 @@ async def test_what_is_gone_is_gone_and_a_later_slot_confirms_it(
     action = "burn" if end == "burnt" else "transfer"
     done = await otters.act(action, contract=OTTERS, token_id=token, **({} if end == "burnt" else {"to": NOBODY[3]}))
     for endpoint in (None, 0):
-        sheet = await chains.tokens(
-            SOLANA, contract, [bob], trails=first.trails, endpoint=endpoint, not_before_block=done["block"]
-        )
+        sheet = await chains.tokens(SOLANA, contract, [bob], trails=first.trails, at=ReadPoint(endpoint, done["block"]))
         assert (sheet.held, sheet.unsure, set(sheet.trails[bob].gone)) == ({}, {}, {token})
         assert sheet.block >= done["block"] > first.block
         assert sheet.block_time >= first.block_time
@@ -149,7 +149,7 @@ async def test_no_fault_ever_reads_as_holding_none(
         with pytest.raises(ProviderError):
             await chains.anything(SOLANA, owners)
         with pytest.raises(ProviderError):
-            await chains.balances(SOLANA, [contract], owners)
+            await balances(chains, SOLANA, [contract], owners)
     if kind == "zero":  # who lists a collection by itself does not hide who owns what
         assert (await chains.tokens(SOLANA, contract, [carol, *NOBODY])).of(carol)
         assert (await chains.tokens(SOLANA, contract, [carol], token_ids=[token])).of(carol) == {token: 1}
@@ -180,7 +180,7 @@ async def test_a_stale_endpoint_cannot_confirm_at_a_later_slot(chains: SolanaCha
     sold = await otters.act("transfer", contract=OTTERS, token_id=next(iter(before.of(bob))), to=STRANGER)
     assert (await chains.tokens(SOLANA, contract, [bob])).block == before.block
     with pytest.raises(ProviderError, match="before slot"):
-        await chains.tokens(SOLANA, contract, [bob], not_before_block=sold["block"])
+        await chains.tokens(SOLANA, contract, [bob], at=ReadPoint(not_before_block=sold["block"]))
 
 
 async def test_a_collection_without_members_yet_is_unknown_to_the_index(chains: SolanaChains, otters: Otters) -> None:

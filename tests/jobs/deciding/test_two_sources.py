@@ -14,6 +14,7 @@ from gateways.chains.attributes import Trait, TraitList
 from gateways.chains.balance_sheet import BalanceSheet, Segment
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import Indexer
+from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.any_nft import AnythingReader
@@ -276,13 +277,8 @@ class SecondInPart(EvmChains):
 
     shows: int | None = None
 
-    async def balances_in_segments(
-        self, chain: str, segments: Sequence[Segment], *, endpoint: int | None = None, not_before_block: int = 0,
-        settled: bool = False,
-    ) -> list[BalanceSheet]:  # fmt: skip
-        sheets = await super().balances_in_segments(
-            chain, segments, endpoint=endpoint, not_before_block=not_before_block, settled=settled
-        )
+    async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
+        sheets = await super().balances(chain, segments, at=at)
         for sheet in sheets:
             if sheet.endpoint == 1:
                 for row in range(sheet.cells.contracts):

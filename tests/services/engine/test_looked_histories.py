@@ -21,6 +21,7 @@ from gateways.chains.attributes import Trait, TraitList
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import LISTS
+from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.transport.errors import ProviderDown
 from services.core import queue
@@ -127,19 +128,17 @@ class Nodes:
     async def contract_standard(self, chain: str, contract: str) -> str:
         return "ERC721"
 
-    def _view(self, endpoint: int | None, *, settled: bool) -> tuple[int, int, datetime, Held, bool]:
+    def _view(self, at: ReadPoint) -> tuple[int, int, datetime, Held, bool]:
         fault = ProviderDown("Base", "no node is set")
-        for node in range(self.world.nodes) if endpoint is None else [endpoint]:
+        for node in range(self.world.nodes) if at.endpoint is None else [at.endpoint]:
             try:
-                return node, *self.world.view(node, settled=settled)
+                return node, *self.world.view(node, settled=at.settled)
             except ProviderDown as down:
                 fault = down
         raise fault
 
-    async def balances_in_segments(
-        self, chain: str, segments: Sequence[Segment], *, endpoint: int | None, not_before_block: int, settled: bool
-    ) -> list[BalanceSheet]:
-        node, block, at, held, whole = self._view(endpoint, settled=settled)
+    async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint) -> list[BalanceSheet]:
+        node, block, time, held, whole = self._view(at)
         found: list[BalanceSheet] = []
         for segment in segments:
             contracts = packed(segment.contracts)
@@ -148,25 +147,24 @@ class Nodes:
                 name = f"0x{contracts[place * 20 : place * 20 + 20].hex()}"
                 cells.put(place, 0, sum(one[0] == name for one in held) if whole else None)
             source = f"Base node {node + 1}"
-            found.append(BalanceSheet(chain, block, at, node, source, contracts, packed(segment.owners), cells))
+            found.append(BalanceSheet(chain, block, time, node, source, contracts, packed(segment.owners), cells))
         return found
 
     async def tokens(
         self, chain: str, contract: str, owners: Sequence[str], *, token_ids: Sequence[str],
-        trails: Mapping[str, TokenHints], endpoint: int | None, not_before_block: int, settled: bool,
+        trails: Mapping[str, TokenHints], at: ReadPoint,
     ) -> TokenSheet:  # fmt: skip
-        node, block, at, held, whole = self._view(endpoint, settled=settled)
+        node, block, time, held, whole = self._view(at)
         mine = {one[1]: 1 for one in sorted(held) if one[0] == contract and (not token_ids or one[1] in token_ids)}
-        return self._sheet(contract, node, block, at, mine, whole=whole, alone="")
+        return self._sheet(contract, node, block, time, mine, whole=whole, alone="")
 
     async def anything(
-        self, chain: str, owners: Sequence[str], *, trails: Mapping[str, TokenHints], endpoint: int | None,
-        not_before_block: int, settled: bool,
-    ) -> TokenSheet:  # fmt: skip
-        node, block, at, held, whole = self._view(endpoint, settled=settled)
+        self, chain: str, owners: Sequence[str], *, trails: Mapping[str, TokenHints], at: ReadPoint
+    ) -> TokenSheet:
+        node, block, time, held, whole = self._view(at)
         mine = {f"{contract}:{number}": 1 for contract, number in sorted(held)}
         # The logs are searched when a loss is confirmed; before, it is the indexers' word that there is nothing.
-        return self._sheet("any", node, block, at, mine, whole=whole, alone="" if settled or mine else LISTS)
+        return self._sheet("any", node, block, time, mine, whole=whole, alone="" if at.settled or mine else LISTS)
 
     def _sheet(
         self, contract: str, node: int, block: int, at: datetime, mine: dict[str, int], *, whole: bool, alone: str

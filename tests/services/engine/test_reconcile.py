@@ -167,7 +167,7 @@ class OneChain:
     def costly(self, _: str) -> frozenset[str]:
         return frozenset()
 
-    async def balances_in_segments(self, chain: str, segments: Sequence[Segment], **_: object) -> list[BalanceSheet]:
+    async def balances(self, chain: str, segments: Sequence[Segment], **_: object) -> list[BalanceSheet]:
         self.asked += 1
         sheets: list[BalanceSheet] = []
         for segment in segments:

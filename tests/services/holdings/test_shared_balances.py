@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
+from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.evm.client import Chains, Head
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 from services.holdings import shared_balances
@@ -37,16 +38,8 @@ class OneNode:
             raise self.fault
         return Head(self.block, NOW, chain)
 
-    async def balances_in_segments(
-        self,
-        chain: str,
-        segments: Sequence[Segment],
-        *,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
-    ) -> list[BalanceSheet]:
-        self.asked.append((endpoint, not_before_block, list(segments)))
+    async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
+        self.asked.append((at.endpoint, at.not_before_block, list(segments)))
         try:
             await self.goes_on.wait()
         except asyncio.CancelledError:
@@ -54,8 +47,8 @@ class OneNode:
             raise
         if self.fault is not None:
             raise self.fault
-        if self.block < not_before_block:
-            raise ProviderConfused("Base (node 1)", f"its head {self.block} is before block {not_before_block}")
+        if self.block < at.not_before_block:
+            raise ProviderConfused("Base (node 1)", f"its head {self.block} is before block {at.not_before_block}")
         return [self._sheet(chain, segment) for segment in segments]
 
     def _sheet(self, chain: str, segment: Segment) -> BalanceSheet:

@@ -6,10 +6,12 @@ from typing import Any
 import aiohttp
 import pytest
 
+from gateways.chains.read_point import ReadPoint
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.transfer_logs import TransferLogs
 from sandbox.chains.plans import PLANS
+from tests.support.balances import balances
 
 STRANGER = "0x" + "5e" * 20
 FRONTS = ("rpc", "rpc2")
@@ -71,16 +73,18 @@ async def test_every_standard_is_read_from_every_kind_of_node(
             continue
         wanted = [token["id"] for token in collection["tokens"]]
         assert await chains.contract_standard(chain, contract) == collection["standard"]
-        sheet = await chains.tokens(chain, contract, [*holders, STRANGER], token_ids=wanted, endpoint=endpoint)
+        sheet = await chains.tokens(
+            chain, contract, [*holders, STRANGER], token_ids=wanted, at=ReadPoint(endpoint=endpoint)
+        )
         assert not sheet.unsure, (collection["standard"], sheet.unsure)
         assert {owner: dict(tokens) for owner, tokens in sheet.held.items() if tokens} == holders
-        whole = await chains.tokens(chain, contract, [*holders, STRANGER], endpoint=endpoint)
+        whole = await chains.tokens(chain, contract, [*holders, STRANGER], at=ReadPoint(endpoint=endpoint))
         assert not whole.unsure, (collection["standard"], whole.unsure)
         assert {owner: dict(tokens) for owner, tokens in whole.held.items() if tokens} == holders
         if collection["standard"] != "ERC1155":
-            balances = await chains.balances(chain, [contract], [*holders, STRANGER], endpoint=endpoint)
-            assert dict(balances.holders(contract)) == {who: len(tokens) for who, tokens in holders.items()}
-            assert balances.unknown(contract) == 0
+            read = await balances(chains, chain, [contract], [*holders, STRANGER], at=ReadPoint(endpoint=endpoint))
+            assert dict(read.holders(contract)) == {who: len(tokens) for who, tokens in holders.items()}
+            assert read.unknown(contract) == 0
 
 
 @pytest.mark.parametrize("chain", PLANS)
@@ -90,11 +94,11 @@ async def test_a_crowd_of_owners_is_read_in_what_the_node_takes(
     collection = (await outside.collections(chain))[0]
     crowd = [f"0x{0xABC000 + n:040x}" for n in range(700)]
     holders = owned(collection)
-    balances = await chains.balances(chain, [collection["contract"]], [*holders, *crowd], endpoint=0)
-    assert balances.unknown(collection["contract"]) == 0
-    assert dict(balances.holders(collection["contract"])) == {who: len(tokens) for who, tokens in holders.items()}
+    read = await balances(chains, chain, [collection["contract"]], [*holders, *crowd], at=ReadPoint(endpoint=0))
+    assert read.unknown(collection["contract"]) == 0
+    assert dict(read.holders(collection["contract"])) == {who: len(tokens) for who, tokens in holders.items()}
     some = crowd[:200]
-    sheet = await chains.tokens(chain, collection["contract"], [*holders, *some], endpoint=0)
+    sheet = await chains.tokens(chain, collection["contract"], [*holders, *some], at=ReadPoint(endpoint=0))
     assert not sheet.unsure
 
 

@@ -18,6 +18,7 @@ from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, ROOT, Front, address, anvil, deploy, front, rpc
+from tests.support.balances import balances
 
 MULTICALL3 = CHAINS["base"].multicall3
 # Eight collections: the token of a wallet is in the slot of its address.
@@ -70,10 +71,10 @@ def check(sheet: BalanceSheet, contracts: list[str]) -> None:
 
 
 async def test_requests_and_bytes_stay_few(chains: EvmChains, end: Front) -> None:
-    check(await chains.balances("base", COLLECTIONS, WALLETS), COLLECTIONS)
+    check(await balances(chains, "base", COLLECTIONS, WALLETS), COLLECTIONS)
     end.requests = end.bytes = 0
     end.calls.clear()
-    check(await chains.balances("base", COLLECTIONS, WALLETS), COLLECTIONS)
+    check(await balances(chains, "base", COLLECTIONS, WALLETS), COLLECTIONS)
     checks = len(COLLECTIONS) * len(WALLETS)
     assert end.requests / checks <= 0.125 / 1000, "a call to 50 M gas takes 10,000 checks and more"
     assert end.bytes / checks <= 10
@@ -84,7 +85,7 @@ async def test_requests_and_bytes_stay_few(chains: EvmChains, end: Front) -> Non
 async def test_a_hostile_contract_leaves_its_neighbours_right_at_scale(chains: EvmChains, node: str, kind: str) -> None:
     bad = address(5000)
     await deploy(node, bad, HOSTILE[kind])
-    sheet = await chains.balances("base", [bad, *COLLECTIONS], WALLETS[:3000])
+    sheet = await balances(chains, "base", [bad, *COLLECTIONS], WALLETS[:3000])
     assert sheet.unknown(bad) == 3000
     for contract in COLLECTIONS:
         assert sheet.unknown(contract) == 0
@@ -94,7 +95,7 @@ async def test_a_hostile_contract_leaves_its_neighbours_right_at_scale(chains: E
 async def test_a_costly_contract_is_asked_again_alone_until_it_is_known(chains: EvmChains, node: str) -> None:
     heavy = address(5001)
     await deploy(node, heavy, HEAVY, {int(owner, 16): amount for owner, amount in HOLDERS.items()})
-    sheet = await chains.balances("base", [heavy, *COLLECTIONS[:3]], WALLETS[:2000])
+    sheet = await balances(chains, "base", [heavy, *COLLECTIONS[:3]], WALLETS[:2000])
     assert sheet.unknown(heavy) == 0
     assert dict(sheet.holders(heavy)) == {w: n for w, n in HOLDERS.items() if w in set(WALLETS[:2000])}
 
@@ -120,12 +121,12 @@ def refusing(most_bytes: int, error: dict[str, Any]) -> Callable[[dict[str, Any]
 )
 async def test_chunks_shrink_when_a_call_is_too_much(chains: EvmChains, end: Front, error: dict[str, Any]) -> None:
     end.change = refusing(4_000, error)
-    check(await chains.balances("base", COLLECTIONS, WALLETS), COLLECTIONS)
+    check(await balances(chains, "base", COLLECTIONS, WALLETS), COLLECTIONS)
     shrunk = end.methods().count("eth_call")
     end.change = None
     for _ in range(4):
         end.calls.clear()
-        check(await chains.balances("base", COLLECTIONS, WALLETS), COLLECTIONS)
+        check(await balances(chains, "base", COLLECTIONS, WALLETS), COLLECTIONS)
     assert end.methods().count("eth_call") < shrunk / 5, "and grow back when it no longer is"
 
 
@@ -143,11 +144,11 @@ async def test_a_contract_that_makes_every_call_fail_spoils_only_its_own_cells(
     segments = [Segment((bad, *COLLECTIONS[:2]), tuple(WALLETS[:40])), Segment((bad,), tuple(WALLETS[:2])), *guilds(30)]
     for first in (0, 1, 5):
         monkeypatch.setattr("gateways.evm.balances.bulk.randbelow", lambda _, first=first: first)
-        sheets = await chains.balances_in_segments("base", segments)
+        sheets = await chains.balances("base", segments)
         check_each(segments, sheets, but=[bad])
         assert [sheet.unknown(bad) for sheet in sheets[:2]] == [40, 2]
     with pytest.raises(ProviderError):
-        await chains.balances("base", [bad], WALLETS[:20])
+        await balances(chains, "base", [bad], WALLETS[:20])
 
 
 async def test_a_node_that_answers_no_call_is_not_asked_for_less_and_less(end: Front, stack: AsyncExitStack) -> None:
@@ -155,7 +156,7 @@ async def test_a_node_that_answers_no_call_is_not_asked_for_less_and_less(end: F
     stack.push_async_callback(chains.close)
     end.hangs = lambda body: b"eth_call" in body
     with pytest.raises(ProviderDown):
-        await chains.balances("base", COLLECTIONS, WALLETS)
+        await balances(chains, "base", COLLECTIONS, WALLETS)
     assert end.methods().count("eth_call") == 2
 
 
@@ -164,20 +165,20 @@ async def test_what_there_is_no_time_for_is_unknown_and_the_rest_is_kept(end: Fr
     stack.push_async_callback(chains.close)
     end.hangs = lambda body: b"eth_call" in body and end.methods().count("eth_call") > 2
     segments = [Segment((one,), tuple(WALLETS)) for one in COLLECTIONS]
-    sheets = await chains.balances_in_segments("base", segments)
+    sheets = await chains.balances("base", segments)
     unknown = sum(sheet.unknown(one) for sheet, one in zip(sheets, COLLECTIONS, strict=True))
     assert 0 < unknown < len(COLLECTIONS) * len(WALLETS)
     amounts = [(w, sheet.amount(one, w)) for sheet, one in zip(sheets, COLLECTIONS, strict=True) for w in WALLETS]
     assert all(amount in {None, HOLDERS.get(owner, 0)} for owner, amount in amounts)
     end.hangs = lambda body: b"eth_call" in body
     with pytest.raises(ProviderDown):
-        await chains.balances("base", COLLECTIONS, WALLETS[:50])
+        await balances(chains, "base", COLLECTIONS, WALLETS[:50])
 
 
 async def test_a_node_too_weak_for_the_smallest_call_is_an_error(chains: EvmChains, end: Front) -> None:
     end.change = refusing(0, {"code": -32000, "message": "out of gas"})
     with pytest.raises(ProviderError) as caught:
-        await chains.balances("base", COLLECTIONS, WALLETS)
+        await balances(chains, "base", COLLECTIONS, WALLETS)
     assert "Base (node 1)" in str(caught.value)
 
 
@@ -190,11 +191,11 @@ def without_override(call: dict[str, Any], true: Any) -> Any:
 async def test_aggregate3_is_the_second_way(chains: EvmChains, end: Front, node: str) -> None:
     await rpc(node, "anvil_setCode", MULTICALL3, ARTEFACTS["Multicall3"]["runtime"])
     end.change = without_override
-    sheet = await chains.balances("base", COLLECTIONS, WALLETS[:2000])
+    sheet = await balances(chains, "base", COLLECTIONS, WALLETS[:2000])
     expected = {w: n for w, n in HOLDERS.items() if w in set(WALLETS[:2000])}
     assert all(dict(sheet.holders(contract)) == expected for contract in COLLECTIONS)
     end.requests = 0
-    sheet = await chains.balances("base", COLLECTIONS, WALLETS[:2000])
+    sheet = await balances(chains, "base", COLLECTIONS, WALLETS[:2000])
     assert all(sheet.unknown(contract) == 0 for contract in COLLECTIONS)
     assert end.requests == 1 + 16, "a thousand checks a call"
 
@@ -205,7 +206,7 @@ async def test_aggregate3_isolates_hostile_contracts(chains: EvmChains, end: Fro
     bad = address(5002)
     await deploy(node, bad, HOSTILE[kind])
     end.change = without_override
-    sheet = await chains.balances("base", [bad, *COLLECTIONS[:2]], WALLETS[:500])
+    sheet = await balances(chains, "base", [bad, *COLLECTIONS[:2]], WALLETS[:500])
     assert sheet.unknown(bad) == 500
     assert all(sheet.unknown(contract) == 0 for contract in COLLECTIONS[:2])
 
@@ -225,7 +226,7 @@ async def test_an_aggregate_of_zeros_is_refused(chains: EvmChains, end: Front, n
 
     end.change = lie
     with pytest.raises(ProviderConfused):
-        await chains.balances("base", COLLECTIONS, WALLETS[:100])
+        await balances(chains, "base", COLLECTIONS, WALLETS[:100])
 
 
 async def test_a_cut_aggregate_is_refused(chains: EvmChains, end: Front, node: str) -> None:
@@ -239,7 +240,7 @@ async def test_a_cut_aggregate_is_refused(chains: EvmChains, end: Front, node: s
 
     end.change = cut
     with pytest.raises(ProviderConfused):
-        await chains.balances("base", COLLECTIONS, WALLETS[:100])
+        await balances(chains, "base", COLLECTIONS, WALLETS[:100])
 
 
 def guilds(count: int, contracts: int = 4, wallets: int = 5) -> list[Segment]:
@@ -263,10 +264,10 @@ def check_each(segments: list[Segment], sheets: list[BalanceSheet], *, but: Coll
 
 
 async def test_many_segments_take_as_few_requests_as_one(chains: EvmChains, end: Front) -> None:
-    check(await chains.balances("base", COLLECTIONS, WALLETS), COLLECTIONS)
+    check(await balances(chains, "base", COLLECTIONS, WALLETS), COLLECTIONS)
     segments = guilds(1_900)
     end.requests = end.bytes = 0
-    check_each(segments, await chains.balances_in_segments("base", segments))
+    check_each(segments, await chains.balances("base", segments))
     checks = sum(len(one.contracts) * len(one.owners) for one in segments)
     assert checks == 38_000
     assert end.requests / checks <= 0.2 / 1000
@@ -279,11 +280,11 @@ async def test_a_gas_burner_that_many_segments_name_spoils_only_its_own_cells(
     burner = address(5003)
     await deploy(node, burner, HOSTILE["burns all its gas"])
     segments = [Segment((burner, *one.contracts), one.owners) for one in guilds(1_000)]
-    sheets = await chains.balances_in_segments("base", segments)
+    sheets = await chains.balances("base", segments)
     check_each(segments, sheets, but=[burner])
     assert all(sheet.unknown(burner) == 5 for sheet in sheets)
     end.requests = 0
-    check_each(segments, await chains.balances_in_segments("base", segments), but=[burner])
+    check_each(segments, await chains.balances("base", segments), but=[burner])
     assert end.requests <= 9, "20,000 checks, and what it costs to give the burner up"
 
 
@@ -295,7 +296,7 @@ async def test_many_gas_burners_of_one_segment_spoil_only_their_own_cells(chains
     await rpc(node, "anvil_mine", "0x1")
     segments = [Segment(tuple(burners), tuple(WALLETS[:4])), *guilds(400)]
     for _ in range(3):
-        sheets = await chains.balances_in_segments("base", segments)
+        sheets = await chains.balances("base", segments)
         check_each(segments, sheets, but=burners)
         assert all(sheets[0].unknown(burner) == 4 for burner in burners)
 
@@ -317,10 +318,10 @@ async def test_contracts_that_take_all_gas_rest_and_then_cost_nobody_anything(
     await rpc(node, "anvil_mine", "0x1")
     segments = [Segment(tuple(burners), tuple(WALLETS[:4])), *guilds(400)]
     for _ in range(3):
-        check_each(segments, await chains.balances_in_segments("base", segments), but=burners)
+        check_each(segments, await chains.balances("base", segments), but=burners)
     assert (chains.costly("base"), chains.costly("ethereum")) == (set(burners), set())
     end.calls.clear()
-    sheets = await chains.balances_in_segments("base", segments)
+    sheets = await chains.balances("base", segments)
     check_each(segments, sheets, but=burners)
     assert named(end, burners) == set()
     assert end.methods().count("eth_call") == 1, "as many as without them"
@@ -331,19 +332,19 @@ async def test_contracts_that_take_all_gas_rest_and_then_cost_nobody_anything(
     await rpc(node, "anvil_setCode", burners[0], "0x" + assemble(COLLECTION).hex())
     await rpc(node, "anvil_mine", "0x1")
     for _ in range(3):
-        sheets = await chains.balances_in_segments("base", segments)
+        sheets = await chains.balances("base", segments)
     assert dict(sheets[0].holders(burners[0])) == {}
     assert sheets[0].unknown(burners[0]) == 0
     monkeypatch.setattr(costly_contracts, "monotonic", lambda: moment + 3 * costly_contracts.FIRST_REST)
     end.calls.clear()
-    await chains.balances_in_segments("base", segments)
+    await chains.balances("base", segments)
     assert named(end, burners) == {burners[0]}
 
 
 async def test_a_contract_that_answers_at_a_high_price_is_known_for_it(chains: EvmChains, node: str) -> None:
     dear = address(5040)
     await deploy(node, dear, HEAVY.replace("300", "1000"), {int(owner, 16): 1 for owner in WALLETS[:500]})
-    sheet = await chains.balances("base", [dear, *COLLECTIONS], WALLETS[:500])
+    sheet = await balances(chains, "base", [dear, *COLLECTIONS], WALLETS[:500])
     assert sheet.unknown(dear) == 0
     assert chains.costly("base") == {dear}
 
@@ -353,12 +354,12 @@ async def test_costly_contracts_of_many_segments_are_known_too(chains: EvmChains
     for one in heavy:
         await deploy(node, one, HEAVY, {int(owner, 16): amount for owner, amount in HOLDERS.items()})
     segments = [Segment((*one.contracts, *heavy), one.owners) for one in guilds(300)]
-    check_each(segments, await chains.balances_in_segments("base", segments))
+    check_each(segments, await chains.balances("base", segments))
 
 
 async def test_one_owner_of_more_contracts_than_a_call_takes(chains: EvmChains, node: str) -> None:
     many = [f"0x{0x30000 + n:040x}" for n in range(4_300)]
-    sheet = (await chains.balances_in_segments("base", [Segment((*many, *COLLECTIONS), tuple(WALLETS[:2]))]))[0]
+    sheet = (await chains.balances("base", [Segment((*many, *COLLECTIONS), tuple(WALLETS[:2]))]))[0]
     check_each([Segment(tuple(COLLECTIONS), tuple(WALLETS[:2]))], [sheet])
     assert all(sheet.unknown(one) == 2 for one in many)
 
@@ -368,7 +369,7 @@ async def test_large_amounts_of_many_segments_are_read_together(chains: EvmChain
     for number, one in enumerate(rich):
         await deploy(node, one, COLLECTION, {int(owner, 16): 1_000 + number for owner in WALLETS[:400]})
     segments = [Segment((rich[n % 2],), tuple(WALLETS[n * 2 : n * 2 + 2])) for n in range(200)]
-    sheets = await chains.balances_in_segments("base", segments)
+    sheets = await chains.balances("base", segments)
     for number, (segment, sheet) in enumerate(zip(segments, sheets, strict=True)):
         assert dict(sheet.holders(segment.contracts[0])) == dict.fromkeys(segment.owners, 1_000 + number % 2)
     assert end.methods().count("eth_call") == 2
@@ -384,7 +385,7 @@ async def test_large_amounts_that_cannot_be_read_exactly_are_unknown(chains: Evm
         return true
 
     end.change = exact_fails
-    sheet = await chains.balances("base", [rich, *COLLECTIONS], WALLETS[:40])
+    sheet = await balances(chains, "base", [rich, *COLLECTIONS], WALLETS[:40])
     assert sheet.unknown(rich) == 40
     assert all(sheet.amount(one, w) == HOLDERS.get(w, 0) for one in COLLECTIONS for w in WALLETS[:40])
 
@@ -401,9 +402,9 @@ async def test_a_node_that_refuses_large_bodies_is_asked_in_smaller_ones(chains:
 
     end.judge = too_large
     for _ in range(3):
-        check(await chains.balances("base", COLLECTIONS[:1], WALLETS), COLLECTIONS[:1])
+        check(await balances(chains, "base", COLLECTIONS[:1], WALLETS), COLLECTIONS[:1])
     first, refused = refused, 0
-    check(await chains.balances("base", COLLECTIONS[:1], WALLETS), COLLECTIONS[:1])
+    check(await balances(chains, "base", COLLECTIONS[:1], WALLETS), COLLECTIONS[:1])
     assert (first > 0, refused) == (True, 0), "what it refuses is remembered"
 
 
@@ -417,9 +418,9 @@ async def test_the_other_ways_ask_about_pairs_of_many_segments_together(
     bad = address(5004)
     await deploy(node, bad, HOSTILE["returns 60 kB"])
     segments = [Segment((bad, *one.contracts), one.owners) for one in guilds(40)]
-    sheets = await chains.balances_in_segments("base", segments)
+    sheets = await chains.balances("base", segments)
     check_each(segments, sheets, but=[bad])
     assert all(sheet.unknown(bad) == 5 for sheet in sheets)
     end.requests = 0
-    check_each(guilds(40), await chains.balances_in_segments("base", guilds(40)))
+    check_each(guilds(40), await chains.balances("base", guilds(40)))
     assert end.requests == (2 if multicall else 9), "800 checks"

@@ -6,11 +6,13 @@ from contextlib import AsyncExitStack
 import pytest
 
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.read_point import ReadPoint
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderError
 from tests.gateways.evm_lab import COLLECTION, address, anvil, deploy, front, rpc
+from tests.support.balances import balances
 
 COOL, OWNER = address(1), address(7)
 DEEP = CHAINS["base"].settled_after
@@ -37,12 +39,16 @@ async def test_a_settled_read_shows_the_state_of_its_block_and_names_it(node: st
         await deploy(node, COOL, COLLECTION, {int(OWNER, 16): 3})
         await rpc(node, "anvil_mine", hex(DEEP + 3))
         await deploy(node, COOL, COLLECTION, {int(OWNER, 16): 0})
-        newest = await chains.balances("base", [COOL], [OWNER])
-        settled = await chains.balances("base", [COOL], [OWNER], settled=True, not_before_block=newest.block)
+        newest = await balances(chains, "base", [COOL], [OWNER])
+        settled = await balances(
+            chains, "base", [COOL], [OWNER], at=ReadPoint(settled=True, not_before_block=newest.block)
+        )
         assert (newest.amount(COOL, OWNER), settled.amount(COOL, OWNER)) == (0, 3)
         assert settled.block == newest.block - DEEP
         assert settled.block_time <= newest.block_time
         await rpc(node, "anvil_mine", hex(DEEP))
-        assert (await chains.balances("base", [COOL], [OWNER], settled=True)).amount(COOL, OWNER) == 0
+        assert (await balances(chains, "base", [COOL], [OWNER], at=ReadPoint(settled=True))).amount(COOL, OWNER) == 0
         with pytest.raises(ProviderError):
-            await chains.balances("base", [COOL], [OWNER], settled=True, not_before_block=newest.block + DEEP + 50)
+            await balances(
+                chains, "base", [COOL], [OWNER], at=ReadPoint(settled=True, not_before_block=newest.block + DEEP + 50)
+            )

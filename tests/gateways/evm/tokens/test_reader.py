@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import LARGEST_ID, TokenHints, TokenSheet
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
@@ -160,7 +161,7 @@ async def test_a_lying_node_is_refused_and_the_next_one_asked(node: str, end: Fr
     try:
         for contract, wanted, expected in ((LISTED, [], ALL_721), (MANY, ["7"], {ANN: {"7": 1}, BEN: {"7": 3}})):
             with pytest.raises(ProviderError):
-                await both.tokens("base", contract, OWNERS, token_ids=wanted, endpoint=0)
+                await both.tokens("base", contract, OWNERS, token_ids=wanted, at=ReadPoint(endpoint=0))
             sheet = await both.tokens("base", contract, OWNERS, token_ids=wanted)
             assert (sure(sheet), sheet.endpoint) == (expected, 1)
     finally:
@@ -170,9 +171,9 @@ async def test_a_lying_node_is_refused_and_the_next_one_asked(node: str, end: Fr
 async def test_a_read_is_never_from_before_a_block_that_is_known(chains: EvmChains, node: str) -> None:
     block = (await chains.head("base")).block
     with pytest.raises(ProviderConfused):
-        await chains.tokens("base", LISTED, OWNERS, not_before_block=block + 9)
+        await chains.tokens("base", LISTED, OWNERS, at=ReadPoint(not_before_block=block + 9))
     await rpc(node, "anvil_mine", "0x9")
-    assert (await chains.tokens("base", LISTED, OWNERS, not_before_block=block + 9)).block >= block + 9
+    assert (await chains.tokens("base", LISTED, OWNERS, at=ReadPoint(not_before_block=block + 9))).block >= block + 9
 
 
 @pytest.mark.parametrize("kind", list(HOSTILE))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import LARGEST_ID, TokenHints, TokenSheet
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
@@ -297,12 +298,12 @@ async def test_one_index_alone_is_named_and_for_a_loss_the_nodes_logs_are_search
     assert (dict(first.held), dict(first.unsure)) == ({}, {}), "the list is believed for who has no role to lose"
     assert dict(first.alone) == {ANN: "An indexer", NOBODY: "An indexer"}
     end.calls.clear()
-    again = await chains.anything("base", [ANN, BEN], settled=True)
+    again = await chains.anything("base", [ANN, BEN], at=ReadPoint(settled=True))
     assert set(again.held) == {ANN, BEN}, "what the index hides is in the logs"
     assert end.methods().count("eth_getLogs") >= 2
     assert not again.alone
     nobody = address(4_000_000)
-    sure = await chains.anything("base", [nobody], settled=True)
+    sure = await chains.anything("base", [nobody], at=ReadPoint(settled=True))
     assert (dict(sure.held), dict(sure.unsure), dict(sure.alone)) == ({}, {}, {})
 
 
@@ -310,7 +311,7 @@ async def test_a_node_that_wants_an_address_with_each_search_leaves_the_list_alo
     chains: EvmChains, end: Front
 ) -> None:
     end.change = limited(0, -32701, "Please specify an address in your request")
-    sheet = await chains.anything("base", [ANN], settled=True)
+    sheet = await chains.anything("base", [ANN], at=ReadPoint(settled=True))
     assert dict(sheet.alone) == {ANN: "An indexer"}
     assert end.methods().count("eth_getLogs") == 1, "fewer blocks would not help"
 
@@ -326,5 +327,5 @@ async def test_every_token_of_a_trail_is_verified_and_one_that_is_gone_at_a_sett
     sheet = await chains.anything("base", [BEN], trails={BEN: trail})
     assert f"{PLAIN}:{held}" in sheet.of(BEN)
     assert sheet.trails[BEN].ids == trail.ids, "the newest block may yet be replaced"
-    settled = await chains.anything("base", [BEN], trails={BEN: trail}, settled=True)
+    settled = await chains.anything("base", [BEN], trails={BEN: trail}, at=ReadPoint(settled=True))
     assert (settled.trails[BEN].dropped, settled.trails[BEN].ids) == (set(gone), {f"{PLAIN}:{held}"})
