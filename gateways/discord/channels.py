@@ -115,10 +115,6 @@ class ChannelCalls(ABC):
         answer = await self._request("POST", "/guilds/{}/channels", (guild_id,), body=body, reason=reason, once=True)
         return read_channel(answer)
 
-    async def edit_channel(self, channel_id: str, changes: Mapping[str, object], reason: str) -> Channel:
-        """Change fields of a channel (PATCH /channels/{channel})."""
-        return read_channel(await self._request("PATCH", "/channels/{}", (channel_id,), body=changes, reason=reason))
-
     async def set_overwrite(self, channel_id: str, overwrite: Overwrite, reason: str) -> None:
         """Set what the channel allows and denies one role or member; all others stay as they are.
 

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
-from sqlmodel import col, select
 
 from models import Event, now
 from models.db.session import AsyncSession
@@ -79,11 +78,3 @@ _RECORD = """
         at timestamptz, kind text, server_id integer, actor text, subject text, role_id text, rule_id integer,
         batch uuid, data jsonb, request_id text)
 """
-
-
-async def of_server(db: AsyncSession, server_id: int, *, before: int | None = None, limit: int = 50) -> list[EventView]:
-    """Return the newest lines of a server, or those before the line `before`."""
-    query = select(Event).where(Event.server_id == server_id).order_by(col(Event.id).desc()).limit(limit)
-    if before is not None:
-        query = query.where(col(Event.id) < before)
-    return [EventView.of(row) for row in (await db.exec(query)).all()]

@@ -4,10 +4,9 @@ import re
 
 _MARKUP = re.compile(r"([\\*_~`|\[\]<@]|^[#>-])")
 _LINK = re.compile(r"(https?):/+", re.IGNORECASE)
-LONGEST_CONTENT = 2000
 LONGEST_DESCRIPTION = 4096
 LONGEST_FIELD = 1024
-"""Maximum characters of a message, an embed's description and a field's value (docs/facts.md#discord-messages)."""
+"""Maximum characters of an embed's description and a field's value (docs/facts.md#discord-messages)."""
 COLORS = {"good": 0x2E9E6B, "warning": 0xD9902F, "bad": 0xD64545, "info": 0x2F7DD1}
 
 

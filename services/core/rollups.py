@@ -8,8 +8,6 @@ from sqlalchemy import text
 
 from models.db.session import AsyncSession
 
-HOLDERS = "holders"
-
 
 @dataclass(frozen=True, slots=True)
 class HolderSteps:

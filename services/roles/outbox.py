@@ -18,7 +18,7 @@ from gateways.discord.types import (
     TokenRejected,
 )
 from gateways.transport.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
-from models.db.session import AsyncSession, Question
+from models.db.session import Question
 from services.roles import in_doubt as unanswered
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "WriteResult",
     "carry_out",
     "failed",
-    "open_intents",
 ]  # fmt: skip
 
 STALE_AFTER = timedelta(seconds=60)
@@ -216,14 +215,6 @@ _OPEN = f"""
 def answered(rows: Iterable[Sequence[Any]]) -> list[Intent]:
     """Return the changes in the rows of such a query, in their order."""
     return [Intent(*row) for row in rows]
-
-
-async def open_intents(
-    db: AsyncSession, limit: int, busy: Collection[int], resting: Collection[str] = ()
-) -> list[Intent]:
-    """Return the due changes; parameters as for `question`."""
-    (rows,) = await db.together(question(limit, busy, resting))
-    return answered(rows)
 
 
 async def carry_out(

@@ -32,7 +32,6 @@ URL_DEBOUNCE_MILLISECONDS = 500
 NAME_REST_SECONDS = 0.5
 """Pause in typing after which a name is looked up."""
 
-TOASTS_AT_ONCE = 1
 TOAST_MILLISECONDS = 5000
 """How long a toast shows."""
 TOAST_REMOVED_MILLISECONDS = 1_000_000

@@ -150,10 +150,6 @@ class ConditionList(ConditionFields, mixin=True):
         joint = "or" if self._joins[0].mode == ANY else "and"
         return composed_name([slot.draft.name for slot in self._ordered()], joint)
 
-    def _unready(self) -> int:
-        """Return the number of the first incomplete condition; 0 if none is."""
-        return next((slot.number for slot in self._ordered() if not _is_ready(slot.draft)), 0)
-
     def _show(self, number: int) -> None:
         slot = next(slot for slot in self._slots if slot.number == number)
         self.open = number

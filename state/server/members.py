@@ -17,7 +17,7 @@ from services.servers import explain, member_list, protection
 from services.servers.explain import MemberWhy, RequirementView, RoleWhy, RuleWhy
 from services.servers.member_list import MemberRow, MembersPage
 from services.triggers import rechecks, sweep
-from state.core.gate import public, signed_in
+from state.core.gate import signed_in
 from state.core.retry import ask
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, open_tab
@@ -234,11 +234,6 @@ class MembersState(rx.State):
             self.checking = ""
             await say(self, "Checked again", "What you see is what was found just now.")
         self._settled = True
-
-    @public
-    def stop_following(self) -> None:
-        """Hide the progress; the recheck goes on."""
-        self.checking = ""
 
 
 def _row(member: MemberRow) -> MemberRowView:

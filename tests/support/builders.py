@@ -1,9 +1,11 @@
 """People, servers, rules and grants in a few words, for tests that need rows to be there."""
 
+from collections.abc import Collection
 from itertools import count
 
 from models import Grant, Member, Rule, Server, User, Wallet
 from models.db.session import AsyncSession
+from services.roles.outbox import Intent, answered, question
 from services.rules.expression import Requirement, to_document
 
 _numbers = count(1)
@@ -64,3 +66,9 @@ async def a_grant(db: AsyncSession, member: Member, rule: Rule, *, state: str = 
     db.add(grant)
     await db.flush()
     return grant
+
+
+async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> list[Intent]:
+    """Return the role changes that are due, as a writer reads them."""
+    (rows,) = await db.together(question(limit, busy, ()))
+    return answered(rows)

@@ -39,8 +39,6 @@ WALK_GAS = 500
 """Gas for an entry whose owners are not asked about; it is kept for all entries, so that each one has its record."""
 HEADER = 160
 ENTRY, RECORD = 26, 8
-MOST_OWNERS = 0xFFFF
-"""Owners, entries and weight that a call can name."""
 _GAS = (1 << 48) - 1
 """The lower bits of the gas, which are what an entry's record holds."""
 MAGIC = 0x686F6C64666173742062616C616E6365206C6F6F702C2072756E207468697321

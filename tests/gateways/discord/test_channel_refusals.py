@@ -45,7 +45,7 @@ async def test_a_guild_whose_channels_refuse_too_much_rests_alone(discord: Disco
     assert discord.refusals.untold_guilds == {GUILD: GUILD_ALLOWED}
     for sending in (
         discord.create_channel(GUILD, "name", "topic", (), "Set up"),
-        discord.edit_channel(CHANNELS[0], {}, "Set up"),
+        discord.edit_message(CHANNELS[0], USER, {}),
         discord.recent_messages(CHANNELS[1]),
         discord.add_role(GUILD, USER, ROLE, "Holds what the rule asks for"),
     ):

@@ -22,6 +22,7 @@ from services.servers import breaker_review as held_back
 from services.servers.activity import LogFilter
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
+from tests.support.builders import open_intents
 
 BOTH = ("rpc:base", "rpc2:base")
 
@@ -152,7 +153,7 @@ async def test_what_was_sent_before_a_crash_is_not_sent_again(town: Town, engine
     start = await town.mark()
     await looked_at(town)
     async with transaction() as db:
-        (intent,) = await outbox.open_intents(db, 10, ())
+        (intent,) = await open_intents(db, 10, ())
     # The request goes out, and the process ends before it can write down what came of it.
     await outbox.carry_out(gateways(), intent, sure=True)
     async with engine():
@@ -204,7 +205,7 @@ async def test_a_removal_that_was_sent_before_a_crash_is_not_sent_again(town: To
     await town.sells(token)
     await looked_at(town)
     async with transaction() as db:
-        (intent,) = await outbox.open_intents(db, 10, ())
+        (intent,) = await open_intents(db, 10, ())
     await outbox.carry_out(gateways(), intent, sure=True)
     async with engine():
         await until(lambda: _empty(town))
@@ -227,7 +228,7 @@ async def test_a_removal_that_nobody_answered_is_waited_for_before_the_role_is_g
     await town.sells(token)
     await looked_at(town)
     async with transaction() as db:
-        (intent,) = await outbox.open_intents(db, 10, set())
+        (intent,) = await open_intents(db, 10, set())
     outcome = await outbox.carry_out(gateways(), intent, sure=True)
     async with transaction() as db:
         await results.record(db, intent, outcome)
@@ -236,7 +237,7 @@ async def test_a_removal_that_nobody_answered_is_waited_for_before_the_role_is_g
     async with engine():
         assert [row.state for row in await grants(town)] == ["giving"], "it is right again, but not sent yet"
         async with transaction() as db:
-            assert await outbox.open_intents(db, 10, set()) == []
+            assert await open_intents(db, 10, set()) == []
         carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
         await town.call("members", action="remove_role", **carol)  # Discord does now what it was asked long ago
         async with transaction() as db:

@@ -24,11 +24,12 @@ from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.test_engine import given, grants, kinds, looked_at, rule, taken
 from tests.jobs.town import Town, until
+from tests.support.builders import open_intents
 
 
 async def the_intent() -> Intent:
     async with transaction() as db:
-        (intent,) = await outbox.open_intents(db, 10, ())
+        (intent,) = await open_intents(db, 10, ())
     return intent
 
 
@@ -240,7 +241,7 @@ async def test_a_removal_that_the_writer_did_not_live_to_see_is_waited_for_befor
     await looked_at(town)
     assert [row.state for row in await grants(town)] == ["giving"], "it is right again"
     async with transaction() as db:
-        assert await outbox.open_intents(db, 10, ()) == [], "but Discord may take it yet"
+        assert await open_intents(db, 10, ()) == [], "but Discord may take it yet"
     carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
     await town.call("members", action="remove_role", **carol)
     await time_passes(town)
@@ -303,7 +304,7 @@ async def refused_role(town: Town) -> int:
     rule_id = await town.rule("Founder")
     await looked_at(town)
     async with transaction() as db:
-        first, _ = await outbox.open_intents(db, 10, ())
+        first, _ = await open_intents(db, 10, ())
     outcome = await outbox.carry_out(gateways(), first, sure=True)
     assert outcome.result is outbox.WriteResult.REFUSED
     await recorded(first, outcome)
@@ -318,7 +319,7 @@ async def pause_is_over() -> None:
 
 async def open_now() -> list[Intent]:
     async with transaction() as db:
-        return await outbox.open_intents(db, 10, ())
+        return await open_intents(db, 10, ())
 
 
 async def test_a_refused_role_is_tried_again_once_its_pause_is_over_and_by_no_event_of_a_role(

@@ -7,9 +7,8 @@ import pytest
 from jobs import scheduler
 from models import Grant, Schedule, now, transaction
 from services.health import backlog
-from services.roles import outbox
 from services.triggers import sweep
-from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
+from tests.support.builders import a_grant, a_member, a_rule, a_server, address, open_intents, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -22,9 +21,9 @@ async def test_a_round_tries_again_what_waits_for_discord_to_recover(state: str)
         grant.next_at, grant.attempts = now() + timedelta(minutes=5), 8
         db.add(grant)
     async with transaction() as db:
-        assert await outbox.open_intents(db, 10, set()) == []
+        assert await open_intents(db, 10, set()) == []
         await sweep.start_sweep(db)
-        (intent,) = await outbox.open_intents(db, 10, set())
+        (intent,) = await open_intents(db, 10, set())
         assert (intent.id, intent.attempts) == (grant.id, 8)
 
 
@@ -34,7 +33,7 @@ async def test_a_round_leaves_alone_what_nobody_intends() -> None:
         grant = await a_grant(db, await a_member(db, server), await a_rule(db, server, snowflake()))
     async with transaction() as db:
         assert await sweep.start_sweep(db) == 1
-        assert await outbox.open_intents(db, 10, set()) == []
+        assert await open_intents(db, 10, set()) == []
         assert (await db.get_one(Grant, grant.id)).next_at is None
 
 

@@ -18,7 +18,6 @@ CONSTANTS = {
     "copy confirmation": (timing.COPIED_SECONDS, 2),
     "loading screen": (timing.LOADING_MILLISECONDS, 1000),
     "collection URL debounce": (timing.URL_DEBOUNCE_MILLISECONDS, 500),
-    "toasts at once": (timing.TOASTS_AT_ONCE, 1),
     "a toast shows": (timing.TOAST_MILLISECONDS, 5000),
     "a dismissed toast is removed": (timing.TOAST_REMOVED_MILLISECONDS, 1_000_000),
     "swipe threshold": (timing.TOAST_SWIPE_PIXELS, 50),
