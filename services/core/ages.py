@@ -5,19 +5,24 @@ from datetime import datetime
 
 from models import now
 
-_STEPS = ((60, 1, "second"), (3600, 60, "minute"), (86400, 3600, "hour"), (30 * 86400, 86400, "day"))
+MONTH = 30 * 86_400
+
+
+def length(seconds: float) -> str:
+    """Return `12 seconds`, `5 minutes`, `3 hours` or `2 days`, rounded down."""
+    size, name = next(
+        (step for step in ((86_400, "day"), (3_600, "hour"), (60, "minute")) if seconds >= step[0]), (1, "second")
+    )
+    count = max(0, int(seconds // size))
+    return f"{count} {name}{'' if count == 1 else 's'}"
 
 
 def ago(moment: datetime, at: datetime | None = None) -> str:
     """Return `just now`, `3 minutes ago` or `2 days ago`, and the date after 30 days. `at` defaults to now."""
-    seconds = max(0, int(((at or now()) - moment).total_seconds()))
+    seconds = int(((at or now()) - moment).total_seconds())
     if seconds < 10:
         return "just now"
-    for below, unit, name in _STEPS:
-        if seconds < below:
-            count = seconds // unit
-            return f"{count} {name}{'' if count == 1 else 's'} ago"
-    return f"on {moment:%-d %B %Y}"
+    return f"{length(seconds)} ago" if seconds < MONTH else f"on {moment:%-d %B %Y}"
 
 
 def in_time(seconds: float) -> str:

@@ -7,7 +7,7 @@ from sqlmodel import col, select
 
 from models import Alert, Breaker, Rule, Schedule, Server
 from models.db.session import AsyncSession
-from services.core import ages
+from services.core.ages import ago, length
 from services.health.views import (
     BAD,
     GOOD,
@@ -19,7 +19,6 @@ from services.health.views import (
     QueueHealth,
     SweepHealth,
     UnknownReading,
-    ago,
 )
 from services.roles import breaker
 from services.rules import pausing
@@ -59,12 +58,12 @@ async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
     elif row.finished_at is None:
         told = f"A round over everybody is under way: {left} of {row.total} members are still to be looked at"
         more = sweep.seconds_left(row.started_at, now, row.total, left)
-        told += "." if not more or more < 1 else f", which takes about {ago(more)} more."
+        told += "." if not more or more < 1 else f", which takes about {length(more)} more."
     else:
         members = "1 member" if row.total == 1 else f"{row.total} members"
-        told = f"The last round looked at {members} and ended {ages.ago(row.finished_at, now)}."
+        told = f"The last round looked at {members} and ended {ago(row.finished_at, now)}."
     if late:
-        told += f" The next one is {ago((now - row.next_at).total_seconds())} late."
+        told += f" The next one is {length((now - row.next_at).total_seconds())} late."
     mend = "The background jobs do not run: tell whoever runs the bot." if late else None
     return SweepHealth(
         state=BAD if late else GOOD, text=told, mend=mend, started_at=row.started_at, finished_at=row.finished_at,
@@ -151,7 +150,7 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
         "" if writes == 0 else f"{writes} role {'change waits' if writes == 1 else 'changes wait'} to be written.",
         "" if writes_failing == 0 else f"Of these, {writes_failing} could not be written yet.",
         "" if stuck == 0 else f"{stuck} of these failed {_LASTING_TRIES} times or more and are tried ever more rarely.",
-        "" if rests is None else f"Discord refused so much in this server that no role is written for {ago(rests)}.",
+        "" if rests is None else f"Discord refused so much in this server that no role is written for {length(rests)}.",
     ]
     state = BAD if waits or stuck or rests is not None else WARNING if failing or writes_failing else GOOD
     mend = _RESTS if rests is not None else _STUCK if stuck else None

@@ -7,9 +7,10 @@ from sqlalchemy import text
 
 from models import now
 from models.db.session import AsyncSession
+from services.core.ages import length
 from services.core.json_view import json_view
 from services.health import backlog, provider_log, provider_status
-from services.health.views import BAD, GOOD, WARNING, LagHealth, SweepHealth, ago, worst
+from services.health.views import BAD, GOOD, WARNING, LagHealth, SweepHealth, worst
 from services.triggers import chain_cursor, watch_list
 from services.triggers.chain_cursor import CONTRACTS
 
@@ -103,9 +104,9 @@ async def work(db: AsyncSession) -> WorkHealth:
     ).one()
     due, age, retrying, writes, write_age, failing = (max(0, int(value or 0)) for value in row)
     late = QUEUE_LATE_AFTER.total_seconds()
-    told = f"{due} members wait to be looked at, the first for {ago(age)}." if due else "Nobody waits."
+    told = f"{due} members wait to be looked at, the first for {length(age)}." if due else "Nobody waits."
     if writes:
-        told += f" {writes} role changes wait to be written, the first for {ago(write_age)}."
+        told += f" {writes} role changes wait to be written, the first for {length(write_age)}."
     state = BAD if age > late else WARNING if write_age > late or retrying or failing else GOOD
     return WorkHealth(state, told, due, age, retrying, writes, write_age, failing)
 
@@ -117,7 +118,7 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
         return BotHeartbeat(BAD, "The bot has never run.", False, None)
     seconds = max(0, int((moment - row.checked_at).total_seconds()))
     if moment - row.checked_at > BOT_SILENT_AFTER:
-        return BotHeartbeat(BAD, f"The bot was last heard {ago(seconds)} ago.", False, seconds)
+        return BotHeartbeat(BAD, f"The bot was last heard {length(seconds)} ago.", False, seconds)
     if row.state != "ok":
         return BotHeartbeat(BAD, "The bot runs, but is not connected to Discord.", False, seconds)
     return BotHeartbeat(GOOD, "The bot is connected to Discord.", True, seconds)

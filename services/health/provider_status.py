@@ -8,8 +8,9 @@ from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
 from models import ProviderState
 from services.core.addresses import shorten
+from services.core.ages import length
 from services.health.provider_log import silent_after
-from services.health.views import BAD, GOOD, OFF, WARNING, LagHealth, ProviderHealth, ago
+from services.health.views import BAD, GOOD, OFF, WARNING, LagHealth, ProviderHealth
 from services.rules import single_source
 from services.triggers.chain_cursor import WALLETS, FollowView
 from services.triggers.quarantine import Quarantined
@@ -122,12 +123,12 @@ def _node(
         when = (
             "has not been asked yet"
             if row is None
-            else f"was last heard {ago((now - row.checked_at).total_seconds())} ago"
+            else f"was last heard {length((now - row.checked_at).total_seconds())} ago"
         )
         text, mend = f"{name} {when}.", "If this stays so, the background jobs do not run: tell whoever runs the bot."
     else:
         state = (BAD if well == 0 else WARNING) if used else OFF
-        old = f" ({ago(age)} old)" if answers == provider_reports.STALE and age is not None else ""
+        old = f" ({length(age)} old)" if answers == provider_reports.STALE and age is not None else ""
         text, mend = f"{name} {_SAYS[answers]}{old}. {consequence(CHAINS[chain].title, count, well)}", _WAIT
     return ProviderHealth(
         state=state, text=text, mend=mend, provider=provider_reports.node(chain, place), name=name, kind="node",
@@ -177,10 +178,10 @@ def lag(
         if one.fault:
             text += f" The last look failed: {one.fault}."
         if late:
-            text += f" Nothing was read for {ago(seconds)}; sales there are noticed by the daily round meanwhile."
+            text += f" Nothing was read for {length(seconds)}; sales there are noticed by the daily round meanwhile."
         away = [] if wallets else [rest for rest in quarantined if rest.chain == one.chain]
         for rest in away:
-            left = ago((rest.until - now).total_seconds())
+            left = length((rest.until - now).total_seconds())
             text += f" {shorten(rest.contract)} is not followed for {left} more: {QUARANTINE_REASON}"
         state = WARNING if late or away else GOOD
         found.append(

@@ -11,6 +11,7 @@ from gateways.discord.types import Role
 from models import Access, Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
+from services.core.ages import length
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions as rights
 from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, judge
@@ -26,7 +27,6 @@ from services.health.views import (
     PermissionsHealth,
     RoleOrderHealth,
     RoleProblem,
-    ago,
     worst,
 )
 from services.rules import pausing
@@ -137,7 +137,7 @@ def _bot(server: Server, states: provider_status.States, moment: datetime) -> Bo
         why = f" ({row.reason})" if row.reason else ""
         text = f"The bot is not connected to Discord's gateway{why}. Roles still follow the daily round."
     else:
-        when = "" if heard is None else f"; it was last heard {ago((moment - heard).total_seconds())} ago"
+        when = "" if heard is None else f"; it was last heard {length((moment - heard).total_seconds())} ago"
         text = f"The bot does not run{when}. Nobody answers commands or sees who joins."
     return health(BAD, text, "It connects again by itself; if not, tell whoever runs it.")
 

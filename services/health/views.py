@@ -197,13 +197,3 @@ class HealthView:
 def worst(*states: str) -> str:
     """The most urgent of these."""
     return next((state for state in (BAD, WARNING) if state in states), GOOD)
-
-
-def ago(seconds: float) -> str:
-    """A length of time in a few words: "12 seconds", "5 minutes", "3 hours", "2 days"."""
-    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
-        if seconds >= size:
-            count = int(seconds // size)
-            return f"{count} {name}" + ("" if count == 1 else "s")
-    count = max(0, int(seconds))
-    return f"{count} second" + ("" if count == 1 else "s")
