@@ -211,9 +211,9 @@ class Siege:
             await self._again(seen, seen.page, PAGE_EVERY, load)
 
     async def _roles(self, seen: Seen, wallets: Mapping[str, str]) -> None:
-        """Tokens come to members one after the other; how long the role takes to follow each.
+        """Move tokens to members one after the other, and measure how long each role takes to follow.
 
-        Each member is a new one: what comes and goes again and again is looked at ever less often.
+        Each member is a new one: a token that moves back and forth is reconciled less and less often.
         """
         for member, wallet in wallets.items():
             self._token += 1

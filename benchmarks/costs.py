@@ -42,7 +42,7 @@ OPEN_SECONDS = 3_600
 SOON_IN_THE_BIO = 120
 """Seconds after which most people have saved the code in their bio."""
 OFTEN = 600
-"""Seconds between two rounds of who goes round often instead of following."""
+"""Seconds between two sweeps for an operator who sweeps often instead of following."""
 
 Calls = Mapping[str, float]
 
@@ -56,7 +56,7 @@ class Setup:
     sweep: int = DAY
 
     def pace(self, chain: str) -> int:
-        """Seconds between two looks; 0 for a chain that is left to the rounds."""
+        """Seconds between two polls; 0 for a chain that only sweeps cover."""
         return 0 if chain in self.off else self.follow
 
     @property
@@ -81,16 +81,16 @@ class Counted:
     """What was counted; following is counted when a table asks for it."""
 
     rounds: dict[int, Calls] = field(default_factory=dict[int, Calls])
-    """Members → calls of one round on one chain."""
+    """Members → calls of one sweep on one chain."""
     look: Calls = field(default_factory=dict[str, float])
-    """One member is looked at on one chain."""
+    """One member's reconcile on one chain."""
     confirmation: Calls = field(default_factory=dict[str, float])
     """The second reading before a role is taken."""
     challenge: Calls = field(default_factory=dict[str, float])
-    """One look for the transaction of an open challenge, on one chain."""
+    """One poll for the transaction of an open challenge, on one chain."""
     probes: dict[str, Calls] = field(default_factory=dict[str, Calls])
     delegated: Calls = field(default_factory=dict[str, float])
-    """Who delegated to the wallets of a thousand members, on one chain."""
+    """The delegations to the wallets of a thousand members, on one chain."""
     wallets: dict[tuple[int, int | None], Calls] = field(default_factory=dict[tuple[int, int | None], Calls])
     """Pace and blocks of logs a request → calls a day of following 500 members' wallets on Base."""
     solana: dict[int, Calls] = field(default_factory=dict[int, Calls])
@@ -239,7 +239,7 @@ _UNITS = [f"{plan.unit}, {_NAMES[plan.key]}" for plan in FREE]
 
 
 def rounds_table(counted: Counted) -> str:
-    """What one round costs on one chain."""
+    """Return what one sweep costs on one chain."""
     rows: list[list[str]] = []
     for members in sorted({*MEMBERS, EXAMPLE}):
         calls = counted.rounds[members]
@@ -251,7 +251,7 @@ def rounds_table(counted: Counted) -> str:
 
 
 def fallbacks_table(counted: Counted) -> str:
-    """How many `eth_call` one round takes on one chain, by what its node can do."""
+    """Return the number of `eth_call` requests of a sweep on one chain, by what its node supports."""
     rows = [
         [
             f"{members:,}",
@@ -284,7 +284,7 @@ def expensive_table(counted: Counted) -> str:
     """What rules cost that ask more than balances of collections."""
     delegated = (number(plan.cost(counted.delegated)) for plan in FREE)
     rows = [
-        ["delegations to the wallets of 1,000 members, a round", *delegated],
+        ["delegations to the wallets of 1,000 members, a sweep", *delegated],
         *(
             [
                 f"following 500 wallets for rules about any NFT, every {pace} s, a day",
@@ -348,7 +348,7 @@ def solana_table(counted: Counted) -> str:
         looks = ceil(members / BATCH)
         once = HELIUS.cost(times(counted.solana[members], looks))
         rows.append([f"{members:,}", number(once), f"{number(24 * once)} ({share(24 * once, HELIUS)})"])
-    return table(("Members", "credits a round", "a round every hour, a day"), rows)
+    return table(("Members", "credits a sweep", "a sweep every hour, a day"), rows)
 
 
 def solana_following_table(counted: Counted) -> str:
@@ -389,8 +389,8 @@ def marketplaces_table(_: Counted) -> str:
         )
     rows.append(["a free key reads, a day", *[number(24 * OPENSEA_READS_AN_HOUR)] * 4, "—"])
     head = (
-        "Members", "bios, code there after 2 minutes", "bios, code never there", "any NFT, a round and chain",
-        "traits, a round", "any NFT in Alchemy's lists, CU a round and chain",
+        "Members", "bios, code there after 2 minutes", "bios, code never there", "any NFT, a sweep and chain",
+        "traits, a sweep", "any NFT in Alchemy's lists, CU a sweep and chain",
     )  # fmt: skip
     return table(head, rows)
 

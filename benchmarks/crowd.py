@@ -131,7 +131,7 @@ async def build(size: Size) -> None:
     """Fill an empty database with the crowd. The counts are made from it, as after an update of a large product."""
     values = {"servers": SERVERS, "members": size.members, "rules": RULES, "lines": size.lines}
     async with transaction() as db:
-        await db.execute(text("SET LOCAL session_replication_role = 'replica'"))  # no trigger, no look at other tables
+        await db.execute(text("SET LOCAL session_replication_role = 'replica'"))  # no triggers, no foreign keys
         for statement in _BUILD:
             named = {name: value for name, value in values.items() if f":{name}" in statement}
             await db.execute(text(statement), named)

@@ -103,14 +103,14 @@ def latency(node: Lab, database: str, url: str, transfers: int) -> None:
 
 
 async def latency_here(database: str, node: str, url: str, contract: str, transfers: int) -> None:
-    """The product's part: says when everybody was looked at once, and at the end when it saw each log."""
+    """Run the product's part; report the first full reconcile, and at the end when it saw each log."""
     async with town.product(database, [node], DISCORD_API_URL=url, FOLLOW_SECONDS="0.1"):
         servers = await town.people(transfers + 1, servers=transfers + 1)
         for server in servers:
             await town.rules(server, [contract])
         seen = Seen()
         async with engine():
-            # Everybody is looked at once; the first wallet holds the lab's first token, and its request is waited for.
+            # Reconcile everybody once. The first wallet holds the lab's first token, and its request is awaited.
             async with transaction() as db:
                 await queue.mark_all(db)
             await asyncio.to_thread(roles.tally, url, least=1)

@@ -364,7 +364,7 @@ def hangs(count: int) -> None:
 
 
 async def hangs_here(database: str, first: str, second: str, count: int) -> None:
-    """Everybody is due again and again while both nodes swallow everything; then one look at each guild."""
+    """Keep everybody due while both nodes never answer, then reconcile each guild once."""
     guilds = 100
     async with town.product(database, [first, second]):
         servers = await town.people(guilds, servers=guilds)

@@ -71,7 +71,7 @@ def _cpu(process: Path) -> float:
 
 
 async def one_round(workers: int = 2) -> int:
-    """A round from its start until nobody is left to be looked at, as a jobs process does it; how many members."""
+    """Run a sweep until every member is reconciled, as a jobs process does it; return the number of members."""
     async with transaction() as db:
         members = await sweep.start_sweep(db)
 

@@ -1,6 +1,6 @@
 """The least that our web server can do: the same granian, and in it a bare Starlette.
 
-One JSON answer, one page of HTML, and a socket that says back what it is told.
+One JSON answer, one page of HTML, and a socket that echoes each message.
 """
 
 from starlette.applications import Starlette

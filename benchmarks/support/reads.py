@@ -158,7 +158,7 @@ async def following(
 
 
 def _next_look(now: float, since: float, seconds: float, block_seconds: float | None) -> float:
-    """When the follower looks again: at its next beat, or at the next block that a socket tells of."""
+    """Return when the follower polls again: at its next beat, or at the next block that a socket announces."""
     beat = since + (int((now - since) / seconds + 1e-6) + 1) * seconds
     if block_seconds is None:
         return beat

@@ -1,7 +1,7 @@
-"""A Discord that takes nothing but role writes, at the limits of the real one.
+"""A Discord that accepts only role writes, at the limits of the real one.
 
 `python -m benchmarks.support.stand_in PORT` serves it. Ten writes in ten seconds a guild and fifty requests a second
-a bot, counted as the sandbox counts them. `GET /tally` tells what came, with `?least=5` once five writes did, with
+a bot, counted as the sandbox counts them. `GET /tally` returns what came, with `?least=5` once five writes did, with
 `?honest=5` once five did in guilds where none is refused; `DELETE /tally` forgets it.
 """
 
@@ -31,7 +31,7 @@ class StandIn:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Reset everything."""
         self.limits = Limits()
         self.requests = self.reads = self.refused = 0
         self.accepted: list[float] = []
@@ -73,7 +73,7 @@ class StandIn:
         return web.Response()
 
     async def me(self, _: web.Request) -> web.Response:
-        """Who the bot is: clients ask as they sign in."""
+        """Return the bot's own user, which clients request when they sign in."""
         return web.json_response({"id": "1", "username": "bot", "discriminator": "0000", "avatar": None}, headers=VIA)
 
     async def member(self, request: web.Request) -> web.Response:

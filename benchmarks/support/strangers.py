@@ -159,7 +159,7 @@ async def pages_of_many_tabs(target: Target, said: Said) -> None:
 
 
 async def look_again(target: Target, said: Said) -> None:
-    """150 events that ask for the same bio to be looked at again and again."""
+    """Send 150 events that request another check of the same bio."""
     async with tab(target, target.session, "/wallet-verification") as browser:
         await browser.event(f"{PROOF}enter_address", {"value": target.wallet})
         await browser.event(f"{PROOF}verify")
