@@ -13,7 +13,7 @@ from collections import Counter
 import orjson
 from aiohttp import web
 
-from sandbox.discord.rest.limits import Limits, Verdict, too_many
+from sandbox.discord.answers.limits import Limits, Verdict, too_many
 from sandbox.discord.rest.members import MEMBER_ROLE_WRITES
 
 ROLE = "/guilds/{guild}/members/{user}/roles/{role}"
