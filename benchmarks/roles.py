@@ -24,7 +24,7 @@ from benchmarks.support.rounds import environment, goal
 from benchmarks.support.set_up import python_of
 from jobs.role_writer import Writer
 from models import transaction
-from sandbox.discord.rest.limits import GLOBAL_LIMIT
+from sandbox.discord.answers.limits import GLOBAL_LIMIT
 from sandbox.discord.rest.members import MEMBER_ROLE_WRITES
 from services.engine.ledger import INTENT_CHANNEL
 from services.runtime.listen import Listener

@@ -1,8 +1,7 @@
-"""The guild that means harm: what it puts on the chain, which rules it makes, and the host that never answers.
+"""The hostile guild: its transactions, its rules, and a host that never answers.
 
-Each kind of harm is made by itself, or several at once. `python -m benchmarks.support.hostile tarpit PORT` is that
-host, `python -m benchmarks.support.hostile previews DATABASE NODE CONTRACT` looks at what a rule would do without an
-end.
+Each attack runs alone, or several at once. `python -m benchmarks.support.hostile tarpit PORT` is that host,
+`python -m benchmarks.support.hostile previews DATABASE NODE CONTRACT` previews a rule without an end.
 """
 
 import asyncio
@@ -52,7 +51,7 @@ class Kind:
     """One way of doing harm."""
 
     code: str = RUNTIME
-    """What its contracts do; by themselves they say that everybody has two and never which."""
+    """The code of its contracts; the default says that everybody has two tokens and never which."""
     traits: bool = False
     """Whether one rule asks all of its contracts for a trait, and another for one whose metadata never come."""
     balances: bool = False
@@ -174,7 +173,7 @@ def tarpit() -> Iterator[str]:
 
 @contextmanager
 def previews(database: str, node: str, contract: str) -> Iterator[None]:
-    """Somebody who looks at what a rule would do, again and again, in a process of their own as the web is one."""
+    """Preview a rule again and again, in a process of its own like the web."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.support.hostile", "previews", database, node, contract], cwd=ROOT
     )
@@ -196,7 +195,7 @@ def refuse(discord: str, every: int) -> None:
 
 
 async def preview_for_ever(database: str, node: str, contract: str) -> None:
-    """Look at what a rule over the contract that honest guilds name would do to the hostile guild's members."""
+    """Preview, for the hostile guild's members, a rule over the contract that honest guilds name."""
     async with town.product(database, [node]):
         async with transaction() as db:
             server_id = (await db.exec(select(Server.id).where(Server.discord_id == GUILD))).one() or 0
