@@ -1,4 +1,4 @@
-"""What the product knows: tables, engine and transaction, migrations."""
+"""The stored state: tables, engine and transaction, migrations."""
 
 from models.audience import Audience, VerifiedCount, VerifiedPerson, VerifiedStale
 from models.db.clock import corrected, now

@@ -1,8 +1,8 @@
 """Counts of verified members that the database keeps, so that no screen counts them one by one.
 
-Somebody is verified in a server while they are a member of it, no bot, and have a proved wallet that counts there.
-Triggers note in `verified_stale` whose verification may have changed, in the transaction that changes it; the clock
-then reads these people again and corrects the counts. A reader corrects them by those who still wait for that.
+A member is verified in a server if they are no bot and have a proved wallet that counts there. Triggers record in
+`verified_stale` whose verification may have changed, in the transaction that changes it; a job then reads these people
+again and corrects the counts. Readers add the correction for those still recorded.
 """
 
 from datetime import date
@@ -12,15 +12,15 @@ from sqlmodel import Field, SQLModel
 
 
 class VerifiedPerson(SQLModel, table=True):
-    """Somebody as they are counted."""
+    """A person as they were last counted."""
 
     __tablename__ = "verified_person"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     discord_id: str = Field(primary_key=True)
     servers: list[int] = Field(sa_type=ARRAY(Integer))  # pyright: ignore[reportArgumentType]
-    """Where they are verified, in the order of the ids; nobody is verified nowhere."""
+    """The servers where they are verified, in the order of ids; never empty."""
     proved_on: list[date] = Field(sa_type=ARRAY(Date))  # pyright: ignore[reportArgumentType]
-    """The days (in UTC) of their proofs, as often as there are proofs."""
+    """The days (in UTC) of their proofs, once for each proof."""
 
 
 class VerifiedCount(SQLModel, table=True):
@@ -46,12 +46,12 @@ class Audience(SQLModel, table=True):
 
     servers: list[int] = Field(primary_key=True, sa_type=ARRAY(Integer))  # pyright: ignore[reportArgumentType]
     day: date = Field(primary_key=True)
-    """The day (in UTC) of the proofs; 1970-01-01 where people are counted."""
+    """The day (in UTC) of the proofs; 1970-01-01 for the count of people."""
     total: int = Field(sa_type=BigInteger)
 
 
 class VerifiedStale(SQLModel, table=True):
-    """Somebody whose verification or proofs may have changed since they were counted."""
+    """A person whose verification or proofs may have changed since they were counted."""
 
     __tablename__ = "verified_stale"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 

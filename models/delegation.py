@@ -1,4 +1,4 @@
-"""Whose vaults members' wallets may speak for, as the registry on each chain last showed it."""
+"""Delegations to members' wallets, as each chain's registry last showed them."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -26,11 +26,11 @@ class Delegation(SQLModel, table=True):
     amount: Decimal | None = Field(default=None, sa_type=Numeric(78, 0))  # pyright: ignore[reportArgumentType]
     single: bool = Field(default=False, sa_column_kwargs={"server_default": "false"})
     first_seen_at: datetime = moment()
-    """Since when we know of it: of two members who could count the same token, the older claim goes first."""
+    """When we first read it: if two members could count the same token, the older claim has precedence."""
 
 
 class DelegationRead(SQLModel, table=True):
-    """When somebody's delegations were last read, at which block of which node; `fault` is why they are not known."""
+    """When a wallet's delegations were last read, at which block of which node; `fault` is why they are unknown."""
 
     __tablename__ = "delegation_read"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -40,5 +40,5 @@ class DelegationRead(SQLModel, table=True):
     endpoint: int
     read_at: datetime | None = maybe_moment()
     more: bool = False
-    """There are more than are kept."""
+    """Whether there are more than are stored."""
     fault: str | None = None

@@ -1,4 +1,4 @@
-"""What happened: the append-only audit log, and what members are still to be told."""
+"""The append-only audit log, and the notices that members have not seen yet."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from models.db.types import document, maybe_moment, moment
 
 
 class Event(SQLModel, table=True):
-    """One thing that happened, never changed afterwards, but that who asked to be forgotten is named by a pseudonym."""
+    """One event, never changed afterwards, except that erasure replaces a person's id by a pseudonym."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index("ix_event_server_at", "server_id", "at"),
@@ -22,7 +22,7 @@ class Event(SQLModel, table=True):
         Index("ix_event_server_rule", "server_id", "rule_id", "id", postgresql_where=text("rule_id IS NOT NULL")),
         Index("ix_event_server_subject", "server_id", "subject", "id", postgresql_where=text("subject IS NOT NULL")),
         Index("ix_event_actor", "actor", "server_id", "id", postgresql_where=text("actor IS NOT NULL")),
-        # The version before reads by this one while its successor migrates the database.
+        # The previous version uses this index while its successor migrates the database.
         Index("ix_event_proved", "at", "subject", postgresql_where=text("kind = 'wallet.proved'")),
         Index("ix_event_prover", "subject", "at", postgresql_where=text("kind = 'wallet.proved'")),
         Index(
@@ -35,10 +35,10 @@ class Event(SQLModel, table=True):
     id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
     at: datetime = moment()
     kind: str
-    """`rule.created`, `wallet.proved`, `role.given`, `role.taken`, `breaker.tripped` and their like."""
+    """`rule.created`, `wallet.proved`, `role.given`, `role.taken`, `breaker.tripped` and so on."""
     server_id: int | None = Field(default=None, foreign_key="server.id", ondelete="CASCADE")
     actor: str | None = None
-    """Discord id of who did it (or the pseudonym of who was forgotten); None when Holdfast did it by itself."""
+    """Discord id of the actor (or the pseudonym of a forgotten one); None for Holdfast itself."""
     subject: str | None = Field(default=None, index=True)
     """Discord id of the member concerned."""
     role_id: str | None = None
@@ -46,11 +46,11 @@ class Event(SQLModel, table=True):
     batch: UUID | None = Field(default=None, index=True)
     data: dict[str, Any] = document()
     request_id: str | None = None
-    """The request that it came from, as the processes' logs name it; None when Holdfast did it by itself."""
+    """The request that caused it, as in the processes' logs; None for Holdfast itself."""
 
 
 class Notice(SQLModel, table=True):
-    """What a member is to be told the next time we meet."""
+    """A notice to show a member at their next interaction."""
 
     id: int | None = Field(default=None, primary_key=True)
     discord_id: str = Field(index=True)

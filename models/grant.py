@@ -1,4 +1,4 @@
-"""The ledger of roles: what we gave, why, what is under way, what was stopped."""
+"""The ledger of roles: what we gave and why, what is in progress, what was stopped."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from models.db.types import document, maybe_moment, moment
 
 
 class Grant(SQLModel, table=True):
-    """A role that we gave a member, or are about to give or take; the row goes when the role is gone."""
+    """A role that we gave a member, or are about to give or take; the row is deleted with the role."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         UniqueConstraint("server_id", "discord_id", "role_id"),
@@ -31,33 +31,33 @@ class Grant(SQLModel, table=True):
     rule_ids: list[int] = Field(default_factory=list, sa_type=ARRAY(Integer))  # pyright: ignore[reportArgumentType]
     """The rules that said yes when the role was last found right."""
     state: str
-    """`giving`: intended, perhaps sent. `held`: ours. `taking`: removal intended, perhaps sent. `lost`:
-    somebody else took our role away."""
+    """`giving`: to be given, perhaps sent. `held`: ours. `taking`: to be taken, perhaps sent. `lost`: somebody else
+    took our role."""
     had_before: bool = False
-    """Whether the member had the role when we first meant to give it."""
+    """Whether the member had the role when the grant was created."""
     evidence: dict[str, Any] = document()
     no_since: datetime | None = maybe_moment()
     """Since when every rule for this role says no: the start of the grace time."""
     first_no: dict[str, Any] | None = Field(default=None, sa_type=JSONB(none_as_null=True))  # pyright: ignore[reportArgumentType]
-    """The answers by which the role would be taken and which a later look has still to confirm."""
+    """The answers by which the role would be taken, and which a later reconcile has to confirm."""
     gift_since: datetime | None = maybe_moment()
     """Since when an admin lets the member keep the role although no rule says yes; it ends with the next yes."""
     held_back_at: datetime | None = maybe_moment()
-    """When the breaker last held this role's removal back."""
+    """When the breaker last stopped this role's removal."""
     batch: UUID | None = None
-    """The batch of removals that this one belongs to; in the log each of them has it too."""
+    """The batch of removals that this one belongs to, as in the log."""
     intended_at: datetime | None = maybe_moment()
     next_at: datetime | None = maybe_moment()
     attempts: int = 0
     last_error: str | None = None
     request_id: str | None = None
-    """The request that the present intent came from, where one did."""
+    """The request that caused the pending change, if there was one."""
     created_at: datetime = moment()
     updated_at: datetime = moment()
 
 
 class Breaker(SQLModel, table=True):
-    """That removals of one role were stopped because too many would have lost it at once."""
+    """A trip of the breaker: removals of one role were stopped because too many members would have lost it at once."""
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
     role_id: str = Field(primary_key=True)
@@ -72,7 +72,7 @@ class Breaker(SQLModel, table=True):
 
 
 class Unanswered(SQLModel, table=True):
-    """A role write that Discord did not answer when it was last sent, and may carry out yet."""
+    """A role write in doubt: Discord did not answer it, and may still carry it out."""
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
     discord_id: str = Field(primary_key=True)
@@ -82,7 +82,7 @@ class Unanswered(SQLModel, table=True):
 
 
 class RoleRefusal(SQLModel, table=True):
-    """A role of which Discord refused a change; until one works again, changes are tried one at a time."""
+    """A role of which Discord refused a change; until one succeeds, changes are tried one at a time."""
 
     __tablename__ = "role_refusal"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 

@@ -1,4 +1,4 @@
-"""What is known of collections, tokens, and what wallets were seen to hold."""
+"""What is known about collections, tokens, and wallets' holdings."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -35,9 +35,9 @@ class Token(SQLModel, table=True):
 
 
 class Observation(SQLModel, table=True):
-    """One wallet's balance in one contract when it was last seen to change; an unknown never overwrites it.
+    """One wallet's balance in one contract when it last changed; an unknown never overwrites it.
 
-    What was never more than nothing has no row: that it was read is known from the wallet's survey.
+    A balance that was always zero has no row: the wallet's snapshot shows that it was read.
     """
 
     chain: str = Field(primary_key=True)
@@ -50,7 +50,7 @@ class Observation(SQLModel, table=True):
 
 
 class Survey(SQLModel, table=True):
-    """A bulk reading of one chain: which contracts told the balances of many wallets, at which block."""
+    """A balance snapshot of one chain: which contracts returned the balances of many wallets, at which block."""
 
     id: int | None = Field(default=None, primary_key=True)
     chain: str
@@ -61,7 +61,7 @@ class Survey(SQLModel, table=True):
 
 
 class Surveyed(SQLModel, table=True):
-    """The newest survey of a server's members that a wallet was in, with an answer from each of its contracts.
+    """The newest balance snapshot of a server's member's wallet, with an answer from each of its contracts.
 
     At its block the wallet held what its observations say, and nothing where there is none.
     """
@@ -73,10 +73,10 @@ class Surveyed(SQLModel, table=True):
 
 
 class Tally(SQLModel, table=True):
-    """The newest reading of how many tokens that fit one requirement a wallet held; `scope` says which requirement.
+    """The newest count of a wallet's tokens that match one requirement; `scope` says which requirement.
 
-    Of a reading that was not complete, `at_least` is set: there may be more, and `reason` says why. Such a one never
-    takes the place of a complete reading.
+    An incomplete reading has `at_least` set: there may be more, and `reason` says why. It never replaces a complete
+    one.
     """
 
     chain: str = Field(primary_key=True)
@@ -92,11 +92,11 @@ class Tally(SQLModel, table=True):
 
 
 class TokenTrail(SQLModel, table=True):
-    """Tokens of a contract that are known to have come to a wallet, and which blocks each node searched for more.
+    """Token hints: tokens of a contract known to have reached a wallet, and the blocks that each node searched.
 
-    Hints where to look on the chain, not holdings. The contract is "any" for tokens of whatever collection, whose ids
-    then read "contract:id". `searched` maps a node's place in the settings to a first and a last block, `gone` an id
-    to the block at which the chain first said that it is not the wallet's any more.
+    Hints where to look on the chain, not holdings. For any collection the contract is "any", and ids are "contract:id".
+    `searched` maps a node's place in the settings to a first and a last block, `gone` an id to the block at which the
+    chain first said that it is no longer the wallet's.
     """
 
     __tablename__ = "token_trail"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]

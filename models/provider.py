@@ -1,4 +1,4 @@
-"""How the providers we depend on last answered, and what admins were told about it and about other trouble."""
+"""The last answers of providers, their limits, and the alerts to admins."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from models.db.types import document, maybe_moment, moment
 
 
 class ProviderState(SQLModel, table=True):
-    """One provider as it last answered any of our processes."""
+    """One provider's last answer to any of our processes."""
 
     __tablename__ = "provider_state"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -28,7 +28,7 @@ class ProviderState(SQLModel, table=True):
 
 
 class MarketLimit(SQLModel, table=True):
-    """A marketplace's limit for our key, as the last of our processes to hear of it knows it.
+    """A marketplace's limit for our key, as our processes last read it.
 
     `gateways/marketplaces/quota.py` shares it out.
     """
@@ -37,28 +37,28 @@ class MarketLimit(SQLModel, table=True):
 
     provider: str = Field(primary_key=True)
     reads: int = Field(primary_key=True)
-    """How many reads a window has; some groups of calls have a limit of their own."""
+    """Reads in a window; some groups of calls have a limit of their own."""
     seconds: float
-    """How long a window is."""
+    """Length of a window."""
     base: float
-    """How many reads of this window the uses share."""
+    """Reads of this window that all uses share."""
     remaining: float
     resets_at: datetime = moment()
     told_at: datetime = moment()
     kept: dict[str, Any] = document()
-    """What each use still has to itself, by its name."""
+    """Reads reserved for each use, by its name."""
 
 
 class NodeLimit(SQLModel, table=True):
-    """What a node was found to give; null is not known, or no limit that was met.
+    """The learned limits of a node; null is unknown, or no limit met.
 
-    `gateways/evm/rpc/node_limits.py` learns it.
+    `gateways/evm/rpc/node_limits.py` learns them.
     """
 
     __tablename__ = "node_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     node: str = Field(primary_key=True)
-    """A digest of its URL, which may hold a key."""
+    """A digest of its URL, which may contain a key."""
     log_blocks: int | None = None
     logs_need_address: bool | None = None
     batch: int | None = None
@@ -69,7 +69,7 @@ class NodeLimit(SQLModel, table=True):
 
 
 class Alert(SQLModel, table=True):
-    """A trouble that a server's admins are told of in their log channel, once when it begins and once when it ends."""
+    """A problem reported to a server's admins in their log channel, once when it begins and once when it ends."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index("ix_alert_open", "server_id", "key", unique=True, postgresql_where=text("ended_at IS NULL")),
@@ -78,7 +78,7 @@ class Alert(SQLModel, table=True):
     id: int | None = Field(default=None, primary_key=True)
     server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
     key: str
-    """What it is about, so that the same trouble is one alert: `rule:7:dangerous`, `breaker:<role>`, `node:base:0`."""
+    """What it is about, so that the same problem is one alert: `rule:7:dangerous`, `breaker:<role>`, `node:base:0`."""
     title: str
     text: str
     mend: str

@@ -1,8 +1,8 @@
-"""Counts that the database keeps of the log and of the ledger, so that nobody has to read either to show a number.
+"""Counts of the log and of the ledger that the database keeps, so that no screen reads either for a number.
 
-Triggers write what changes to `rollup_delta` in the transaction that changes it: rows of their own, because a count
-that many add to would have them wait for each other. The clock folds them into `rollup` and `holder_count`; a reader
-adds what is not folded yet.
+Triggers write changes to `rollup_delta` in the transaction that makes them: rows of their own, because writers of one
+shared count would wait for each other. A job folds them into `rollup` and `holder_count`; readers add the unfolded
+ones.
 """
 
 from datetime import date
@@ -15,10 +15,10 @@ class Rollup(SQLModel, table=True):
     """How often something happened on one day (in UTC)."""
 
     server_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
-    """0 for what happened in no server."""
+    """0 for events without a server."""
     kind: str = Field(primary_key=True)
-    """A kind of the log's lines; `holders`, by how many more members hold a rule's role since the day before; or
-    `members`, by how many more members the server has, without bots."""
+    """A kind of the log's lines; `holders`, the change in the number of a rule's holders since the day before; or
+    `members`, the change in the number of the server's members, without bots."""
     day: date = Field(primary_key=True)
     rule_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     """0 for lines about no rule, or about several."""
@@ -26,7 +26,7 @@ class Rollup(SQLModel, table=True):
 
 
 class HolderCount(SQLModel, table=True):
-    """How many members have a rule's role by it."""
+    """How many members hold a rule's role by it."""
 
     __tablename__ = "holder_count"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -36,7 +36,7 @@ class HolderCount(SQLModel, table=True):
 
 
 class RollupDelta(SQLModel, table=True):
-    """A step of such a count that is not folded yet."""
+    """A change to such a count that is not folded yet."""
 
     __tablename__ = "rollup_delta"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 

@@ -10,7 +10,7 @@ from models.db.types import document, maybe_moment, moment, texts
 
 
 class Rule(SQLModel, table=True):
-    """One rule of a server; `expression` decides, the flat fields echo the form it was made with."""
+    """One rule of a server; `expression` decides, the flat fields repeat the form it was made with."""
 
     id: int | None = Field(default=None, primary_key=True)
     server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
@@ -33,16 +33,16 @@ class Rule(SQLModel, table=True):
     """`active`, `shadow` or `paused`."""
     pause_reason: str | None = None
     takes_over: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
-    """Whether an admin handed the role over: whoever has it is judged by its rules, whoever gave it to them."""
+    """Whether an admin handed the role over: its rules judge all holders, also those who got it from others."""
     delegated: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
-    """Whether what vaults have delegated to a member's wallets counts as well (delegate.xyz)."""
+    """Whether delegated vaults of a member's wallets count as well (delegate.xyz)."""
     pause_cause: str | None = None
-    """Why it was paused by itself (`role_gone`, `dangerous`, `above_bot` and their like), so that it resumes by
-    itself; None when an admin paused it."""
+    """Cause of an automatic pause (`role_gone`, `dangerous`, `above_bot` and so on), by which it resumes automatically;
+    None if an admin paused it."""
     paused_at: datetime | None = maybe_moment()
     created_by: str
     """The Discord id of the person who made it."""
     created_at: datetime = moment()
     updated_at: datetime = moment()
     deleted_at: datetime | None = maybe_moment()
-    """Set first; the row goes once the roles that only this rule kept are settled."""
+    """Set first; the row is deleted once the roles that only this rule kept are settled."""

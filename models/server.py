@@ -1,4 +1,4 @@
-"""Discord servers, who belongs to them and who may run them."""
+"""Discord servers, their members, and the people who may run them."""
 
 from datetime import datetime
 
@@ -9,34 +9,34 @@ from models.db.types import maybe_moment, moment, texts
 
 
 class Server(SQLModel, table=True):
-    """A Discord guild that we know: the bot is or was in it, or an admin added it by the form."""
+    """A known Discord guild: the bot is or was in it, or an admin added it by the form."""
 
     id: int | None = Field(default=None, primary_key=True)
     discord_id: str = Field(unique=True)
     name: str
     icon: str | None = None
-    """Discord's icon hash, or an address on Discord's CDN that an admin gave."""
+    """Discord's icon hash, or a URL on Discord's CDN that an admin gave."""
     description: str = ""
     owner_id: str | None = None
     bot_invited: bool = False
     bot_joined_at: datetime | None = maybe_moment()
     bot_left_at: datetime | None = maybe_moment()
     bot_permissions: int | None = Field(default=None, sa_type=BigInteger)
-    """What the bot may do in the whole guild, as bits; as the gateway last said."""
+    """The bot's permission bits in the whole guild, as the gateway last reported them."""
     verify_channel_id: str | None = None
     """The verification channel that we made, and the message with the buttons in it."""
     panel_message_id: str | None = None
     log_channel_id: str | None = None
     """Where alerts for the admins are posted, if they chose a channel."""
     protected_members: list[str] = texts()
-    """Discord ids of those from whom nothing is taken."""
+    """Discord ids of members from whom nothing is taken."""
     protected_roles: list[str] = texts()
     """Roles that are taken from nobody."""
     created_at: datetime = moment()
 
 
 class Access(SQLModel, table=True):
-    """That a person may run a server, as Discord last said; changes are checked live all the same."""
+    """A person's right to run a server, as Discord last said; every change is checked live nevertheless."""
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
     discord_id: str = Field(primary_key=True, index=True)
@@ -69,7 +69,7 @@ class Member(SQLModel, table=True):
 
 
 class MemberChoice(SQLModel, table=True):
-    """What a member decided for one server: whether their wallets count there, and whether admins may see them."""
+    """A member's choice for one server: whether their wallets count there, and whether admins may see them."""
 
     __tablename__ = "member_choice"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 

@@ -1,4 +1,4 @@
-"""People: who signed in, with what, and from which browsers."""
+"""People: their accounts, tokens, sessions and sign-ins."""
 
 from datetime import datetime
 
@@ -20,13 +20,13 @@ class User(SQLModel, table=True):
     refresh_token: bytes | None = None
     token_expires_at: datetime | None = maybe_moment()
     connected: bool = False
-    """Whether Discord still accepted the stored grant when it was last used."""
+    """Whether Discord accepted the stored grant when it was last used."""
     created_at: datetime = moment()
     updated_at: datetime = moment()
 
 
 class Session(SQLModel, table=True):
-    """A signed-in browser; only the hash of its id is kept."""
+    """A signed-in browser; only the hash of its id is stored."""
 
     id_hash: bytes = Field(primary_key=True)
     user_id: int = Field(foreign_key="user.id", ondelete="CASCADE", index=True)
@@ -37,7 +37,7 @@ class Session(SQLModel, table=True):
 
 
 class SignIn(SQLModel, table=True):
-    """A sign-in that has left for Discord and not come back yet; taken once."""
+    """A sign-in that has not returned from Discord yet; used once."""
 
     __tablename__ = "sign_in"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -52,13 +52,13 @@ class SignIn(SQLModel, table=True):
 
 
 class Farewell(SQLModel, table=True):
-    """Somebody who asked to be forgotten and has roles of ours left: the row goes with the last of them.
+    """A person who asked to be forgotten and still has roles of ours: the row is deleted with the last of them.
 
-    Their Discord id then stands nowhere any more, the log included, which calls them by the pseudonym.
+    Their Discord id then is stored nowhere; the log uses the pseudonym.
     """
 
     discord_id: str = Field(primary_key=True)
     pseudonym: str
     asked_at: datetime = moment()
     renamed_at: datetime | None = maybe_moment()
-    """When the log's lines from before were rewritten; those about the last roles are still to come."""
+    """When the log's earlier lines were rewritten; those about the last roles are still to come."""

@@ -11,7 +11,7 @@ from models.db.types import document, maybe_moment, moment
 
 
 class Wallet(SQLModel, table=True):
-    """A proved wallet; an address has one holder at a time."""
+    """A proved wallet; an address has one owner at a time."""
 
     __table_args__ = (UniqueConstraint("family", "address"),)  # pyright: ignore[reportUnannotatedClassAttribute]
 
@@ -27,10 +27,10 @@ class Wallet(SQLModel, table=True):
 
 
 class Challenge(SQLModel, table=True):
-    """What a member was asked to show for an address: a code, and an amount of their own; used once.
+    """What a member has to show for an address: a code, and an amount of their own; used once.
 
     `seen` is the transaction that may prove it and waits for confirmations: chain, hash, block, nonce, confirmations,
-    needed. `note` says in a sentence what came instead of it.
+    needed. `note` is a sentence about what was found instead.
     """
 
     id: int | None = Field(default=None, primary_key=True)
@@ -43,15 +43,15 @@ class Challenge(SQLModel, table=True):
     expires_at: datetime = moment(index=True)
     used_at: datetime | None = maybe_moment()
     screen_at: datetime | None = maybe_moment()
-    """When somebody who waits for it last asked."""
+    """When a waiting screen last asked."""
     seen: dict[str, Any] = document()
     note: str = ""
 
 
 class Trail(SQLModel, table=True):
-    """How far one account is followed on one chain for a challenge: up to `block` it had sent `nonce` transactions.
+    """How far one account has been watched on a chain for a challenge: up to `block` it had sent `nonce` transactions.
 
-    `first_block` is where it began, 0 when that was not at once. On Solana `block` is a slot and `nonce` says nothing.
+    `first_block` is where watching began, 0 if it began late. On Solana `block` is a slot and `nonce` is unused.
     """
 
     challenge_id: int = Field(primary_key=True, foreign_key="challenge.id", ondelete="CASCADE")
@@ -60,15 +60,15 @@ class Trail(SQLModel, table=True):
     block: int = Field(sa_type=BigInteger)
     first_block: int = Field(sa_type=BigInteger)
     contract: bool = False
-    """There is a smart contract at the address, which cannot send to itself as people do."""
+    """The address is a smart contract, which cannot send to itself as other accounts do."""
     scanned: int = 0
-    """How many blocks were read for it; a busy account is not followed for ever."""
+    """Blocks read for it; a busy account is not watched forever."""
     lost: bool = False
-    """Something was sent while we were away and cannot be found any more without its hash."""
+    """Something was sent while we were offline, and can only be found by its hash."""
 
 
 class SpentTransaction(SQLModel, table=True):
-    """A transaction that has proved a wallet, whosever: it never proves another."""
+    """A transaction that has proved a wallet: it never proves another."""
 
     __tablename__ = "spent_transaction"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 

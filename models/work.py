@@ -1,4 +1,4 @@
-"""What is to be done: members to look at, schedules, and how far each chain is followed."""
+"""Work to do: the queue, schedules, cursors, and limits shared by processes."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from models.db.types import maybe_moment, moment
 
 
 class Due(SQLModel, table=True):
-    """Somebody who must be looked at; unique, so marking twice is marking once with the greater urgency."""
+    """A queued member; marking twice keeps one row with the greater urgency."""
 
     __table_args__ = (Index("ix_due_turn", text("priority DESC"), "turn", "due_at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
 
@@ -19,24 +19,24 @@ class Due(SQLModel, table=True):
     """For `member`: `<server id>:<Discord id>`."""
     priority: int = 0
     turn: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
-    """Servers take turns by it: it grows over the members of a server that were marked together."""
+    """Servers take turns by it: it counts up over the members of a server that were marked together."""
     due_at: datetime = moment()
     version: int = Field(default=1, sa_type=BigInteger)
     seen: int = Field(default=0, sa_type=BigInteger, sa_column_kwargs={"server_default": "0"})
-    """How many of the marks that the version counts say no more than that a token went to or from a wallet."""
+    """How many of the marks counted in `version` were only sightings of transfers."""
     overtaken: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
-    """How many looks in a row would have taken a role, and ended after newer sightings."""
+    """How many reconciles in a row would have taken a role but were overtaken by sightings."""
     attempts: int = 0
     claimed_until: datetime | None = maybe_moment()
     claimed_by: str | None = None
     reason: str | None = None
-    """Why the last look could not answer everything."""
+    """Why the last reconcile could not answer everything."""
     request_id: str | None = None
-    """The request that last made them due, where one did: the log of every process names it."""
+    """The request that last marked the member, if any: every process's log names it."""
 
 
 class Schedule(SQLModel, table=True):
-    """One thing that the clock does; the row decides which process does it."""
+    """One scheduled job; the row decides which process runs it."""
 
     name: str = Field(primary_key=True)
     next_at: datetime = moment()
@@ -47,32 +47,32 @@ class Schedule(SQLModel, table=True):
 
 
 class Cursor(SQLModel, table=True):
-    """How far a chain is followed, and who follows it until when."""
+    """How far a chain has been followed, and the lease of its follower."""
 
     chain: str = Field(primary_key=True)
-    """The chain's key where contracts are followed; `<chain>:wallets` for the wallets of members."""
+    """The chain's key for contracts; `<chain>:wallets` for members' wallets."""
     block: int = Field(sa_type=BigInteger)
     block_hash: str = ""
     head: int = Field(default=0, sa_type=BigInteger)
-    """The chain's newest block when we last read it."""
+    """The chain's newest block at the last poll."""
     fault: str | None = None
-    """Why the last try to read on failed."""
+    """Why the last poll failed."""
     owner: str | None = None
     owned_until: datetime | None = maybe_moment()
     updated_at: datetime = moment()
     slices: int = Field(default=1, sa_column_kwargs={"server_default": "1"})
-    """In how many turns the addresses are read, where they are too many for one look."""
+    """Number of polls in which the addresses are read, if there are too many for one."""
 
 
 class Quarantine(SQLModel, table=True):
-    """An address that had more logs in a block than a node gives, and until when it is followed no more.
+    """An address with more logs in a block than a node returns, and until when it is not followed.
 
-    It is watched again from `until` on; `ended_at` is set when the first look with it is written down.
+    It is followed again from `until` on; `ended_at` is set when the first poll with it is stored.
     """
 
     chain: str = Field(primary_key=True)
     kind: str = Field(primary_key=True)
-    """`contracts` or `wallets`: what the logs were asked for by."""
+    """`contracts` or `wallets`: how the logs are requested."""
     address: str = Field(primary_key=True)
     reason: str
     times: int = 1
@@ -83,7 +83,7 @@ class Quarantine(SQLModel, table=True):
 
 
 class Sighting(SQLModel, table=True):
-    """The newest block in which a token went to or from a wallet: what a node says from before it is of no use."""
+    """The newest block in which a token moved to or from a wallet: answers from before it are useless."""
 
     chain: str = Field(primary_key=True)
     address: str = Field(primary_key=True)
@@ -92,7 +92,7 @@ class Sighting(SQLModel, table=True):
 
 
 class Counter(SQLModel, table=True):
-    """How often something happened since the database was made, counted over all processes, for monitors."""
+    """A counter for monitors, over all processes and since the database was made."""
 
     name: str = Field(primary_key=True)
     label: str = Field(primary_key=True)
@@ -101,14 +101,14 @@ class Counter(SQLModel, table=True):
 
 
 class Refusal(SQLModel, table=True):
-    """How many requests of all processes together Discord refused in one minute."""
+    """How many requests of all processes Discord refused in one minute."""
 
     minute: datetime = Field(primary_key=True, sa_type=DateTime(timezone=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     count: int
 
 
 class GuildRefusal(SQLModel, table=True):
-    """How many requests about one guild Discord refused in the present window, and whether the guild rests for it."""
+    """How many requests about one guild Discord refused in the present window, and whether the guild is paused."""
 
     __tablename__ = "guild_refusal"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -116,12 +116,12 @@ class GuildRefusal(SQLModel, table=True):
     began_at: datetime = moment()
     count: int
     rests: int = 0
-    """How often it had to rest; the pauses grow with it."""
+    """How often it was paused; the pauses grow with it."""
     rests_until: datetime | None = maybe_moment()
 
 
 class RateShare(SQLModel, table=True):
-    """One process's share of the requests a second that Discord allows the bot; it ends when the process is silent."""
+    """One process's share of the requests a second that Discord allows the bot; it expires with a silent process."""
 
     __tablename__ = "rate_share"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 

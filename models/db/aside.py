@@ -1,4 +1,4 @@
-"""Putting everything that a database has into a schema of its own, so that a backup can take its place."""
+"""Move everything in a database to a schema of its own, so that a backup can take its place."""
 
 import psycopg
 from psycopg.sql import SQL, Identifier
@@ -8,21 +8,21 @@ from models.db.watched import parameters
 
 
 def has_tables(url: str) -> bool:
-    """Whether anything is in the database at this address."""
+    """Return whether the database at this URL has any tables."""
     with psycopg.connect(libpq_url(url), **parameters(libpq_url(url))) as connection:
         found = connection.execute("SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = 'public')").fetchone()
     return bool(found and found[0])
 
 
 def put_aside(url: str, schema: str) -> None:
-    """Rename what is there to this schema; afterwards the database is empty."""
+    """Move the present tables to this schema, which leaves the database empty."""
     with psycopg.connect(libpq_url(url), **parameters(libpq_url(url))) as connection:
         connection.execute(SQL("ALTER SCHEMA public RENAME TO {}").format(Identifier(schema)))
         connection.execute("CREATE SCHEMA public")
 
 
 def put_back(url: str, schema: str) -> None:
-    """Undo `put_aside`; what has come meanwhile is dropped."""
+    """Undo `put_aside`; what was added meanwhile is dropped."""
     with psycopg.connect(libpq_url(url), **parameters(libpq_url(url))) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute(SQL("ALTER SCHEMA {} RENAME TO public").format(Identifier(schema)))

@@ -1,4 +1,4 @@
-"""What time it is by the database's clock, the one clock for whatever is stored or compared with what is stored."""
+"""The database's clock: the one clock for all stored times and comparisons with them."""
 
 import time
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 MEASURED_EVERY = 60.0
 """Seconds after which the difference between this machine's clock and the database's is measured again."""
 STEP = 1.0
-"""Seconds by which somebody has set this machine's clock when it has to be measured at once."""
+"""A step of this machine's clock, in seconds, after which it is measured again at once."""
 QUESTION = "SELECT clock_timestamp()"
 
 
 @dataclass(slots=True)
 class _Measured:
-    """How far the database's clock is ahead of this machine's, and when that was measured: by both of our clocks."""
+    """The lead of the database's clock over this machine's, and when it was measured by both clocks of this machine."""
 
     ahead: timedelta = timedelta(0)
     wall: float = 0.0
@@ -24,17 +24,17 @@ _last = _Measured()
 
 
 def now() -> datetime:
-    """Return the present moment by the database's clock, aware, in UTC."""
+    """Return the present time by the database's clock, aware, in UTC."""
     return datetime.now(UTC) + _last.ahead
 
 
 def corrected(moment: datetime) -> datetime:
-    """Return a moment that was read from this machine's clock as the database's clock had it."""
+    """Convert a time of this machine's clock to the database's."""
     return moment + _last.ahead
 
 
 def is_due() -> bool:
-    """Return whether to measure now; says so to one caller only for a while."""
+    """Return whether to measure now; only one caller in a while gets True."""
     wall, ticks = datetime.now(UTC).timestamp(), time.monotonic()
     passed = ticks - _last.ticks
     if passed < MEASURED_EVERY and abs(wall - _last.wall - passed) < STEP:
@@ -44,9 +44,9 @@ def is_due() -> bool:
 
 
 def measured(said: datetime, seconds: float) -> None:
-    """Note what the database's clock said; it was asked `seconds` ago.
+    """Record the database's time, which was requested `seconds` ago.
 
-    A difference that the time on the way explains is none, so that two clocks that agree never move against each other.
+    A difference within the time of the round trip counts as none, so that two equal clocks are never adjusted.
     """
     way = timedelta(seconds=seconds)
     ahead = said - (datetime.now(UTC) - way / 2)
@@ -55,6 +55,6 @@ def measured(said: datetime, seconds: float) -> None:
 
 
 def forget() -> None:
-    """Forget what was measured: another database is used from now on."""
+    """Forget the measurement, because another database is used from now on."""
     global _last
     _last = _Measured()

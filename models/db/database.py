@@ -1,4 +1,4 @@
-"""The engine of this process and the transaction, the one way to the database."""
+"""This process's engine, and the transaction, the only way to the database."""
 
 import asyncio
 import select as waiting
@@ -19,18 +19,18 @@ from settings import settings
 
 _engine: AsyncEngine | None = None
 _alone: AsyncEngine | None = None
-"""The same engine and pool, with each statement committed by itself."""
+"""The same engine and pool, with each statement committed on its own."""
 
 
 _statement_seconds: float | None = None
 
 
 class DatabaseUrlMissing(Exception):
-    """Nobody said where the database is: start with `python -m app`, or set DATABASE_URL."""
+    """No database URL: start with `python -m app`, or set DATABASE_URL."""
 
 
 def engine() -> AsyncEngine:
-    """The process's engine, made at first use (granian forks: an engine made at import would be shared)."""
+    """Return the process's engine, made at first use (granian forks, and an earlier engine would be shared)."""
     if _engine is None:
         url = settings().database_url
         if not url:
@@ -51,13 +51,13 @@ def _set(url: str, max_overflow: int = 10) -> AsyncEngine:
 
 
 def limit_statements(seconds: float | None) -> None:
-    """Have the server end each statement of this process after so many seconds; before the engine is first used."""
+    """Limit each statement of this process to so many seconds; call it before the first use of the engine."""
     global _statement_seconds
     _statement_seconds = seconds
 
 
 async def _connect(*arguments: Any, **options: Any) -> WatchedConnection:
-    """Open a connection of the pool. The limit is set by a statement, because poolers refuse it as a parameter."""
+    """Open a connection of the pool. A statement sets the limit, because poolers refuse it as a parameter."""
     made = await WatchedConnection.connect(*arguments, **options)
     if _statement_seconds is not None:
         milliseconds = str(round(1000 * _statement_seconds))
@@ -77,7 +77,7 @@ async def _ask_for_the_time(connection: WatchedConnection) -> None:
 
 
 async def _mind_the_clock() -> None:
-    """Measure how far the database's clock is from ours, once a minute; a missing database is left to the caller."""
+    """Measure the database's clock once a minute; an absent database is left to the caller."""
     if clock.is_due():
         made = engine()
         with suppress(SQLAlchemyError, psycopg.Error):
@@ -88,10 +88,10 @@ async def _mind_the_clock() -> None:
 
 
 def _refuse_a_dead_one(connection: Any, record: object, proxy: object) -> None:
-    """Let no connection out of the pool that the server has left: DisconnectionError makes the pool open another.
+    """Keep the pool from handing out a dead connection: DisconnectionError makes it open another.
 
-    A server that goes says so or hangs up, and either can be read; one at rest says nothing. The pool's own
-    `pool_pre_ping` asks the server instead, which costs a signed-in call a sixth of its time.
+    A server that stops sends a message or closes the connection, and both can be read; an idle one sends nothing. The
+    pool's own `pool_pre_ping` would cost a signed-in call a sixth of its time.
     """
     raw = connection.driver_connection
     if raw.closed:
@@ -103,7 +103,7 @@ def _refuse_a_dead_one(connection: Any, record: object, proxy: object) -> None:
 
 
 def psycopg_url(url: str) -> str:
-    """The same address with psycopg 3 as its driver, whichever way the operator wrote it."""
+    """Return the URL with psycopg 3 as its driver, in whichever form the operator wrote it."""
     for prefix in ("postgres://", "postgresql://"):
         if url.startswith(prefix):
             return "postgresql+psycopg://" + url.removeprefix(prefix)
@@ -111,7 +111,7 @@ def psycopg_url(url: str) -> str:
 
 
 def libpq_url(url: str) -> str:
-    """The same address as libpq reads it, for plain psycopg connections (LISTEN, advisory locks)."""
+    """Return the URL for libpq, for plain psycopg connections (LISTEN, advisory locks)."""
     return psycopg_url(url).replace("postgresql+psycopg://", "postgresql://", 1)
 
 
@@ -136,7 +136,7 @@ async def connect() -> WatchedConnection:
 
 @asynccontextmanager
 async def transaction() -> AsyncGenerator[AsyncSession]:
-    """One use case: committed when the block ends, undone when it raises."""
+    """One use case: committed when the block ends, rolled back when it raises."""
     await _mind_the_clock()
     async with _closing(AsyncSession(engine(), expire_on_commit=False)) as db:
         yield db
@@ -145,9 +145,9 @@ async def transaction() -> AsyncGenerator[AsyncSession]:
 
 @asynccontextmanager
 async def reading() -> AsyncGenerator[AsyncSession]:
-    """Questions that change nothing, or one statement that stands alone: each is sent without BEGIN and COMMIT.
+    """A session for reads, or for one separate statement: each is sent without BEGIN and COMMIT.
 
-    Like those of a transaction, each statement sees what was committed when it began.
+    As in a transaction, each statement sees what was committed when it began.
     """
     await _mind_the_clock()
     made = engine()
@@ -157,16 +157,16 @@ async def reading() -> AsyncGenerator[AsyncSession]:
 
 @asynccontextmanager
 async def _closing(db: AsyncSession) -> AsyncGenerator[AsyncSession]:
-    """Gives the connection back when the block ends.
+    """Return the connection to the pool when the block ends.
 
-    The session's own way to do so takes a task, in case that somebody is stopped meanwhile. When all went well there
-    is nothing left to be sent, and so no moment in which to be stopped.
+    The session's own way takes a task, in case of a cancellation. After success nothing is left to send, so there is no
+    moment in which to be cancelled.
     """
     try:
         yield db
     except BaseException:
-        # Where the connection is lost there is nothing to be undone, and what ended the block counts, above all a
-        # cancellation: who goes on after faults of the database would otherwise begin anew instead of ending.
+        # On a lost connection nothing is left to undo, and the original error must win, above all a cancellation: a
+        # caller that retries after database errors would otherwise start over instead of ending.
         with suppress(DBAPIError):
             await asyncio.shield(asyncio.create_task(db.close()))
         raise
@@ -174,10 +174,10 @@ async def _closing(db: AsyncSession) -> AsyncGenerator[AsyncSession]:
 
 
 async def release(db: AsyncSession) -> None:
-    """Give the connection back before somebody outside is waited for; the next statement takes one again.
+    """Return the connection to the pool before waiting for a provider; the next statement takes a new one.
 
-    What was written so far is committed, and locks end: so before anything is written that must be undone if the rest
-    fails. Within a savepoint nothing happens.
+    This commits and ends locks, so call it before writes that must roll back with what follows. Does nothing within a
+    savepoint.
     """
     if not db.in_nested_transaction():
         await db.commit()

@@ -1,4 +1,4 @@
-"""The session of a transaction, which asks several questions in one round trip."""
+"""A database session that can send several statements in one round trip."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,18 +22,18 @@ Driver = psycopg.AsyncConnection[tuple[Any, ...]]
 Question = tuple[str, Mapping[str, object]]
 """A statement, and its values by name."""
 Rows = Sequence[tuple[Any, ...]]
-"""What a question is answered with."""
+"""The rows of its answer."""
 
 ROWS_A_STEP = 1_000
-"""Rows that are read in one step of the event loop."""
+"""Rows converted in one step of the event loop."""
 
 
 class NotSo(Exception):
-    """A statement that makes sure of something, by dividing through what is 0 otherwise, found that it is not so."""
+    """A guard statement failed: it divides by zero if its condition no longer holds."""
 
 
 class _Session(Session):
-    """SQLModel's session, whose plain `execute` is welcome here: the work in sets is written as SQL."""
+    """SQLModel's session with plain `execute` allowed: bulk work is written as SQL."""
 
     def execute(self, *arguments: Any, **options: Any) -> Result[*tuple[Any, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return PlainSession.execute(self, *arguments, **options)
@@ -42,8 +42,8 @@ class _Session(Session):
 class AsyncSession(TypedAsyncSession):
     """The session of a transaction: `exec` for rows of a table, `execute` for statements over sets.
 
-    On the way from a transfer to its role each round trip to the database counts, so several statements can make one:
-    `together` asks several questions at once, and what is handed to `later` goes along with whatever comes next.
+    Each round trip to the database delays the way from a transfer to its role, so several statements can share one:
+    `together` sends several at once, and `later` sends a statement along with the next one.
     """
 
     sync_session_class: type[Session] = _Session
@@ -52,14 +52,14 @@ class AsyncSession(TypedAsyncSession):
         super().__init__(*arguments, **options)
         self._waiting: list[Question] = []
         self._driver: Driver | None = None
-        """The driver's connection while the session has one: to ask for it each time costs as much as a question."""
+        """The driver's connection while the session has one: asking for it each time costs as much as a statement."""
 
     async def execute(self, statement: Executable, params: Any = None) -> Result[*tuple[Any, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Run a statement; `params` is one mapping, or a list of them to run it for each."""
         await self._send_waiting()
         return await PlainAsyncSession.execute(self, statement, params)
 
-    if not TYPE_CHECKING:  # who checks types is to see what SQLModel and SQLAlchemy say of these two
+    if not TYPE_CHECKING:  # type checkers use SQLModel's and SQLAlchemy's own signatures
 
         async def exec(self, *arguments: Any, **options: Any) -> Any:
             """Run a statement about the rows of a table."""
@@ -67,26 +67,26 @@ class AsyncSession(TypedAsyncSession):
             return await super().exec(*arguments, **options)
 
         async def connection(self, *arguments: Any, **options: Any) -> AsyncConnection:
-            """The connection of the transaction."""
+            """Return the connection of the transaction."""
             await self._send_waiting()
             return await super().connection(*arguments, **options)
 
     async def commit(self) -> None:
-        """Write down for good what was done, what waits included; that goes in one round trip with the commit."""
+        """Commit, with deferred statements in the same round trip."""
         if self._waiting:
             await self._together([], commit=True)
         self._driver = None
         await super().commit()
 
     def later(self, statement: str, values: Mapping[str, object]) -> None:
-        """Run a statement, `:name` for its values, together with what comes next; nobody waits for what it tells."""
+        """Defer a statement, `:name` for its values, to the next round trip; its result is dropped."""
         self._waiting.append((statement, values))
 
     async def together(self, *questions: Question) -> list[list[tuple[Any, ...]]]:
-        """The rows of several statements, `:name` for their values, for the price of one round trip.
+        """Run several statements, `:name` for their values, in one round trip, and return their rows.
 
-        What waits is run before them. Raises what the first that fails would raise by itself; NotSo for a division by
-        zero, by which a statement sees to it that nothing is done of all that is sent along with it.
+        Deferred statements run first. Raises the error of the first that fails, and NotSo for a division by zero, by
+        which a guard statement aborts everything sent with it.
         """
         return await self._together(questions)
 
@@ -94,14 +94,14 @@ class AsyncSession(TypedAsyncSession):
         asked, self._waiting = [*self._waiting, *questions], []
         if not asked:
             return []
-        # As before any other statement: what was added by its class is there for it to see.
+        # As before any other statement: objects added to the session must be visible to it.
         if self.new or self.dirty or self.deleted:
             await self.flush()
         raw = await self._raw()
         try:
             begun = raw.info.transaction_status is TransactionStatus.INTRANS
             if len(asked) == 1 and not commit and (begun or raw.autocommit):
-                # There is nothing that it could go together with.
+                # There is nothing to combine it with.
                 return [await ask(raw, asked[0])][len(asked) - len(questions) :]
             cursors = await _in_one(raw, asked, commit=commit and not raw.autocommit)
             told = cursors[len(asked) - len(questions) :]
@@ -109,8 +109,8 @@ class AsyncSession(TypedAsyncSession):
         except BaseException as fault:
             self._driver = None
             if raw.closed or raw.pgconn.pipeline_status != PipelineStatus.OFF or not isinstance(fault, Exception):
-                # A task that is cancelled while psycopg enters or leaves a pipeline leaves the connection in it; the
-                # pool would give it to others, who would all read no rows.
+                # A task cancelled while psycopg enters or leaves a pipeline leaves the connection in it; the pool would
+                # give it to others, who would all read no rows.
                 await (await super().connection()).invalidate(fault)
             if isinstance(fault, DivisionByZero):
                 raise NotSo from fault
@@ -126,18 +126,18 @@ class AsyncSession(TypedAsyncSession):
         return self._driver
 
     async def rollback(self) -> None:
-        """Undo what was done, and do not begin what waits."""
+        """Roll back, and drop deferred statements."""
         self._waiting.clear()
         self._driver = None
         await super().rollback()
 
     async def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool."""
         self._driver = None
         await super().close()
 
     def begin_nested(self) -> AsyncSessionTransaction:
-        """A savepoint; nothing may wait then, for it would be undone with what comes after."""
+        """Return a savepoint; nothing may be deferred then, or it would be undone with what follows."""
         assert not self._waiting
         return super().begin_nested()
 
@@ -147,15 +147,15 @@ class AsyncSession(TypedAsyncSession):
 
 
 def joined(values: Iterable[object]) -> str:
-    """Many ids, addresses or numbers as one parameter, for `string_to_array(:name, ',')`.
+    """Join many ids, addresses or numbers to one parameter, for `string_to_array(:name, ',')`.
 
-    The driver looks at each element of a list to quote it, which would cost a round more than all its decisions.
+    The driver quotes each element of a list, which would cost a large batch more than all its decisions.
     """
     return ",".join(map(str, values))
 
 
 async def ask(driver: Driver, question: Question) -> list[tuple[Any, ...]]:
-    """The rows of a statement, `:name` for its values, by a connection of the driver's. Raises psycopg.Error."""
+    """Run a statement, `:name` for its values, on a connection of the driver. Raises psycopg.Error."""
     statement, values = question
     return await _rows(await driver.execute(_percents(statement), values))
 
@@ -163,7 +163,7 @@ async def ask(driver: Driver, question: Question) -> list[tuple[Any, ...]]:
 async def _in_one(
     driver: Driver, asked: Sequence[Question], *, commit: bool
 ) -> list[psycopg.AsyncCursor[tuple[Any, ...]]]:
-    """Several statements in one round trip. Raises the fault of the first that has one."""
+    """Run several statements in one round trip. Raises the first error."""
     fault: psycopg.Error | None = None
     cursors: list[psycopg.AsyncCursor[tuple[Any, ...]]] = []
     try:
@@ -171,10 +171,10 @@ async def _in_one(
             try:
                 cursors += [await driver.execute(_percents(statement), values) for statement, values in asked]
                 if commit:
-                    # As a statement: of a transaction that begins in here psycopg does not know yet.
+                    # As a statement: psycopg does not know of a transaction that begins in here.
                     await driver.execute(b"COMMIT", prepare=False)
             except psycopg.Error as first:
-                # Let out at the end: a pipeline that is left by a fault reports what it did not do as another.
+                # Raised after the pipeline: one left by an exception reports skipped statements as another error.
                 fault = first
     except psycopg.Error as last:
         raise fault or last from None
@@ -188,7 +188,7 @@ async def _rows(cursor: psycopg.AsyncCursor[tuple[Any, ...]]) -> list[tuple[Any,
         return []
     rows = await cursor.fetchmany(ROWS_A_STEP)
     while len(rows) < cursor.rowcount:
-        # Making Python's objects of many rows takes long, and everything else would wait.
+        # Building Python objects for many rows takes long and would block the event loop.
         await asyncio.sleep(0)
         rows += await cursor.fetchmany(ROWS_A_STEP)
     return rows
@@ -196,5 +196,5 @@ async def _rows(cursor: psycopg.AsyncCursor[tuple[Any, ...]]) -> list[tuple[Any,
 
 @lru_cache(maxsize=200)
 def _percents(statement: str) -> bytes:
-    """The statement as psycopg reads it, with `%(name)s` for its values."""
+    """Return the statement in psycopg's form, with `%(name)s` for its values."""
     return str(text(statement).compile(dialect=PGDialectAsync_psycopg())).encode()

@@ -1,4 +1,4 @@
-"""Column shapes that several tables share: aware times, JSON documents, text lists."""
+"""Column types that several tables share: aware times, JSON documents, text lists."""
 
 from typing import Any
 
@@ -10,20 +10,20 @@ from models.db.clock import now
 
 
 def moment(*, index: bool = False) -> Any:
-    """A required time that defaults to the row's making."""
+    """Return a required time column that defaults to the row's creation."""
     return Field(default_factory=now, sa_type=DateTime(timezone=True), index=index)  # pyright: ignore[reportArgumentType]
 
 
 def maybe_moment(*, index: bool = False) -> Any:
-    """A time that may still be to come."""
+    """Return an optional time column."""
     return Field(default=None, sa_type=DateTime(timezone=True), index=index)  # pyright: ignore[reportArgumentType]
 
 
 def document() -> Any:
-    """A JSON object."""
+    """Return a column for a JSON object."""
     return Field(default_factory=dict, sa_type=JSONB)
 
 
 def texts() -> Any:
-    """A list of short texts."""
+    """Return a column for a list of short texts."""
     return Field(default_factory=list, sa_type=ARRAY(Text))  # pyright: ignore[reportArgumentType]

@@ -1,4 +1,4 @@
-"""Database connections that notice when the server, or the way to it, has gone without a word."""
+"""Database connections that notice when the server, or the network to it, has vanished silently."""
 
 import asyncio
 import contextlib
@@ -21,15 +21,15 @@ NETWORK: dict[str, int] = {
     "tcp_user_timeout": 10_000,
 }
 """libpq's connection parameters (seconds; tcp_user_timeout in milliseconds). Without them Linux waits a quarter of an
-hour for a machine that vanished in the middle of a statement, and two hours for one that vanished between two."""
+hour for a machine that vanished during a statement, and two hours for one that vanished between two."""
 SILENT_SECONDS = 10.0
-"""Seconds without an answer after which another connection is asked what became of the statement."""
+"""Seconds without an answer after which another connection checks on the statement."""
 SURE_SECONDS = 1.0
-"""Seconds between the two looks that must agree that the server does not work on the statement."""
+"""Seconds between the two checks that must agree that the server does not work on the statement."""
 
 _PSYCOPGS = frozenset({"autocommit", "prepare_threshold", "context", "row_factory", "cursor_factory"})
 """The arguments of `connect` that are psycopg's own; the others are libpq's."""
-# A pooler may add to the name, and a server may be told not to track states ("disabled").
+# A pooler may add to the name, and a server may be configured not to track states ("disabled").
 _ACTIVE = (
     "SELECT EXISTS (SELECT FROM pg_stat_activity "
     "WHERE strpos(application_name, %s) > 0 AND coalesce(state, '') NOT LIKE 'idle%%')"
@@ -38,7 +38,7 @@ _END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE strpos(appl
 
 
 def parameters(conninfo: str) -> dict[str, Any]:
-    """Return the parameters for a connection to this address; what the operator set in the address is left out."""
+    """Return the parameters for a connection to this URL; those that the operator set in it are left out."""
     given = conninfo_to_dict(conninfo)
     found: dict[str, Any] = {name: value for name, value in NETWORK.items() if name not in given}
     # The server keeps 63 bytes, and question marks for what is not ASCII.
@@ -48,15 +48,15 @@ def parameters(conninfo: str) -> dict[str, Any]:
 
 
 class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
-    """A connection whose statements cannot wait for ever.
+    """A connection whose statements cannot wait forever.
 
-    TCP notices a peer that is gone, but not a proxy or firewall that takes bytes and loses them. So when a statement
-    has no answer for SILENT_SECONDS, a second connection asks whether the server works on it. If not, the statement
-    ends as psycopg.OperationalError, and so does what the server still holds for this connection: locks, a lease.
+    TCP notices a dead peer, but not a proxy or firewall that accepts bytes and loses them. So when a statement has no
+    answer for SILENT_SECONDS, a second connection asks whether the server works on it. If not, the statement ends with
+    psycopg.OperationalError, and so does what the server still holds for this connection: locks, a lease.
     """
 
     _token: str = ""
-    """What no other connection has in its name."""
+    """A part of its name that no other connection has."""
     _conninfo: str = ""
 
     @classmethod
@@ -70,7 +70,7 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
         return made
 
     async def wait(self, *args: Any, **kwargs: Any) -> Any:
-        """Wait for the server as psycopg does; only where that has no timeout of its own, silence is looked into."""
+        """Wait for the server as psycopg does; without a timeout of its own, check on a silent server."""
         if kwargs.get("timeout") is not None or not self._token:
             return await super().wait(*args, **kwargs)
         looking: list[asyncio.Task[None]] = []
@@ -85,13 +85,13 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
                 task.cancel()
 
     async def _look(self) -> None:
-        """End the connection once the server is found not to work on its statement."""
+        """Close the connection once the server is found not to work on its statement."""
         while True:
             with contextlib.suppress(psycopg.Error):
                 if await self._is_lost():
                     break
             await asyncio.sleep(SILENT_SECONDS)
-        log.warning("database connection lost without a word silent_seconds=%g", SILENT_SECONDS)
+        log.warning("database connection lost silently silent_seconds=%g", SILENT_SECONDS)
         # The statement waits for this socket and now finds it closed, as if the server had hung up.
         with socket.socket(fileno=socket.dup(self.pgconn.socket)) as line, contextlib.suppress(OSError):
             line.shutdown(socket.SHUT_RDWR)
@@ -104,6 +104,6 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
                 if row is None or row[0]:
                     return False
                 await asyncio.sleep(SURE_SECONDS)
-            # What the server has of the lost connection keeps its locks until it ends.
+            # The server's side of the lost connection keeps its locks until it ends.
             await other.execute(_END, [self._token], prepare=False)
         return True

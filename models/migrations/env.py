@@ -1,4 +1,4 @@
-"""How alembic reaches our database: over the product's own engine, leaving the job queue's schema alone."""
+"""Run alembic over the product's own engine."""
 
 import asyncio
 import os
@@ -16,9 +16,9 @@ from models.db.database import libpq_url, psycopg_url
 from models.db.watched import WatchedConnection
 
 LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
-"""Who waits for a table's lock has everybody after it wait too; so a migration waits shortly, and tries again.
+"""A waiting ALTER TABLE blocks later queries, so a migration uses a short lock_timeout and retries.
 
-`alembic -x lock_seconds=… -x pause_seconds=… upgrade head` has it wait otherwise.
+`alembic -x lock_seconds=… -x pause_seconds=… upgrade head` overrides both.
 """
 
 
@@ -54,12 +54,12 @@ async def _migrate() -> None:
 
 
 def _told(name: str, usual: float) -> float:
-    """A number from alembic's own `-x`, if it was given."""
+    """Return a number from alembic's own `-x`, or the usual one."""
     return float(context.get_x_argument(as_dictionary=True).get(name, usual))
 
 
 def _unreachable(url: str, fault: OperationalError) -> str:
-    """What an operator can do about a database that does not let us in; without its password."""
+    """Return what an operator can do about a database that refuses us, without its password."""
     parts = conninfo_to_dict(libpq_url(url))
     where = f"{parts.get('host') or 'this machine'}:{parts.get('port') or 5432}"
     reason = str(fault.orig).strip().splitlines()[0]

@@ -1,1 +1,1 @@
-"""How everything is: readiness, monitoring, providers, backlog, alerts, metrics."""
+"""Health: readiness, monitoring, providers, backlog, alerts, metrics."""

@@ -1,4 +1,4 @@
-"""What stands against a server's roles right now, as far as the database knows: the material of alerts."""
+"""The conditions that alerts report: what prevents a server's roles right now, as far as the database knows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from services.triggers import quarantine
 
 _BEGINS_AFTER = timedelta(seconds=30)
 _ENDS_AFTER = timedelta(seconds=60)
-"""How long a provider must have been ill (or well again) before anybody is told: a hiccup is no news."""
+"""How long a provider must have failed (or recovered) before an alert: brief failures are no news."""
 
 _TITLES = {
     "above_bot": "Role order broken",
@@ -36,7 +36,7 @@ _TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One trouble of one server; `certain` is False while it may still pass by itself within moments."""
+    """One problem of one server; `certain` is False while it may still end within moments."""
 
     server_id: int
     key: str
@@ -47,7 +47,7 @@ class Trouble:
 
 
 async def of_all(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
-    """The troubles of these servers, in a handful of statements however many they are."""
+    """Return the problems of these servers, in a fixed number of statements."""
     return [
         *await _paused(db, servers),
         *await _too_many(db, servers),
@@ -77,7 +77,7 @@ async def _paused(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
 
 
 async def _too_many(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
-    """Servers with rules that are paused because they are too many: thousands, which one message tells of."""
+    """Return servers with rules paused for exceeding the limits, in one problem: there can be thousands."""
     rows = await db.exec(
         select(col(Rule.server_id), func.count(), func.min(Rule.pause_reason))
         .where(
@@ -143,7 +143,7 @@ async def _lacking(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
 
 
 async def _nodes(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
-    """Nodes that are ill, or well again only since a moment, for the servers whose rules ask about their chain."""
+    """Return failing or just recovered nodes, for the servers with rules on their chain."""
     moment = now()
     rows = (await db.exec(select(ProviderState))).all()
     shaky = [
@@ -188,7 +188,7 @@ async def _nodes(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
 
 
 async def _quarantined(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
-    """Contracts of these servers' rules that are not followed right now."""
+    """Return the contracts of these servers' rules that are not followed right now."""
     return [
         Trouble(
             one.server_id, f"quarantine:{one.chain}:{one.contract}",

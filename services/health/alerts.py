@@ -1,4 +1,4 @@
-"""Alerts for a server's admins in their log channel: each trouble once when it begins and once when it is over."""
+"""Alerts in a server's log channel: one message when a problem begins and one when it ends."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """One message to be posted: that a trouble began, or that it is over."""
+    """One message to post: a problem has begun or ended."""
 
     alert_id: int
     channel_id: str
@@ -38,12 +38,12 @@ class Telling:
 
     @property
     def mark(self) -> str:
-        """What the message is found again by; at most 25 characters, as Discord's nonces are."""
+        """Return the text that identifies the message; at most 25 characters, the limit of Discord's nonces."""
         return f"alert {self.alert_id}{' over' if self.over else ''}"
 
 
 async def compare(db: AsyncSession) -> None:
-    """Note which troubles began and which are over, for every server that has a log channel."""
+    """Record which problems have begun and ended, for every server with a log channel."""
     rows = await db.exec(
         select(Server.id).where(col(Server.log_channel_id).is_not(None), col(Server.bot_invited).is_(True))
     )
@@ -76,9 +76,9 @@ async def _end(db: AsyncSession, ids: list[int]) -> None:
 
 
 async def claim(db: AsyncSession) -> list[Telling]:
-    """The messages whose time has come, for this process alone during a minute.
+    """Return the due messages, claimed for this process for a minute.
 
-    A trouble that ended before anybody was told of it is never told.
+    A problem that ended before its first message is never reported.
     """
     result = await db.execute(
         text(
@@ -101,11 +101,12 @@ async def claim(db: AsyncSession) -> list[Telling]:
 
 
 async def tell(outside: Gateways, telling: Telling) -> ProviderError | None:
-    """Post the message, unless it is there already; what went wrong, if something did."""
+    """Post the message, unless it is there already; return the error, if any."""
     footer = f"{settings().product_name} · {telling.mark}"
     try:
         if telling.attempts:
-            # Discord forgets nonces after some minutes, so what may have been posted is looked for.
+            # Discord forgets nonces after some minutes, so the channel is searched for a message that may have been
+            # posted.
             for message in await outside.discord.recent_messages(telling.channel_id):
                 if footer in _footers(message.embeds):
                     return None
@@ -133,7 +134,7 @@ def _footers(embeds: Iterable[Any]) -> set[str]:
 
 
 async def told(db: AsyncSession, telling: Telling, fault: ProviderError | None) -> None:
-    """Write down what came of it; a refusal is not repeated before somebody could have acted."""
+    """Record the result; after a refusal, wait until somebody could have acted."""
     if fault is None:
         done = {"end_told_at" if telling.over else "told_at": now()}
         await db.execute(

@@ -1,4 +1,4 @@
-"""The state of our own work for a server: the round, the queue, what rests, what was stopped, what is unknown."""
+"""The state of our own work for a server: sweep, queue, paused rules, stopped removals, unknown readings."""
 
 from datetime import datetime, timedelta
 
@@ -26,7 +26,7 @@ from services.triggers import sweep
 
 _LATE = timedelta(minutes=10)
 _LASTING_TRIES = 12
-"""Tries that failed, after which it is no passing trouble any more: their pauses add up to five minutes or more."""
+"""Failed tries after which a problem counts as lasting: their pauses add up to five minutes or more."""
 _MENDS = {
     pausing.AWAY: "Invite the bot again; the rule resumes by itself.",
     pausing.GONE: "Choose another role for the rule; it resumes by itself.",
@@ -43,7 +43,7 @@ _BY_HAND = "Press Resume on the Rules tab when it should give and take again."
 
 
 async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
-    """The round over everybody, on all servers."""
+    """Return the state of the sweep over all servers."""
     row = await db.get(Schedule, sweep.SCHEDULE, populate_existing=True)
     if row is None:
         return SweepHealth(
@@ -72,12 +72,12 @@ async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
 
 
 def mend_of(cause: str | None) -> str:
-    """How a rule that rests for this cause gets going again."""
+    """Return how a rule paused for this cause can resume."""
     return _MENDS.get(cause, _MENDS[pausing.REFUSED]) if cause else _BY_HAND
 
 
 async def paused_rules(db: AsyncSession, server_id: int) -> tuple[PausedRule, ...]:
-    """The rules that rest, oldest first."""
+    """Return the paused rules, oldest first."""
     rows = await db.exec(
         select(Rule)
         .where(Rule.server_id == server_id, Rule.state == "paused", col(Rule.deleted_at).is_(None))
@@ -94,7 +94,7 @@ async def paused_rules(db: AsyncSession, server_id: int) -> tuple[PausedRule, ..
 
 
 async def breakers(db: AsyncSession, server_id: int, names: dict[str, str]) -> tuple[BreakerHealth, ...]:
-    """The roles whose removals wait for an admin."""
+    """Return the roles whose removals wait for an admin."""
     return tuple(_breaker(row, names) for row in await breaker.tripped(db, server_id))
 
 
@@ -110,12 +110,12 @@ def _breaker(row: Breaker, names: dict[str, str]) -> BreakerHealth:
 
 
 def own_fault(fault: Exception) -> str:
-    """What Health says of work that fails by a fault of our own; its details are in the log of the jobs process."""
+    """Return what Health shows about work that fails by an error of our own; the jobs log has the details."""
     return f"a fault of our own ({type(fault).__name__}), which whoever runs the bot finds in the jobs' log"
 
 
 async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
-    """Who waits to be looked at, and which roles wait to be written."""
+    """Return the members who wait to be reconciled, and the role changes that wait."""
     row = (
         await db.execute(
             text(
@@ -177,7 +177,7 @@ _STUCK = (
 
 
 async def unknown(db: AsyncSession, server_id: int) -> tuple[UnknownReading, ...]:
-    """Why members of this server wait for a second try, the most frequent reason first."""
+    """Return why members of this server wait for a retry, the most frequent reason first."""
     rows = await db.execute(
         text(
             """
@@ -203,7 +203,7 @@ async def unknown(db: AsyncSession, server_id: int) -> tuple[UnknownReading, ...
 
 
 async def alerts(db: AsyncSession, server: Server) -> AlertsHealth:
-    """Whether alerts reach the admins' channel."""
+    """Return whether alerts reach the admins' channel."""
     if server.log_channel_id is None:
         return AlertsHealth(
             state=OFF, text="No log channel is chosen, so trouble is told here only.",

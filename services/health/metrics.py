@@ -1,4 +1,4 @@
-"""The numbers that monitors collect, all read from the database, so that they are right however many processes run."""
+"""Metrics for monitors, all read from the database, so that any number of processes reports the same."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: a counter only grows (its name gets `_total`), a gauge is what it is now."""
+    """One metric: a counter only grows (its name gets `_total`), a gauge is a present value."""
 
     kind: Literal["counter", "gauge"]
     name: str
@@ -31,7 +31,7 @@ def _gauge(name: str, help: str, value: float) -> Metric:
 
 
 async def read(db: AsyncSession) -> list[Metric]:
-    """Every metric, in a handful of statements."""
+    """Return every metric, in a fixed number of statements."""
     return [*await _work(db), *await _counted(db), *await _providers(db), *await _sweep(db), *await _sizes(db)]
 
 

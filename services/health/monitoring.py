@@ -1,4 +1,4 @@
-"""Whether everything that works in the background really does, for monitors: each part with its state and numbers."""
+"""The health of all background work, for monitors: each part with its state and numbers."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,13 +17,13 @@ from services.triggers.chain_cursor import CONTRACTS
 BOT_SILENT_AFTER = timedelta(seconds=60)
 QUEUE_LATE_AFTER = timedelta(minutes=10)
 FOLLOWER_LATE_AFTER = timedelta(minutes=30)
-"""From then on monitors call it bad; before, it is a warning, for the round finds what no follower does."""
+"""A lag is a warning, because sweeps find what followers miss; from this time on it is bad."""
 
 
 @json_view
 @dataclass(frozen=True, slots=True)
 class PartHealth:
-    """One part in a word (good, warning, bad or off) and a sentence."""
+    """One part's state (good, warning, bad or off) and a sentence."""
 
     state: str
     text: str
@@ -32,7 +32,7 @@ class PartHealth:
 @json_view
 @dataclass(frozen=True, slots=True)
 class WorkHealth(PartHealth):
-    """The queue over all servers: who waits to be looked at, which roles wait to be written, and for how long."""
+    """The queues over all servers: members to reconcile, role changes to write, and how long they have waited."""
 
     due: int
     oldest_seconds: int
@@ -45,7 +45,7 @@ class WorkHealth(PartHealth):
 @json_view
 @dataclass(frozen=True, slots=True)
 class BotHeartbeat(PartHealth):
-    """When the bot last said that it lives; `seconds` is how long ago."""
+    """When the bot last reported; `seconds` is how long ago."""
 
     connected: bool
     seconds: int | None
@@ -53,7 +53,7 @@ class BotHeartbeat(PartHealth):
 
 @dataclass(frozen=True, slots=True)
 class DeepHealth:
-    """Everything at one moment; `state` is the worst of all."""
+    """The state of everything at one moment; `state` is the worst of all."""
 
     state: str
     checked_at: datetime
@@ -65,12 +65,12 @@ class DeepHealth:
 
 
 def without_database(reason: str) -> PartHealth:
-    """The database's part when it does not answer."""
+    """Return the database's part when it does not answer."""
     return PartHealth(BAD, f"The database does not answer ({reason}).")
 
 
 async def look(db: AsyncSession) -> DeepHealth:
-    """Look at everything; it is all in the database, so any process can tell."""
+    """Return the state of everything; it is in the database, so any process can report it."""
     moment = now()
     queue = await work(db)
     bot = await heartbeat(db, moment)
@@ -82,7 +82,7 @@ async def look(db: AsyncSession) -> DeepHealth:
 
 
 async def work(db: AsyncSession) -> WorkHealth:
-    """What waits, over all servers."""
+    """Return the queues over all servers."""
     row = (
         await db.execute(
             text(
@@ -112,7 +112,7 @@ async def work(db: AsyncSession) -> WorkHealth:
 
 
 async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
-    """Whether the bot lives and is connected to Discord's gateway."""
+    """Return whether the bot is alive and connected to Discord's gateway."""
     row = (await provider_log.states(db)).get(provider_log.BOT)
     if row is None:
         return BotHeartbeat(BAD, "The bot has never run.", False, None)
@@ -125,7 +125,7 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
 
 
 async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:
-    """How far behind the followers of those chains are that rules name."""
+    """Return how far behind the followers of chains in rules are."""
     watched = await watch_list.named(db)
     followed = [one for one in await chain_cursor.views(db) if one.chain in watched and one.kind == CONTRACTS]
     found = provider_status.lag(followed, moment)

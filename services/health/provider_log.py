@@ -1,4 +1,4 @@
-"""How the providers answer: noted by every process, kept in the database for Health and for alerts."""
+"""Record providers' answers from every process in the database, for Health and for alerts."""
 
 import asyncio
 from collections import Counter
@@ -23,25 +23,25 @@ from settings import settings
 BOT = "bot"
 """The bot's own connection to Discord's gateway."""
 REPEATED_EVERY = timedelta(seconds=10)
-"""How often an unchanged state is written again; a change is written at the next reading."""
+"""How often an unchanged state is written again; a change is written at the next call."""
 PROBED_AFTER, PROBED_UNFOLLOWED = timedelta(seconds=20), timedelta(minutes=10)
-"""A node that nobody has heard for so long is asked for its newest block; one of a chain that is not followed later."""
+"""Silence after which a node is asked for its newest block: on a followed chain, and on others."""
 SILENT_AFTER = timedelta(seconds=90)
-"""A state that nobody confirmed for so long is no longer known; of a node that is asked rarely, for longer."""
+"""Age at which an unconfirmed state becomes unknown; longer for nodes that are asked rarely."""
 _NOBODY = "0x000000000000000000000000000000000000dead"
-"""An address whose profile is asked for only to see whether OpenSea answers."""
+"""An address whose profile is read only to check whether OpenSea answers."""
 
 
 @dataclass(slots=True)
 class Recorder:
-    """What one process has noted and written so far."""
+    """What one process has recorded and written so far."""
 
     _written: dict[str, tuple[str, datetime]] = field(default_factory=dict[str, tuple[str, datetime]])
     _held: dict[str, ProviderReport] = field(default_factory=dict[str, ProviderReport])
     _uncounted: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def news(self) -> list[ProviderReport]:
-        """What is worth writing now: changes at once, the rest every few seconds."""
+        """Return the reports to write now: changes at once, others every few seconds."""
         for noted in provider_reports.read_off():
             self._held[noted.provider] = noted
         found: list[ProviderReport] = []
@@ -53,25 +53,25 @@ class Recorder:
         return found
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """How often each provider gave each outcome since `counted`, by provider and outcome."""
+        """Return how often each provider gave each outcome since `counted`, by provider and outcome."""
         self._uncounted.update(provider_reports.read_off_counts())
         return dict(self._uncounted)
 
     def counted(self) -> None:
-        """What `counts` last told is in the database now; until then it is told again."""
+        """Record that the last `counts` are in the database; until then they are returned again."""
         self._uncounted.clear()
 
 
 def bot_is(connected: bool, reason: str | None = None) -> ProviderReport:
-    """The bot's own state, for `keep`."""
+    """Return the report of the bot's own state, for `keep`."""
     return provider_reports.noted(BOT, provider_reports.OK if connected else provider_reports.DOWN, reason)
 
 
 async def keep(db: AsyncSession, noted: Sequence[ProviderReport]) -> None:
-    """Write outcomes down; an older one than what is there changes nothing."""
+    """Store reports; older ones than the stored change nothing."""
     if not noted:
         return
-    # What this machine's clock said, for all who compare it with the database's.
+    # Converts times of this machine's clock to the database's.
     rows = [
         {
             "provider": one.provider, "state": one.state, "reason": one.reason, "since": (at := corrected(one.at)),
@@ -102,32 +102,32 @@ async def keep(db: AsyncSession, noted: Sequence[ProviderReport]) -> None:
 
 
 async def states(db: AsyncSession) -> dict[str, ProviderState]:
-    """Every provider that was ever heard of, by its name."""
+    """Return every recorded provider by name."""
     rows = await db.exec(select(ProviderState).execution_options(populate_existing=True))
     return {row.provider: row for row in rows.all()}
 
 
 def probed_after(chain: str) -> timedelta:
-    """How long a node of the chain may be unheard before it is asked: a plan that the follower spares, this does too.
+    """Return the silence after which a node of the chain is asked.
 
-    Two looks of the follower, since nodes take turns.
+    Two polls of the follower, since nodes take turns. A plan with few requests thus saves them here too.
     """
     pause = settings().pause_between_looks(chain)
     return PROBED_UNFOLLOWED if pause is None else max(PROBED_AFTER, timedelta(seconds=2 * pause))
 
 
 def silent_after(chain: str) -> timedelta:
-    """How long the state of a node of the chain is known without being confirmed."""
+    """Return how long an unconfirmed state of a node of the chain stays known."""
     return max(SILENT_AFTER, 2 * probed_after(chain) + timedelta(seconds=30))
 
 
 def nodes(outside: Gateways) -> list[str]:
-    """The names of all nodes that are set."""
+    """Return the names of all configured nodes."""
     return [provider_reports.node(chain, place) for chain in CHAINS for place in range(outside.chains.endpoints(chain))]
 
 
 async def silent(db: AsyncSession, outside: Gateways) -> list[str]:
-    """Whom to ask now: nodes that nobody has heard of lately, and services that did not answer when last asked."""
+    """Return whom to ask now: silent nodes, and services that did not answer last time."""
     known = await states(db)
     moment = now()
     services = [
@@ -140,7 +140,7 @@ async def silent(db: AsyncSession, outside: Gateways) -> list[str]:
         row = known.get(name)
         if row is None:
             return True
-        # Who is in trouble is asked soon, so that it shows when that is over.
+        # A failing one is asked soon, so that its recovery shows.
         pause = probed_after(name.partition(":")[0]) if row.state == provider_reports.OK else PROBED_AFTER
         return row.checked_at < moment - pause
 
@@ -148,7 +148,7 @@ async def silent(db: AsyncSession, outside: Gateways) -> list[str]:
 
 
 async def probe(outside: Gateways, names: Iterable[str]) -> None:
-    """Ask these, all at once; what comes of it is noted."""
+    """Ask these providers concurrently; the results are recorded."""
     await asyncio.gather(*(_ask(outside, name) for name in names))
 
 

@@ -1,4 +1,4 @@
-"""What the providers' last answers mean for a server: who is well, who is not, and what rests because of it."""
+"""What the providers' last answers mean for a server: which work, which fail, and what waits for them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -30,13 +30,13 @@ QUARANTINE_REASON = (
 )
 _LAGS_AFTER = timedelta(minutes=5)
 _LOOKS_MISSED = 3
-"""So many pauses between two looks may pass before a chain counts as not read."""
+"""How many times the pause between polls may pass before a chain counts as not read."""
 
 States = Mapping[str, ProviderState]
 
 
 def providers(outside: Gateways, states: States, used: frozenset[str], now: datetime) -> tuple[ProviderHealth, ...]:
-    """Discord, OpenSea and every chain's nodes; those that a rule of the server depends on come first."""
+    """Return Discord, OpenSea and every chain's nodes; those that the server's rules depend on come first."""
     shown = [
         _service(
             states.get(provider_reports.DISCORD), provider_reports.DISCORD, "Discord", used=True, bad=BAD,
@@ -70,12 +70,12 @@ def _service(
 
 
 def answers_of(row: ProviderState | None, chain: str, now: datetime) -> str:
-    """The state of a node of the chain as it can be trusted now."""
+    """Return the present state of a node of the chain; unknown if it is too old."""
     return UNKNOWN if row is None or now - row.checked_at > silent_after(chain) else row.state
 
 
 def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: datetime) -> list[ProviderHealth]:
-    """A chain's nodes in the order of the settings; one line that says so where none is set."""
+    """Return a chain's nodes in the order of the settings, or one line if none is configured."""
     title, count = CHAINS[chain].title, outside.chains.endpoints(chain)
     if count == 0:
         text = f"No node is set for {title}, so rules on it are off."
@@ -93,7 +93,7 @@ def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: 
 
 
 def consequence(title: str, count: int, well: int) -> str:
-    """What rests on a chain while only so many of its nodes answer as they should."""
+    """Return the consequence for a chain of having only so many working nodes."""
     if well == 0:
         return (
             f"Nothing is given or taken on {title} until a node answers: what cannot be read is unknown, and unknown "
@@ -139,7 +139,7 @@ def _node(
 
 
 def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
-    """What is said of those of these chains that the settings leave to the rounds."""
+    """Return the lines about those of these chains that the settings leave to sweeps."""
     return tuple(
         LagHealth(
             state=OFF,
@@ -153,16 +153,16 @@ def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
 
 
 def late_after(chain: str, least: timedelta = _LAGS_AFTER) -> timedelta:
-    """After how long without a look a chain counts as not read: `least`, or longer where looks are rare."""
+    """Return the time without a poll after which a chain counts as not read: `least`, or longer if polls are rare."""
     return max(least, timedelta(seconds=_LOOKS_MISSED * (settings().pause_between_looks(chain) or 0.0)))
 
 
 def lag(
     followed: Sequence[FollowView], now: datetime, quarantined: Sequence[Quarantined] = ()
 ) -> tuple[LagHealth, ...]:
-    """How far each followed chain is behind the newest block that its nodes told us of.
+    """Return how far each followed chain is behind its nodes' newest block.
 
-    `quarantined` are contracts that are not followed right now although rules name them.
+    `quarantined` are contracts in rules that are not followed right now.
     """
     found: list[LagHealth] = []
     for one in followed:

@@ -1,4 +1,4 @@
-"""Whether the parts that must work together have come up."""
+"""Whether the parts that must work together have started."""
 
 import json
 from datetime import datetime
@@ -14,15 +14,15 @@ from settings import ROOT, settings
 
 
 class NotRunning(HoldfastError):
-    """The product does not run on this machine, as far as can be seen."""
+    """The product does not seem to run on this machine."""
 
     status: ClassVar[int] = 503
 
 
 def running_database() -> str:
-    """Where a program that is started beside the running product finds its database.
+    """Return the database URL for a program started beside the running product.
 
-    DATABASE_URL, else the address that the supervisor notes in the data directory. Raises NotRunning.
+    DATABASE_URL, or the URL that the supervisor writes to the data directory. Raises NotRunning.
     """
     try:
         noted = json.loads((ROOT / settings().data_dir / "supervisor.lock").read_text())["database_url"]
@@ -35,12 +35,12 @@ def running_database() -> str:
 
 
 async def database_answers(db: AsyncSession) -> None:
-    """Return if it does; raises what the driver raises if not."""
+    """Return if the database answers; otherwise raise the driver's error."""
     await db.execute(text("SELECT 1"))
 
 
 async def bot_ready(db: AsyncSession, since: datetime | None) -> bool:
-    """Whether the bot has known all its servers, at or after the given time if there is one."""
+    """Return whether the bot has known all its servers, since the given time if there is one."""
     row = await db.get(Schedule, BOT_READY)
     if row is None or row.started_at is None:
         return False

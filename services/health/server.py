@@ -1,4 +1,4 @@
-"""How a server is: the bot, its rights, the roles, the providers and our own work, each with how to mend it."""
+"""The health of a server: the bot, its permissions, roles, providers and our own work, each with a remedy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ from services.triggers.chain_cursor import ANY, CONTRACTS
 
 BOT_SILENT_AFTER = timedelta(seconds=60)
 
-# Bits: docs/facts.md#discord-permissions; what each is for is ours. Together they are the per-server invite's
-# 2416004112, without the right to use commands, which people need and the bot does not.
+# Bits: docs/facts.md#discord-permissions; their purposes are ours. Together they are the per-server invite's 2416004112
+# without the right to use commands, which people need and the bot does not.
 NEEDED = {
     "Manage Roles": (1 << 28, "No role can be given or taken."),
     "Manage Channels": (1 << 4, "The verification channel cannot be made or repaired."),
@@ -55,7 +55,7 @@ _INVITE = "Switch it on for the bot's role in Server Settings › Roles, or invi
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The server and, where Discord answers, its roles and the bot's place just now."""
+    """The server and, if Discord answers, its roles and the bot's present standing."""
 
     server: Server
     roles: tuple[Role, ...] | None
@@ -63,9 +63,9 @@ class _Place:
 
 
 async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> HealthView:
-    """Everything about the server, for those who run it; ServerNotFound for anyone else.
+    """Return everything about the server. Raises ServerNotFound unless the actor runs it.
 
-    While Discord does not answer, those who ran the server when it last did may read on: that is when they need it.
+    While Discord does not answer, those who ran the server at its last answer may read, because then they need it.
     """
     place = await _place(db, outside, actor, server_id)
     moment = now()
@@ -104,7 +104,7 @@ async def _place(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
     try:
         found = await rights.by_id(db, outside, actor, server_id)
     except ProviderUnavailable:
-        # A look, not a change: who ran the server when Discord last said so sees how it is.
+        # A read, not a change: those who ran the server at Discord's last answer may see it.
         server = await db.get(Server, server_id)
         if server is None or await db.get(Access, (server_id, actor.discord_id)) is None:
             raise
@@ -182,7 +182,7 @@ def _role_order(place: _Place, rules: Sequence[Rule]) -> RoleOrderHealth:
 
 
 def _lowest(place: _Place) -> bool:
-    """Whether the bot's place is all that keeps every role of the server from being given."""
+    """Return whether only the bot's rank keeps every role of the server from being given."""
     if place.roles is None or place.bot is None:
         return False
     refused = [judge(role, place.server.discord_id, place.bot) for role in place.roles]
@@ -204,7 +204,7 @@ def _gone(rule: Rule) -> RoleProblem:
 
 
 def _remembered(rule: Rule) -> RoleProblem | None:
-    """What the gateway last said about the rule's role, while Discord cannot be asked."""
+    """Return the gateway's last report about the rule's role, while Discord cannot be asked."""
     cause = rule.pause_cause
     if cause is None or cause in {pausing.AWAY, pausing.REFUSED}:
         return None

@@ -1,4 +1,4 @@
-"""What Health shows of a server: each thing with its state in one word, a sentence, and how to mend it."""
+"""What Health shows of a server: each item with a state, a sentence and a remedy."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ GOOD, WARNING, BAD, OFF = "good", "warning", "bad", "off"
 @json_view
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthLine:
-    """`state` is good, warning, bad or off; `text` says why; `mend` says how to mend it, if there is anything to."""
+    """`state` is good, warning, bad or off; `text` says why; `mend` is the remedy, if there is one."""
 
     state: str
     text: str
@@ -21,7 +21,7 @@ class HealthLine:
 @json_view
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotHealth(HealthLine):
-    """Whether the bot is in the server and listens to Discord."""
+    """Whether the bot is in the server and connected to Discord."""
 
     in_server: bool
     connected: bool
@@ -32,7 +32,7 @@ class BotHealth(HealthLine):
 @json_view
 @dataclass(frozen=True, slots=True)
 class MissingPermission:
-    """A permission that the bot lacks in the whole server, and what it is for."""
+    """A permission that the bot lacks in the whole server, and its purpose."""
 
     name: str
     text: str
@@ -42,7 +42,7 @@ class MissingPermission:
 @json_view
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionsHealth(HealthLine):
-    """What the bot may not do; `known` is false while nobody has looked."""
+    """Permissions that the bot lacks; `known` is false before the first check."""
 
     known: bool
     missing: tuple[MissingPermission, ...]
@@ -51,7 +51,7 @@ class PermissionsHealth(HealthLine):
 @json_view
 @dataclass(frozen=True, slots=True)
 class RoleProblem:
-    """A role of the rules that cannot be given as it is now."""
+    """A role of the rules that cannot be given at present."""
 
     role_id: str
     role_name: str
@@ -71,7 +71,7 @@ class RoleOrderHealth(HealthLine):
 @json_view
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepHealth(HealthLine):
-    """The daily round over everybody: `members` were due when it began, `left` are still to be looked at."""
+    """The daily sweep: `members` were due when it began, `left` still wait."""
 
     started_at: datetime | None
     finished_at: datetime | None
@@ -83,9 +83,9 @@ class SweepHealth(HealthLine):
 @json_view
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderHealth(HealthLine):
-    """Somebody else's service. `answers`: ok, stale, down, busy, confused, refused, off or unknown.
+    """A provider. `answers`: ok, stale, down, busy, confused, refused, off or unknown.
 
-    `used` says whether a rule of this server depends on it; `age` is how old its newest block is, in seconds.
+    `used` says whether a rule of this server depends on it; `age` is the age of its newest block in seconds.
     """
 
     provider: str
@@ -104,9 +104,9 @@ class ProviderHealth(HealthLine):
 @json_view
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LagHealth(HealthLine):
-    """How far behind a chain we follow it.
+    """How far behind a chain its follower is.
 
-    `block` was looked at last, `behind` counts the newer ones; `seconds` have passed since we last looked.
+    `block` was read last, `behind` counts the newer ones; `seconds` have passed since the last poll.
     """
 
     chain: str
@@ -118,7 +118,7 @@ class LagHealth(HealthLine):
 @json_view
 @dataclass(frozen=True, slots=True)
 class PausedRule:
-    """A rule that is paused, since when and why; `byItself` if it resumes by itself once that is mended."""
+    """A paused rule, since when and why; `byItself` if it resumes automatically after the remedy."""
 
     state: str
     id: int
@@ -135,7 +135,7 @@ class PausedRule:
 @json_view
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerHealth(HealthLine):
-    """Removals of a role that were stopped because too many would have lost it at once."""
+    """Removals of a role that were stopped because too many members would have lost it at once."""
 
     role_id: str
     role_name: str
@@ -147,7 +147,7 @@ class BreakerHealth(HealthLine):
 @json_view
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueHealth(HealthLine):
-    """Members who wait to be looked at, roles that wait to be written, and how many of each failed before."""
+    """Members who wait to be reconciled, role changes that wait, and how many of each have failed before."""
 
     due: int
     oldest_at: datetime | None
@@ -177,7 +177,7 @@ class AlertsHealth(HealthLine):
 @json_view
 @dataclass(frozen=True, slots=True)
 class HealthView:
-    """Everything about one server's health at one moment; `state` is the worst of all."""
+    """A server's health at one moment; `state` is the worst of all."""
 
     state: str
     checked_at: datetime
@@ -195,5 +195,5 @@ class HealthView:
 
 
 def worst(*states: str) -> str:
-    """The most urgent of these."""
+    """Return the most urgent of these states."""
     return next((state for state in (BAD, WARNING) if state in states), GOOD)

@@ -1,1 +1,1 @@
-"""What a person decides about their data: preferences, export, erasure, and how long things are kept."""
+"""What people decide about their data: preferences, export, erasure; and how long data is kept."""

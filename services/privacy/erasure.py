@@ -1,4 +1,4 @@
-"""Being forgotten: the roles first, by each rule's removal policy, then what is left of a person's data."""
+"""Erase a person's data: first the roles, by each rule's removal policy, then everything else."""
 
 import secrets
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from services.rules.draft import DEFAULT_COLOR
 from services.servers import activity
 
 HELD = frozenset({"giving", "held", "taking"})
-"""The states of the ledger in which somebody has, or is about to have, a role from us."""
+"""The states of the ledger in which a member has, or is about to have, a role from us."""
 
 
 _NEVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ LINES_AT_ONCE = 5_000
 
 
 class RoleEnd(Enum):
-    """What becomes of a role when its holder is forgotten."""
+    """When a role is taken after its holder's data is deleted, if at all."""
 
     NOW = "now"
     LATER = "later"
@@ -42,7 +42,7 @@ class RoleEnd(Enum):
 @json_view
 @dataclass(frozen=True, slots=True)
 class EndingRole:
-    """A role that we gave somebody, and in a sentence what becomes of it; `hours` is the grace time."""
+    """A role that we gave somebody, and a sentence about its end; `hours` is the grace time."""
 
     server_name: str
     role_name: str
@@ -54,14 +54,14 @@ class EndingRole:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What came of being forgotten. `token` is Discord's, to be revoked there once the transaction is over."""
+    """The result of `forget`. `token` is Discord's, to be revoked there after the commit."""
 
     roles: tuple[EndingRole, ...]
     token: str | None
 
 
 async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]:
-    """What becomes of each of the person's roles once none of their wallets counts any more."""
+    """Return the end of each of the person's roles once none of their wallets counts."""
     found: list[EndingRole] = []
     claims = [queue.Claim(server_id, actor.discord_id, 0, 0, 0) for server_id in await _places(db, actor)]
     for case in await load(db, claims):
@@ -84,7 +84,7 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
 
 
 async def _places(db: AsyncSession, actor: Actor) -> list[int]:
-    """The servers where the ledger has something about the person."""
+    """Return the servers where the ledger has a line of the person."""
     result = await db.execute(
         text('SELECT DISTINCT server_id FROM "grant" WHERE discord_id = :who ORDER BY server_id'),
         {"who": actor.discord_id},
@@ -97,7 +97,7 @@ async def _rules(db: AsyncSession, server_id: int) -> list[Rule]:
 
 
 def _without_wallets(case: Case) -> list[Decision]:
-    """What the policy decides about somebody who has no wallet at all, with every role of ours still there."""
+    """Return the policy's decisions about the member without wallets but with all roles of ours."""
     answers = {rule.id: Answer.NO for rule in case.rules if rule.decides}
     grants = [replace(grant, gift=False, protected=False) for grant in case.grants]
     return decide(case.rules, answers, grants, frozenset(grant.role_id for grant in case.grants), now())
@@ -117,10 +117,10 @@ def _told(case: Case, decision: Decision, ledger: GrantFacts, *, stopped: bool) 
 
 
 async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
-    """Delete everything about the person at once, but for the ledger's lines of roles that have yet to go.
+    """Delete everything about the person at once, except the ledger's lines of roles that are yet to be taken.
 
-    Their wallets no longer count from this moment, so the next look at them takes each role by its rules' removal
-    policy; `finish` then removes what is left. Signs them out everywhere. Forgetting twice is no error.
+    Their wallets stop counting now, so the next reconcile takes each role by its rules' removal policy; `finish` then
+    removes the remaining data. Signs them out everywhere. A second call is no error.
     """
     ending = await consequences(db, actor)
     places = await _places(db, actor)
@@ -144,8 +144,8 @@ async def _wallets(db: AsyncSession, actor: Actor) -> list[Wallet]:
     return list((await db.exec(select(Wallet).where(Wallet.user_id == actor.user_id))).all())
 
 
-# In this order: what was seen in a wallet is found by the wallet. Sessions, wallets, challenges with their trails, and
-# choices go with the user's own row.
+# In this order: wallets' readings are found by the wallet. Sessions, wallets, challenges with their trails, and choices
+# are deleted with the user's own row.
 _AT_ONCE = (
     """
     INSERT INTO farewell (discord_id, pseudonym, asked_at) VALUES (:who, :pseudonym, now())
@@ -161,7 +161,7 @@ _AT_ONCE = (
     ),
     "DELETE FROM notice WHERE discord_id = :who",
     "DELETE FROM access WHERE discord_id = :who",
-    # Whoever wants to be forgotten wants no role that only an admin's word keeps.
+    # A role kept only by an admin's decision is not kept for somebody who wants to be forgotten.
     'UPDATE "grant" SET gift_since = NULL WHERE discord_id = :who',
     """
     UPDATE server SET protected_members = array_remove(protected_members, CAST(:who AS text))
@@ -172,10 +172,10 @@ _AT_ONCE = (
 
 
 async def finish(db: AsyncSession) -> int:
-    """Replace the names of forgotten people in the log, and delete the farewells of those who have no role of ours.
+    """Replace the names of forgotten people in the log, and delete the farewells of those without a role of ours.
 
-    Return how many were deleted. Each call rewrites at most LINES_AT_ONCE lines of the log, and the next one goes on.
-    Of people who came back meanwhile only what was before is rewritten.
+    Return how many were deleted. Each call rewrites at most LINES_AT_ONCE lines of the log. For people who have
+    returned, only lines from before their return are rewritten.
     """
     waiting = await db.exec(select(Farewell).order_by(col(Farewell.asked_at)).with_for_update(skip_locked=True))
     gone, left = 0, LINES_AT_ONCE
@@ -184,7 +184,7 @@ async def finish(db: AsyncSession) -> int:
         roles = await db.execute(text('SELECT 1 FROM "grant" WHERE discord_id = :who LIMIT 1'), {"who": row.discord_id})
         over = back is not None or roles.first() is None
         if over or row.renamed_at is None:
-            # Without a return there is no bound: lines that another process wrote by its own clock are theirs too.
+            # Without a return there is no limit: lines that another process wrote by its own clock are theirs too.
             values = {"who": row.discord_id, "pseudonym": row.pseudonym, "before": back or _NEVER}
             for statement in _LINES:
                 if left > 0:
@@ -200,7 +200,7 @@ async def finish(db: AsyncSession) -> int:
     return gone
 
 
-# A line names nobody in its data but its actor and its subject, so no other line has to be read.
+# A line's data names only its actor and its subject, so no other line has to be read.
 _LINES = tuple(
     f"""
     UPDATE event SET {column} = CAST(:pseudonym AS text), data = CASE

@@ -1,4 +1,4 @@
-"""Everything that is stored about one person, as a document they can keep. No secret is in it."""
+"""Export all data about one person as one document, without secrets."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ NOT_IN_HERE = (
     "not even we have a readable copy; they are not in this file."
 )
 
-# Per part of the document the statement whose rows it has; PostgreSQL writes them as JSON, whole numbers as texts
-# where they can be larger than a JSON number.
+# The query for each part of the document; PostgreSQL returns rows as JSON, with integers as text if they can exceed a
+# JSON number.
 _PARTS = {
     "account": """
         SELECT id, discord_id AS "discordId", username, global_name AS "displayName", avatar, email, connected,
@@ -144,7 +144,7 @@ _PARTS = {
 
 
 async def export(db: AsyncSession, actor: Actor) -> dict[str, Any]:
-    """One JSON document with a part for each kind of thing that we know of the person; times are ISO 8601."""
+    """Return one JSON document with a part for each kind of data about the person; times are ISO 8601."""
     document: dict[str, Any] = {
         "product": settings().product_name,
         "exportedAt": now().isoformat(),

@@ -1,4 +1,4 @@
-"""What a person decides about themselves: where their wallets count, who sees them, and to be forgotten."""
+"""A person's preferences: in which servers their wallets count, and who sees them."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ __all__ = [
 @json_view
 @dataclass(frozen=True, slots=True)
 class ChoiceView:
-    """A server that the person is a member of, and what they decided there; `roles` are the names of what they have."""
+    """A server that the person is a member of, and their choice there; `roles` are the names of their roles."""
 
     server_id: int
     discord_id: str
@@ -36,7 +36,7 @@ class ChoiceView:
 
 
 async def choices(db: AsyncSession, actor: Actor) -> list[ChoiceView]:
-    """The servers with the bot where the person is a member, by name, each with what they decided there."""
+    """Return the servers with the bot of which the person is a member, by name, with their choice there."""
     rows = await db.exec(
         select(Server, MemberChoice)
         .join(Member, col(Member.server_id) == col(Server.id))
@@ -63,7 +63,7 @@ async def choices(db: AsyncSession, actor: Actor) -> list[ChoiceView]:
 
 
 async def _roles(db: AsyncSession, actor: Actor) -> dict[int, tuple[str, ...]]:
-    """Per server the names of the roles that the person has from us."""
+    """Return by server the names of the roles that the person has from us."""
     result = await db.execute(
         text(
             """
@@ -85,10 +85,10 @@ async def choose(
     use_wallets: bool | None = None,
     share_wallets: bool | None = None,
 ) -> ChoiceView:
-    """Decide whether one's wallets count in a server, and whether its admins may see them; None leaves it as it is.
+    """Choose whether one's wallets count in a server, and whether its admins may see them; None changes nothing.
 
-    Roles then follow: those that only the wallets earned go by their rules' removal policy. Raises ServerNotFound
-    unless the person is a member of that server and the bot is in it.
+    Roles follow: those earned only by wallets end by their rules' removal policy. Raises ServerNotFound unless the
+    person is a member of that server and the bot is in it.
     """
     before = next((one for one in await choices(db, actor) if one.server_id == server_id), None)
     if before is None:

@@ -1,4 +1,4 @@
-"""Letting go of what has ended: sessions, journeys, challenges, members who left, answered breakers, old readings."""
+"""Delete expired data: sessions, sign-ins, challenges, members who left, answered breakers, old readings."""
 
 from sqlalchemy import text
 
@@ -15,9 +15,9 @@ from settings import settings
 SCHEDULE = "housekeeping"
 """The name of its row in the schedule."""
 LEFT_DAYS = 30
-"""How long somebody who left a server is remembered there; the privacy policy names it, as all of these."""
+"""How long a member who left a server is kept there; the privacy policy names all of these times."""
 TOLD_DAYS, UNTOLD_DAYS = 30, 365
-"""How long a notice is kept once its member was told, and if they never come by; the latter also for ended alerts."""
+"""How long a notice is kept after it was shown, and if it never is; the latter also for ended alerts."""
 AT_ONCE = 50_000
 """Lines of the log that one transaction deletes."""
 
@@ -31,7 +31,7 @@ async def housekeep(db: AsyncSession) -> None:
 
 
 async def clear_expired(db: AsyncSession) -> None:
-    """Delete what can no longer be used, and what is older than we say that we keep it."""
+    """Delete what can no longer be used, and what is older than the privacy policy permits."""
     await future_times.correct(db)
     await db.execute(text("DELETE FROM session WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM sign_in WHERE expires_at < now()"))
@@ -45,7 +45,7 @@ async def clear_expired(db: AsyncSession) -> None:
     await pausing.forget_refusals(db)
     await limits.pause(db)
     await balance_snapshots.forget_replaced(db)
-    # Who comes back is told of anew; the privacy policy names the time.
+    # A member who returns later is recorded as new; the privacy policy names the time.
     await db.execute(
         text("DELETE FROM member WHERE left_at < now() - make_interval(days => :days)"), {"days": LEFT_DAYS}
     )
@@ -72,9 +72,9 @@ async def clear_expired(db: AsyncSession) -> None:
 
 
 async def clear_log(db: AsyncSession, days: int) -> int:
-    """Delete the oldest lines of the log that are older than so many days, AT_ONCE at most; tells how many went.
+    """Delete the oldest lines of the log older than `days`, at most AT_ONCE; return how many.
 
-    With 0 days the log is kept for ever. Lines are looked at in the order of their numbers, which is that of time.
+    With 0 days the log is kept forever. Lines are read in the order of their ids, which is that of time.
     """
     if days == 0:
         return 0

@@ -1,1 +1,1 @@
-"""Servers as their admins see them: lists, members, activity and its undo, analytics, protection, exports."""
+"""Servers for their admins: lists, members, activity and its undo, analytics, protection, exports."""

@@ -1,4 +1,4 @@
-"""Reading the audit log: filtered, in pages, each line with the names behind its ids and its sentence."""
+"""Read the audit log: filtered, in pages, with names for ids and a sentence for each line."""
 
 import re
 from collections.abc import Sequence
@@ -26,23 +26,23 @@ from services.rules.expression import parse, requirements
 from services.servers.activity_sentences import KnownNames, readings_of, sentence
 
 BY_ITSELF = "itself"
-"""Who did it, where nobody did."""
+"""The actor of events without a person."""
 UNDOABLE = frozenset(kind for kind, declared in EVENT_KINDS.items() if declared.undoable)
 UNDONE: Final = "batch.undone"
 LONGEST_QUERY = 100
 _RULE_IDS = literal_column("(event.data -> 'ruleIds')", JSONB)
 FEW_LINES = 500
-"""Up to so many lines that name a rule among others are asked for by their numbers."""
+"""Up to so many lines about a rule are read by their ids."""
 FEW_PEOPLE = 500
-"""Up to so many people whose names fit are asked for by their ids."""
+"""Up to so many people with a matching name are read by their ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which lines are wanted; what is empty asks for nothing.
+    """A filter of the log; empty fields do not filter.
 
     `kind` has kinds or their families (`role.taken`, `role`), separated by commas. `member` is part of a name or a
-    whole Discord id, `actor` a Discord id or BY_ITSELF. `since` counts in, `until` does not.
+    whole Discord id, `actor` a Discord id or BY_ITSELF. `since` is inclusive, `until` exclusive.
     """
 
     kind: str = ""
@@ -83,7 +83,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class LogChoices:
-    """What a server's log can be filtered by: `(id, name)` of roles, rules and people who did something."""
+    """The choices of the log's filters: `(id, name)` of roles, rules and actors."""
 
     roles: tuple[tuple[str, str], ...]
     rules: tuple[tuple[int, str], ...]
@@ -100,9 +100,9 @@ async def read(
     before: int | None = None,
     limit: int = 50,
 ) -> list[LogLine]:
-    """The newest lines that pass the filter, those before the line `before` if it is given.
+    """Return the newest lines that match the filter, or those before the line `before`.
 
-    Raises ServerNotFound for those who do not run the server, ProviderUnavailable.
+    Raises ServerNotFound unless the actor runs the server, ProviderUnavailable.
     """
     await permissions.to_read(db, outside, actor, server_id)
     return await lines(db, server_id, wanted, before=before, limit=limit)
@@ -111,7 +111,7 @@ async def read(
 async def lines(
     db: AsyncSession, server_id: int, wanted: LogFilter, *, before: int | None = None, limit: int = 50
 ) -> list[LogLine]:
-    """The same for a caller whose rights are known."""
+    """Return the lines as `read` does, without checking permissions."""
     query = select(Event).where(Event.server_id == server_id, *_conditions(wanted))
     if member := wanted.member.strip()[:LONGEST_QUERY]:
         query = query.where(await _about(db, server_id, member))
@@ -119,7 +119,7 @@ async def lines(
         query = query.where(await _by_rule(db, server_id, wanted.rule_id))
     order = [col(Event.id)]
     if wanted.since is not None or wanted.until is not None:
-        # By time, which is the order of the lines too: by number, all lines after `until` would be read first.
+        # By time, which is also the order of ids: by id, all lines after `until` would be read first.
         order = [col(Event.at), col(Event.id)]
     if before is not None and len(order) == 1:
         query = query.where(col(Event.id) < before)
@@ -175,24 +175,24 @@ def _conditions(wanted: LogFilter) -> list[ColumnElement[bool]]:
 
 
 async def _about(db: AsyncSession, server_id: int, member: str) -> ColumnElement[bool]:
-    """Return the condition that a line is about somebody of this Discord id, or with this in their name."""
+    """Return the condition for lines about a member with this Discord id, or with this text in their name."""
     part = re.sub(r"([\\%_])", r"\\\1", member)
     named = aliased(Member)
     theirs = (col(named.server_id) == server_id, col(named.name).ilike(f"%{part}%"))
     found = (await db.exec(select(named.discord_id).where(*theirs).limit(FEW_PEOPLE + 1))).all()
     if len(found) <= FEW_PEOPLE:
         return col(Event.subject).in_([*found, member])
-    # So many that lines about them are everywhere: to look at line after line finds a page of them soon.
+    # So many that lines about them are everywhere: scanning line by line soon fills a page.
     same = exists().where(*theirs, col(named.discord_id) == Event.subject)
     return or_(col(Event.subject) == member, same)
 
 
 async def _by_rule(db: AsyncSession, server_id: int, rule_id: int) -> ColumnElement[bool]:
-    """Return the condition that a line is about this rule, or about a role that it gave."""
+    """Return the condition for lines about this rule, or about a role that it gave."""
     about, named = col(Event.rule_id) == rule_id, _RULE_IDS.contains([rule_id])
     if (await rollups.holders(db, [server_id])).get(rule_id, 0) > FEW_LINES:
         return or_(about, named)
-    # The planner takes every rule for a common one and would look at line after line, for a rare one at all of them.
+    # The planner assumes that every rule is common and would scan line by line, for a rare one the whole log.
     hits = (
         select(Event.id)
         .where(Event.server_id == server_id, named)
@@ -204,7 +204,7 @@ async def _by_rule(db: AsyncSession, server_id: int, rule_id: int) -> ColumnElem
 
 
 async def names_of(db: AsyncSession, server_id: int, events: Sequence[EventView]) -> KnownNames:
-    """The names behind the ids of these lines, in a handful of statements."""
+    """Return the names for the ids in these lines, in a fixed number of statements."""
     people = {one for event in events for one in (event.actor, event.subject) if one}
     rules = {event.rule_id for event in events if event.rule_id}
     rules |= {one for event in events for one in cast("list[int]", event.data.get("ruleIds") or [])}
@@ -230,7 +230,7 @@ def _places(data: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 async def _people(db: AsyncSession, server_id: int, people: set[str]) -> dict[str, str]:
-    """As the server shows them, else as Discord knows them."""
+    """Return people's names in the server, or else at Discord."""
     result = await db.execute(
         text(
             """
@@ -245,7 +245,7 @@ async def _people(db: AsyncSession, server_id: int, people: set[str]) -> dict[st
     return {str(discord_id): str(name) for discord_id, name in result.all() if name}
 
 
-# Rules as they are; what is gone by the name that the log has last.
+# Rules by their present names; deleted ones by the last name in the log.
 _RULES = """
     SELECT w.id, COALESCE(r.name, (
         SELECT COALESCE(e.data -> 'rule' ->> 'name', e.data -> 'after' ->> 'name') FROM event e
@@ -273,16 +273,16 @@ async def _named(db: AsyncSession, statement: str, server_id: int, ids: Sequence
 
 
 async def role_names(db: AsyncSession, server_id: int, role_ids: Sequence[str]) -> dict[str, str]:
-    """Roles by the names of the newest rules for them, or the last ones in the log."""
+    """Return roles' names from the newest rules for them, or from the log."""
     return await _named(db, _ROLES, server_id, role_ids)
 
 
 async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> LogChoices:
-    """What the log can be filtered by. Raises ServerNotFound for those who do not run the server."""
+    """Return the choices of the log's filters. Raises ServerNotFound unless the actor runs the server."""
     await permissions.to_read(db, outside, actor, server_id)
     found: list[list[str]] = []
     for column in ("role_id", "rule_id", "actor"):
-        # From each value straight to the next one in an index, however many lines have the same.
+        # An index jump from each value to the next, however many lines have the same.
         following = f"SELECT min({column}) FROM event WHERE server_id = :server AND {column}"
         rows = await db.execute(
             text(

@@ -1,4 +1,4 @@
-"""The audit log as a table for a spreadsheet: RFC 4180, UTF-8, and nothing in it that a spreadsheet would run."""
+"""The audit log as a CSV table (RFC 4180, UTF-8), without anything that a spreadsheet would run."""
 
 import csv
 import io
@@ -12,19 +12,19 @@ HEAD = (
     "rule (id)", "batch",
 )  # fmt: skip
 _RUNS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""A cell that begins so is a formula to a spreadsheet, to some also in the wide letters of East Asian keyboards; with
-an apostrophe before it, it is a text."""
+"""A cell that begins so is a formula, in some spreadsheets also with the full-width characters of East Asian keyboards;
+a leading apostrophe makes it text."""
 _INNER = re.compile(r'([;|\t\r\n])(?=[ "]{0,20}[=+\-@\uff1d\uff0b\uff0d\uff20])')
 """Where a spreadsheet that separates by `;` (Excel in most of Europe) finds such a cell within one of ours."""
 
 
 def head() -> str:
-    """The first row."""
+    """Return the header row."""
     return table([HEAD])
 
 
 def body(lines: Iterable[LogLine]) -> str:
-    """The rows of these lines; times are in UTC as ISO 8601 has them."""
+    """Return the rows of these lines; times are in UTC and ISO 8601."""
     return table(
         (
             line.at.isoformat(timespec="seconds"), line.kind, line.text, line.actor_name or "",
@@ -36,7 +36,7 @@ def body(lines: Iterable[LogLine]) -> str:
 
 
 def table(rows: Iterable[Iterable[str]]) -> str:
-    """These rows, every cell in quotation marks."""
+    """Return these rows as CSV, every cell in quotation marks."""
     written = io.StringIO()
     csv.writer(written, quoting=csv.QUOTE_ALL).writerows([_safe(cell) for cell in row] for row in rows)
     return written.getvalue()

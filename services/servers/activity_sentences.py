@@ -1,4 +1,4 @@
-"""What happened, in a sentence that people read: a line of the log with names, as its kind puts it."""
+"""The sentences of the audit log: a line with names instead of ids."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from services.rules.wording import Names, in_words
 from settings import settings
 
 FORGOTTEN = "forgotten-"
-"""How the pseudonym begins that stands for somebody who asked to be forgotten."""
+"""Prefix of the pseudonym of somebody who asked to be forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """The names behind the ids of some lines: people, roles and rules by id, collections by chain and contract."""
+    """Names for the ids in lines: people, roles and rules by id, collections by chain and contract."""
 
     people: Mapping[str, str] = field(default_factory=dict[str, str])
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -26,7 +26,7 @@ class KnownNames:
     collections: Names = field(default_factory=dict[tuple[str, str], str])
 
     def person(self, discord_id: str | None) -> str:
-        """A name for whoever has this id; ours for what happened by itself."""
+        """Return a name for this id; Holdfast's own name for events without a person."""
         if discord_id is None:
             return settings().product_name
         if discord_id.startswith(FORGOTTEN):
@@ -36,19 +36,19 @@ class KnownNames:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One line with everything that its sentence is made of."""
+    """One line with all that its sentence needs."""
 
     event: EventView
     known: KnownNames
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """What was recorded with it."""
+        """The recorded data."""
         return self.event.data
 
     @property
     def who(self) -> str:
-        """Who did it."""
+        """The actor's name."""
         return self.known.person(self.event.actor)
 
     @property
@@ -58,7 +58,7 @@ class Told:
 
     @property
     def is_about_a_member(self) -> bool:
-        """Whether a member is concerned."""
+        """Whether it concerns a member."""
         return bool(self.event.subject)
 
     @property
@@ -82,63 +82,63 @@ class Told:
 
     @property
     def by_rules(self) -> str:
-        """The rules that a role hangs on, as ` by “A” and “B”`, or nothing."""
+        """The rules that grant the role, as ` by “A” and “B”`, or empty."""
         ids = cast("list[int]", self.event.data.get("ruleIds") or [])
         names = [f"“{self.known.rules[one]}”" for one in ids if one in self.known.rules]
         return f" by {' and '.join(names)}" if names else ""
 
     @property
     def asks(self) -> str:
-        """What the rule asks for, or nothing."""
+        """What the rule asks for, or empty."""
         return _lowered(asked(self.doc("rule"), self.known.collections))
 
     @property
     def changes(self) -> str:
-        """What changed in the rule."""
+        """The changes to the rule."""
         return changes(self.doc("before"), self.doc("after"), self.known.collections)
 
     @property
     def reason(self) -> str:
-        """Why no rule entitles the member to the role, or nothing."""
+        """Why no rule entitles the member to the role, or empty."""
         return why_not(readings_of(self.event.data), self.known.collections)
 
     def doc(self, name: str) -> dict[str, Any]:
-        """A document within the line's data; empty if it has none."""
+        """Return a document in the line's data; empty if there is none."""
         value = self.event.data.get(name)
         return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
     def count(self, name: str) -> int:
-        """A number within the line's data."""
+        """Return a number in the line's data."""
         value = self.event.data.get(name)
         return value if isinstance(value, int) else 0
 
     def members(self, name: str) -> str:
-        """A number of members, in words."""
+        """Return a number of members, in words."""
         return members(self.count(name))
 
 
 def members(count: int) -> str:
-    """So many members."""
+    """Return a number of members, in words."""
     return {0: "nobody", 1: "1 member"}.get(count, f"{count} members")
 
 
 def sentence(event: EventView, known: KnownNames) -> str:
-    """What happened; a kind that is no longer declared is told by its name."""
+    """Return the sentence of an event; a kind that is no longer declared appears by its name."""
     told = Told(event, known)
     declared = cast("Mapping[str, EventKind]", EVENT_KINDS).get(event.kind)
     text = declared.sentence(told) if declared else f"{event.kind.replace('.', ' ').replace('_', ' ')}."
     named = [known.people[one] for one in (event.actor, event.subject) if one is not None and one in known.people]
-    # A name at the beginning is somebody's own: it stays as they write it.
+    # A name at the beginning keeps its own capitals.
     return text if text.startswith(tuple(named)) else text[:1].upper() + text[1:]
 
 
 def readings_of(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The readings within the data of a line, or within a grant's evidence."""
+    """Return the readings in the data of a line, or in a grant's evidence."""
     return cast("list[dict[str, Any]]", data.get("readings") or [])
 
 
 def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
-    """Why a role went: the first reading that said no, in words; empty without one."""
+    """Return the first reading that said no, in words; empty without one."""
     one = next((reading for reading in readings if reading.get("answer") == "no"), None)
     if one is None:
         return ""
@@ -156,7 +156,7 @@ def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
 
 
 def asked(document: Mapping[str, Any], names: Names) -> str:
-    """What a rule's document asks for, in words."""
+    """Return what a rule's document asks for, in words."""
     expression = document.get("expression")
     return in_words(parse(expression), names) if expression else ""
 
@@ -165,7 +165,7 @@ _STATES = {"paused": "it rests now", "shadow": "it only watches now"}
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any], names: Names) -> str:
-    """What is different between two documents of a rule, in words."""
+    """Return the differences between two documents of a rule, in words."""
     found: list[str] = []
     if before.get("state") != after.get("state"):
         found.append(_STATES.get(str(after.get("state")), "it is active now"))

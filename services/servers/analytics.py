@@ -1,4 +1,4 @@
-"""Figures over the servers that a person runs: how things are and how they became so, from kept counts."""
+"""Analytics over the servers that a person runs: present totals and their history."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -14,7 +14,7 @@ from services.core.json_view import Internal, json_view
 from services.servers import verified_counts
 
 RANGES = (7, 30, 90)
-"""How many days a history can cover."""
+"""The numbers of days that a history can cover."""
 
 
 @json_view
@@ -52,7 +52,7 @@ class HistoryView:
 
 
 async def totals(db: AsyncSession, actor: Actor) -> AnalyticsView:
-    """Distinct members whose proven wallets count, active rules, and servers with the bot (else all known servers)."""
+    """Return the number of verified members, active rules, and servers with the bot (else of all known servers)."""
     result = await db.execute(
         text(
             """
@@ -73,12 +73,11 @@ async def totals(db: AsyncSession, actor: Actor) -> AnalyticsView:
 
 
 async def history(db: AsyncSession, actor: Actor, days: int, server_id: int | None = None) -> HistoryView:
-    """The last `days` days in one of the actor's servers, or in all of them together.
+    """Return the last `days` days in one of the actor's servers, or in all of them together.
 
-    Proofs are those of present members whose wallets count there; each counts once, in however many of these servers
-    its member is. Roles given and taken, and per rule the members who
-    had its role by it when the day ended, are counts that are kept while it happens. Raises
-    FieldRefused for another range, ServerNotFound for a server that the actor does not run.
+    Proofs are those of present members whose wallets count there, each counted once even if its member is in several of
+    these servers. Roles given and taken, and the holders of each rule at the end of each day, come from stored counts.
+    Raises FieldRefused for another range, ServerNotFound for a server that the actor does not run.
     """
     if days not in RANGES:
         raise FieldRefused("days", "Choose 7, 30 or 90 days.")
@@ -111,14 +110,14 @@ _RULES = """
 
 
 async def _holders(db: AsyncSession, servers: list[int], shown: tuple[date, ...]) -> tuple[RuleHistory, ...]:
-    """Per rule its series, those with the most holders now first: from the present holders back, day by day."""
+    """Return the series of each rule, most holders now first, computed backwards from the present holders."""
     kept = await rollups.holder_steps(db, servers, shown[0])
     found: list[RuleHistory] = []
     for rule_id, name, server, color in (await db.execute(text(_RULES), {"servers": servers})).all():
         rule = kept.get(rule_id, rollups.HolderSteps(0, {}))
         count, series = rule.present, list[int]()
         for day in reversed(shown):
-            series.append(max(count, 0))  # what the log says of the past need not fit what the ledger has
+            series.append(max(count, 0))  # the log's past need not match the ledger
             count -= rule.steps.get(day, 0)
         found.append(RuleHistory(rule_id, name, server, color, tuple(reversed(series))))
     return tuple(sorted(found, key=lambda rule: (-rule.holders[-1], rule.id)))

@@ -1,4 +1,4 @@
-"""Removals that the breaker holds back, as an admin judges them: who would lose what, by which evidence, why now."""
+"""An admin's review of stopped removals: who would lose which role, by which evidence, and the cause."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ from services.servers import activity
 from services.servers.activity_sentences import readings_of, sentence, why_not
 
 NAMED = 200
-"""Members that are listed by name; the rest are counted."""
+"""Members listed by name; the others are counted."""
 CAUSES = frozenset({"rule.changed", "rule.deleted"})
 CAUSE_WITHIN = timedelta(hours=24)
 
@@ -29,7 +29,7 @@ CAUSE_WITHIN = timedelta(hours=24)
 @json_view
 @dataclass(frozen=True, slots=True)
 class Loser:
-    """Somebody who would lose the role, and what two readings that agree saw of what they hold."""
+    """A member who would lose the role, and what two agreeing readings show of their holdings."""
 
     discord_id: str
     name: str
@@ -41,8 +41,8 @@ class Loser:
 class HeldBackView:
     """The stopped removals of one role.
 
-    `wouldLose` of `holders` is what tripped the breaker: taken within the day, being taken, and about to be. `losers`
-    are those who wait now, `total` of them; `cause` is what changed shortly before, in words, or empty.
+    `wouldLose` of `holders` tripped the breaker: roles taken within the day, being taken, and about to be. `losers` are
+    those who wait now, `total` of them; `cause` is the latest change before, in words, or empty.
     """
 
     role_id: str
@@ -57,25 +57,25 @@ class HeldBackView:
 
 
 async def of_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[HeldBackView]:
-    """What waits for an admin in a server, oldest first. Raises ServerNotFound for those who do not run it."""
+    """Return the stopped removals of a server, oldest first. Raises ServerNotFound unless the actor runs it."""
     await permissions.to_read(db, outside, actor, server_id)
     waiting = sorted(await breaker.tripped(db, server_id), key=lambda row: (row.tripped_at, row.role_id))
     return [await _view(db, row) for row in waiting]
 
 
 async def waiting_roles(db: AsyncSession, server_id: int) -> frozenset[str]:
-    """The roles whose removals wait. Asks nobody for rights, so it only decides whether `of_server` is worth asking."""
+    """Return the roles with stopped removals, without checking permissions; only to decide about `of_server`."""
     return frozenset(row.role_id for row in await breaker.tripped(db, server_id))
 
 
 async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:
-    """Let what is held back go on, of one role or of all; tells of how many roles. Raises as `of_server` does."""
+    """Permit the stopped removals of one role or of all; return the number of roles. Raises as `of_server` does."""
     await permissions.by_id(db, outside, actor, server_id)
     return await release_removals(db, actor, server_id, role_id)
 
 
 async def release_removals(db: AsyncSession, actor: Actor, server_id: int, role_id: str | None = None) -> int:
-    """Let the removals go on that the breaker holds back in a server that the actor runs; tells of how many roles."""
+    """Permit stopped removals in a server that the actor is known to run; return the number of roles."""
     released = await breaker.approve(db, server_id, actor.discord_id, role_id)
     if released:
         await queue.mark_server(db, server_id, queue.CHANGED)
@@ -83,7 +83,7 @@ async def release_removals(db: AsyncSession, actor: Actor, server_id: int, role_
 
 
 async def dismiss(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:
-    """Let everybody concerned keep the role until a rule says yes to them again; tells of how many roles."""
+    """Let the members concerned keep the role until a rule says yes to them again; return the number of roles."""
     await permissions.by_id(db, outside, actor, server_id)
     return await breaker.dismiss(db, server_id, actor.discord_id, role_id)
 
@@ -127,7 +127,7 @@ _WAITING = """
 
 
 async def _cause(db: AsyncSession, row: Breaker) -> str:
-    """The newest change of a rule for this role shortly before the trip, in words; empty if there was none."""
+    """Return the newest change to a rule for this role shortly before the trip, in words; empty without one."""
     event = (
         await db.exec(
             select(Event)

@@ -1,4 +1,4 @@
-"""Why a member has or lacks each role: told from the rules, the ledger and the newest trusted readings."""
+"""Explain why a member has or lacks each role, from the rules, the ledger and the newest trusted readings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from services.servers.member_list import OURS, wallets_of
 @json_view
 @dataclass(frozen=True, slots=True)
 class RequirementView:
-    """One requirement against what the member was last seen to hold; `wallet` only with the member's consent."""
+    """One requirement and the member's last known holdings; `wallet` only with the member's consent."""
 
     text: str
     needed: int
@@ -48,7 +48,7 @@ class RequirementView:
 @json_view
 @dataclass(frozen=True, slots=True)
 class RuleWhy:
-    """What one rule says of the member: `yes`, `no` or `unknown`."""
+    """One rule's answer for the member: `yes`, `no` or `unknown`."""
 
     id: int
     name: str
@@ -60,7 +60,7 @@ class RuleWhy:
 @json_view
 @dataclass(frozen=True, slots=True)
 class RoleWhy:
-    """One role: what its rules say, whether the member has it and from whom, and what happens next."""
+    """One role: its rules' answers, whether the member has it and from whom, and what happens next."""
 
     role_id: str
     role_name: str
@@ -83,9 +83,9 @@ class MemberWhy:
 
 
 async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str) -> MemberWhy:
-    """Why a member has or lacks each role; nothing is read from the chains for it.
+    """Explain why a member has or lacks each role, without reading any chain.
 
-    Raises ServerNotFound for those who do not run the server, MemberNotFound, ProviderUnavailable.
+    Raises ServerNotFound unless the actor runs the server, MemberNotFound, ProviderUnavailable.
     """
     await permissions.to_read(db, outside, actor, server_id)
     shared = (await wallets_of(db, server_id, [discord_id])).get(discord_id)
@@ -93,7 +93,7 @@ async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
 
 
 async def own(db: AsyncSession, actor: Actor, server_id: int) -> MemberWhy:
-    """The same for the member themselves, who sees their own wallets. Raises MemberNotFound."""
+    """Explain the actor's own roles, with their own wallets. Raises MemberNotFound."""
     return await _of(db, server_id, actor.discord_id, show_wallets=True)
 
 
@@ -165,7 +165,7 @@ def _requirement(leaf: Requirement, held: Remembered, names: Names, shared: bool
 
 
 def _shown(part: WalletShare) -> str:
-    """A wallet as people read it; a vault with the wallet that it delegated to."""
+    """Return a shortened wallet; a vault with the wallet that it delegated to."""
     if not part.through:
         return shorten(part.address)
     return f"{shorten(part.through)}, through delegation from {shorten(part.address)}"
@@ -174,7 +174,7 @@ def _shown(part: WalletShare) -> str:
 def _next(
     decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member, held_back: bool, *, kept: bool
 ) -> str:
-    """What happens to the role by itself, in a sentence."""
+    """Return what happens to the role next, in a sentence."""
     if kept and decision.move is Move.NONE and not decision.doubtful and decision.role_id in member.roles:
         return "Stays whatever the rules say, because an admin protects it."
     match decision.move:

@@ -1,4 +1,4 @@
-"""A server for its admins to take along: its rules, and its members with their roles; wallets only as they allow."""
+"""Export a server for its admins: its rules, and its members with their roles; wallets only with consent."""
 
 from collections.abc import Iterable
 
@@ -13,12 +13,12 @@ from services.servers import activity_csv, member_list
 from services.servers.member_list import MemberRow
 
 PAGE = 200
-"""Members that are read at a time; a server may have more than fit into memory at once."""
+"""Members read at a time; a server may have more than fit into memory."""
 HEAD = ("member", "member (id)", "has a wallet that counts", "roles", "roles from us", "wallets shared with admins")
 
 
 async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> tuple[RuleView, ...]:
-    """The server's rules, for somebody who runs it; the log notes who took what along.
+    """Return the server's rules for somebody who runs it, and record the export in the log.
 
     Raises ServerNotFound for anyone else, ProviderUnavailable.
     """
@@ -28,17 +28,17 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
 
 
 async def members(db: AsyncSession, server_id: int, after: str = "") -> tuple[MemberRow, ...]:
-    """The next PAGE members after this Discord id, as admins may see them; fewer when there are no more."""
+    """Return the next PAGE members after this Discord id, as admins may see them; fewer at the end."""
     return await member_list.after(db, server_id, after, PAGE)
 
 
 def head() -> str:
-    """The first row of the table."""
+    """Return the header row."""
     return activity_csv.table([HEAD])
 
 
 def body(rows: Iterable[MemberRow]) -> str:
-    """A row for each of these members."""
+    """Return a row for each of these members."""
     return activity_csv.table(
         (
             row.name, row.discord_id, "yes" if row.verified else "no",

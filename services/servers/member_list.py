@@ -1,4 +1,4 @@
-"""The members of a server as its admins may see them: searchable, with the roles that rules are about."""
+"""The members of a server as its admins may see them: searchable, with the roles of rules."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from services.guilds import permissions
 PAGE_SIZE = 50
 LONGEST_QUERY = 100
 FEW = 1_000
-"""Where fewer members fit, one pass over the names tells how many and who; for more, where they begin is soon found."""
+"""With fewer matches, one pass over the names both counts and lists them; with more, a page is soon filled."""
 OURS = frozenset({"held", "taking"})
 """The states of the ledger in which a member has a role from us."""
 
@@ -29,7 +29,7 @@ OURS = frozenset({"held", "taking"})
 @json_view
 @dataclass(frozen=True, slots=True)
 class MemberRoleView:
-    """A role that rules are about, and whether this member has it."""
+    """A role of the server's rules, and whether this member has it."""
 
     role_id: str
     role_name: str
@@ -57,7 +57,7 @@ class MemberRow:
 @json_view
 @dataclass(frozen=True, slots=True)
 class MembersPage:
-    """One page of the members; pages are counted from 1, `total` counts the members that the query finds."""
+    """One page of members; pages are counted from 1, `total` counts all matches."""
 
     members: tuple[MemberRow, ...]
     page: int
@@ -74,16 +74,16 @@ class Proved:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What admins are told of them."""
+        """The wallets that admins may see."""
         return tuple(map(shorten, self.addresses)) if self.shared else ()
 
 
 async def list_members(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, query: str = "", page: int = 1
 ) -> MembersPage:
-    """The members but for bots, in the order of their names; `query` is part of a name, or a whole Discord id.
+    """Return the members except bots, ordered by name; `query` is part of a name, or a whole Discord id.
 
-    Raises ServerNotFound for those who do not run the server, ProviderUnavailable.
+    Raises ServerNotFound unless the actor runs the server, ProviderUnavailable.
     """
     await permissions.to_read(db, outside, actor, server_id)
     wanted = query.strip()[:LONGEST_QUERY]
@@ -99,7 +99,7 @@ async def list_members(
         else:
             total = await rollups.members(db, server_id)
         size = max(0, min(PAGE_SIZE, total - first))
-        # From the nearer end, since the members before the page are passed over one by one.
+        # From the nearer end, because the members before the page are skipped one by one.
         from_end = first > total // 2
         skipped = max(0, total - first - size) if from_end else first
         ids = await _ids(db, condition, values, size=size, skipped=skipped, from_end=from_end)
@@ -112,7 +112,7 @@ async def list_members(
 async def _ids(
     db: AsyncSession, condition: str, values: Mapping[str, Any], *, size: int, skipped: int, from_end: bool = False
 ) -> list[str]:
-    """So many members behind those that are skipped, which `from_end` counts from the last; in the order of names."""
+    """Return `size` members after skipping some, ordered by name; `from_end` counts both from the last."""
     order = "lower(name) DESC, discord_id DESC" if from_end else "lower(name), discord_id"
     found = await db.execute(
         text(f"SELECT discord_id FROM member WHERE {condition} ORDER BY {order} LIMIT :size OFFSET :skipped"),
@@ -122,16 +122,16 @@ async def _ids(
     return ids[::-1] if from_end else ids
 
 
-# What the index of names holds, so that searching and paging read it and no row of the table; the columns are named as
-# there. A bot can prove no wallet, so there is nothing to say of it here.
+# The columns of the index on names, under its names, so that searching and paging read no table row. Bots are left out,
+# because they can prove no wallet.
 _LISTED = "server_id = :server AND left_at IS NULL AND NOT bot"
 _FITTING = "(lower(name) LIKE lower(CAST(:part AS text)) OR discord_id = :wanted)"
 
 
 async def after(db: AsyncSession, server_id: int, discord_id: str, limit: int) -> tuple[MemberRow, ...]:
-    """Return so many members, without bots, in the order of their ids after this one; rights are the caller's.
+    """Return up to `limit` members except bots after this id, in the order of ids, without checking permissions.
 
-    Of the roles only those that the member has, or that we gave.
+    Their roles are only those that they have, or that we gave.
     """
     found = await db.exec(
         select(Member)
@@ -194,7 +194,7 @@ def _row(
 
 
 async def wallets_of(db: AsyncSession, server_id: int, people: Sequence[str]) -> dict[str, Proved]:
-    """Per Discord id the wallets that count in the server, oldest first."""
+    """Return the wallets that count in the server by Discord id, oldest first."""
     result = await db.execute(
         text(
             """
@@ -211,7 +211,7 @@ async def wallets_of(db: AsyncSession, server_id: int, people: Sequence[str]) ->
 
 
 async def _roles(db: AsyncSession, server_id: int) -> dict[str, tuple[str, str]]:
-    """Per role that a rule gives its name and colour."""
+    """Return the name and colour of each role that a rule gives."""
     rules = await db.exec(
         select(Rule.role_id, Rule.role_name, Rule.role_color)
         .where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None))
@@ -221,7 +221,7 @@ async def _roles(db: AsyncSession, server_id: int) -> dict[str, tuple[str, str]]
 
 
 async def _ours(db: AsyncSession, server_id: int, people: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Per Discord id the roles that these have from us."""
+    """Return the roles that these people have from us, by Discord id."""
     grants = await db.exec(
         select(Grant.discord_id, Grant.role_id).where(
             Grant.server_id == server_id, col(Grant.discord_id).in_(people), col(Grant.state).in_(OURS)

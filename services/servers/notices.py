@@ -1,4 +1,4 @@
-"""Meeting a member inside Discord: who they are to us, in which server, and what they are still to be told."""
+"""A member's interaction inside Discord: their actor and server, and the notices to show them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MOST_NOTICES = 10
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A member and the server where we meet; the actor's `user_id` is 0 for somebody whom we keep nothing about."""
+    """A member in a server; the actor's `user_id` is 0 for somebody without a row."""
 
     actor: Actor
     server_id: int
@@ -29,14 +29,14 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class NoticeView:
-    """Something that the member has not been told yet, as a sentence."""
+    """Something that the member has not been shown yet, as a sentence."""
 
     id: int
     text: str
 
 
 async def meet(db: AsyncSession, guild_id: str, discord_id: str, username: str, *, keep: bool = False) -> Meeting:
-    """The meeting; with `keep` the person gets a row of their own if they have none. Raises ServerNotFound."""
+    """Return the meeting; `keep` creates a row for a person without one. Raises ServerNotFound."""
     server = (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()
     if server is None or not server.bot_invited:
         raise ServerNotFound("This server is not known here yet. Try again in a minute.")
@@ -48,7 +48,7 @@ async def meet(db: AsyncSession, guild_id: str, discord_id: str, username: str, 
 
 
 async def waiting(db: AsyncSession, meeting: Meeting) -> list[NoticeView]:
-    """What the member is still to be told here, oldest first; `told` marks it once it was said."""
+    """Return the notices to show the member here, oldest first; `told` marks them as shown."""
     rows = await db.exec(
         select(Notice)
         .where(
@@ -67,7 +67,7 @@ async def waiting(db: AsyncSession, meeting: Meeting) -> list[NoticeView]:
 
 
 async def told(db: AsyncSession, notices: Sequence[NoticeView]) -> None:
-    """These have been said."""
+    """Mark these notices as shown."""
     if notices:
         ids = [notice.id for notice in notices]
         await db.execute(update(Notice).where(col(Notice.id).in_(ids)).values(told_at=now()))

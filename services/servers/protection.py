@@ -1,4 +1,4 @@
-"""Members from whom, and roles for which, nothing is taken until an admin says otherwise."""
+"""Protection: members from whom, and roles for which, nothing is taken until an admin ends it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ from services.servers import activity
 
 MEMBER: Final = "member.protected"
 ROLE: Final = "role.protected"
-"""The lines in the log."""
+"""The kinds of the lines in the log."""
 
 
 @json_view
 @dataclass(frozen=True, slots=True)
 class ProtectedMember:
-    """A member who keeps every role that we gave them; the name is the id of somebody who is gone."""
+    """A member who keeps every role that we gave them; for one who left, the name is the id."""
 
     discord_id: str
     name: str
@@ -38,7 +38,7 @@ class ProtectedMember:
 @json_view
 @dataclass(frozen=True, slots=True)
 class ProtectedRole:
-    """A role that nobody loses by us; `by` and `since` tell who protected it and when, as long as the log has it."""
+    """A role that we take from nobody; `by` and `since` say who protected it and when, while the log has it."""
 
     role_id: str
     role_name: str
@@ -50,7 +50,7 @@ class ProtectedRole:
 @json_view
 @dataclass(frozen=True, slots=True)
 class ProtectionView:
-    """Everything that is protected in a server, by names."""
+    """Everything that is protected in a server, by name."""
 
     members: tuple[ProtectedMember, ...]
     roles: tuple[ProtectedRole, ...]
@@ -59,7 +59,7 @@ class ProtectionView:
 
 
 async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> ProtectionView:
-    """What is protected, for those who run the server. Raises ServerNotFound, ProviderUnavailable."""
+    """Return what is protected, for somebody who runs the server. Raises ServerNotFound, ProviderUnavailable."""
     server = await permissions.to_read(db, outside, actor, server_id)
     found = await db.exec(
         select(Member.discord_id, Member.name).where(
@@ -112,7 +112,7 @@ def _in_order(roles: Sequence[ProtectedRole]) -> tuple[ProtectedRole, ...]:
 async def of_member(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str, protected: bool
 ) -> None:
-    """Protect a member, or no longer; who has left can only be let go of.
+    """Protect a member or end that; for one who left it can only be ended.
 
     Raises ServerNotFound, MemberNotFound, ProviderUnavailable.
     """
@@ -129,7 +129,7 @@ async def of_member(
 async def of_role(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str, protected: bool
 ) -> None:
-    """Protect a role that a rule of the server is about, or protect it no longer.
+    """Protect a role of the server's rules, or end that.
 
     Raises ServerNotFound, RuleNotFound, ProviderUnavailable.
     """
@@ -145,7 +145,7 @@ async def of_role(
 
 
 async def _change(db: AsyncSession, column: str, one: str, line: dict[str, Any]) -> bool:
-    """Do what the line for the log says, and record it; False when it was so already."""
+    """Make the change and record the line in the log; return False if nothing changed."""
     statement = f"""
         UPDATE server SET {column} = CASE WHEN :protected THEN array_append({column}, CAST(:one AS text))
                                           ELSE array_remove({column}, CAST(:one AS text)) END

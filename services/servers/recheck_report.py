@@ -1,4 +1,4 @@
-"""What came of looking at a member: which roles were added and removed, which stay, and what is unknown and why."""
+"""The report of a re-check: roles added and removed, roles that stay, and what is unknown and why."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
 
 @dataclass(frozen=True, slots=True)
 class RoleLine:
-    """A role's name and what is to be said about it."""
+    """A role's name and a sentence about it."""
 
     name: str
     text: str
@@ -23,7 +23,7 @@ class RoleLine:
 
 @dataclass(frozen=True, slots=True)
 class RecheckReport:
-    """The roles of one server for one member; `settled` is False while something is still under way."""
+    """The roles of one server for one member; `settled` is False while something is in progress."""
 
     added: tuple[RoleLine, ...]
     removed: tuple[RoleLine, ...]
@@ -34,7 +34,7 @@ class RecheckReport:
 
 
 async def held(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]:
-    """The roles with rules that the member has now, to be compared with later."""
+    """Return the roles with rules that the member has now, for a later comparison."""
     try:
         seen = await explain.own(db, actor, server_id)
     except MemberNotFound:
@@ -43,9 +43,9 @@ async def held(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]
 
 
 async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
-    """Whether nobody is looking at the member any more, and nothing is being given or taken.
+    """Return whether the member is not being reconciled and no role change is in progress.
 
-    Who waits for a second try because something is unknown counts as settled: that may take long.
+    A member who waits for a retry of something unknown counts as settled, because that may take long.
     """
     result = await db.execute(
         text(
@@ -62,14 +62,14 @@ async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
 
 
 async def since(db: AsyncSession, actor: Actor, server_id: int, before: frozenset[str]) -> RecheckReport:
-    """What is different from `before` (role ids), and why the rest is as it is. Raises MemberNotFound."""
+    """Return the differences from `before` (role ids), and the reasons for the others. Raises MemberNotFound."""
     seen = await explain.own(db, actor, server_id)
     why_unknown = await _doubt(db, actor, server_id)
     return compare(seen, before, why_unknown, settled=await settled(db, actor, server_id))
 
 
 def compare(seen: MemberWhy, before: frozenset[str], why_unknown: str | None, *, settled: bool) -> RecheckReport:
-    """The same from what is known, without a look at anything."""
+    """Return the report from known facts, without any read."""
     added = [_line(role) for role in seen.roles if role.held and role.role_id not in before]
     removed = [_lack(role) for role in seen.roles if not role.held and role.role_id in before]
     stays = [_line(role) for role in seen.roles if role.held and role.role_id in before]
@@ -84,13 +84,13 @@ def _line(role: RoleWhy) -> RoleLine:
 
 
 def _lack(role: RoleWhy) -> RoleLine:
-    """What each rule of the role asks for in vain; where none does, what comes next."""
+    """Return what each rule of the role lacks; if none lacks anything, what happens next."""
     lacks = [_missed(rule) for rule in role.rules if rule.state == "active" and rule.outcome == Answer.NO.value]
     return RoleLine(role.role_name, "; ".join(lacks) or role.next)
 
 
 def _missed(rule: RuleWhy) -> str:
-    """Needed and held, of a rule that asks for one thing; of a composed one /why tells all parts."""
+    """Return needed and held amounts of a rule with one requirement; for a composed one, /why shows all parts."""
     if len(rule.requirements) != 1 or rule.requirements[0].outcome != Answer.NO.value:
         return f"{rule.name} is not fulfilled"
     (one,) = rule.requirements
@@ -108,7 +108,7 @@ def _reason(role: RoleWhy) -> str:
 
 
 async def _doubt(db: AsyncSession, actor: Actor, server_id: int) -> str | None:
-    """Why the last look at the member could not answer everything, if so."""
+    """Return why the last reconcile could not answer everything, or None."""
     result = await db.execute(
         text("SELECT reason FROM due WHERE kind = 'member' AND key = :key AND attempts > 0"),
         {"key": f"{server_id}:{actor.discord_id}"},

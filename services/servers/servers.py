@@ -1,4 +1,4 @@
-"""The servers of a person: those they run, those they could add the bot to, and what each looks like."""
+"""The servers that a person runs or could add the bot to, and their roles."""
 
 import asyncio
 from dataclasses import dataclass
@@ -32,13 +32,13 @@ from settings import settings
 SERVER_PERMISSIONS = 2416004112
 """Manage Channels and Roles, View Channel, Send Messages, Embed Links, Read History, Use Commands."""
 NAVIGATION_PERMISSIONS = 268439808
-"""The constant of the navigation's invite link."""
+"""The permissions of the navigation's invite link."""
 
 DISCORD_CDN = "https://cdn.discordapp.com"
 ASK_AGAIN = timedelta(minutes=5)
-"""How long the list of the servers that somebody runs is shown without asking Discord again."""
+"""How long the list of a person's servers is used before Discord is asked again."""
 BELIEVED = timedelta(hours=1)
-"""How long it is shown while Discord cannot be asked."""
+"""How long it is used while Discord cannot be asked."""
 LONGEST_NAME = 100
 LONGEST_DESCRIPTION = 500
 
@@ -88,7 +88,7 @@ class RoleView:
 
 
 async def list_servers(db: AsyncSession, actor: Actor) -> list[ServerView]:
-    """The servers that the person runs and that we know, by name."""
+    """Return the known servers that the person runs, by name."""
     rows = await db.exec(
         select(Server, Access.owner)
         .join(Access, col(Access.server_id) == col(Server.id))
@@ -99,7 +99,7 @@ async def list_servers(db: AsyncSession, actor: Actor) -> list[ServerView]:
 
 
 async def get(db: AsyncSession, outside: Gateways, actor: Actor, internal_id: int) -> ServerView:
-    """One server, for somebody who runs it now; ServerNotFound for anyone else."""
+    """Return one server. Raises ServerNotFound unless the actor runs it now."""
     server = await permissions.to_read(db, outside, actor, internal_id)
     return (await _views(db, [(server, server.owner_id == actor.discord_id)]))[0]
 
@@ -127,11 +127,11 @@ async def _views(db: AsyncSession, rows: list[tuple[Server, bool]]) -> list[Serv
 
 
 async def sync(db: AsyncSession, outside: Gateways, actor: Actor) -> int:
-    """Read again from Discord which servers the person runs; tells how many of them we know.
+    """Read from Discord which servers the person runs; return how many of them we know.
 
     Raises NotConnected, ProviderUnavailable.
     """
-    # It is remembered for minutes who runs which server: not by a list from before somebody lost the right.
+    # The result is used for minutes, so it must not come from a list that is already cached.
     guilds = {guild.id: guild for guild in await permissions.own_guilds(db, outside, actor, max_age=0)}
     if not guilds:
         await _runs_none(db, outside, actor)
@@ -156,10 +156,10 @@ _asking: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
 
 async def ask_again(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
-    """Read again from Discord which servers the person runs, where a part of the list is older than ASK_AGAIN.
+    """Read from Discord which servers the person runs, if a part of the list is older than ASK_AGAIN.
 
-    For lists, which would otherwise go on for somebody who left while the bot was away. What Discord said less than
-    BELIEVED ago counts while it cannot be asked; later NotConnected and ProviderUnavailable are raised.
+    Otherwise the list would continue for somebody who left while the bot was offline. While Discord cannot be asked, an
+    answer younger than BELIEVED is used; after that NotConnected and ProviderUnavailable are raised.
     """
     if await _age(db, actor) < ASK_AGAIN:
         return
@@ -177,16 +177,16 @@ async def ask_again(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
 
 
 async def _age(db: AsyncSession, actor: Actor) -> timedelta:
-    """How long ago Discord said the oldest part of the person's list; nothing for an empty one."""
+    """Return the age of the oldest part of the person's list; zero for an empty one."""
     oldest = select(func.min(col(Access.checked_at))).where(Access.discord_id == actor.discord_id)
     at = cast("datetime | None", (await db.exec(oldest)).one())
     return timedelta() if at is None else now() - at
 
 
 async def _runs_none(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
-    """Ask through the bot before an empty list from Discord costs somebody every server on their dashboard.
+    """Ask through the bot before an empty list from Discord removes every server from somebody's dashboard.
 
-    Raises ProviderUnavailable when the bot sees them run one of those servers all the same, or cannot see.
+    Raises ProviderUnavailable when the bot sees them run one of those servers, or cannot see.
     """
     listed = select(Access.server_id).join(Server, col(Server.id) == Access.server_id)
     mine = await db.exec(listed.where(Access.discord_id == actor.discord_id, col(Server.bot_invited).is_(True)))
@@ -199,7 +199,7 @@ async def _runs_none(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
 
 
 async def allow(db: AsyncSession, server_id: int, discord_id: str, *, owner: bool) -> None:
-    """Remember that somebody runs a server, for their list; every change is checked live all the same."""
+    """Add a server to somebody's list of servers they run; every change is checked live nevertheless."""
     row = insert(Access).values(server_id=server_id, discord_id=discord_id, owner=owner, checked_at=now())
     await db.execute(
         row.on_conflict_do_update(
@@ -210,7 +210,7 @@ async def allow(db: AsyncSession, server_id: int, discord_id: str, *, owner: boo
 
 
 async def invite_list(db: AsyncSession, outside: Gateways, actor: Actor) -> list[GuildView]:
-    """Every Discord server that the person runs, with whether the bot is in it, by name."""
+    """Return every Discord server that the person runs, with whether the bot is in it, by name."""
     guilds = [
         guild for guild in await permissions.own_guilds(db, outside, actor, max_age=KEPT_SECONDS) if guild.is_admin
     ]
@@ -232,7 +232,7 @@ async def add(
     icon: str | None,
     description: str | None,
 ) -> ServerView:
-    """Add a server by the form, for somebody who runs it; adding it twice brings its fields up to date.
+    """Add a server by the form, for somebody who runs it; adding it twice updates its fields.
 
     Raises FieldRefused, ServerNotFound, NotConnected, ProviderUnavailable.
     """
@@ -280,26 +280,26 @@ def _checked_icon(icon: str | None) -> str | None:
 
 
 def icon_url(guild_id: str, icon: str | None) -> str | None:
-    """The address of a server's icon on Discord's CDN."""
+    """Return the URL of a server's icon on Discord's CDN."""
     if not icon:
         return None
     return icon if icon.startswith("http") else f"{settings().discord_cdn_url}/icons/{guild_id}/{icon}.png?size=128"
 
 
 def invite_url(outside: Gateways, guild_id: str) -> str:
-    """Where an admin adds the bot to one server."""
+    """Return the URL where an admin adds the bot to one server."""
     return outside.oauth.bot_invite_url(guild_id, SERVER_PERMISSIONS)
 
 
 def navigation_invite_url(outside: Gateways) -> str:
-    """The navigation's general invite link."""
+    """Return the navigation's general invite link."""
     return outside.oauth.bot_invite_url(None, NAVIGATION_PERMISSIONS)
 
 
 async def roles(db: AsyncSession, outside: Gateways, actor: Actor, discord_server_id: str) -> list[RoleView]:
-    """The roles of a server from the highest down, without @everyone, each with why it could not be granted.
+    """Return a server's roles, highest first, without @everyone, each with why it could not be granted.
 
-    Raises ServerNotFound for anyone who does not run it, Conflict while the bot is not in it.
+    Raises ServerNotFound unless the actor runs it, Conflict while the bot is not in it.
     """
     found = await permissions.by_discord_id(db, outside, actor, discord_server_id)
     guild, person, bot = found.guild_with_bot()

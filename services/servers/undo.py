@@ -1,4 +1,4 @@
-"""Undoing what the audit log says was done: a rule comes back as it was, a role goes back to whom it was taken from."""
+"""Undo events of the audit log: restore a rule, or give a role back to those from whom it was taken."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ from services.servers.activity import UNDONE
 from services.servers.activity_sentences import changes, members
 
 Undone = tuple[str, int]
-"""What is done, in words, and how many members get a role by it at once."""
+"""A sentence about the result, and how many members get a role at once."""
 
 
 async def give_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
-    """Give the role of a batch of removals back to everybody who is still there.
+    """Give the role of a batch of removals back to all members who are still there.
 
-    They get it as a gift: it stays until a rule says yes to them again. Removals that are only intended are turned
-    round. Raises Conflict when the role cannot be granted (any more).
+    They get it as a gift: it stays until a rule says yes to them again. Pending removals are cancelled. Raises Conflict
+    when the role cannot be granted (any more).
     """
     name = _grantable(found, event.role_id or "")
     who = {"server": event.server_id, "role": event.role_id, "batch": event.batch}
@@ -52,9 +52,9 @@ async def give_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -> 
 
 
 async def give_again(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
-    """Give a role of ours again to those from whom somebody else took it; the rules go on deciding about it.
+    """Give a role of ours again to members from whom somebody else took it; its rules continue to decide.
 
-    Raises Conflict when the role cannot be granted (any more), or when nobody misses it.
+    Raises Conflict when the role cannot be granted (any more), or when nobody lacks it.
     """
     name = _grantable(found, event.role_id or "")
     who = {"server": event.server_id, "role": event.role_id, "batch": event.batch}
@@ -70,7 +70,7 @@ def _get(count: int) -> str:
 
 
 def _grantable(found: Rights, role_id: str) -> str:
-    """The role's name as Discord has it now. Raises Conflict with the reason why it cannot be granted."""
+    """Return the role's present name at Discord. Raises Conflict with the reason if it cannot be granted."""
     guild, person, bot = found.guild_with_bot()
     role = find(guild.roles, role_id)
     if role is None:
@@ -81,13 +81,13 @@ def _grantable(found: Rights, role_id: str) -> str:
 
 
 async def _call(db: AsyncSession, found: Rights, people: list[str]) -> None:
-    """Wake the writer; a look at these members that is under way is not to be trusted any more."""
+    """Notify the writer, and invalidate running reconciles of these members."""
     if people:
         await queue.mark_members(db, found.server.id or 0, people, queue.CHANGED)
         await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
 
 
-# One attempt counts as made: the writer then looks at the member first, for the role may (still) be there.
+# One attempt counts as made: the writer then reads the member first, for the role may (still) be there.
 _TURN_ROUND = """
     UPDATE "grant" SET state = 'giving', attempts = 1, gift_since = now(), no_since = NULL, held_back_at = NULL,
         intended_at = now(), next_at = now(), updated_at = now()
@@ -122,7 +122,7 @@ _AGAIN = """
 """
 
 
-# How a rule's document names its fields, and how the payload of a change does.
+# Field names in a rule's document, and in the payload of a change.
 _FIELDS = {
     "name": "ruleName", "roleId": "roleId", "roleColor": "roleColor", "expression": "expression", "removal": "removal",
     "takesOver": "takesOver", "delegated": "delegated", "state": "state",
@@ -130,7 +130,7 @@ _FIELDS = {
 
 
 async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event) -> Undone:
-    """Make a deleted rule as it was, under its own number. Raises Conflict, FieldRefused."""
+    """Restore a deleted rule under its own id. Raises Conflict, FieldRefused."""
     document, rule_id = _document(event, "rule"), event.rule_id or 0
     await limits.lock(db, found.server.id or 0)
     rule = await db.get(Rule, rule_id, with_for_update=True)
@@ -154,7 +154,7 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
 
 
 async def change_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
-    """Put back what a change of a rule changed, and nothing else.
+    """Revert the fields that one change of a rule changed.
 
     Raises Conflict when the rule is gone or when one of these fields was changed again since, FieldRefused.
     """
@@ -178,7 +178,7 @@ async def change_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -
 
 
 async def resume(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
-    """Let the rules go on that were paused together. Raises Conflict when none of them rests, FieldRefused."""
+    """Resume the rules that were paused together. Raises Conflict when none of them is paused, FieldRefused."""
     rows = await db.exec(
         select(Event.rule_id).where(
             Event.server_id == event.server_id, Event.batch == event.batch, Event.kind == event.kind
@@ -215,7 +215,7 @@ async def _look(db: AsyncSession, rule: Rule) -> None:
 
 
 def _document(event: Event, name: str) -> dict[str, Any]:
-    """A rule's document in a line of the log; Conflict if the line has none."""
+    """Return a rule's document in a line of the log. Raises Conflict if the line has none."""
     value = event.data.get(name)
     if not isinstance(value, dict) or "expression" not in value:
         raise Conflict("The log does not say how the rule was, so it cannot be put back.")
@@ -227,7 +227,7 @@ def _payload(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _draft(document: Mapping[str, Any], server_id: int) -> RuleDraft:
-    """The document as a draft; the flat fields follow from the expression."""
+    """Return the document as a draft; the flat fields follow from the expression."""
     first = next(requirements(parse(document["expression"])))
     return RuleDraft(
         rule_name=str(document.get("name")), contract_address=first.contract, blockchain=first.chain,
@@ -239,7 +239,7 @@ def _draft(document: Mapping[str, Any], server_id: int) -> RuleDraft:
 @json_view
 @dataclass(frozen=True, slots=True)
 class UndoView:
-    """What undoing a batch does, or did, in words, and how many members get a role by it at once."""
+    """What undoing a batch does, or did, in words, and how many members get a role at once."""
 
     batch: str
     text: str
@@ -247,7 +247,7 @@ class UndoView:
 
 
 async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, batch: UUID) -> UndoView:
-    """What undoing the batch would do: it is done and taken back again, so that nothing of it stays.
+    """Return what undoing the batch would do, by doing it and rolling back.
 
     Raises ServerNotFound, BatchNotFound, Conflict when it cannot be undone (any more), ProviderUnavailable.
     """
@@ -259,7 +259,7 @@ async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 
 
 async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, batch: UUID) -> UndoView:
-    """Undo the batch, and note it in the log; a batch is undone once. Raises as `preview` does."""
+    """Undo the batch and record that in the log; a batch is undone once. Raises as `preview` does."""
     found = await permissions.by_id(db, outside, actor, server_id)
     await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:batch, 0))"), {"batch": str(batch)})
     rows = await db.exec(
@@ -293,7 +293,7 @@ def _line(event: Event, actor: Actor, members: int) -> dict[str, object]:
 
 
 def _rule(event: Event) -> dict[str, object]:
-    """The rule's document, so that the line names the rule whatever becomes of it later."""
+    """Return the rule's document, so that the line names the rule even after it is deleted."""
     return {name: event.data[name] for name in ("rule", "before", "after") if name in event.data}
 
 
@@ -304,4 +304,4 @@ VERBS: Mapping[str, Callable[[AsyncSession, Rights, Actor, Event], Awaitable[Und
     "rule.changed": change_back,
     "rule.paused": resume,
 }
-"""What undoes an event, for each kind that `services/core/event_kinds.py` declares as undoable."""
+"""The function that undoes each kind declared as undoable in `services/core/event_kinds.py`."""

@@ -1,4 +1,4 @@
-"""How many people are verified in servers, and when they proved their wallets, by counts that are kept."""
+"""Counts of verified people by server, and of their proofs by day, stored in the database."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from models.db.session import AsyncSession
 
-# Those whose verification may have changed since they were counted: as they were counted, and as they are.
+# People whose verification may have changed since they were counted: their counted and their present state.
 _CHANGED = """
     WITH stale AS MATERIALIZED (SELECT DISTINCT discord_id FROM verified_stale),
     changed AS MATERIALIZED (
@@ -19,9 +19,9 @@ _CHANGED = """
 
 
 async def by_server(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
-    """Return per server how many of its members have a proved wallet that counts there; servers with none are left out.
+    """Return how many members of each server have a proved wallet that counts there; servers with none are left out.
 
-    Bots and those who left are not counted.
+    Excludes bots and members who left.
     """
     rows = await db.execute(
         text(
@@ -58,7 +58,7 @@ async def people(db: AsyncSession, server_ids: Iterable[int]) -> int:
 
 
 async def proofs(db: AsyncSession, server_ids: Iterable[int], first: date) -> dict[date, int]:
-    """Return per day from `first` on how many wallets were proved by people who are verified in one of the servers."""
+    """Return by day since `first` how many wallets were proved by people verified in one of the servers."""
     rows = await db.execute(
         text(
             f"""
@@ -77,10 +77,10 @@ async def proofs(db: AsyncSession, server_ids: Iterable[int], first: date) -> di
 
 
 async def fold(db: AsyncSession) -> int:
-    """Count again whose verification may have changed; return how many notes said so, 0 while another process folds."""
+    """Count people with a recorded change again; return how many records were used, 0 while another process folds."""
     return int((await db.execute(text("SELECT verified_fold()"))).scalar_one())
 
 
 async def rebuild(db: AsyncSession) -> None:
-    """Count everybody again; members, wallets and the log are written meanwhile as ever."""
+    """Count everybody again; writers of members, wallets and the log are not blocked."""
     await db.execute(text("SELECT verified_rebuild()"))
