@@ -209,7 +209,7 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
         EventGroup.RULES, "circle-pause", "warning", undoable=True,
     ),
     "rule.resumed": EventKind(
-        lambda facts: f"the rule {facts.rule} goes on: what had paused it is mended.", EventGroup.RULES
+        lambda facts: f"the rule {facts.rule} resumed: the cause of its pause is fixed.", EventGroup.RULES
     ),
     "rule.deleted": EventKind(
         lambda facts: f"{facts.who} deleted the rule {facts.rule}; {facts.members('holders')} had {facts.role} by it.",

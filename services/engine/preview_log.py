@@ -58,7 +58,7 @@ async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, sin
         return
     if singling and singling_today >= settings().previews_per_day:
         raise TooMany(
-            "You have looked at too many different rules on single tokens or traits in this server today. "
+            "You have previewed too many different rules on single tokens or traits in this server today. "
             "Saving a rule is still possible.",
             _SECONDS,
         )

@@ -42,7 +42,7 @@ async def _greet(outside: Gateways, guild_id: str, channel_id: str) -> str:
         raise unavailable(fault) from fault
     if channel is None:
         raise FieldRefused("channelId", "There is no such channel in this server (any more).")
-    text = "Trouble with rules, roles and providers is told here: once when it begins and once when it is over."
+    text = "Problems with rules, roles and providers are posted here: once when they begin and once when they end."
     hello = {"embeds": [{"title": "Alerts arrive here", "description": text, "color": COLORS["info"]}]}
     try:
         await outside.discord.post_message(channel_id, hello, secrets.token_hex(8))

@@ -146,7 +146,7 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
     if not bot.owner and rank(role) >= bot.top:
         return NotGrantable(
             "above_bot",
-            f"{role.name} stands above the bot's own role. Move the bot's role above it in Server Settings › Roles.",
+            f"{role.name} is above the bot's own role. Move the bot's role above it in Server Settings › Roles.",
             f"Drag the bot's role above {role.name} in Server Settings › Roles.",
         )
     if person is not None and not person.owner and rank(role) >= person.top:

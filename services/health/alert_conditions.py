@@ -68,7 +68,7 @@ async def _paused(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
     return [
         Trouble(
             row.server_id, f"rule:{row.id}:{row.pause_cause}",
-            f"{_TITLES.get(row.pause_cause or '', 'A rule rests')}: the rule {row.name} is paused",
+            f"{_TITLES.get(row.pause_cause or '', 'A rule has stopped')}: the rule {row.name} is paused",
             f"{row.pause_reason} Until then the rule neither gives nor takes; roles it gave stay.",
             mend_of(row.pause_cause),
         )
@@ -112,7 +112,7 @@ async def _stopped(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
             server_id, f"breaker:{role_id}:{moment}", f"Removals of {name} were stopped",
             f"{losing} of {holders} holders would have lost {name} within a day. Nothing more is taken for it until an "
             "admin approves.",
-            "Look at why on the dashboard, then approve the removals if they are right.",
+            "Check why on the dashboard, then approve the removals if they are right.",
         )
         for server_id, role_id, losing, holders, moment, name in result.all()
     ]  # fmt: skip
@@ -180,7 +180,8 @@ async def _nodes(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
         found += [
             Trouble(
                 server_id, f"node:{row.provider}", f"{title} node {int(place) + 1} does not answer as it should", told,
-                "Nothing for you to do: it goes on by itself. If it lasts, tell whoever runs the bot.", certain,
+                "Nothing for you to do: it continues automatically. If it lasts, tell the person who runs the bot.",
+                certain,
             )
             for server_id in concerned.get(chain, [])
         ]  # fmt: skip

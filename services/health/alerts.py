@@ -119,7 +119,7 @@ async def tell(outside: Gateways, telling: Telling) -> ProviderError | None:
 def _embed(telling: Telling, footer: str) -> dict[str, Any]:
     if telling.over:
         return {
-            "title": f"Mended: {plain(telling.title, 120)}", "description": "This trouble is over.",
+            "title": f"Fixed: {plain(telling.title, 120)}", "description": "This problem is over.",
             "color": COLORS["good"], "footer": {"text": footer},
         }  # fmt: skip
     return {

@@ -28,16 +28,16 @@ _LATE = timedelta(minutes=10)
 _LASTING_TRIES = 12
 """Failed tries after which a problem counts as lasting: their pauses add up to five minutes or more."""
 _MENDS = {
-    pausing.AWAY: "Invite the bot again; the rule resumes by itself.",
-    pausing.GONE: "Choose another role for the rule; it resumes by itself.",
+    pausing.AWAY: "Invite the bot again; the rule resumes automatically.",
+    pausing.GONE: "Choose another role for the rule; it resumes automatically.",
     pausing.REFUSED: "Check the bot's role in Server Settings › Roles, then press Resume on the Rules tab; without "
     "that it is tried again after 1 minute, 5 minutes, 30 minutes, then every 2 hours.",
     pausing.TOO_MANY: "Delete rules that you no longer need, then press Resume on the Rules tab.",
-    "managed": "Choose another role for the rule; it resumes by itself.",
-    "linked": "Choose another role for the rule; it resumes by itself.",
-    "dangerous": "Take that permission from the role, or choose another role; the rule resumes by itself.",
-    "manage_roles": "Give the bot's role Manage Roles, or invite the bot again; the rule resumes by itself.",
-    "above_bot": "Move the bot's role above it in Server Settings › Roles; the rule resumes by itself.",
+    "managed": "Choose another role for the rule; it resumes automatically.",
+    "linked": "Choose another role for the rule; it resumes automatically.",
+    "dangerous": "Take that permission from the role, or choose another role; the rule resumes automatically.",
+    "manage_roles": "Give the bot's role Manage Roles, or invite the bot again; the rule resumes automatically.",
+    "above_bot": "Move the bot's role above it in Server Settings › Roles; the rule resumes automatically.",
 }
 _BY_HAND = "Press Resume on the Rules tab when it should give and take again."
 
@@ -47,24 +47,24 @@ async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
     row = await db.get(Schedule, sweep.SCHEDULE, populate_existing=True)
     if row is None:
         return SweepHealth(
-            state=WARNING, text="No daily round is planned yet.",
-            mend="The background jobs do not run: tell whoever runs the bot.",
+            state=WARNING, text="No daily sweep is planned yet.",
+            mend="The background jobs do not run: tell the person who runs the bot.",
             started_at=None, finished_at=None, next_at=None, members=0, left=0,
         )  # fmt: skip
     left = (await sweep.progress(db)).left if row.started_at and row.finished_at is None else 0
     late = row.next_at < now - _LATE
     if row.started_at is None:
-        told = "The first round over everybody has not begun yet."
+        told = "The first daily sweep has not begun yet."
     elif row.finished_at is None:
-        told = f"A round over everybody is under way: {left} of {row.total} members are still to be looked at"
+        told = f"A daily sweep is in progress: {left} of {row.total} members still wait"
         more = sweep.seconds_left(row.started_at, now, row.total, left)
         told += "." if not more or more < 1 else f", which takes about {length(more)} more."
     else:
         members = "1 member" if row.total == 1 else f"{row.total} members"
-        told = f"The last round looked at {members} and ended {ago(row.finished_at, now)}."
+        told = f"The last sweep checked {members} and ended {ago(row.finished_at, now)}."
     if late:
         told += f" The next one is {length((now - row.next_at).total_seconds())} late."
-    mend = "The background jobs do not run: tell whoever runs the bot." if late else None
+    mend = "The background jobs do not run: tell the person who runs the bot." if late else None
     return SweepHealth(
         state=BAD if late else GOOD, text=told, mend=mend, started_at=row.started_at, finished_at=row.finished_at,
         next_at=row.next_at, members=row.total, left=left,
@@ -104,14 +104,14 @@ def _breaker(row: Breaker, names: dict[str, str]) -> BreakerHealth:
         state=BAD,
         text=f"{row.would_lose} of {row.holders} holders would have lost {name} within a day, so nothing more is taken "
         "for it.",
-        mend="Look at why, then approve the removals if they are right.",
+        mend="Check why, then approve the removals if they are right.",
         role_id=row.role_id, role_name=name, would_lose=row.would_lose, holders=row.holders, since=row.tripped_at,
     )  # fmt: skip
 
 
 def own_fault(fault: Exception) -> str:
     """Return what Health shows about work that fails by an error of our own; the jobs log has the details."""
-    return f"a fault of our own ({type(fault).__name__}), which whoever runs the bot finds in the jobs' log"
+    return f"a fault of our own ({type(fault).__name__}), which the person who runs the bot finds in the jobs' log"
 
 
 async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
@@ -145,7 +145,7 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
     due, oldest_at, failing, stuck, writes, writes_failing, rests = row
     waits = oldest_at is not None and now - oldest_at > _LATE
     parts = [
-        "Nobody waits to be looked at." if due == 0 else f"{_people(due)} to be looked at.",
+        "Nobody waits to be checked." if due == 0 else f"{_people(due)} to be checked.",
         "" if failing == 0 else f"{_people(failing)} for a second try, because something could not be read.",
         "" if writes == 0 else f"{writes} role {'change waits' if writes == 1 else 'changes wait'} to be written.",
         "" if writes_failing == 0 else f"Of these, {writes_failing} could not be written yet.",
@@ -155,7 +155,7 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
     state = BAD if waits or stuck or rests is not None else WARNING if failing or writes_failing else GOOD
     mend = _RESTS if rests is not None else _STUCK if stuck else None
     if waits:
-        mend = "The background jobs do not keep up: tell whoever runs the bot."
+        mend = "The background jobs do not keep up: tell the person who runs the bot."
     return QueueHealth(
         state=state, text=" ".join(part for part in parts if part), mend=mend, due=due, oldest_at=oldest_at,
         failing=failing, writes=writes, writes_failing=writes_failing,
@@ -167,12 +167,12 @@ def _people(count: int) -> str:
 
 
 _RESTS = (
-    "Check the bot's role and its permissions in Server Settings › Roles. It goes on when the time is over; other "
-    "servers are not concerned."
+    "Check the bot's role and its permissions in Server Settings › Roles. It continues afterwards; other servers "
+    "are not affected."
 )
 _STUCK = (
-    "Mend what the reasons here name (a provider, a role, a permission); it is tried again within 5 minutes, and at "
-    "once after Re-check. If it is a fault of our own, tell whoever runs the bot."
+    "Fix the cause shown here (a provider, a role, a permission). We retry within 5 minutes, or at once after "
+    "Re-check. If it is a fault of our own, tell the person who runs the bot."
 )
 
 
@@ -206,7 +206,7 @@ async def alerts(db: AsyncSession, server: Server) -> AlertsHealth:
     """Return whether alerts reach the admins' channel."""
     if server.log_channel_id is None:
         return AlertsHealth(
-            state=OFF, text="No log channel is chosen, so trouble is told here only.",
+            state=OFF, text="No log channel is chosen, so problems are shown only here.",
             mend="Choose one on the Verification channel tab.", channel_id=None, error=None,
         )  # fmt: skip
     rows = await db.exec(

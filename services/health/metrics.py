@@ -41,9 +41,9 @@ async def _work(db: AsyncSession) -> list[Metric]:
     bot = await monitoring.heartbeat(db, moment)
     lag = await monitoring.lag(db, moment)
     return [
-        _gauge("holdfast_queue_members", "Members who wait to be looked at now", work.due),
+        _gauge("holdfast_queue_members", "Members who wait to be reconciled now", work.due),
         _gauge("holdfast_queue_oldest_seconds", "How long the first of them waits", work.oldest_seconds),
-        _gauge("holdfast_queue_retrying", "Members looked at again because something was unknown", work.retrying),
+        _gauge("holdfast_queue_retrying", "Members who wait for a retry because something was unknown", work.retrying),
         _gauge("holdfast_role_writes_open", "Role changes that wait to be written", work.writes),
         _gauge("holdfast_role_writes_oldest_seconds", "How long the first of them waits", work.oldest_write_seconds),
         _gauge("holdfast_role_writes_failing", "Those of them that could not be written yet", work.writes_failing),
@@ -66,7 +66,7 @@ async def _counted(db: AsyncSession) -> list[Metric]:
     asked = [(key, total) for key, total in answers.items() if key[1] != provider_reports.THROTTLED]
     return [
         Metric(
-            "counter", "holdfast_role_writes", "Role changes by what came of them",
+            "counter", "holdfast_role_writes", "Role changes by their result",
             [({"change": label, "result": outcome}, total) for (_, label, outcome), total in writes],
         ),
         Metric(
@@ -114,17 +114,17 @@ async def _sweep(db: AsyncSession) -> list[Metric]:
     running = row.started_at is not None and row.finished_at is None
     left = (await sweep.progress(db)).left if running else 0
     found = [
-        _gauge("holdfast_sweep_running", "1 while a round over everybody is under way", running),
-        _gauge("holdfast_sweep_members", "Members of the present or last round", row.total),
-        _gauge("holdfast_sweep_left", "Those of them still to be looked at", left),
-        _gauge("holdfast_sweep_next_timestamp_seconds", "When the next round begins", row.next_at.timestamp()),
+        _gauge("holdfast_sweep_running", "1 while a sweep is running", running),
+        _gauge("holdfast_sweep_members", "Members of the present or last sweep", row.total),
+        _gauge("holdfast_sweep_left", "Those of them who still wait", left),
+        _gauge("holdfast_sweep_next_timestamp_seconds", "When the next sweep begins", row.next_at.timestamp()),
     ]
     if row.started_at is not None:
         began = row.started_at.timestamp()
-        found.append(_gauge("holdfast_sweep_started_timestamp_seconds", "When the last round began", began))
+        found.append(_gauge("holdfast_sweep_started_timestamp_seconds", "When the last sweep began", began))
     if row.finished_at is not None:
         ended = row.finished_at.timestamp()
-        found.append(_gauge("holdfast_sweep_finished_timestamp_seconds", "When the last round ended", ended))
+        found.append(_gauge("holdfast_sweep_finished_timestamp_seconds", "When the last sweep ended", ended))
     return found
 
 

@@ -104,7 +104,7 @@ async def work(db: AsyncSession) -> WorkHealth:
     ).one()
     due, age, retrying, writes, write_age, failing = (max(0, int(value or 0)) for value in row)
     late = QUEUE_LATE_AFTER.total_seconds()
-    told = f"{due} members wait to be looked at, the first for {length(age)}." if due else "Nobody waits."
+    told = f"{due} members wait to be checked, the first for {length(age)}." if due else "Nobody waits."
     if writes:
         told += f" {writes} role changes wait to be written, the first for {length(write_age)}."
     state = BAD if age > late else WARNING if write_age > late or retrying or failing else GOOD

@@ -17,7 +17,7 @@ from services.triggers.quarantine import Quarantined
 from settings import settings
 
 UNKNOWN = "unknown"
-_WAIT = "Nothing for you to do: it goes on by itself once it answers. If it lasts, tell whoever runs the bot."
+_WAIT = "Nothing for you to do: it continues once the provider answers. If it lasts, tell the person who runs the bot."
 _SAYS = {
     provider_reports.STALE: "answers with an old block",
     provider_reports.DOWN: "does not answer",
@@ -25,9 +25,7 @@ _SAYS = {
     provider_reports.CONFUSED: "answers what makes no sense",
     provider_reports.REFUSED: "does not accept our key",
 }
-QUARANTINE_REASON = (
-    "it writes more logs in a block than nodes give. Its members are looked at by the daily round meanwhile."
-)
+QUARANTINE_REASON = "it writes more logs in a block than nodes give. The daily sweep checks its members meanwhile."
 _LAGS_AFTER = timedelta(minutes=5)
 _LOOKS_MISSED = 3
 """How many times the pause between polls may pass before a chain counts as not read."""
@@ -79,7 +77,7 @@ def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: 
     title, count = CHAINS[chain].title, outside.chains.endpoints(chain)
     if count == 0:
         text = f"No node is set for {title}, so rules on it are off."
-        mend = f"Whoever runs the bot can set nodes for {title}." if used else None
+        mend = f"The person who runs the bot can set nodes for {title}." if used else None
         state = BAD if used else OFF
         return [
             ProviderHealth(
@@ -125,7 +123,10 @@ def _node(
             if row is None
             else f"was last heard {length((now - row.checked_at).total_seconds())} ago"
         )
-        text, mend = f"{name} {when}.", "If this stays so, the background jobs do not run: tell whoever runs the bot."
+        text, mend = (
+            f"{name} {when}.",
+            "If this stays so, the background jobs do not run: tell the person who runs the bot.",
+        )
     else:
         state = (BAD if well == 0 else WARNING) if used else OFF
         old = f" ({length(age)} old)" if answers == provider_reports.STALE and age is not None else ""
@@ -143,8 +144,8 @@ def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
     return tuple(
         LagHealth(
             state=OFF,
-            text=f"{CHAINS[chain].title} is not followed, as whoever runs the bot has set it: purchases and sales "
-            "there are noticed by the round over everybody.",
+            text=f"{CHAINS[chain].title} is not followed, as the person who runs the bot has set it: the daily sweep "
+            "notices purchases and sales there.",
             chain=chain, block=0, behind=0, seconds=0,
         )
         for chain in sorted(used)
@@ -178,7 +179,7 @@ def lag(
         if one.fault:
             text += f" The last look failed: {one.fault}."
         if late:
-            text += f" Nothing was read for {length(seconds)}; sales there are noticed by the daily round meanwhile."
+            text += f" Nothing was read for {length(seconds)}; the daily sweep notices sales there meanwhile."
         away = [] if wallets else [rest for rest in quarantined if rest.chain == one.chain]
         for rest in away:
             left = length((rest.until - now).total_seconds())

@@ -47,7 +47,7 @@ NEEDED = {
     "Read Message History": (1 << 16, "The panel cannot be found again to be repaired."),
 }
 _AT_THE_BOTTOM = (
-    "The bot's own role stands below every role that a rule could give, so the bot can give none yet. "
+    "The bot's own role is below every role that a rule could give, so the bot can give none yet. "
     "Drag it above them in Server Settings › Roles."
 )
 _INVITE = "Switch it on for the bot's role in Server Settings › Roles, or invite the bot again."
@@ -126,20 +126,20 @@ def _bot(server: Server, states: provider_status.States, moment: datetime) -> Bo
 
     if not server.bot_invited:
         text = "The bot is not in this server, so no role can be given or taken."
-        mend = "Invite it from the dashboard; rules that rest because of it resume by themselves."
+        mend = "Invite it from the dashboard; rules paused because of it resume automatically."
         return health(BAD, text, mend)
     if connected and row is not None and row.reason:
-        text = f"The bot is in this server. {row.reason} Roles still follow the daily round."
-        return health(BAD, text, "Whoever runs the bot has to do that.")
+        text = f"The bot is in this server. {row.reason} Roles still follow the daily sweep."
+        return health(BAD, text, "The person who runs the bot has to do that.")
     if connected:
         return health(GOOD, "The bot is in this server and listens.")
     if fresh and row is not None:
         why = f" ({row.reason})" if row.reason else ""
-        text = f"The bot is not connected to Discord's gateway{why}. Roles still follow the daily round."
+        text = f"The bot is not connected to Discord's gateway{why}. Roles still follow the daily sweep."
     else:
         when = "" if heard is None else f"; it was last heard {length((moment - heard).total_seconds())} ago"
         text = f"The bot does not run{when}. Nobody answers commands or sees who joins."
-    return health(BAD, text, "It connects again by itself; if not, tell whoever runs it.")
+    return health(BAD, text, "It reconnects automatically; if not, tell the person who runs it.")
 
 
 def _permissions(place: _Place) -> PermissionsHealth:

@@ -29,7 +29,7 @@ MOST_KEPT = 200
 first."""
 ROWS_A_STATEMENT = 5_000
 """Rows of one statement, which takes at most 65,535 parameters."""
-TOO_MANY = "more vaults have delegated to the wallet than are looked at"
+TOO_MANY = "more vaults have delegated to the wallet than are read"
 
 Pair = tuple[str, str]
 """A chain and a delegate."""

@@ -113,7 +113,7 @@ def _told(case: Case, decision: Decision, ledger: GrantFacts, *, stopped: bool) 
         return RoleEnd.LATER, hours, f"is taken after the server's time of grace, in {hours} hours"
     if decision.move is Move.TAKE or ledger.state == "taking":
         return RoleEnd.NOW, 0, "is taken within the next minutes"
-    return RoleEnd.STAYS, 0, "stays while its rule is paused, and is taken when the rule goes on"
+    return RoleEnd.STAYS, 0, "stays while its rule is paused, and is taken when the rule resumes"
 
 
 async def forget(db: AsyncSession, actor: Actor) -> Forgotten:

@@ -161,7 +161,7 @@ def asked(document: Mapping[str, Any], names: Names) -> str:
     return in_words(parse(expression), names) if expression else ""
 
 
-_STATES = {"paused": "it rests now", "shadow": "it only watches now"}
+_STATES = {"paused": "it is paused now", "shadow": "it only watches now"}
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any], names: Names) -> str:

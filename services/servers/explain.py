@@ -189,7 +189,7 @@ def _next(
         case Move.ADOPT:
             return "Becomes a role of ours at the next look, and is taken then: no rule says yes."
         case Move.LOST:
-            return "Somebody else took it; it is not given again by itself."
+            return "Somebody else took it; it is not given again automatically."
         case Move.WAIT:
             return f"Taken on {decision.due_at:%-d %B %Y at %H:%M} UTC unless a rule says yes before."
         case Move.TAKE if held_back:
@@ -209,7 +209,7 @@ def _at_rest(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], 
     if grant is not None and grant.state == "taking":
         return f"Being taken now.{_trouble(grant)}"
     if grant is not None and grant.state == "lost":
-        return "Somebody else took it; it is not given again by itself."
+        return "Somebody else took it; it is not given again automatically."
     if grant is None and decision.role_id in member.roles:
         return "Nothing: somebody else gave it, so it stays as it is."
     if decision.doubtful:
@@ -217,8 +217,8 @@ def _at_rest(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], 
     if grant is not None and grant.gift_since is not None:
         return "Stays, because an admin decided so; once a rule says yes again, rules decide again."
     if not any(rule.state == "active" for rule in rules):
-        return "Nothing changes while its rules rest."
-    return "Stays while a rule that gave it rests." if grant is not None else "Nothing: no rule says yes."
+        return "Nothing changes while its rules are paused."
+    return "Stays while a rule that gave it is paused." if grant is not None else "Nothing: no rule says yes."
 
 
 def _trouble(grant: Grant) -> str:

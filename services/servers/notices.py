@@ -82,7 +82,9 @@ def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> s
             until = data.get("until", "")
             return f"No rule gives you {role} any more. It is taken from you on {until}, unless a rule says yes before."
         case "role.lost":
-            return f"Somebody in this server took {role} from you. It was not us, so it is not given again by itself."
+            return (
+                f"Somebody in this server took {role} from you. It was not us, so it is not given again automatically."
+            )
         case "wallet.moved":
             return f"The wallet {data.get('address', '')} was proved by somebody else and no longer counts for you."
         case _:

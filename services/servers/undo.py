@@ -147,7 +147,7 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
     holders = event.data.get("holders") or 0
     back = f" {members(holders)} had {rule.role_name} by it." if isinstance(holders, int) and holders else ""
     words = (
-        f"The rule “{rule.name}” comes back as it was.{back} Everybody is looked at again, and who holds what it asks "
+        f"The rule “{rule.name}” comes back as it was.{back} Everybody is checked again, and who holds what it asks "
         f"for has {rule.role_name}."
     )
     return words, 0
@@ -174,7 +174,7 @@ async def change_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -
     await _look(db, rule)
     places = [(leaf.chain, leaf.contract) for one in (before, after) for leaf in requirements(parse(one["expression"]))]
     told = changes(now, mapping.document(rule), await catalog.names(db, places))
-    return f"The rule “{rule.name}” goes back to how it was: {told}. Everybody is looked at again.", 0
+    return f"The rule “{rule.name}” is changed back: {told}. Everybody is checked again.", 0
 
 
 async def resume(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
@@ -199,7 +199,7 @@ async def resume(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Und
     if not names:
         raise Conflict("None of these rules is paused any more.")
     goes = "goes" if len(names) == 1 else "go"
-    return f"{' and '.join(names)} {goes} on deciding. Everybody is looked at again.", 0
+    return f"{' and '.join(names)} {goes} on deciding. Everybody is checked again.", 0
 
 
 async def _living(db: AsyncSession, rule_id: int) -> Rule:

@@ -58,7 +58,7 @@ async def ask(db: AsyncSession, actor: Actor, server_id: int) -> None:
     left = result.scalar_one()
     if left is not None and left > 0:
         seconds = max(1, round(left))
-        raise TooMany(f"You were looked at a moment ago. You can ask again {in_seconds(seconds)}.", seconds)
+        raise TooMany(f"You were checked a moment ago. You can ask again {in_seconds(seconds)}.", seconds)
     await audit.record(
         db, audit.line("recheck.asked", server_id=server_id, actor=actor.discord_id, subject=actor.discord_id)
     )

@@ -426,7 +426,7 @@ async def test_the_log_channel_tells_of_each_trouble_once_and_when_it_is_over_al
         await db.exec(update(Alert).values(told_at=None, attempts=1, next_at=now()))
     await is_(told, [broken_order])
     await discord.control("guilds", guild=BASE, action="move_role", role="Whale", position=3)
-    await is_(told, [broken_order, f"Mended: {broken_order}"])
+    await is_(told, [broken_order, f"Fixed: {broken_order}"])
 
     async with transaction() as db:
         db.add(Breaker(server_id=row.id or 0, role_id=whale, would_lose=7, holders=9))

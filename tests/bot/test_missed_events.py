@@ -248,7 +248,7 @@ async def test_a_guild_that_comes_after_ready_or_never_keeps_no_other_waiting(
     await is_(both, {"Base Builders", "Cool Holders Club"})
 
 
-OFF = f"The bot is in this server. {members_intent.NOT_TOLD} Roles still follow the daily round."
+OFF = f"The bot is in this server. {members_intent.NOT_TOLD} Roles still follow the daily sweep."
 
 
 async def bot_health(discord: Outside) -> tuple[str, str]:

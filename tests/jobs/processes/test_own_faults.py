@@ -90,7 +90,7 @@ async def test_what_failed_for_long_is_told_with_how_to_mend_it(town: Town) -> N
     assert queue.state == "bad"
     assert "1 of these failed 12 times or more" in queue.text
     assert queue.mend is not None
-    assert "tell whoever runs the bot" in queue.mend
+    assert "tell the person who runs the bot" in queue.mend
 
 
 async def test_a_part_that_fails_begins_again(

@@ -54,7 +54,7 @@ def changed(**fields: Any) -> dict[str, Any]:
          "Ada looked at whom the rule “Cats” would concern: at least 1 token of Mellow Cats on Base."),
         ("rule.previewed", {"rule": RULE, "deletes": True},
          "Ada looked at whom the end of the rule “Cats” would concern."),
-        ("rule.changed", changed(state="paused"), "Ada changed the rule “Cats”: it rests now."),
+        ("rule.changed", changed(state="paused"), "Ada changed the rule “Cats”: it is paused now."),
         ("rule.changed", changed(name="Kittens"), "Ada changed the rule “Kittens”: its name was “Cats”."),
         ("rule.changed", changed(removal={"mode": "grace", "hours": 24}),
          "Ada changed the rule “Cats”: roles go after 24 hours of grace instead of at once."),

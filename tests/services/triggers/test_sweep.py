@@ -67,5 +67,5 @@ async def test_a_round_under_way_tells_how_long_it_goes_on() -> None:
         db.add(row)
         await db.flush()
         told = (await backlog.last_sweep(db, now())).text
-    assert told.startswith("A round over everybody is under way: 4 of 8 members are still to be looked at, which takes")
+    assert told.startswith("A daily sweep is in progress: 4 of 8 members still wait, which takes")
     assert told.endswith("about 2 minutes more.")

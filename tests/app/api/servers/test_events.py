@@ -220,7 +220,7 @@ async def test_nothing_is_given_that_may_not_be_granted_or_that_nobody_misses(
     founder = next(role["id"] for role in builders(world)["roles"] if role["name"] == "Founder")
     carol = await somebody(made, "Carol", made["roleId"])
     for role, message in [
-        (founder, "Founder stands above the bot's own role."),
+        (founder, "Founder is above the bot's own role."),
         ("1", "This role does not exist in the server any more."),
         (made["roleId"], "Nobody is left to give Holder back to"),
     ]:

@@ -208,7 +208,7 @@ async def test_what_comes_next_follows_the_ledger(browser: Browser, ruled: dict[
         assert await then() == text
     await set_grant(state="held", last_error=None)
     await set_rule(state="paused")
-    assert await then() == "Nothing changes while its rules rest."
+    assert await then() == "Nothing changes while its rules are paused."
     await set_rule(state="active")
     async with transaction() as db:
         await db.exec(update(Observation).values(amount=3))
@@ -219,7 +219,7 @@ async def test_what_comes_next_follows_the_ledger(browser: Browser, ruled: dict[
         await db.exec(update(Member).values(pending=True, roles=[]))
     assert await then() == "Given once they have finished the server's membership screening."
     await set_grant(state="held")
-    assert await then() == "Somebody else took it; it is not given again by itself."
+    assert await then() == "Somebody else took it; it is not given again automatically."
 
 
 async def test_one_member_is_checked_again(browser: Browser, ruled: dict[str, Any]):

@@ -102,7 +102,7 @@ async def test_a_role_that_cannot_be_given_any_more_pauses_its_rule_says_how_to_
     assert problem["mend"]
     (paused,) = view["pausedRules"]
     assert (paused["id"], paused["cause"], paused["byItself"]) == (rule_id, cause, True)
-    assert "by itself" in paused["mend"]
+    assert "automatically" in paused["mend"]
     if cause == "role_gone":
         changes = {"roleId": await town.role("Holder")}
         mended = await owner.client.patch(f"/api/verification-rules/{rule_id}", json=changes)
