@@ -45,7 +45,7 @@ def _set(url: str, max_overflow: int = 10) -> AsyncEngine:
         psycopg_url(url), pool_size=20, max_overflow=max_overflow, pool_use_lifo=True,
         connect_args={"async_creator_fn": _connect},
     )  # fmt: skip
-    event.listen(_engine.sync_engine, "checkout", _refuse_a_dead_one)
+    event.listen(_engine.sync_engine, "checkout", _check_connection)
     _alone = _engine.execution_options(isolation_level="AUTOCOMMIT")
     return _engine
 
@@ -76,7 +76,7 @@ async def _ask_for_the_time(connection: WatchedConnection) -> None:
         clock.measured(row[0], time.monotonic() - began)
 
 
-async def _mind_the_clock() -> None:
+async def _measure_clock() -> None:
     """Measure the database's clock once a minute; an absent database is left to the caller."""
     if clock.is_due():
         made = engine()
@@ -87,7 +87,7 @@ async def _mind_the_clock() -> None:
                     await _ask_for_the_time(raw)
 
 
-def _refuse_a_dead_one(connection: Any, record: object, proxy: object) -> None:
+def _check_connection(connection: Any, record: object, proxy: object) -> None:
     """Keep the pool from handing out a dead connection: DisconnectionError makes it open another.
 
     A server that stops sends a message or closes the connection, and both can be read; an idle one sends nothing. The
@@ -137,7 +137,7 @@ async def connect() -> WatchedConnection:
 @asynccontextmanager
 async def transaction() -> AsyncGenerator[AsyncSession]:
     """One use case: committed when the block ends, rolled back when it raises."""
-    await _mind_the_clock()
+    await _measure_clock()
     async with _closing(AsyncSession(engine(), expire_on_commit=False)) as db:
         yield db
         await db.commit()
@@ -149,7 +149,7 @@ async def reading() -> AsyncGenerator[AsyncSession]:
 
     As in a transaction, each statement sees what was committed when it began.
     """
-    await _mind_the_clock()
+    await _measure_clock()
     made = engine()
     async with _closing(AsyncSession(_alone or made, expire_on_commit=False)) as db:
         yield db

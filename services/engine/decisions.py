@@ -144,7 +144,9 @@ async def look(
         retry_later.once_more(item, now)
         if not item.calm:
             retry_later.in_turn(item)
-    await _meet(outside, [one async for one in in_steps(done.looked) if not one.calm and _puzzling(one)], now, began)
+    await _refresh_from_discord(
+        outside, [one async for one in in_steps(done.looked) if not one.calm and _needs_live_member(one)], now, began
+    )
     with time_budget.again():
         await _confirm(outside, done, wanted, answers, now)
     return done
@@ -181,7 +183,7 @@ def _conclude(case: Case, found: Mapping[int, list[Reading]], now: datetime) -> 
     return decide(case.rules, said, case.grants, case.roles, now)
 
 
-def _puzzling(item: Looked) -> bool:
+def _needs_live_member(item: Looked) -> bool:
     """Return whether Discord must be asked: the member is unknown, or the ledger and their stored roles differ."""
     if not item.case.bot_invited or item.case.left:
         return False
@@ -189,18 +191,18 @@ def _puzzling(item: Looked) -> bool:
     return unknown or any(decision.move in {Move.LOST, Move.FORGET} for decision in item.decisions)
 
 
-async def _meet(outside: Gateways, items: Sequence[Looked], now: datetime, began: float) -> None:
+async def _refresh_from_discord(outside: Gateways, items: Sequence[Looked], now: datetime, began: float) -> None:
     """Read these members from Discord and decide again; the time was `now` at `began` (monotonic)."""
     try:
         async with asyncio.timeout(MEETING_SECONDS):
-            await asyncio.gather(*(_meet_one(outside, item, now, began) for item in items))
+            await asyncio.gather(*(_refresh_one(outside, item, now, began) for item in items))
     except TimeoutError:
         for item in items:
             if item.live is None and not item.gone and item.fault is None:
                 item.fault, item.decisions = "Discord: the member was not read in time", []
 
 
-async def _meet_one(outside: Gateways, item: Looked, now: datetime, began: float) -> None:
+async def _refresh_one(outside: Gateways, item: Looked, now: datetime, began: float) -> None:
     try:
         item.live = await outside.discord.membership(item.case.guild_id, item.case.claim.discord_id)
     except ProviderError as fault:
@@ -274,7 +276,7 @@ async def _confirm(
             outside, [(question, [one[place] for one in readers]) for place, question in again.items()]
         )
     for number, item in enumerate(losing):
-        _hold_together(outside, item, [of_reader[number] for of_reader in seconds], now)
+        _confirm_losses(outside, item, [of_reader[number] for of_reader in seconds], now)
         delegated = (waits.get(pair) for pair in item.case.delegated.known)
         item.again_in = max((item.again_in, *delegated), key=lambda wait: wait or 0.0)
         item.decisions = _conclude(item.case, item.readings, now)
@@ -297,7 +299,7 @@ def _answered_in_part(
     return found
 
 
-def _hold_together(outside: Gateways, item: Looked, seconds: Sequence[Looked], now: datetime) -> None:
+def _confirm_losses(outside: Gateways, item: Looked, seconds: Sequence[Looked], now: datetime) -> None:
     """Confirm the readings by which a role would be taken; those for the member's other roles stay unchanged."""
     losing = {decision.role_id for decision in _confirmable(item)}
     before = {grant.role_id: confirmation.parsed(grant.first_no) for grant in item.case.grants}

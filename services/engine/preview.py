@@ -295,10 +295,10 @@ def _outcome(case: Case, decision: Decision) -> str | None:
         case Move.FORGET | Move.LOST:
             return KEEP if has_role else None
         case Move.NONE:
-            return _at_rest(decision, _grant(case, decision.role_id), has_role)
+            return _outcome_without_move(decision, _grant(case, decision.role_id), has_role)
 
 
-def _at_rest(decision: Decision, grant: GrantFacts | None, has_role: bool) -> str | None:
+def _outcome_without_move(decision: Decision, grant: GrantFacts | None, has_role: bool) -> str | None:
     is_right = bool(decision.rule_ids)
     if decision.doubtful and not is_right:
         return UNKNOWN

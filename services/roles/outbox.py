@@ -235,7 +235,7 @@ async def carry_out(
             if member is None:
                 return WriteOutcome(WriteResult.LEFT, error="Discord: Unknown Member")
             if (intent.role_id in member.roles) is intent.giving:
-                if (pause := _may_come(intent)) > 0:
+                if (pause := _late_grant_seconds(intent)) > 0:
                     return WriteOutcome(WriteResult.WAIT, member, "the role may be given yet", pause=pause)
                 # We never sent this removal, yet the role is gone: someone else took it. Let the next reconcile decide.
                 return WriteOutcome(WriteResult.AGAIN if sure else WriteResult.ALREADY, member)
@@ -311,7 +311,7 @@ async def _unless_there(there: Coroutine[None, None, bool], gone: WriteOutcome, 
     return odd(intent, f"Discord contradicts itself ({gone.error})")
 
 
-def _may_come(intent: Intent) -> float:
+def _late_grant_seconds(intent: Intent) -> float:
     """Return the seconds during which an earlier, unanswered grant may still take effect.
 
     A writer that ended may have sent it, and nobody will see the answer.

@@ -104,7 +104,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
     if row is None:
         return
     rule_ids, batch = row
-    if await _never_came(db, intent, result):
+    if await _was_never_given(db, intent, result):
         await pausing.sweep_deleted(db)
         return
     await audit.record(
@@ -126,7 +126,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
 
 
-async def _never_came(db: AsyncSession, intent: Intent, result: WriteResult) -> bool:
+async def _was_never_given(db: AsyncSession, intent: Intent, result: WriteResult) -> bool:
     """Return whether a role to be taken was never given: it is absent without a removal of ours."""
     if intent.giving or result is not WriteResult.ALREADY or intent.evidence.get("given") is not False:
         return False

@@ -31,7 +31,7 @@ def is_absent(fault: BaseException) -> bool:
     state = _state(fault)
     if state is None:
         # Only an answer from the server has a SQLSTATE.
-        return not _says_too_much(fault)
+        return not _is_oversized(fault)
     return state == _FULL or state.startswith((_CONNECTION, _ENDING))
 
 
@@ -39,7 +39,7 @@ def is_the_databases(fault: BaseException) -> bool:
     """Return whether the database cannot work right now, whatever the statement, so that waiting may help."""
     if _state(fault) == _READ_ONLY:
         return True
-    return isinstance(fault, _FAMILIES) and not _says_too_much(fault)
+    return isinstance(fault, _FAMILIES) and not _is_oversized(fault)
 
 
 def first_line(fault: BaseException) -> str:
@@ -71,7 +71,7 @@ def _state(fault: BaseException) -> str | None:
     return original.sqlstate if isinstance(original, psycopg.Error) else None
 
 
-def _says_too_much(fault: BaseException) -> bool:
+def _is_oversized(fault: BaseException) -> bool:
     return (_state(fault) or "").startswith(_TOO_MUCH) or _PARAMETERS in first_line(fault)
 
 

@@ -199,10 +199,10 @@ def _next(
         case Move.FORGET:
             return "Nothing: no role of ours is left."
         case Move.NONE:
-            return _at_rest(decision, grant, rules, member)
+            return _next_without_move(decision, grant, rules, member)
 
 
-def _at_rest(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member) -> str:
+def _next_without_move(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member) -> str:
     if grant is not None and grant.state == "giving":
         screened = "Given once they have finished the server's membership screening."
         return screened if member.pending else f"Being given now.{_trouble(grant)}"

@@ -122,7 +122,7 @@ _ALLOW = """
 
 
 async def left(db: AsyncSession, guild_id: str) -> None:
-    """Record that the bot left this guild: its grants are deleted and the log says so. Proofs stay."""
+    """Record that the bot left this guild: pause its rules and cancel its removals. Grants and proofs stay."""
     server = await known(db, guild_id)
     if server is None or not server.bot_invited:
         return
