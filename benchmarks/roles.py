@@ -108,6 +108,7 @@ def run(name: str, command: Sequence[str], url: str, guilds: int, each: int) -> 
         process.wait()
     said = tally(url)
     times = said.pop("accepted")
+    said.pop("honest")
     seconds = times[-1] - times[0] if len(times) > 1 else most
     outcome = Outcome(guilds, guilds * each, len(times), seconds=seconds, **said)
     share = f"{outcome.share:.1%}" if outcome.different == outcome.wanted else "gave up"
