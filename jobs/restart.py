@@ -17,17 +17,27 @@ LIVED_WELL_SECONDS = 60.0
 
 
 @contextmanager
+def cancellation_first() -> Generator[None]:
+    """In a cancelled task, raise the cancellation instead of any other error."""
+    try:
+        yield
+    except Exception:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError from None
+        raise
+
+
+@contextmanager
 def outlasting(log: logging.Logger, then: str) -> Generator[None]:
     """Log a database error, with its consequence `then`, instead of raising it; raise any other error.
 
     In a cancelled task every error becomes the cancellation.
     """
     try:
-        yield
+        with cancellation_first():
+            yield
     except Exception as fault:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise asyncio.CancelledError from None
         if not database_faults.is_the_databases(fault):
             raise
         database_faults.tell(log, fault, then)

@@ -12,14 +12,14 @@ from apscheduler.jobstores.memory import MemoryJobStore  # pyright: ignore[repor
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
 from apscheduler.triggers.base import BaseTrigger  # pyright: ignore[reportMissingTypeStubs]
 
-from jobs.restart import AGAIN_SECONDS, LONGEST_PAUSE_SECONDS
+from jobs.restart import AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, cancellation_first
 from models import transaction
 from services.core import rollups
 from services.privacy import erasure, retention
 from services.rules import pausing
 from services.runtime import database_faults, schedules
 from services.runtime.schedules import Work
-from services.runtime.tasks import stop
+from services.runtime.tasks import backoff, stop
 from services.servers import verified_counts
 from services.triggers import sweep
 from settings import settings
@@ -121,7 +121,7 @@ class JobRunner:
         self.job = job
         self._lost = lost
         self._turn: asyncio.Task[None] | None = None
-        self._pause, self._not_before = AGAIN_SECONDS, 0.0
+        self._pauses, self._not_before = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS), 0.0
         self._ended = False
 
     async def begin(self) -> None:
@@ -142,20 +142,18 @@ class JobRunner:
 
     async def _take(self) -> None:
         try:
-            await take_turn(self.job)
-            self._pause = AGAIN_SECONDS
+            with cancellation_first():
+                await take_turn(self.job)
+            self._pauses = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
         except Exception as fault:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise asyncio.CancelledError from None
             if database_faults.is_absent(fault):
                 self._lost.put_nowait(fault)
             elif database_faults.is_the_databases(fault):
                 database_faults.tell(log, fault, f"the job {self.job.name} will be retried")
             else:
-                log.exception("job failed name=%s retry_seconds=%.0f", self.job.name, self._pause)
-                self._not_before = asyncio.get_running_loop().time() + self._pause
-                self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+                pause = next(self._pauses)
+                log.exception("job failed name=%s retry_seconds=%.0f", self.job.name, pause)
+                self._not_before = asyncio.get_running_loop().time() + pause
 
 
 async def run(jobs: Sequence[ScheduledJob] | None = None) -> None:
