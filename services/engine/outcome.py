@@ -11,7 +11,7 @@ from services.core.answer import Answer
 from services.core.chain_names import chain_title
 from services.engine.cases import Case
 from services.engine.policy import Decision, GrantFacts
-from services.holdings import evaluate as readings
+from services.holdings import evaluate
 from services.holdings.confirmation import Earlier
 from services.holdings.delegations import Fetched
 from services.holdings.evaluate import Answers, Reading
@@ -87,7 +87,7 @@ class Round:
 
     asked: list[tuple[HoldingsQuestion, Answers]] = field(default_factory=list[tuple[HoldingsQuestion, Answers]])
     looked: list[Looked] = field(default_factory=list[Looked])
-    traits: dict[readings.Place, TokenTraits | str] = field(default_factory=dict[readings.Place, TokenTraits | str])
+    traits: dict[evaluate.Place, TokenTraits | str] = field(default_factory=dict[evaluate.Place, TokenTraits | str])
     """The traits that were read for it."""
     delegations: list[Fetched] = field(default_factory=list[Fetched])
     """Registries' second answers about delegations, if they differed."""
@@ -101,7 +101,7 @@ def read_all(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Rea
     for rule in case.rules:
         if rule.decides:
             found[rule.id] = [
-                readings.read(
+                evaluate.read(
                     leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule, leaf)
                 )
                 for leaf in requirements(rule.expression)

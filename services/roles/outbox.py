@@ -19,7 +19,7 @@ from gateways.discord.types import (
 )
 from gateways.transport.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
 from models.db.session import Question
-from services.roles import in_doubt as unanswered
+from services.roles import in_doubt
 
 __all__ = [
     "Intent",
@@ -72,7 +72,7 @@ class Intent:
     read_at: float = field(default_factory=time.monotonic)
 
     @property
-    def line(self) -> unanswered.Line:
+    def line(self) -> in_doubt.Line:
         """The line of the ledger."""
         return self.server_id, self.discord_id, self.role_id
 
@@ -132,7 +132,7 @@ def question(limit: int, busy: Collection[int], resting: Collection[str] = (), a
     removals that the breaker stopped. A role that Discord refused is tried with one change at a time.
     """
     return _OPEN, {
-        "limit": limit, "busy": list(busy), "resting": list(resting), "after": after, "late": unanswered.LATE,
+        "limit": limit, "busy": list(busy), "resting": list(resting), "after": after, "late": in_doubt.LATE,
         "each": min(limit, EACH),
     }  # fmt: skip
 
@@ -175,7 +175,7 @@ _PART_IDS = f"""
         AND g.next_at <= now() AND NOT g.id = ANY(CAST(:busy AS integer[]))
         AND NOT (g.state = 'giving' AND EXISTS (SELECT 1 FROM member m WHERE m.server_id = g.server_id
             AND m.discord_id = g.discord_id AND m.pending))
-        AND NOT {unanswered.STILL_OPEN}
+        AND NOT {in_doubt.STILL_OPEN}
         ORDER BY g.next_at, g.id LIMIT CASE WHEN p.trial THEN 1 ELSE :each END
     ) w ORDER BY w.next_at, w.id LIMIT :each
 """
@@ -318,7 +318,7 @@ def _late_grant_seconds(intent: Intent) -> float:
     """
     if intent.giving or intent.attempts == 0 or intent.given_ago is None:
         return 0.0
-    return (unanswered.LATE - intent.given_ago - intent.since_read).total_seconds()
+    return (in_doubt.LATE - intent.given_ago - intent.since_read).total_seconds()
 
 
 def failed(intent: Intent, error: str) -> WriteOutcome:
