@@ -1,7 +1,8 @@
 """The layout of the house as functions: how full a folder may be, which package may import which, and no circles."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 
 from tests.house.rules import Module
@@ -112,24 +113,22 @@ def imports_up_the_floors(modules: Sequence[Module]) -> Iterator[str]:
 
 
 def circles(modules: Sequence[Module]) -> Iterator[str]:
-    """Yield each set of modules that import one another, whichever way round."""
-    graph = edges(modules)
-    for group in _components(graph):
-        if len(group) > 1:
-            yield f"a circle: {', '.join(sorted(group))}"
+    """Yield a set of modules that import one another, if there is any."""
+    try:
+        TopologicalSorter(edges(modules)).prepare()
+    except CycleError as fault:
+        yield f"a circle: {', '.join(sorted(set(fault.args[1])))}"
 
 
 def class_names_given_twice(modules: Sequence[Module]) -> Iterator[str]:
     """Yield each class name that stands for two things in the product."""
-    names = Counter[str]()
     where = defaultdict[str, list[str]](list)
     for module in modules:
         for name in module.classes():
-            names[name] += 1
             where[name].append(module.path)
-    for name, times in sorted(names.items()):
-        if times > 1:
-            yield f"{name} is a class in {', '.join(where[name])}"
+    for name, paths in sorted(where.items()):
+        if len(paths) > 1:
+            yield f"{name} is a class in {', '.join(paths)}"
 
 
 def edges(modules: Sequence[Module]) -> dict[str, set[str]]:
@@ -157,36 +156,3 @@ def _floor(floors: Sequence[str], package: str) -> int:
 
 def _dotted(path: str) -> str:
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
-def _components(graph: Mapping[str, set[str]]) -> Iterator[set[str]]:
-    """Yield the strongly connected components of a graph (Tarjan's algorithm without recursion)."""
-    order, low = dict[str, int](), dict[str, int]()
-    stack, on_stack = list[str](), set[str]()
-    for start in graph:
-        if start in order:
-            continue
-        work: list[tuple[str, Iterator[str]]] = [(start, iter(sorted(graph[start])))]
-        order[start] = low[start] = len(order)
-        stack.append(start)
-        on_stack.add(start)
-        while work:
-            node, rest = work[-1]
-            step = next((one for one in rest if one not in order or one in on_stack), None)
-            if step is not None and step not in order:
-                order[step] = low[step] = len(order)
-                stack.append(step)
-                on_stack.add(step)
-                work.append((step, iter(sorted(graph[step]))))
-            elif step is not None:
-                low[node] = min(low[node], order[step])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == order[node]:
-                    group = set[str]()
-                    while node not in group:
-                        group.add(stack.pop())
-                    on_stack -= group
-                    yield group
