@@ -237,21 +237,6 @@ def verdict(tree: Expression, wallets: Iterable[tuple[str, str]], answer: Callab
     return evaluate(tree, answer)
 
 
-__all__ = [
-    "Answers",
-    "Place",
-    "Reading",
-    "WalletShare",
-    "addresses_on",
-    "conclude",
-    "denied",
-    "in_part",
-    "needed_of",
-    "read",
-    "unread",
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One requirement evaluated for one member's wallets: the answer and its evidence."""

@@ -90,11 +90,6 @@ class SharedCounts:
         await self._redis.aclose()
 
 
-__all__ = [
-    "LOOKUPS", "MINUTE", "PER_ADDRESS", "PREVIEWS", "PROOFS", "READS", "RECHECKS", "SIGN_INS", "SOCKETS", "WRITES",
-    "Limit", "forget", "spend", "spend_for_address",
-]  # fmt: skip
-
 _log = logging.getLogger(__name__)
 
 PER_ADDRESS = 2
