@@ -1,9 +1,11 @@
 """Verification rules: made, read, changed and deleted by those who run their server."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from app.api.requests.caller import Caller
 from app.api.requests.shapes import ApiAnswer, InternalId, Loose, PathId, Payload, QueryId
@@ -12,8 +14,10 @@ from models import transaction
 from services.engine import preview as impact
 from services.engine.preview import MemberImpact, Proposal
 from services.rules import rules
+from services.rules.expression import MOST_TRAITS
 from services.rules.rules import RuleDraft, RuleView
 from services.rules.single_source import SingleSource
+from services.rules.types.registry import DETAIL_FIELDS
 
 router = APIRouter(prefix="/verification-rules", tags=["rules"])
 
@@ -25,7 +29,31 @@ class RuleRemoval(Payload):
     hours: Any = 0
 
 
-class RulePayload(Payload):
+class TraitPayload(Payload):
+    """A trait that a token must have."""
+
+    type: Loose = ""
+    value: Loose = ""
+
+
+class ConditionPayload(Payload):
+    """One condition as flat fields; `details` has those that only its type has, which are sent beside the others."""
+
+    max_tokens: Any = None
+    traits: list[TraitPayload] | None = Field(default=None, max_length=MOST_TRAITS)
+    details: SkipJsonSchema[dict[str, Any]] = Field(default_factory=dict[str, Any])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _collect_details(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        sent = {str(name): value for name, value in cast("Mapping[object, Any]", data).items() if name != "details"}
+        details = {name: sent[name] for name in DETAIL_FIELDS if name in sent}
+        return {**sent, "details": details} if details else sent
+
+
+class RulePayload(ConditionPayload):
     """A new rule. What is missing or wrong in a field is the service's to say, in the order of the form."""
 
     rule_name: Loose = ""
@@ -47,7 +75,7 @@ class RulePayload(Payload):
     delegated: bool = False
 
 
-class RuleChanges(Payload):
+class RuleChanges(ConditionPayload):
     """What is to be different; fields that are absent stay as they are."""
 
     rule_name: Loose = ""
@@ -102,6 +130,8 @@ class DeletedAnswer(ApiAnswer):
 
 
 def _draft(payload: RulePayload) -> RuleDraft:
+    traits = [(one.type, one.value) for one in payload.traits or ()]
+    trait_type, trait_value = traits[0] if traits else (payload.trait_type, payload.trait_value)
     return RuleDraft(
         rule_name=payload.rule_name,
         contract_address=payload.contract_address,
@@ -110,14 +140,17 @@ def _draft(payload: RulePayload) -> RuleDraft:
         min_tokens=payload.min_tokens,
         role_id=payload.role_id,
         role_color=payload.role_color or "#5865F2",
-        trait_type=payload.trait_type,
-        trait_value=payload.trait_value,
+        trait_type=trait_type,
+        trait_value=trait_value,
         token_ids=tuple(payload.token_ids or ()),
         role_name=payload.role_name,
         server_id=payload.server_id,
         expression=payload.expression,
         removal_mode=payload.removal.mode,
         removal_hours=payload.removal.hours,
+        max_tokens=payload.max_tokens,
+        more_traits=tuple(traits[1:]),
+        details=payload.details,
         shadow=payload.shadow,
         takes_over=payload.takes_over,
         delegated=payload.delegated,
@@ -127,6 +160,9 @@ def _draft(payload: RulePayload) -> RuleDraft:
 def _changes(payload: RuleChanges | PreviewPayload) -> dict[str, Any]:
     """The fields that were sent, named as they were sent."""
     changes = payload.model_dump(by_alias=True, exclude_unset=True, exclude={"id", "delete", "server_id"})
+    changes |= changes.pop("details", {})
+    if payload.traits is not None:
+        changes["traits"] = [(one.type, one.value) for one in payload.traits]
     if changes.pop("shadow", False):
         changes.setdefault("state", "shadow")
     return changes

@@ -53,8 +53,8 @@ def _body(role: RoleWhy) -> str:
 
 
 def _requirement(one: RequirementView) -> str:
-    held = "not known" if one.held is None else str(one.held)
-    told = f"{plain(one.text, 160)}: needed {one.needed}, held {held}"
+    needed, held = one.amounts
+    told = f"{plain(one.text, 160)}: needed {needed}, held {held}"
     if one.wallet:
         told += f" in {plain(one.wallet, 60)}"
     if one.reason:

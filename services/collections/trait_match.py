@@ -2,17 +2,20 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
+from operator import ge, gt, le, lt
 
 from gateways.chains.attributes import Trait
 from services.core.answer import Answer
 
 BETWEEN_SOURCES = ", "
 """Separates the names of sources that gave the same list."""
-_AT_LEAST = (">=", "≥")
-_BOUND = re.compile(r"\s*(>=|<=|≥|≤)\s*(\S+)\s*")
+_COMPARE = {">=": ge, "≥": ge, "<=": le, "≤": le, ">": gt, "<": lt}
+_BOUND = re.compile(r"\s*(>=|<=|≥|≤|>|<)\s*(\S+)\s*")
+_RANGE = re.compile(r"\s*([^\s.]+(?:\.[0-9]+)?)\s*\.\.\s*(\S+)\s*")
 _NUMBER = re.compile(r"[+-]?(\d{1,80}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
@@ -43,8 +46,8 @@ class TokenTraits:
 def matches(traits: TokenTraits | None, kind: str, wanted: str) -> Answer:
     """Return whether a token has a trait: yes if any value of that kind matches, unknown if the list is incomplete.
 
-    With two lists, one yes is enough. Kinds and texts match without regard to case and outer spaces. `>=10` and `<=5`
-    (also ≥ and ≤) compare numbers; a wanted number equals the same number in any notation.
+    With two lists, one yes is enough. Kinds and texts match without regard to case and outer spaces. `>=10`, `<=5`
+    (also ≥ and ≤), `>10`, `<5` and `5..10` compare numbers; a wanted number equals the same number in any notation.
     """
     if traits is None:
         return Answer.UNKNOWN
@@ -52,6 +55,23 @@ def matches(traits: TokenTraits | None, kind: str, wanted: str) -> Answer:
     if any(_has(one, asked, wanted) for one in traits.lists):
         return Answer.YES
     return Answer.NO if any(one.whole for one in traits.lists) else Answer.UNKNOWN
+
+
+def match_all(traits: TokenTraits | None, wanted: Iterable[tuple[str, str]]) -> tuple[Answer, str | None]:
+    """Return whether a token has all traits (pairs of a type and a value), and the only source of that answer.
+
+    The source is None if two sources agree. One trait that two sources deny is enough for a no of two sources.
+    """
+    pairs = tuple(wanted)
+    answers = [matches(traits, kind, value) for kind, value in pairs]
+    denied = [pair for pair, answer in zip(pairs, answers, strict=True) if answer is Answer.NO]
+    answer = Answer.NO if denied else Answer.UNKNOWN if Answer.UNKNOWN in answers else Answer.YES
+    if traits is None:
+        return answer, None
+    sources = [only_source(traits, kind, value) for kind, value in denied or pairs]
+    if denied and None in sources:
+        return answer, None
+    return answer, next((one for one in sources if one is not None), None)
 
 
 def only_source(traits: TokenTraits, kind: str, wanted: str) -> str | None:
@@ -80,13 +100,16 @@ def _fits(value: str | int | float, wanted: str) -> bool:
     number = number_in(value)
     if number is None:
         return False
+    if (between := _RANGE.fullmatch(wanted)) is not None:
+        first, last = number_in(between[1]), number_in(between[2])
+        return first is not None and last is not None and first <= number <= last
     bound = _BOUND.fullmatch(wanted)
     limit = number_in(bound[2] if bound else wanted)
     if limit is None:
         return False
     if bound is None:
         return number == limit
-    return number >= limit if bound[1] in _AT_LEAST else number <= limit
+    return _COMPARE[bound[1]](number, limit)
 
 
 def number_in(value: str | int | float) -> Decimal | None:

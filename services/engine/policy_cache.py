@@ -90,7 +90,7 @@ class _Cells:
         owners = ["0x" + names[at : at + 40] for at in range(0, len(names), 40)]
         needs: dict[str, set[int]] = {}
         for leaf in leaves:
-            needs.setdefault(leaf.contract, set()).add(evaluate.needed_of(leaf))
+            needs.setdefault(leaf.contract, set()).update(_thresholds(leaf))
         amounts = [sheet.row(contract) for contract in needs]
         reached = [
             row.translate(_steps(frozenset(needs[contract]))) for contract, row in zip(needs, amounts, strict=True)
@@ -106,9 +106,15 @@ def _by_balance(leaf: Requirement, answers: Answers | None) -> bool:
 
     A cell distinguishes amounts up to 253: members under requirements beyond that are decided one by one.
     """
-    if leaf.kind.source != "balances" or family_of(leaf.chain) != EVM or evaluate.needed_of(leaf) >= LARGE - 1:
+    if leaf.kind.source != "balances" or family_of(leaf.chain) != EVM or max(_thresholds(leaf)) >= LARGE - 1:
         return False
     return answers is None or (answers.sheet is not None and told_of(leaf, answers) is answers.sheet)
+
+
+def _thresholds(leaf: Requirement) -> tuple[int, ...]:
+    """Return the amounts at which the answer to a requirement changes."""
+    least, most = evaluate.needed_of(leaf), evaluate.most_of(leaf)
+    return (least,) if most is None else (least, most + 1)
 
 
 @lru_cache(maxsize=1_000)

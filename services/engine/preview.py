@@ -29,11 +29,12 @@ from services.holdings import delegations
 from services.holdings.fetch import HoldingsQuestion
 from services.rules import contract_check, limits
 from services.rules.draft import RuleDraft, check
-from services.rules.expression import RULE_TYPES, parse, requirements
+from services.rules.expression import parse, requirements
 from services.rules.mapping import apply, copy_of, new_row
 from services.rules.rules import own
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.terms import RuleTerms
+from services.rules.types.registry import RULE_TYPES
 
 GAIN, KEEP, LOSE, UNKNOWN = "gain", "keep", "lose", "unknown"
 OUTCOMES = (LOSE, UNKNOWN, GAIN, KEEP)

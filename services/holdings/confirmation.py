@@ -180,7 +180,9 @@ Before = Mapping[str, Earlier]
 def question_of(reading: Reading) -> str:
     """Return a digest of the requirement, the wallets, and the tokens with traits in a reading."""
     leaf = reading.requirement
-    asked = [leaf.type, leaf.chain, leaf.contract, leaf.min_tokens, leaf.trait, leaf.token_ids]
+    asked: list[object] = [leaf.type, leaf.chain, leaf.contract, leaf.min_tokens, leaf.traits, leaf.token_ids]
+    if leaf.max_tokens is not None or leaf.details is not None:
+        asked += [leaf.max_tokens, leaf.details.document() if leaf.details is not None else None]
     places = sorted((part.address, part.mark) for part in reading.parts)
     return hashlib.sha256(json.dumps([asked, places, sorted(reading.judged)]).encode()).hexdigest()[:24]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gateways.chains.token_sheet import TokenSheet, token_ids
 from gateways.evm.client import BalanceSheet
-from services.collections.trait_match import TokenTraits, matches, only_source
+from services.collections.trait_match import TokenTraits, match_all
 from services.core.answer import Answer
 from services.holdings.delegation_shares import Delegated, Vault
 from services.holdings.fetch_plan import SOLANA, TokenWant, family_of
@@ -134,12 +134,11 @@ def _wanted(leaf: Requirement) -> Callable[[str], bool]:
 def _with_trait(
     leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers
 ) -> WalletShare:
-    kind, value = leaf.trait or ("", "")
     fitting, alone = 0, set[tuple[str, str]]()
     for token_id, amount in held.items():
         traits = answers.traits.get((leaf.chain, leaf.contract, token_id))
-        answer = matches(traits if isinstance(traits, TokenTraits) else None, kind, value)
-        if isinstance(traits, TokenTraits) and (source := only_source(traits, kind, value)) is not None:
+        answer, source = match_all(traits if isinstance(traits, TokenTraits) else None, leaf.traits)
+        if source is not None:
             alone.add((token_id, source))
         if answer is Answer.YES:
             fitting += amount
@@ -269,9 +268,12 @@ class Reading:
 
     def document(self) -> dict[str, Any]:
         """Return the evidence as the ledger and the log store it; it contains no address."""
+        most = most_of(self.requirement)
         return {
             "chain": self.requirement.chain, "contract": self.requirement.contract, "type": self.requirement.type,
-            "answer": self.answer.value, "needed": self.needed, "held": None if self.held is None else str(self.held),
+            "answer": self.answer.value, "needed": self.needed,
+            **({"most": most} if most is not None else {}),
+            "held": None if self.held is None else str(self.held),
             "delegated": str(sum(part.amount for part in self.parts if part.through)),
             "block": self.block, "source": self.source, "reason": self.reason,
             "observedAt": self.observed_at.isoformat() if self.observed_at else None,
@@ -282,7 +284,14 @@ class Reading:
 
 def needed_of(leaf: Requirement) -> int:
     """Return how many matching tokens satisfy a requirement: one if its type does not count them."""
-    return leaf.min_tokens if leaf.kind.counts else 1
+    if leaf.details is not None:
+        return leaf.details.bounds()[0]
+    return leaf.min_tokens if leaf.kind.counts else min(leaf.min_tokens, 1)
+
+
+def most_of(leaf: Requirement) -> int | None:
+    """Return how many matching tokens a requirement allows; None without a limit."""
+    return leaf.details.bounds()[1] if leaf.details is not None else leaf.max_tokens
 
 
 def read(
@@ -310,7 +319,7 @@ def read(
         *doubts_of(leaf, delegated),
     )
     held = sum(part.amount for part in parts)
-    answer, reason = conclude(parts, needed)
+    answer, reason = conclude(parts, needed, most_of(leaf))
     return Reading(leaf, answer, needed, held, told.block, told.source, told.block_time, reason, parts,
                    isinstance(told, BalanceSheet))  # fmt: skip
 
@@ -323,12 +332,18 @@ def in_part(leaf: Requirement, answers: Answers) -> bool:
     return isinstance(told, TokenSheet) and bool(told.unsure)
 
 
-def conclude(parts: Iterable[WalletShare], needed: int) -> tuple[Answer, str | None]:
-    """Return yes once enough is proved, no only if every wallet is fully known, else unknown with the reason."""
+def conclude(parts: Iterable[WalletShare], needed: int, most: int | None = None) -> tuple[Answer, str | None]:
+    """Return yes once enough is proved, no only if every wallet is fully known, else unknown with the reason.
+
+    With a maximum, more than `most` is no whatever else there is, and yes also needs every wallet to be known.
+    """
     listed = tuple(parts)
-    if sum(part.amount for part in listed) >= needed:
-        return Answer.YES, None
+    held = sum(part.amount for part in listed)
+    if most is not None and held > most:
+        return Answer.NO, None
     reasons = [part.reason for part in listed if part.reason is not None]
+    if held >= needed and (most is None or not reasons):
+        return Answer.YES, None
     return (Answer.UNKNOWN, reasons[0]) if reasons else (Answer.NO, None)
 
 

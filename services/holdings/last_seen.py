@@ -16,7 +16,16 @@ from models.db.session import AsyncSession
 from services.core.answer import Answer
 from services.holdings import balance_snapshots
 from services.holdings.delegation_shares import Delegated
-from services.holdings.evaluate import Reading, WalletShare, addresses_on, conclude, doubts_of, needed_of, vaults_for
+from services.holdings.evaluate import (
+    Reading,
+    WalletShare,
+    addresses_on,
+    conclude,
+    doubts_of,
+    most_of,
+    needed_of,
+    vaults_for,
+)
 from services.holdings.fetch_plan import ANY
 from services.rules.expression import Requirement
 
@@ -57,7 +66,7 @@ def scope_of(leaf: Requirement) -> str:
         return BALANCE
     if leaf.kind.source == "anything":
         return ANY
-    what = [one.strip().casefold() for one in leaf.trait or ()] if leaf.kind.names_trait else []
+    what = [text.strip().casefold() for trait in leaf.traits for text in trait] if leaf.kind.names_trait else []
     if leaf.kind.names_ids:
         what += sorted(leaf.token_ids)
     digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
@@ -108,7 +117,7 @@ def recall(
     if len(seen) < len(asked):
         parts.append(WalletShare("", 0, "not every wallet has been read yet"))
     parts.extend(doubts_of(leaf, delegated))
-    answer, reason = conclude(parts, needed_of(leaf))
+    answer, reason = conclude(parts, needed_of(leaf), most_of(leaf))
     holding = tuple(part for part in parts if part.amount) or tuple(asked)
     oldest = min(seen, key=lambda one: one.observed_at)
     return Remembered(answer, sum(part.amount for part in parts), holding, oldest, reason)

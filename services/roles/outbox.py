@@ -140,6 +140,13 @@ def question(limit: int, busy: Collection[int], resting: Collection[str] = (), a
 _IS_OPEN = "state IN ('giving', 'taking')"
 _FREE = "(gift_since IS NOT NULL OR cardinality(rule_ids) = 0)"
 
+GIFT_FIRST_SECONDS = 30
+_GIFT_FIRST = f"""EXISTS (
+    SELECT 1 FROM "grant" o WHERE o.server_id = g.server_id AND o.discord_id = g.discord_id AND o.state = 'giving'
+    AND o.next_at <= now() AND o.intended_at > now() - interval '{GIFT_FIRST_SECONDS} seconds')"""
+"""Whether the member is about to get another role: between two tiers, nobody is without both. A gift that cannot be
+sent delays a removal by so many seconds at most."""
+
 # Open changes are found by index jumps from guild to guild, and within a guild from role to role, so the cost depends
 # on the guilds served and not on the number of open lines.
 _NEXT_GUILD = f"""SELECT server_id FROM "grant" WHERE {_IS_OPEN} AND server_id > {{}} ORDER BY server_id LIMIT 1"""
@@ -175,7 +182,7 @@ _PART_IDS = f"""
         AND g.next_at <= now() AND NOT g.id = ANY(CAST(:busy AS integer[]))
         AND NOT (g.state = 'giving' AND EXISTS (SELECT 1 FROM member m WHERE m.server_id = g.server_id
             AND m.discord_id = g.discord_id AND m.pending))
-        AND NOT {in_doubt.STILL_OPEN}
+        AND NOT {in_doubt.STILL_OPEN} AND NOT (g.state = 'taking' AND {_GIFT_FIRST})
         ORDER BY g.next_at, g.id LIMIT CASE WHEN p.trial THEN 1 ELSE :each END
     ) w ORDER BY w.next_at, w.id LIMIT :each
 """

@@ -2,10 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from gateways.chains.catalogue import CHAINS, form_order
 from gateways.transport.plain_text import one_line, plain
@@ -15,16 +16,16 @@ from services.core.errors import FieldRefused
 from services.rules import token_ids
 from services.rules.expression import (
     ANY_CONTRACT,
-    RULE_TYPES,
+    MOST_TRAITS,
     AtLeast,
     Expression,
-    ExpressionRefused,
     Not,
     Requirement,
     parse,
     requirements,
-    rule_type,
 )
+from services.rules.types.declaration import Details, ExpressionRefused
+from services.rules.types.registry import RULE_TYPES, rule_type
 from settings import settings
 
 TYPES = tuple(RULE_TYPES)
@@ -33,6 +34,7 @@ DEFAULT_COLOR = "#5865F2"
 MOST_TOKENS = 2**31 - 1
 SOLANA = "solana"
 _BOUND = re.compile(r"(>=|<=|≥|≤)\s*")
+_RANGE = re.compile(r"([+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*\.\.\s*([+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?)")
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?")
 _CONTROLS = frozenset({"Cc", "Zl", "Zp"})
@@ -60,6 +62,11 @@ class RuleDraft:
     trait_type: str | None = None
     trait_value: str | None = None
     token_ids: tuple[str, ...] = ()
+    max_tokens: Any = None
+    more_traits: tuple[tuple[str, str], ...] = ()
+    """Further traits that the same token must have."""
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The fields that only its type has, as `Details.parse` reads them."""
     expression: Any = None
     removal_mode: str = "now"
     removal_hours: Any = 0
@@ -91,7 +98,7 @@ def check(draft: RuleDraft) -> RuleDraft:
         raise FieldRefused("roleId", "Role is required")
     if draft.verification_type not in TYPES:
         raise FieldRefused("verificationType", f"The rule type must be one of {', '.join(TYPES)}.")
-    _whole_number("minTokens", draft.min_tokens, 1, MOST_TOKENS, "Minimum tokens must be at least 1")
+    _check_amounts(draft.min_tokens, draft.max_tokens)
     leaf = _leaf_of(draft)
     _check_leaf(leaf)
     if draft.removal_mode not in {"now", "grace"}:
@@ -108,33 +115,53 @@ def check(draft: RuleDraft) -> RuleDraft:
 def _leaf_of(draft: RuleDraft) -> Requirement:
     """Return the flat fields as one condition, without fields that its type does not use."""
     kind = rule_type(draft.verification_type)
+    first = ((draft.trait_type or "").strip(), (draft.trait_value or "").strip())
+    try:
+        details = kind.details.parse(draft.details) if kind.details is not None else None
+    except ExpressionRefused as fault:
+        raise FieldRefused(fault.field, str(fault)) from None
     return Requirement(
         type=draft.verification_type,
         chain=draft.blockchain,
         contract=ANY_CONTRACT if kind.source == "anything" else draft.contract_address.strip(),
         min_tokens=draft.min_tokens,
-        trait=((draft.trait_type or "").strip(), (draft.trait_value or "").strip()) if kind.names_trait else None,
+        traits=(first, *draft.more_traits) if kind.names_trait else (),
         token_ids=tuple(draft.token_ids) if kind.names_ids else (),
+        max_tokens=draft.max_tokens if kind.limited else None,
+        details=details,
     )
 
 
 def _flat(leaf: Requirement) -> dict[str, Any]:
     """Return one condition as a draft's flat fields."""
-    trait_type, trait_value = leaf.trait or (None, None)
+    trait_type, trait_value = leaf.traits[0] if leaf.traits else (None, None)
     return {
         "verification_type": leaf.type, "blockchain": leaf.chain, "contract_address": leaf.contract,
         "min_tokens": leaf.min_tokens, "trait_type": trait_type, "trait_value": trait_value,
-        "token_ids": leaf.token_ids,
+        "token_ids": leaf.token_ids, "max_tokens": leaf.max_tokens, "more_traits": leaf.traits[1:],
+        "details": leaf.details.document() if leaf.details is not None else {},
     }  # fmt: skip
 
 
 def _check_leaf(leaf: Requirement) -> None:
     if leaf.kind.source != "anything" and not leaf.contract.strip():
         raise FieldRefused("contractAddress", "Contract address is required")
-    if leaf.kind.names_trait and not (leaf.trait and leaf.trait[0].strip() and leaf.trait[1].strip()):
+    if leaf.kind.names_trait and not (leaf.traits and all(text.strip() for trait in leaf.traits for text in trait)):
         raise FieldRefused("traitType", "Trait type and value are required for trait verification")
     if leaf.kind.names_ids and not any(token.strip(" ,") for token in leaf.token_ids):
         raise FieldRefused("tokenIds", "At least one token ID is required for token ID verification")
+
+
+def _check_amounts(least: object, most: object) -> None:
+    _whole_number(
+        "minTokens", least, 1 if most is None else 0, MOST_TOKENS,
+        "Minimum tokens must be at least 1" if most is None else "The minimum is a whole number of at least 0.",
+    )  # fmt: skip
+    if most is not None:
+        _whole_number(
+            "maxTokens", most, cast(int, least), MOST_TOKENS,
+            f"The maximum is a whole number that is not below the minimum of {least}.",
+        )  # fmt: skip
 
 
 def _whole_number(name: str, value: object, least: int, most: int, message: str) -> None:
@@ -170,12 +197,17 @@ def _normal_leaf(leaf: Requirement) -> Requirement:
         raise FieldRefused("verificationType", f"Rules of the type {leaf.type[:40]} are not available here.")
     if reason := chain_refusal(leaf.chain):
         raise FieldRefused("blockchain", reason)
-    _whole_number("minTokens", leaf.min_tokens, 1, MOST_TOKENS, "Minimum tokens must be at least 1")
+    _check_amounts(leaf.min_tokens, leaf.max_tokens)
     _check_leaf(leaf)
-    found = _checked_leaf(replace(leaf, min_tokens=1))
+    if leaf.kind.source == "anything" and leaf.max_tokens:
+        # One token is enough to answer this type, so nobody counts the others.
+        raise FieldRefused(
+            "maxTokens", "The maximum of any NFT can only be 0. Choose a collection to count its tokens."
+        )
+    found = _checked_leaf(replace(leaf, min_tokens=1, max_tokens=None))
     if isinstance(found, tuple):
         raise FieldRefused(*found)
-    return replace(found, min_tokens=leaf.min_tokens)
+    return replace(found, min_tokens=leaf.min_tokens, max_tokens=leaf.max_tokens if leaf.kind.limited else None)
 
 
 @lru_cache(maxsize=256)
@@ -187,12 +219,22 @@ def _checked_leaf(leaf: Requirement) -> Requirement | tuple[str, str]:
     try:
         return replace(
             leaf,
-            contract=ANY_CONTRACT if leaf.kind.source == "anything" else _contract(leaf),
-            trait=_trait(leaf.trait) if leaf.kind.names_trait and leaf.trait is not None else None,
+            contract=(contract := ANY_CONTRACT if leaf.kind.source == "anything" else _contract(leaf)),
+            traits=_traits(leaf.traits) if leaf.kind.names_trait else (),
             token_ids=token_ids.normal(leaf.token_ids, leaf.chain) if leaf.kind.names_ids else (),
+            details=leaf.details.checked(leaf.chain, contract) if leaf.details is not None else None,
         )
     except FieldRefused as refused:
         return refused.field, refused.message
+
+
+def _traits(given: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    traits = tuple(_trait(one) for one in given)
+    if len(traits) > MOST_TRAITS:
+        raise FieldRefused("traits", f"A condition names at most {MOST_TRAITS} traits of one token.")
+    if twice := next((one for at, one in enumerate(traits) if one in traits[:at]), None):
+        raise FieldRefused("traits", f"{twice[0][:60]}: {twice[1][:60]} is there twice. Remove one of them.")
+    return traits
 
 
 def _trait(given: tuple[str, str]) -> tuple[str, str]:
@@ -206,6 +248,8 @@ def _trait(given: tuple[str, str]) -> tuple[str, str]:
         raise FieldRefused("traitType", "Trait type and value are required for trait verification")
     if (bound := _BOUND.match(trait[1])) and not _NUMBER.fullmatch(trait[1][bound.end() :]):
         raise FieldRefused("traitValue", "A trait can be at least or at most a number, like >=10 or <=5.")
+    if (between := _RANGE.fullmatch(trait[1])) and Decimal(between[1]) > Decimal(between[2]):
+        raise FieldRefused("traitValue", f"Write the smaller number first: {between[2]}..{between[1]}.")
     return trait
 
 
@@ -237,16 +281,26 @@ def automatic_name(
     trait_type: str | None = None,
     trait_value: str | None = None,
     ids: Sequence[str] = (),
+    more_traits: Sequence[tuple[str, str]] = (),
+    amounts: tuple[int, int] | None = None,
+    details: Details | None = None,
 ) -> str:
-    """Return the name that the form proposes for one condition; empty until the collection is known."""
+    """Return the name that the form proposes for one condition; empty until the collection is known.
+
+    `amounts` are its minimum and its maximum, if it has a maximum.
+    """
     kind = rule_type(type_name)
+    if details is not None:
+        return details.name(chain, collection or "")[:LONGEST_NAME]
+    limit = "" if amounts is None else " (none)" if amounts[1] == 0 else f" ({amounts[0]} to {amounts[1]})"
     if kind.source == "anything":
-        return f"Any NFT on {chain_title(chain)}"
+        return f"Any NFT on {chain_title(chain)}{limit}"
     if not collection:
         return ""
     name = collection
     if kind.names_trait and trait_type:
         name = f"{collection} (Trait) - {trait_type}" + (f": {trait_value}" if trait_value else "")
+        name += "".join(f", {one}: {value}" for one, value in more_traits)
     elif kind.names_trait:
         name = f"{collection} (Trait-Based)"
     elif kind.names_ids and ids:
@@ -254,7 +308,7 @@ def automatic_name(
         name = f"{collection} (Token ID) - #{', '.join(ids[:NAMED_TOKEN_IDS])}{more}"
     elif kind.names_ids:
         name = f"{collection} (Token ID)"
-    return name[:LONGEST_NAME]
+    return f"{name[: LONGEST_NAME - len(limit)]}{limit}"
 
 
 def composed_name(names: Sequence[str], joint: str) -> str:

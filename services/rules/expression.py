@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from services.core.answer import Answer
+from services.rules.types.declaration import Details, ExpressionRefused, RuleType
+from services.rules.types.registry import rule_type
 
 ANY_NFT = "any_nft"
 ANY_CONTRACT = "any"
@@ -14,45 +16,9 @@ ANY_CONTRACT = "any"
 MAX_DEPTH = 4
 MAX_LEAVES = 40
 _GROUPS = frozenset({"all", "any", "not", "atLeast"})
-_LEAF_FIELDS = frozenset({"type", "chain", "contract", "minTokens", "trait", "tokenIds"})
-
-
-class ExpressionRefused(Exception):
-    """The document is not a valid expression; the text says where."""
-
-
-@dataclass(frozen=True, slots=True)
-class RuleType:
-    """What the requirements of a type ask for. Everything that treats types differently goes by this."""
-
-    label: str
-    """How the rule form offers it."""
-    source: Literal["balances", "tokens", "anything", "nothing"]
-    """What answers it: balances in a contract, the single tokens in a contract, or whatever a wallet holds."""
-    counts: bool = False
-    """Whether it takes `min_tokens` tokens; else one is enough."""
-    names_ids: bool = False
-    """Whether only the tokens in `token_ids` count."""
-    names_trait: bool = False
-    """Whether only tokens with `trait` count."""
-    previewed: int = 500
-    """How many members a preview reads: the more expensive the reads, the fewer."""
-
-
-RULE_TYPES: Mapping[str, RuleType] = {
-    "basic": RuleType("Basic: a number of tokens", "balances", counts=True, previewed=5000),
-    "trait": RuleType("Trait: tokens with a trait", "tokens", counts=True, names_trait=True, previewed=1000),
-    "token_id": RuleType("Token ID: certain tokens", "tokens", names_ids=True, previewed=2000),
-    "any_nft": RuleType("Any NFT on a chain", "anything", previewed=500),
-}
-"""Every type of requirement, in the order in which the form offers them."""
-_UNKNOWN = RuleType("", "nothing")
-"""Stands for a type that this version does not have: nothing answers it, so it changes no role."""
-
-
-def rule_type(name: object) -> RuleType:
-    """Return what is declared for a type; for any other value a type that nothing answers."""
-    return RULE_TYPES.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN
+_LEAF_FIELDS = frozenset({"type", "chain", "contract", "minTokens", "maxTokens", "trait", "traits", "tokenIds"})
+MOST_TRAITS = 10
+"""How many traits one token may be asked to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +29,13 @@ class Requirement:
     chain: str
     contract: str
     min_tokens: int = 1
-    trait: tuple[str, str] | None = None
+    traits: tuple[tuple[str, str], ...] = ()
+    """Pairs of a type and a value, which one token must have together."""
     token_ids: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    """At most so many tokens; None without a limit."""
+    details: Details | None = None
+    """The fields that only its type has."""
 
     @property
     def kind(self) -> RuleType:
@@ -194,23 +165,41 @@ def _leaf(node: Mapping[str, Any]) -> Requirement:
     needed = ("type", "chain", "contract")
     if not all(isinstance(node.get(name), str) and node[name] for name in needed):
         raise ExpressionRefused("A condition needs type, chain and contract.")
-    _only(node, _LEAF_FIELDS, "A condition")
+    kind = rule_type(node["type"])
+    if kind.source != "nothing":
+        # A newer version may know the type, and with it fields that this one does not.
+        _only(node, _LEAF_FIELDS | {one.name for one in kind.fields}, "A condition")
+    most = node.get("maxTokens")
+    floor = 1 if most is None else 0
     least = node.get("minTokens", 1)
-    if not isinstance(least, int) or isinstance(least, bool) or least < 1:
-        raise ExpressionRefused("minTokens must be a whole number of at least 1.")
+    if not isinstance(least, int) or isinstance(least, bool) or least < floor:
+        raise ExpressionRefused(f"minTokens must be a whole number of at least {floor}.")
+    if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < least):
+        raise ExpressionRefused("maxTokens must be a whole number that is not below minTokens.")
     return Requirement(
         type=node["type"],
         chain=node["chain"],
         contract=node["contract"],
         min_tokens=least,
-        trait=_trait(node.get("trait")),
+        traits=_traits(node),
         token_ids=_token_ids(node.get("tokenIds")),
+        max_tokens=most,
+        details=kind.details.parse(node) if kind.details is not None else None,
     )
 
 
-def _trait(value: object) -> tuple[str, str] | None:
-    if value is None:
-        return None
+def _traits(node: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    one, several = node.get("trait"), node.get("traits")
+    if one is not None and several is not None:
+        raise ExpressionRefused("A condition has either trait or traits.")
+    if several is None:
+        return () if one is None else (_trait(one),)
+    if not isinstance(several, list) or not 1 <= len(cast(list[object], several)) <= MOST_TRAITS:
+        raise ExpressionRefused(f"traits must be a list of 1 to {MOST_TRAITS} traits.")
+    return tuple(_trait(item) for item in cast(list[object], several))
+
+
+def _trait(value: object) -> tuple[str, str]:
     trait = cast(dict[str, Any], value) if isinstance(value, dict) else {}
     kind, wanted = trait.get("type"), trait.get("value")
     if not isinstance(kind, str) or not isinstance(wanted, str):
@@ -238,8 +227,15 @@ def to_document(expression: Expression) -> dict[str, Any]:
         return {"any": branches} if expression.n == 1 else {"atLeast": {"n": expression.n, "of": branches}}
     leaf: dict[str, Any] = {"type": expression.type, "chain": expression.chain, "contract": expression.contract}
     leaf["minTokens"] = expression.min_tokens
-    if expression.trait is not None:
-        leaf["trait"] = {"type": expression.trait[0], "value": expression.trait[1]}
+    if expression.max_tokens is not None:
+        leaf["maxTokens"] = expression.max_tokens
+    traits = [{"type": kind, "value": wanted} for kind, wanted in expression.traits]
+    if len(traits) > 1:
+        leaf["traits"] = traits
+    elif traits:
+        leaf["trait"] = traits[0]
     if expression.token_ids:
         leaf["tokenIds"] = list(expression.token_ids)
+    if expression.details is not None:
+        leaf.update(expression.details.document())
     return leaf

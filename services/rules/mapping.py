@@ -1,8 +1,8 @@
 """Map between rules' rows and drafts, and apply changes to rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from models import Rule, now
 from services.core.errors import FieldRefused
@@ -10,12 +10,14 @@ from services.guilds.permissions import Rights
 from services.guilds.role_safety import color_hex, find, refusal
 from services.rules.draft import RuleDraft, check, expression_of
 from services.rules.expression import Requirement, parse, requirements, to_document
+from services.rules.types.registry import DETAIL_FIELDS
 
 STATES = ("active", "paused", "shadow")
 
 _CONDITION = {
     "contractAddress": "contract_address", "blockchain": "blockchain", "verificationType": "verification_type",
     "minTokens": "min_tokens", "traitType": "trait_type", "traitValue": "trait_value", "tokenIds": "token_ids",
+    "maxTokens": "max_tokens",
 }  # fmt: skip
 _FIELDS = {
     **_CONDITION, "ruleName": "rule_name", "roleId": "role_id", "roleColor": "role_color", "expression": "expression",
@@ -53,7 +55,7 @@ def fill(rule: Rule, draft: RuleDraft, found: Rights) -> None:
     first = next(requirements(tree))
     rule.verification_type, rule.blockchain, rule.contract_address = first.type, first.chain, first.contract
     rule.min_tokens, rule.token_ids = first.min_tokens, list(first.token_ids)
-    rule.trait_type, rule.trait_value = first.trait or (None, None)
+    rule.trait_type, rule.trait_value = first.traits[0] if first.traits else (None, None)
     rule.expression = to_document(tree)
     rule.removal_mode, rule.removal_hours = draft.removal_mode, draft.removal_hours
     rule.takes_over, rule.delegated = draft.takes_over, draft.delegated
@@ -86,7 +88,9 @@ def copy_of(rule: Rule) -> Rule:
 
 
 def _draft_of(rule: Rule) -> RuleDraft:
-    simple = isinstance(parse(rule.expression), Requirement)
+    tree = parse(rule.expression)
+    simple = isinstance(tree, Requirement)
+    first = next(requirements(tree))
     return RuleDraft(
         rule_name=rule.name, contract_address=rule.contract_address, blockchain=rule.blockchain,
         verification_type=rule.verification_type, role_id=rule.role_id, server_id=rule.server_id,
@@ -94,6 +98,8 @@ def _draft_of(rule: Rule) -> RuleDraft:
         trait_value=rule.trait_value, token_ids=tuple(rule.token_ids),
         expression=None if simple else rule.expression, removal_mode=rule.removal_mode,
         removal_hours=rule.removal_hours, takes_over=rule.takes_over, delegated=rule.delegated,
+        max_tokens=first.max_tokens, more_traits=first.traits[1:],
+        details=first.details.document() if first.details is not None else {},
     )  # fmt: skip
 
 
@@ -104,7 +110,15 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
         values["role_color"] = None
     if "token_ids" in values:
         values["token_ids"] = tuple(values["token_ids"] or ())
-    if "expression" not in values and values.keys() & set(_CONDITION.values()):
+    if traits := cast("Sequence[tuple[str, str]]", fields.get("traits") or ()):
+        values["trait_type"], values["trait_value"] = traits[0]
+        values["more_traits"] = tuple(traits[1:])
+    elif values.keys() & {"trait_type", "trait_value"}:
+        values["more_traits"] = ()
+    if given := {name: fields[name] for name in DETAIL_FIELDS if name in fields}:
+        values["details"] = {**draft.details, **given}
+    of_condition = {*_CONDITION.values(), "more_traits", "details"}
+    if "expression" not in values and values.keys() & of_condition:
         # Fields of one condition make a rule of that condition alone.
         values["expression"] = None
     removal = fields.get("removal")

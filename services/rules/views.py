@@ -41,6 +41,7 @@ class RuleView:
     blockchain: str
     verification_type: str
     min_tokens: int
+    max_tokens: int | None
     role_id: str
     role_name: str
     role_color: str
@@ -93,11 +94,12 @@ async def _names_of(db: AsyncSession, trees: Iterable[Expression]) -> Names:
 
 def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:
     """Return the view of a row."""
+    most = next(requirements(tree)).max_tokens
     return RuleView(
         id=rule.id or 0, server_id=rule.server_id, rule_name=rule.name, contract_address=rule.contract_address,
         blockchain=rule.blockchain, verification_type=rule.verification_type, min_tokens=rule.min_tokens,
         role_id=rule.role_id, role_name=rule.role_name, role_color=rule.role_color, trait_type=rule.trait_type,
-        trait_value=rule.trait_value, token_ids=tuple(rule.token_ids), expression=rule.expression,
+        trait_value=rule.trait_value, max_tokens=most, token_ids=tuple(rule.token_ids), expression=rule.expression,
         removal=RemovalPolicy(rule.removal_mode, rule.removal_hours), shadow=rule.state == "shadow", state=rule.state,
         pause_reason=rule.pause_reason, takes_over=rule.takes_over, delegated=rule.delegated,
         holders=held_by, summary=in_words(tree, names), single_sources=single_sources(tree),

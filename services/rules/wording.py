@@ -13,7 +13,7 @@ Names = Mapping[tuple[str, str], str]
 
 NAMED_IDS = 6
 """How many token ids and ranges a sentence lists; it counts the others."""
-_BOUNDS = {">=": "at least", "≥": "at least", "<=": "at most", "≤": "at most"}
+_BOUNDS = {">=": "at least", "≥": "at least", "<=": "at most", "≤": "at most", ">": "more than", "<": "less than"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,27 +74,64 @@ def _heading(tree: AtLeast, holds: bool) -> str:
 
 
 def _condition(leaf: Requirement, names: Names) -> str:
+    if leaf.details is not None:
+        return leaf.details.words(_place(leaf, names))
+    if leaf.max_tokens is not None:
+        return _within(min(leaf.min_tokens, _least(leaf)), leaf.max_tokens, *_counted(leaf, names))
     if leaf.kind.source == "anything":
         return f"Any NFT on {chain_title(leaf.chain)}"
     if leaf.kind.names_ids and (least := _least(leaf)) > 1:
-        return f"At least {least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_trait(leaf)}"
+        return f"At least {least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_with_traits(leaf)}"
     if leaf.kind.names_ids:
         which = f"Token {_ids(leaf)}" if _is_single(leaf.token_ids) else f"Any of the tokens {_ids(leaf)}"
-        return f"{which} of {_place(leaf, names)}{_trait(leaf)}"
-    return f"At least {_amount(leaf.min_tokens)} of {_place(leaf, names)}{_trait(leaf)}"
+        return f"{which} of {_place(leaf, names)}{_with_traits(leaf)}"
+    return f"At least {_amount(leaf.min_tokens)} of {_place(leaf, names)}{_with_traits(leaf)}"
 
 
 def _without(leaf: Requirement, names: Names) -> str:
     """Return the opposite of a condition in its own words."""
+    if leaf.details is not None:
+        return leaf.details.opposite(_place(leaf, names))
+    if leaf.max_tokens is not None:
+        return _outside(min(leaf.min_tokens, _least(leaf)), leaf.max_tokens, *_counted(leaf, names))
     if leaf.kind.source == "anything":
         return f"No NFT on {chain_title(leaf.chain)}"
     if leaf.kind.names_ids and (least := _least(leaf)) > 1:
-        return f"Fewer than {least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_trait(leaf)}"
+        return f"Fewer than {least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_with_traits(leaf)}"
     if leaf.kind.names_ids:
         which = f"Not token {_ids(leaf)}" if _is_single(leaf.token_ids) else f"None of the tokens {_ids(leaf)}"
-        return f"{which} of {_place(leaf, names)}{_trait(leaf)}"
-    place = f"{_place(leaf, names)}{_trait(leaf)}"
+        return f"{which} of {_place(leaf, names)}{_with_traits(leaf)}"
+    place = f"{_place(leaf, names)}{_with_traits(leaf)}"
     return f"No token of {place}" if leaf.min_tokens == 1 else f"Fewer than {_amount(leaf.min_tokens)} of {place}"
+
+
+def _counted(leaf: Requirement, names: Names) -> tuple[str, str]:
+    """Return what is counted and where: for one, and for several."""
+    if leaf.kind.source == "anything":
+        return f"NFT on {chain_title(leaf.chain)}", f"NFTs on {chain_title(leaf.chain)}"
+    place = f"{_place(leaf, names)}{_with_traits(leaf)}"
+    if leaf.kind.names_ids:
+        of_them = f"of the tokens {_ids(leaf, 'and')} of {place}"
+        return of_them, of_them
+    return f"token of {place}", f"tokens of {place}"
+
+
+def _within(least: int, most: int, one: str, several: str) -> str:
+    if most == 0:
+        return f"{'None' if one.startswith('of ') else 'No'} {one}"
+    if least == most:
+        return f"Exactly {most} {one if most == 1 else several}"
+    return f"At most {most} {one if most == 1 else several}" if least == 0 else f"{least} to {most} {several}"
+
+
+def _outside(least: int, most: int, one: str, several: str) -> str:
+    if most == 0:
+        return f"At least 1 {one}"
+    more = f"more than {most}"
+    if least == 0:
+        return f"More than {most} {several}"
+    fewer = "none" if least == 1 else f"fewer than {least}"
+    return f"Either {fewer} or {more} {several}"
 
 
 def _least(leaf: Requirement) -> int:
@@ -109,15 +146,27 @@ def _place(leaf: Requirement, names: Names) -> str:
     return f"{names.get((leaf.chain, leaf.contract)) or shorten(leaf.contract)} on {chain_title(leaf.chain)}"
 
 
-def _trait(leaf: Requirement) -> str:
-    if not leaf.kind.names_trait or leaf.trait is None:
+def _with_traits(leaf: Requirement) -> str:
+    if not leaf.kind.names_trait or not leaf.traits:
         return ""
-    kind, wanted = leaf.trait
+    return f" with {_listed([_trait(kind, wanted) for kind, wanted in leaf.traits], 'and')}"
+
+
+def _trait(kind: str, wanted: str) -> str:
+    first, dots, last = wanted.partition("..")
+    if dots and (first := first.strip()) and (last := last.strip()):
+        return f"{kind} of {first} to {last}"
     for sign, word in _BOUNDS.items():
         # No regular expression: one that may begin and end in spaces takes cubic time on a text of spaces.
-        if (limit := wanted.strip().removeprefix(sign).strip()) and wanted.strip().startswith(sign):
-            return f" with {kind} of {word} {limit}"
-    return f" with {kind}: {wanted}"
+        limit = wanted.strip().removeprefix(sign).strip()
+        # A single sign may also begin a text, such as <3.
+        if limit and wanted.strip().startswith(sign) and (len(sign) == 2 or sign in "≥≤" or _is_number(limit)):
+            return f"{kind} of {word} {limit}"
+    return f"{kind}: {wanted}"
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("+-").replace(".", "", 1).isdigit()
 
 
 def _ids(leaf: Requirement, joint: str = "or") -> str:

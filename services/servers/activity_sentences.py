@@ -8,7 +8,8 @@ from services.core.addresses import shorten
 from services.core.audit import EventView
 from services.core.chain_names import chain_title
 from services.core.event_kinds import EVENT_KINDS, EventKind
-from services.rules.expression import parse, rule_type
+from services.rules.expression import parse
+from services.rules.types.registry import rule_type
 from services.rules.wording import Names, in_words
 from settings import settings
 
@@ -152,6 +153,8 @@ def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
         return f"holds no NFT on {chain}"
     if kind.names_ids and not kind.counts:
         return f"holds none of the tokens asked for of {name}"
+    if one.get("most") is not None:
+        return f"holds {one.get('held') or 0}, may hold {one.get('needed')} to {one.get('most')} of {name}"
     return f"holds {one.get('held') or 0}, needs {one.get('needed')} of {name}"
 
 

@@ -13,13 +13,13 @@ from services.collections import catalog
 from services.core.actors import Actor
 from services.core.addresses import shorten
 from services.core.answer import Answer
-from services.core.json_view import json_view
+from services.core.json_view import Internal, json_view
 from services.core.queue import Claim
 from services.engine import cases
 from services.engine.policy import Decision, Move, decide
 from services.guilds import members, permissions
 from services.holdings import last_seen
-from services.holdings.evaluate import WalletShare, needed_of, verdict
+from services.holdings.evaluate import WalletShare, most_of, needed_of, verdict
 from services.holdings.last_seen import Remembered
 from services.roles import breaker
 from services.rules.expression import Requirement, requirements
@@ -43,6 +43,10 @@ class RequirementView:
     observed_at: datetime | None
     outcome: str
     reason: str | None
+    most: int | None
+    """The most that the member may hold; None without a limit."""
+    amounts: Internal[tuple[str, str]]
+    """What is needed and what is held, as people read it."""
 
 
 @json_view
@@ -161,7 +165,15 @@ def _requirement(leaf: Requirement, held: Remembered, names: Names, shared: bool
         observed_at=held.oldest.observed_at if held.oldest else None,
         outcome=held.answer.value,
         reason=held.reason,
+        most=most_of(leaf),
+        amounts=_amounts(leaf, held.held),
     )
+
+
+def _amounts(leaf: Requirement, held: int | None) -> tuple[str, str]:
+    shown = leaf.details.shown if leaf.details is not None else str
+    least, most = shown(needed_of(leaf)), most_of(leaf)
+    return least if most is None else f"{least} to {shown(most)}", "not known" if held is None else shown(held)
 
 
 def _shown(part: WalletShare) -> str:

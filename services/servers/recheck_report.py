@@ -94,7 +94,8 @@ def _missed(rule: RuleWhy) -> str:
     if len(rule.requirements) != 1 or rule.requirements[0].outcome != Answer.NO.value:
         return f"{rule.name} is not fulfilled"
     (one,) = rule.requirements
-    return f"{one.text}: needed {one.needed}, held {one.held or 0}" + (f", {one.reason}" if one.reason else "")
+    needed, held = one.amounts
+    return f"{one.text}: needed {needed}, held {held}" + (f", {one.reason}" if one.reason else "")
 
 
 def _unknown(role: RoleWhy) -> bool:

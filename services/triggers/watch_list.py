@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.transfer_logs import CONTRACTS, WALLETS
 from models.db.session import AsyncSession, Question
-from services.rules.contract_index import PlacesByExpression
 from services.rules.pausing import TOO_MANY
 from services.triggers.chain_cursor import ANY, registry_on
+from services.triggers.contract_index import PlacesByExpression
 
 READ_AGAIN_SECONDS = 60.0
 """Longest interval between reads of the wallets: members join and leave."""

@@ -1,9 +1,12 @@
 """One condition of a rule as entered in the form, complete or not."""
 
+import re
 from dataclasses import dataclass
 
 from services.rules import draft
-from services.rules.expression import RULE_TYPES, Requirement, RuleType, rule_type
+from services.rules.expression import Requirement
+from services.rules.types.declaration import DetailField, Details, ExpressionRefused, RuleType
+from services.rules.types.registry import RULE_TYPES, rule_type
 
 TYPE_OPTIONS = tuple((name, one.label) for name, one in RULE_TYPES.items())
 """What can be chosen, and how it is called."""
@@ -12,9 +15,16 @@ COUNTING = tuple(name for name, one in RULE_TYPES.items() if one.counts)
 WITH_TRAITS = tuple(name for name, one in RULE_TYPES.items() if one.names_trait)
 WITH_IDS = tuple(name for name, one in RULE_TYPES.items() if one.names_ids)
 """The types that show the fields of the collection, the minimum, the trait and the token ids."""
+DETAILS: dict[str, tuple[DetailField, ...]] = {name: one.fields for name, one in RULE_TYPES.items() if one.fields}
+"""The fields that single types have of their own."""
+LIMITED = tuple(name for name in OF_COLLECTIONS if RULE_TYPES[name].limited)
+"""The types that show the maximum."""
 DEFAULT_TYPE = TYPE_OPTIONS[0][0]
 DEFAULT_CHAIN = "ethereum"
-EXACTLY, AT_LEAST, AT_MOST = "", ">=", "<="
+_RANGE = re.compile(r"[+-]?[0-9.]+\s*\.\.\s*[+-]?[0-9.]+")
+EXACTLY, AT_LEAST, AT_MOST, MORE, LESS, BETWEEN = "", ">=", "<=", ">", "<", ".."
+COMPARISONS = (EXACTLY, AT_LEAST, AT_MOST, MORE, LESS, BETWEEN)
+"""How a trait's value is meant; a range is typed as 5..10."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,11 @@ class ConditionDraft:
     trait_compare: str = EXACTLY
     trait_value: str = ""
     token_ids: tuple[str, ...] = ()
+    max_tokens: str = ""
+    more_traits: tuple[tuple[str, str], ...] = ()
+    """Further traits of the same token."""
+    details: tuple[tuple[str, str], ...] = ()
+    """What is typed into the fields that only its type has, by their names."""
 
     @property
     def kind(self) -> RuleType:
@@ -39,14 +54,28 @@ class ConditionDraft:
     @property
     def wanted(self) -> str:
         """The trait value as a rule stores it."""
-        return f"{self.trait_compare}{self.trait_value.strip()}" if self.trait_value.strip() else ""
+        compare = "" if self.trait_compare == BETWEEN else self.trait_compare
+        return f"{compare}{self.trait_value.strip()}" if self.trait_value.strip() else ""
+
+    @property
+    def sent(self) -> dict[str, str | list[str]]:
+        """The fields that only its type has, as a rule's JSON holds them; empty ones are left out."""
+        typed = dict(self.details)
+        return {
+            one.name: typed[one.name].split("\n") if one.kind == "lines" else typed[one.name].strip()
+            for one in self.kind.fields
+            if typed.get(one.name, "").strip()
+        }
 
     @property
     def name(self) -> str:
         """The automatic name of a rule with only this condition."""
+        leaf = self.leaf
+        (kind, wanted), *more = self._traits
         return draft.automatic_name(
-            self.type, self.chain, self.collection, self.trait_type.strip(), self.wanted, self.token_ids
-        )
+            self.type, self.chain, self.collection, kind, wanted, self.token_ids, more,
+            None if leaf.max_tokens is None else (leaf.min_tokens, leaf.max_tokens), leaf.details,
+        )  # fmt: skip
 
     @property
     def leaf(self) -> Requirement:
@@ -55,18 +84,49 @@ class ConditionDraft:
             type=self.type,
             chain=self.chain,
             contract=draft.ANY_CONTRACT if self.kind.source == "anything" else self.contract,
-            min_tokens=int(self.min_tokens) if self.min_tokens.isascii() and self.min_tokens.isdigit() else 0,
-            trait=(self.trait_type.strip(), self.wanted) if self.kind.names_trait else None,
+            min_tokens=_whole(self.min_tokens) or 0,
+            traits=self._traits if self.kind.names_trait else (),
             token_ids=self.token_ids if self.kind.names_ids else (),
+            max_tokens=_whole(self.max_tokens) if self.kind.limited else None,
+            details=self._parsed,
         )
+
+    @property
+    def _traits(self) -> tuple[tuple[str, str], ...]:
+        """Return all traits; the one in the fields may be left empty once there are others."""
+        typed = self.trait_type.strip(), self.wanted
+        return self.more_traits if self.more_traits and not any(typed) else (*self.more_traits, typed)
+
+    @property
+    def _parsed(self) -> Details | None:
+        try:
+            return self.kind.details.parse(self.sent) if self.kind.details is not None else None
+        except ExpressionRefused:
+            return None
+
+
+def _whole(text: str) -> int | None:
+    """Return a typed whole number; None for an empty text, -1 for one that is no whole number."""
+    if not text:
+        return None
+    return int(text) if text.isascii() and text.isdigit() else -1
 
 
 def draft_of(leaf: Requirement, collection: str) -> ConditionDraft:
     """Return a stored condition as the form shows it."""
-    kind, wanted = leaf.trait or ("", "")
-    compare = next((sign for sign in (AT_LEAST, AT_MOST) if wanted.startswith(sign)), EXACTLY)
+    *more, (kind, wanted) = leaf.traits or (("", ""),)
+    compare = next((sign for sign in (AT_LEAST, AT_MOST, MORE, LESS) if wanted.startswith(sign)), EXACTLY)
+    if _RANGE.fullmatch(wanted):
+        compare = BETWEEN
+    stored = leaf.details.document() if leaf.details is not None else {}
     return ConditionDraft(
         type=leaf.type, chain=leaf.chain, contract="" if leaf.kind.source == "anything" else leaf.contract,
         collection=collection, min_tokens=str(leaf.min_tokens), trait_type=kind, trait_compare=compare,
         trait_value=wanted.removeprefix(compare).strip(), token_ids=leaf.token_ids,
+        max_tokens="" if leaf.max_tokens is None else str(leaf.max_tokens), more_traits=tuple(more),
+        details=tuple(
+            (name, "\n".join(map(str, value)) if isinstance(value, list) else str(value))
+            for name, value in stored.items()
+            if value is not None
+        ),
     )  # fmt: skip

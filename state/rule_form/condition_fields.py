@@ -15,12 +15,13 @@ from services.core.chain_names import chain_title, form_order
 from services.core.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable
 from services.rules import draft as rule_form
 from services.rules import token_ids
+from services.rules.expression import MOST_TRAITS
+from services.rules.types.registry import DETAIL_FIELDS
 from services.runtime import rate_limits
 from state.core.gate import signed_in
 from state.core.toasts import refuse, say
 from state.rule_form.condition_draft import (
-    AT_LEAST,
-    AT_MOST,
+    COMPARISONS,
     DEFAULT_CHAIN,
     DEFAULT_TYPE,
     EXACTLY,
@@ -32,6 +33,7 @@ from state.rule_form.condition_draft import (
 CONTRACT_INPUT, TOKEN_INPUT = "contractAddress", "tokenEntry"
 """Names of the inputs that handlers fill or clear."""
 LONGEST = 500
+LONGEST_DETAIL = 5_000
 MOST_OFFERS = 6
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 PENDING, FAILED, NONE = "pending", "failed", "none"
@@ -44,6 +46,14 @@ class OfferView:
     chain: str
     contract: str
     label: str
+
+
+@dataclass(frozen=True)
+class TraitView:
+    """A trait that a token must have besides the one in the fields."""
+
+    kind: str
+    value: str
 
 
 def _offer(found: catalog.CollectionView) -> OfferView:
@@ -63,6 +73,10 @@ class ConditionFields(rx.State, mixin=True):
     contract: str = ""
     collection: str = ""
     min_tokens: str = "1"
+    max_tokens: str = ""
+    details: dict[str, str] = dict.fromkeys(DETAIL_FIELDS, "")
+    """What is typed into the fields that single types have of their own, by their names."""
+    more_traits: list[TraitView] = []
     trait_type: str = ""
     trait_compare: str = EXACTLY
     trait_value: str = ""
@@ -102,11 +116,14 @@ class ConditionFields(rx.State, mixin=True):
     def _filled_in(self) -> ConditionDraft:
         return ConditionDraft(
             self.type, self.chain, self.contract, self.collection, self.min_tokens, self.trait_type,
-            self.trait_compare, self.trait_value, tuple(self.token_ids),
+            self.trait_compare, self.trait_value, tuple(self.token_ids), self.max_tokens,
+            tuple((one.kind, one.value) for one in self.more_traits), tuple(self.details.items()),
         )  # fmt: skip
 
     def _fill_in(self, draft: ConditionDraft) -> None:
         self.type, self.chain, self.min_tokens = draft.type, draft.chain, draft.min_tokens
+        self.max_tokens, self.details = draft.max_tokens, dict.fromkeys(DETAIL_FIELDS, "") | dict(draft.details)
+        self.more_traits = [TraitView(kind, value) for kind, value in draft.more_traits]
         self.contract = self._given = draft.contract
         self.collection = draft.collection
         self.trait_type, self.trait_compare, self.trait_value = draft.trait_type, draft.trait_compare, draft.trait_value
@@ -182,6 +199,7 @@ class ConditionFields(rx.State, mixin=True):
         self.collection = ""
         if not keep_typed:
             self.trait_type, self.trait_value, self.trait_compare = "", "", EXACTLY
+            self.more_traits = []
         self.offers = []
         self._forget_traits()
         self._changed()
@@ -260,8 +278,8 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def choose_compare(self, actor: Actor, value: str) -> None:
-        """Choose whether the value is meant exactly, at least or at most."""
-        if value in {EXACTLY, AT_LEAST, AT_MOST}:
+        """Choose how the value is meant: exactly, as a bound, or as a range."""
+        if value in COMPARISONS:
             self.trait_compare = value
             self._changed()
 
@@ -276,6 +294,41 @@ class ConditionFields(rx.State, mixin=True):
         """Set the minimum number of tokens; an emptied field is not a number."""
         self.min_tokens = "" if value is None else f"{value:g}"[:20]
         self._changed()
+
+    @signed_in
+    async def enter_max_tokens(self, actor: Actor, value: float | None) -> None:
+        """Set the maximum number of tokens; without one there is no limit."""
+        self.max_tokens = "" if value is None else f"{value:g}"[:20]
+        self._changed()
+
+    @signed_in
+    async def add_trait(self, actor: Actor):
+        """Keep the trait in the fields, so that another one of the same token can be entered."""
+        draft = self._filled_in()
+        kind, value = draft.trait_type.strip(), draft.wanted
+        one = TraitView(kind, value)
+        if not kind or not value or one in self.more_traits:
+            await refuse(self, "No trait", "Choose a trait's type and value that are not in the list yet.")
+        elif len(self.more_traits) >= MOST_TRAITS - 1:
+            await refuse(self, "Too many traits", f"A condition names at most {MOST_TRAITS} traits of one token.")
+        else:
+            self.more_traits = [*self.more_traits, one]
+            self.trait_type, self.trait_value, self.trait_compare = "", "", EXACTLY
+            self.trait_values, self.values_state = [], NONE
+            self._changed()
+
+    @signed_in
+    async def remove_trait(self, actor: Actor, kind: str, value: str) -> None:
+        """Remove a trait from the list."""
+        self.more_traits = [one for one in self.more_traits if (one.kind, one.value) != (kind, value)]
+        self._changed()
+
+    @signed_in
+    async def enter_detail(self, actor: Actor, name: str, value: str) -> None:
+        """Fill in a field that only the chosen type has."""
+        if name in DETAIL_FIELDS:
+            self.details = {**self.details, name: value[:LONGEST_DETAIL]}
+            self._changed()
 
     @signed_in
     async def add_tokens(self, actor: Actor, form: dict[str, str]):

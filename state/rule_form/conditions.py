@@ -238,6 +238,8 @@ def _is_ready(draft: ConditionDraft) -> bool:
     leaf: Requirement = draft.leaf
     if leaf.kind.source != "anything" and not leaf.contract.strip():
         return False
-    if leaf.kind.names_trait and not (leaf.trait and all(leaf.trait)):
+    if leaf.kind.names_trait and not (leaf.traits and all(text for trait in leaf.traits for text in trait)):
+        return False
+    if leaf.kind.details is not None and leaf.details is None:
         return False
     return not leaf.kind.names_ids or bool(leaf.token_ids)

@@ -191,14 +191,15 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
 
     def _drafted(self, condition: ConditionDraft, expression: Any, server_id: int = 0) -> RuleDraft:
         leaf = condition.leaf
-        trait_type, trait_value = leaf.trait or (None, None)
+        trait_type, trait_value = leaf.traits[0] if leaf.traits else (None, None)
         return RuleDraft(
             rule_name=self.rule_name, contract_address=leaf.contract, blockchain=leaf.chain,
             verification_type=leaf.type, min_tokens=leaf.min_tokens, role_id=self.role_id,
             role_color=self.role_color, role_name=self.role_name, trait_type=trait_type, trait_value=trait_value,
             token_ids=leaf.token_ids, expression=expression, removal_mode=self.removal,
             removal_hours=self._hours(), shadow=self.shadow, takes_over=self.takes_over,
-            delegated=self.delegated, server_id=server_id,
+            delegated=self.delegated, server_id=server_id, max_tokens=leaf.max_tokens,
+            more_traits=leaf.traits[1:], details=condition.sent,
         )  # fmt: skip
 
     def _changes(self, draft: RuleDraft) -> dict[str, Any]:
@@ -214,8 +215,9 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
             return changes | {"expression": draft.expression}
         return changes | {
             "contractAddress": draft.contract_address, "blockchain": draft.blockchain, "minTokens": draft.min_tokens,
-            "verificationType": draft.verification_type, "traitType": draft.trait_type,
-            "traitValue": draft.trait_value, "tokenIds": list(draft.token_ids),
+            "verificationType": draft.verification_type,
+            "traits": ((draft.trait_type, draft.trait_value), *draft.more_traits) if draft.trait_type else (),
+            "tokenIds": list(draft.token_ids), "maxTokens": draft.max_tokens, **draft.details,
         }  # fmt: skip
 
     @signed_in

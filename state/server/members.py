@@ -269,8 +269,8 @@ def _rule(rule: RuleWhy) -> RuleWhyView:
 
 
 def _line(one: RequirementView) -> RequirementLineView:
-    held = "not known" if one.held is None else str(one.held)
-    amount = f"Holds {held}, needs {one.needed}"
+    needed, held = one.amounts
+    amount = f"Holds {held}, needs {needed}"
     if one.reason:
         amount += f" ({one.reason})"
     place = f"Read on {chain_title(one.chain)}" if one.source is None else f"Read from {one.source}"

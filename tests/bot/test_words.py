@@ -33,7 +33,7 @@ ASKED = ChallengeView(
 
 
 def role(name: str, *, held: bool, outcome: str = "no", state: str = "active", reason: str | None = None) -> RoleWhy:
-    one = RequirementView("A cat", 1, 0, None, "base", None, None, None, outcome, reason)
+    one = RequirementView("A cat", 1, 0, None, "base", None, None, None, outcome, reason, None, ("1", "0"))
     return RoleWhy(name, name, (RuleWhy(1, "Cats", state, outcome, (one,)),), held, held, "Something.")
 
 

@@ -70,6 +70,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "services/wallets",
         "services/accounts",
         "services/guilds",
+        "services/rules/types",
         "services/rules",
         "services/triggers",
         "services/holdings",

@@ -159,7 +159,7 @@ def follow(changes: Mapping[str, list[tuple[str, str]]], copy: Path) -> None:
         ),
         (
             "Add a rule type",
-            {"services/rules/expression.py"},
+            {"services/rules/types/registry.py"},
             RULE_TYPE,
             ["At least 2 of the tokens 1 to 3 of Cats on Base\nyes\nno\nTrue"],
         ),

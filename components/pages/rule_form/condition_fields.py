@@ -8,18 +8,24 @@ import reflex as rx
 
 from components.ui.badge import chip
 from components.ui.button import button, spinner
-from components.ui.field import field, number_input, select_input, text_input
+from components.ui.field import field, number_input, select_input, text_area, text_input
 from components.ui.tooltip import tooltip
 from state.core.timing import URL_DEBOUNCE_MILLISECONDS
 from state.rule_form.condition_draft import (
     AT_LEAST,
     AT_MOST,
+    BETWEEN,
     COUNTING,
+    DETAILS,
     EXACTLY,
+    LESS,
+    LIMITED,
+    MORE,
     OF_COLLECTIONS,
     TYPE_OPTIONS,
     WITH_IDS,
     WITH_TRAITS,
+    DetailField,
 )
 from state.rule_form.condition_fields import CONTRACT_INPUT, FAILED, PENDING, TOKEN_INPUT
 from state.rule_form.rule_form import ChainOptionView, RuleFormState
@@ -33,8 +39,10 @@ def condition_fields() -> rx.Component:
     return rx.el.div(
         _kind(),
         rx.cond(_is_one_of(OF_COLLECTIONS), rx.el.div(_collection(), _offers(), class_name="flex flex-col gap-3")),
+        rx.cond(_is_one_of(LIMITED), _amounts()),
         rx.cond(_is_one_of(WITH_TRAITS), _trait()),
         rx.cond(_is_one_of(WITH_IDS), _token_ids()),
+        *(rx.cond(RuleFormState.type == name, _details(fields)) for name, fields in DETAILS.items()),
         rx.cond(
             RuleFormState.caveat != "",
             rx.el.p(
@@ -84,7 +92,6 @@ def _chain(chain: rx.vars.ObjectVar[ChainOptionView]) -> rx.Component:
 
 
 def _collection() -> rx.Component:
-    counts = _is_one_of(COUNTING)
     return rx.el.div(
         field(
             "Contract Address or Collection URL",
@@ -119,13 +126,19 @@ def _collection() -> rx.Component:
                 "The collection's contract on the chain chosen above, or its page on a marketplace.",
             ),
         ),
+    )
+
+
+def _amounts() -> rx.Component:
+    counts = _is_one_of(COUNTING)
+    return rx.el.div(
         rx.cond(
             counts,
             field(
                 "Minimum Tokens",
                 number_input(
                     "minTokens",
-                    min=1,
+                    min=rx.cond(RuleFormState.max_tokens == "", 1, 0),
                     step=1,
                     default_value=RuleFormState.min_tokens,
                     on_change=RuleFormState.enter_min_tokens,
@@ -134,7 +147,20 @@ def _collection() -> rx.Component:
                 hint="Over all wallets of a member.",
             ),
         ),
-        class_name=rx.cond(counts, "grid grid-cols-1 gap-6 sm:grid-cols-[2fr_1fr]", "grid grid-cols-1 gap-6"),
+        field(
+            "Maximum Tokens",
+            number_input(
+                "maxTokens",
+                min=0,
+                step=1,
+                default_value=RuleFormState.max_tokens,
+                on_change=RuleFormState.enter_max_tokens,
+                placeholder="No maximum",
+            ),
+            name="maxTokens",
+            hint="Leave it empty for no limit. Who holds more does not get the role.",
+        ),
+        class_name=rx.cond(counts, "grid grid-cols-1 gap-6 sm:grid-cols-2", "grid grid-cols-1 gap-6"),
     )
 
 
@@ -165,7 +191,53 @@ def _offers() -> rx.Component:
 
 
 def _trait() -> rx.Component:
-    return rx.el.div(_trait_type(), _trait_value(), class_name="grid grid-cols-1 gap-6 sm:grid-cols-2")
+    return rx.el.div(
+        rx.el.div(_trait_type(), _trait_value(), class_name="grid grid-cols-1 gap-6 sm:grid-cols-2"),
+        rx.el.div(
+            button("Add another trait", icon="plus", on_click=RuleFormState.add_trait, class_name="btn-sm"),
+            rx.el.p(
+                "One token must have all traits of this condition. Use a second condition if different tokens may have "
+                "them.",
+                class_name="muted text-sm",
+            ),
+            class_name="flex flex-wrap items-center gap-3",
+        ),
+        rx.cond(
+            RuleFormState.more_traits,
+            rx.el.ul(
+                rx.foreach(
+                    RuleFormState.more_traits,
+                    lambda one: rx.el.li(
+                        chip(one.kind + ": " + one.value, RuleFormState.remove_trait(one.kind, one.value)),
+                        key=f"{one.kind}:{one.value}",
+                    ),
+                ),
+                class_name="flex flex-wrap gap-2",
+                aria_label="Traits that the same token must have as well",
+            ),
+        ),
+        class_name="flex flex-col gap-3",
+    )
+
+
+def _details(fields: Sequence[DetailField]) -> rx.Component:
+    """Return the fields that only one type has."""
+    return rx.el.div(*map(_detail, fields), class_name="grid grid-cols-1 gap-6 sm:grid-cols-2")
+
+
+def _detail(one: DetailField) -> rx.Component:
+    value, enter = RuleFormState.details[one.name], RuleFormState.enter_detail(one.name)
+    if one.kind == "choice":
+        options = [rx.el.option(label, value=name) for name, label in one.choices]
+        entry = select_input(one.name, *options, value=value, on_change=enter)
+    elif one.kind == "lines":
+        entry = text_area(one.name, value=value, on_change=enter, placeholder=one.placeholder, spell_check=False)
+    else:
+        mode = "decimal" if one.kind == "number" else "text"
+        entry = text_input(
+            one.name, value=value, on_change=enter, placeholder=one.placeholder, input_mode=mode, spell_check=False
+        )
+    return field(one.label, entry, name=one.name, hint=one.hint)
 
 
 def _trait_type() -> rx.Component:
@@ -238,7 +310,7 @@ def _trait_value() -> rx.Component:
                 rx.cond(
                     (rx.Var.create(RuleFormState.trait_types).length() > 0) & (RuleFormState.trait_type == ""),
                     "Choose the trait first.",
-                    "A text, or a number to be met exactly, at least or at most.",
+                    "A text, or a number to compare with.",
                 ),
             ),
         ),
@@ -251,6 +323,9 @@ def _compare() -> rx.Component:
             rx.el.option("exactly", value=EXACTLY),
             rx.el.option("at least", value=AT_LEAST),
             rx.el.option("at most", value=AT_MOST),
+            rx.el.option("more than", value=MORE),
+            rx.el.option("less than", value=LESS),
+            rx.el.option("between", value=BETWEEN),
             value=RuleFormState.trait_compare,
             on_change=RuleFormState.choose_compare,
             aria_label="How the value is meant",
@@ -265,7 +340,7 @@ def _typed_value() -> rx.Component:
         "traitValue",
         value=RuleFormState.trait_value,
         on_change=RuleFormState.enter_trait_value,
-        placeholder=rx.cond(RuleFormState.trait_compare == EXACTLY, "Gold", "10"),
+        placeholder=rx.match(RuleFormState.trait_compare, (EXACTLY, "Gold"), (BETWEEN, "5..10"), "10"),
         spell_check=False,
     )
 

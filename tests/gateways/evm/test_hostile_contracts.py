@@ -76,7 +76,7 @@ def leaves(contract: str) -> list[Requirement]:
     return [
         Requirement("basic", "base", contract, 3),
         Requirement("token_id", "base", contract, token_ids=("1", "7-9")),
-        Requirement("trait", "base", contract, trait=("Fur", "Gold")),
+        Requirement("trait", "base", contract, traits=(("Fur", "Gold"),)),
     ]
 
 

@@ -272,7 +272,7 @@ async def test_contracts_tokens_and_amounts_are_shared_out_whatever_a_rule_asks(
         Requirement("basic", "base", many): (0, 0),
         Requirement("token_id", "base", town.contract, token_ids=(one,)): (0, 1),
         Requirement("token_id", "base", town.contract, token_ids=(f"{one}-{three}",)): (2, 1),
-        Requirement("trait", "base", town.contract, trait=("fur", "gold")): (1, 1),
+        Requirement("trait", "base", town.contract, traits=(("fur", "gold"),)): (1, 1),
         Requirement("any_nft", "base", "any"): (2, 1),
     }
     for leaf, (carol, dave) in expected.items():

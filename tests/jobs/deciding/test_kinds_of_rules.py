@@ -208,12 +208,42 @@ async def test_no_fault_of_the_nodes_makes_a_no(world: World, kind: str) -> None
 
 async def test_traits_that_nobody_tells_are_unknown_and_tokens_without_any_are_not(world: World) -> None:
     await world.town.break_("down", "opensea", "metadata")
-    gold = world.leaf("trait", "base", "ERC721", trait=("Fur", "Gold"))
+    gold = world.leaf("trait", "base", "ERC721", traits=(("Fur", "Gold"),))
     found = await world.read(gold)
     assert (found["carol"].answer, found["dave"].answer) == (UNKNOWN, NO)
     assert "token" in (found["carol"].reason or "")
     await world.town.heal()
     assert await world.answers(gold) == (YES, NO)
+
+
+async def test_a_purchase_moves_a_member_to_the_next_tier_and_never_leaves_them_without_one(
+    town: Town, engine: Engine
+) -> None:
+    tiers = {"Holder": (1, 1), "Collector": (2, None)}
+    for role, (least, most) in tiers.items():
+        leaf = Requirement("basic", "base", town.contract, least, max_tokens=most)
+        await town.change(await town.rule(role), expression=to_document(leaf))
+    async with engine():
+        await town.prove("carol")
+        await town.buys("carol")
+        await town.look()
+        await until(lambda: town.has("carol", "Holder"))
+        before = await town.mark()
+        token = await town.buys("carol")
+        await town.look()
+
+        async def moved() -> bool:
+            return len(await town.writes(before)) == 2
+
+        await until(moved)
+        assert (await town.has("carol", "Holder"), await town.has("carol", "Collector")) == (False, True)
+        assert await town.writes(before) == ["PUT", "DELETE"]
+        before = await town.mark()
+        await town.sells(token)
+        await town.look()
+        await until(moved)
+        assert await town.writes(before) == ["PUT", "DELETE"]
+        assert (await town.has("carol", "Holder"), await town.has("carol", "Collector")) == (True, False)
 
 
 async def test_roles_of_every_kind_come_with_the_tokens_and_go_with_them_after_a_second_look(
@@ -224,7 +254,7 @@ async def test_roles_of_every_kind_come_with_the_tokens_and_go_with_them_after_a
     await town.call("chains/base/traits", contract=town.contract, token_id=token, traits={"Fur": "Gold"})
     await town.call("chains/base/mint", contract=made["contract"], token_id="3", amount="2", to=town.wallet("carol"))
     leaves = {
-        "Holder": Requirement("trait", "base", town.contract, trait=("fur", "gold")),
+        "Holder": Requirement("trait", "base", town.contract, traits=(("fur", "gold"),)),
         "Collector": Requirement("token_id", "base", town.contract, token_ids=("1-1000000",)),
         "Whale": Requirement("basic", "base", made["contract"], 2),
     }

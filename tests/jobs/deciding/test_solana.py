@@ -98,8 +98,8 @@ async def test_rules_of_every_type_are_answered_on_solana(town: Town, otters: Ot
     token, plain = await otters.buys("carol", interface="MplCoreAsset"), await otters.buys("dave")
     await otters.act("traits", token_id=token, traits={"Level": 7, "Hat": "Crown"})
     await otters.act("traits", token_id=plain, traits={"Level": 2})
-    await otters.rule(Requirement("trait", SOLANA, otters.contract, 1, ("level", ">=7")), "Holder")
-    await otters.rule(Requirement("token_id", SOLANA, otters.contract, 1, None, (token,)), "Collector")
+    await otters.rule(Requirement("trait", SOLANA, otters.contract, 1, (("level", ">=7"),)), "Holder")
+    await otters.rule(Requirement("token_id", SOLANA, otters.contract, token_ids=(token,)), "Collector")
     await otters.rule(Requirement("any_nft", SOLANA, "any"), "Whale")
     async with engine():
         await otters.proves("carol")

@@ -75,7 +75,7 @@ async def gold(town: Town, opensea: Teller, metadata: Teller) -> Town:
     """A rule for gold fur; carol, who has proved her wallet, has a token."""
     use_gateways(replace(gateways(), opensea=cast(OpenSea, opensea), metadata=cast(TokenMetadata, metadata)))
     await town.buys("carol")
-    leaf = Requirement("trait", "base", town.contract, trait=("Fur", "Gold"))
+    leaf = Requirement("trait", "base", town.contract, traits=(("Fur", "Gold"),))
     await town.change(await town.rule("Holder"), expression=to_document(leaf))
     return town
 

@@ -210,7 +210,7 @@ def a_leaf(random: Random) -> Requirement:
         return Requirement("any_nft", CHAIN.key, "any")
     leaf = Requirement(kind, CHAIN.key, contract)
     if kind == "trait":
-        return replace(leaf, trait=("Fur", "Gold"), min_tokens=random.choice((1, 1, 2)))
+        return replace(leaf, traits=(("Fur", "Gold"),), min_tokens=random.choice((1, 1, 2)))
     if kind == "token_id":
         return replace(leaf, token_ids=(random.choice("12"),))
     return replace(leaf, min_tokens=random.choice((1, 1, 2)))

@@ -78,7 +78,7 @@ async def servers_with(*kinds: str) -> dict[str, int]:
         "base": Requirement("basic", "base", CONTRACT),
         "other base": Requirement("basic", "base", CONTRACT),
         "ethereum": Requirement("basic", "ethereum", CONTRACT),
-        "trait": Requirement("trait", "base", CONTRACT, trait=("Fur", "Gold")),
+        "trait": Requirement("trait", "base", CONTRACT, traits=(("Fur", "Gold"),)),
         "delegated": Requirement("basic", "base", CONTRACT),
     }
     found: dict[str, int] = {}

@@ -28,7 +28,7 @@ YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 WALLET = "0x" + "a1" * 20
 COUNT = Requirement("basic", "base", "0x" + "c0" * 20)
-TRAIT = replace(COUNT, type="trait", trait=("Fur", "Gold"))
+TRAIT = replace(COUNT, type="trait", traits=(("Fur", "Gold"),))
 ANY = Requirement("any_nft", "base", "any")
 ONE, TWO = Means(1, 1), Means(2, 2)
 

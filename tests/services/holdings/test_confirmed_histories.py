@@ -29,7 +29,7 @@ CHAIN = CHAINS["base"]
 DEEP = CHAIN.settled_after
 WALLET = "0x" + "a1" * 20
 COUNTED = Requirement("basic", CHAIN.key, "0x" + "c0" * 20)
-GOLD = replace(COUNTED, type="trait", trait=("Fur", "Gold"))
+GOLD = replace(COUNTED, type="trait", traits=(("Fur", "Gold"),))
 FUR, OTHER = (Trait("Fur", "Gold"),), (Trait("Status", "Refreshing"),)
 SOURCES = ("OpenSea", "token metadata")
 SOON = timedelta(minutes=30)

@@ -44,6 +44,20 @@ async def guilds(count: int, each: int, *, state: str = "giving") -> None:
         )
 
 
+GIVE_ANOTHER = """
+    WITH another AS (
+        INSERT INTO rule (server_id, name, role_id, role_name, role_color, expression, verification_type,
+            contract_address, blockchain, min_tokens, token_ids, removal_mode, removal_hours, state, created_by,
+            created_at, updated_at)
+        SELECT server_id, 'S', '8', 'Collector', role_color, expression, verification_type, contract_address,
+            blockchain, 5, token_ids, removal_mode, removal_hours, state, created_by, created_at, updated_at
+        FROM rule RETURNING id)
+    INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, intended_at, next_at,
+        attempts, created_at, updated_at)
+    SELECT 1, 'p1', '8', ARRAY[id], 'giving', false, '{}', now(), now(), 0, now(), now() FROM another
+"""
+
+
 async def change(statement: str, **values: object) -> None:
     async with transaction() as db:
         await db.execute(text(statement), values)
@@ -111,6 +125,20 @@ async def test_a_role_that_was_refused_is_tried_one_change_at_a_time() -> None:
     assert len(await asked(16)) == 1
     await change("UPDATE rule SET pause_cause = NULL")
     assert await asked(16) == [], "an admin paused it"
+
+
+async def test_who_gets_a_role_and_loses_another_gets_it_first() -> None:
+    await guilds(1, 2, state="taking")
+    await change(GIVE_ANOTHER)
+    found = await asked(16)
+    assert [(one.discord_id, one.giving) for one in found] == [("p2", False), ("p1", True)]
+    gift = found[1].id
+    assert [one.discord_id for one in await asked(16, busy=[gift])] == ["p2"], "it is being given"
+    await change("UPDATE \"grant\" SET next_at = now() + interval '1 minute' WHERE id = :gift", gift=gift)
+    assert [one.discord_id for one in await asked(16)] == ["p1", "p2"], "a gift that waits holds nothing back"
+    late = "UPDATE \"grant\" SET next_at = now(), intended_at = now() - interval '31 seconds' WHERE id = :gift"
+    await change(late, gift=gift)
+    assert len(await asked(16)) == 3, "nor does one that cannot be given"
 
 
 async def test_ages_are_by_the_clock_of_the_database() -> None:

@@ -51,7 +51,7 @@ def test_the_first_missing_field_is_named_in_the_order_of_the_form() -> None:
     ):
         assert refusal(draft).message == message
         draft = replace(draft, **mended)
-    assert expression_of(check(draft)) == Requirement("trait", "base", LOWER, 1, ("Fur", "Gold"))
+    assert expression_of(check(draft)) == Requirement("trait", "base", LOWER, 1, (("Fur", "Gold"),))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_rules_name_is_one_line_without_what_is_invisible(given: str, kept: st
 
 def test_a_trait_has_nothing_invisible_as_those_that_it_is_compared_with() -> None:
     draft = replace(GOOD, verification_type="trait", trait_type="Fu\u200br", trait_value="\u202eGold")
-    assert expression_of(check(draft)) == Requirement("trait", "base", LOWER, 1, ("Fur", "Gold"))
+    assert expression_of(check(draft)) == Requirement("trait", "base", LOWER, 1, (("Fur", "Gold"),))
 
 
 @pytest.mark.parametrize(

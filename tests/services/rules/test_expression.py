@@ -29,11 +29,20 @@ LEAF = {"type": "basic", "chain": "base", "contract": "0xaa", "minTokens": 2}
         {"any": [LEAF, {"not": LEAF}]},
         {"atLeast": {"n": 2, "of": [LEAF, LEAF, LEAF]}},
         {**LEAF, "type": "trait", "trait": {"type": "Fur", "value": "Gold"}},
+        {**LEAF, "type": "trait", "traits": [{"type": "Fur", "value": "Gold"}, {"type": "Level", "value": "5..10"}]},
         {**LEAF, "type": "token_id", "tokenIds": ["1", "100-200"]},
+        {**LEAF, "maxTokens": 2},
+        {**LEAF, "minTokens": 0, "maxTokens": 0},
     ],
 )
 def test_a_tree_reads_back_as_itself(document: dict[str, Any]) -> None:
     assert to_document(parse(document)) == document
+
+
+def test_a_type_of_a_newer_version_is_read_and_answers_nothing() -> None:
+    leaf = parse({**LEAF, "type": "held_since", "days": 30})
+    assert isinstance(leaf, Requirement)
+    assert (leaf.type, leaf.kind.source) == ("held_since", "nothing")
 
 
 def test_any_nft_names_no_contract() -> None:
@@ -53,6 +62,9 @@ def nested(levels: int) -> dict[str, Any]:
         {"any": [LEAF] * 41}, {"all": [LEAF], "any": [LEAF]}, {"not": LEAF, **LEAF}, {"any": [LEAF], "chain": "base"},
         {**LEAF, "minToken": 5}, {"atLeast": {"n": 1, "of": [LEAF], "all": [LEAF]}},
         {**LEAF, "trait": {"type": "Fur", "value": "Gold", "values": ["Silver"]}},
+        {**LEAF, "maxTokens": 1}, {**LEAF, "maxTokens": True}, {**LEAF, "maxTokens": "9"}, {**LEAF, "traits": []},
+        {**LEAF, "traits": [{"type": "Fur", "value": "Gold"}], "trait": {"type": "Fur", "value": "Gold"}},
+        {**LEAF, "traits": [{"type": "Fur", "value": "Gold"}] * 11},
     ],
 )  # fmt: skip
 def test_what_is_no_tree_of_ours_is_refused(document: object) -> None:

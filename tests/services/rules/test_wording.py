@@ -1,5 +1,7 @@
 """Rules in plain words, with the collections' names where they are known."""
 
+from dataclasses import replace
+
 import pytest
 
 from services.rules.expression import AtLeast, Expression, Not, Requirement
@@ -11,7 +13,11 @@ MINT = "So11111111111111111111111111111111111111112"
 
 
 def trait(value: str, least: int = 1) -> Requirement:
-    return Requirement("trait", "base", CATS.contract, least, ("Level", value))
+    return Requirement("trait", "base", CATS.contract, least, (("Level", value),))
+
+
+def limited(least: int, most: int) -> Requirement:
+    return replace(CATS, min_tokens=least, max_tokens=most)
 
 
 def ids(*entries: str) -> Requirement:
@@ -69,6 +75,30 @@ def ids(*entries: str) -> Requirement:
             "Not token So1111...1112 of So1111...1112 on Solana",
         ),
         (Requirement("any_nft", "apechain", "any"), "Any NFT on Apechain", "No NFT on Apechain"),
+        (
+            Requirement("trait", "base", CATS.contract, 1, (("Fur", "Gold"), ("Level", "5..10"), ("Rank", ">3"))),
+            "At least 1 token of Mellow Cats on Base with Fur: Gold, Level of 5 to 10 and Rank of more than 3",
+            "No token of Mellow Cats on Base with Fur: Gold, Level of 5 to 10 and Rank of more than 3",
+        ),
+        (
+            limited(1, 4), "1 to 4 tokens of Mellow Cats on Base",
+            "Either none or more than 4 tokens of Mellow Cats on Base",
+        ),
+        (
+            limited(5, 19), "5 to 19 tokens of Mellow Cats on Base",
+            "Either fewer than 5 or more than 19 tokens of Mellow Cats on Base",
+        ),
+        (limited(0, 0), "No token of Mellow Cats on Base", "At least 1 token of Mellow Cats on Base"),
+        (limited(0, 1), "At most 1 token of Mellow Cats on Base", "More than 1 tokens of Mellow Cats on Base"),
+        (
+            limited(2, 2), "Exactly 2 tokens of Mellow Cats on Base",
+            "Either fewer than 2 or more than 2 tokens of Mellow Cats on Base",
+        ),
+        (
+            replace(ids("1-3"), min_tokens=0, max_tokens=0), "None of the tokens 1 to 3 of Mellow Cats on Base",
+            "At least 1 of the tokens 1 to 3 of Mellow Cats on Base",
+        ),
+        (Requirement("any_nft", "base", "any", 0, max_tokens=0), "No NFT on Base", "At least 1 NFT on Base"),
     ],
 )  # fmt: skip
 def test_every_kind_of_condition_and_its_opposite(leaf: Requirement, words: str, without: str) -> None:

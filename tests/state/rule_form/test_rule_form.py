@@ -9,11 +9,13 @@ import pytest
 import reflex as rx
 
 from gateways.chains.catalogue import CHAINS
+from models import Rule
 from services.collections import catalog
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn
 from services.rules import draft as rule_form
-from services.rules import single_source, token_ids
+from services.rules import mapping, single_source, token_ids
+from services.rules.draft import expression_of
 from services.rules.expression import AtLeast, Expression, Not, Requirement, parse, to_document
 from services.rules.form_groups import from_tree
 from services.rules.limits import RoomView
@@ -92,6 +94,38 @@ async def test_the_name_and_the_words_follow_every_change(form: RuleFormState) -
     assert form.rule_name == "Cats (Token ID) - #1, 2, 100-200..."
     await form.remove_token("100-200")
     assert form.rule_name == "Cats (Token ID) - #1, 2, 7"
+
+
+async def test_traits_of_one_token_are_collected(form: RuleFormState) -> None:
+    fill(form, CATS, type="trait", trait_type="Fur", trait_value="Gold")
+    await form.add_trait()
+    assert (form.trait_type, form.trait_value, form.rule_name) == ("", "", "Cats (Trait) - Fur: Gold")
+    async for _ in form.choose_trait_type("Level"):
+        pass
+    await form.choose_compare("..")
+    await form.enter_trait_value("5..10")
+    both = (("Fur", "Gold"), ("Level", "5..10"))
+    assert form._filled_in().leaf.traits == both
+    assert form.rule_name == "Cats (Trait) - Fur: Gold, Level: 5..10"
+    await form.add_trait()
+    await form.add_trait()
+    assert [(one.kind, one.value) for one in form.more_traits] == list(both), "an empty one is not added"
+    await form.remove_trait("Fur", "Gold")
+    assert form._filled_in().leaf.traits == both[1:]
+
+
+async def test_a_maximum_makes_a_tier_and_a_minimum_of_zero(form: RuleFormState) -> None:
+    fill(form, CATS)
+    await form.choose_role("77")
+    await form.enter_max_tokens(4)
+    assert form.rule_name == "Cats (1 to 4)"
+    await form.enter_min_tokens(5)
+    assert form._first_fault()[0] == "The maximum is a whole number that is not below the minimum of 5."
+    await form.enter_min_tokens(0)
+    await form.enter_max_tokens(0)
+    assert (form.rule_name, form._first_fault()[0]) == ("Cats (none)", "")
+    await form.enter_max_tokens(None)
+    assert form._first_fault()[0] == "Minimum tokens must be at least 1"
 
 
 async def test_an_entry_that_cannot_be_taken_says_why_and_adds_nothing(form: RuleFormState) -> None:
@@ -179,11 +213,13 @@ async def test_what_lacks_something_is_named_in_the_order_of_the_form(form: Rule
 
 
 STORED: dict[str, Expression] = {
-    "one": leaf(CATS, type="trait", trait=("Level", ">=10")),
+    "one": leaf(CATS, type="trait", traits=(("Level", ">=10"),)),
     "several": AtLeast(
         2, (leaf(CATS), Not(leaf(FOXES, "polygon")), AtLeast(1, (leaf(OWLS), leaf(CATS, min_tokens=3))))
     ),
     "none": AtLeast(2, (Not(leaf(CATS)), Not(leaf(OWLS)))),
+    "tier": leaf(CATS, min_tokens=5, max_tokens=19),
+    "traits": leaf(CATS, type="trait", traits=(("Fur", "Gold"), ("Rank", ">3"), ("Level", "5..10"))),
 }
 
 
@@ -193,7 +229,12 @@ async def test_a_stored_rule_is_shown_and_sent_as_it_is(form: RuleFormState, kin
     form._resume(from_tree(tree), tree, NAMES)
     form._changed()
     draft = form._draft(1)
-    if kind == "one":
+    if kind in {"tier", "traits"}:
+        assert expression_of(draft) == tree
+        kept = Rule(id=1, server_id=1, name="x", role_id="1", role_name="", expression=to_document(leaf(OWLS)),
+                    verification_type="basic", contract_address=OWLS, blockchain="base", created_by="0")  # fmt: skip
+        assert expression_of(mapping._changed(mapping._draft_of(kept), form._changes(draft))) == tree
+    elif kind == "one":
         assert (draft.trait_type, draft.trait_value, draft.expression) == ("Level", ">=10", None)
     else:
         assert parse(draft.expression) == tree

@@ -74,6 +74,40 @@ async def test_a_rule_names_collections_only(browser: Browser, world: dict[str, 
     assert (changed.status_code, "There is no contract" in changed.json()["message"]) == (400, True)
 
 
+async def test_a_rule_may_have_a_maximum_and_several_traits(browser: Browser, world: dict[str, Any]) -> None:
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    flat = rule(world, server_id) | {"contractAddress": standing(world, "ERC721")}
+
+    async def said(status: int, **changed: Any) -> dict[str, Any]:
+        answer = await browser.client.post("/api/verification-rules", json=flat | changed)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    made = await said(201, minTokens=2, maxTokens=4)
+    assert (made["minTokens"], made["maxTokens"], made["expression"]["maxTokens"]) == (2, 4, 4)
+    assert made["summary"].startswith("2 to 4 tokens of")
+    path = f"/api/verification-rules/{made['id']}"
+    assert (await browser.client.patch(path, json={"maxTokens": 9})).json()["expression"]["maxTokens"] == 9
+    assert (await browser.client.patch(path, json={"minTokens": 3})).json()["maxTokens"] == 9
+    assert (await browser.client.patch(path, json={"maxTokens": None})).json()["maxTokens"] is None
+    assert (await said(201, minTokens=0, maxTokens=0))["summary"].startswith("No token of")
+    for amounts in ({"minTokens": 5, "maxTokens": 4}, {"maxTokens": "7"}, {"maxTokens": 1.5}, {"maxTokens": -1}):
+        assert "maximum" in (await said(400, **amounts))["message"]
+    assert "any NFT" in (await said(400, verificationType="any_nft", maxTokens=3))["message"]
+    traits = [{"type": "Fur", "value": "Gold"}, {"type": "Level", "value": "5..10"}]
+    made = await said(201, verificationType="trait", traits=traits)
+    assert made["expression"]["traits"] == traits
+    assert made["summary"].endswith("with Fur: Gold and Level of 5 to 10")
+    path = f"/api/verification-rules/{made['id']}"
+    assert (await browser.client.patch(path, json={"minTokens": 2})).json()["expression"]["traits"] == traits
+    one = (await browser.client.patch(path, json={"traitType": "Hat", "traitValue": "Crown"})).json()
+    assert one["expression"]["trait"] == {"type": "Hat", "value": "Crown"}
+    again = [traits[0], traits[0]]
+    for wrong in (again, [{"type": "Level", "value": "10..5"}], [{"type": "Fur", "value": ""}], traits * 6):
+        assert (await said(422 if len(wrong) > 10 else 400, verificationType="trait", traits=wrong))["message"]
+
+
 async def test_a_contract_that_cannot_be_looked_up_is_the_nodes_fault_and_a_known_one_is_not_asked(
     browser: Browser, world: dict[str, Any]
 ) -> None:

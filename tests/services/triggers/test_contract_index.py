@@ -3,7 +3,7 @@
 import json
 import tracemalloc
 
-from services.rules.contract_index import PlacesByExpression
+from services.triggers.contract_index import PlacesByExpression
 
 
 def expression(number: int, conditions: int = 40) -> str:

@@ -1,0 +1,98 @@
+"""What is declared for a type of requirement: everything that treats types differently goes by it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+
+class ExpressionRefused(Exception):
+    """The document is not a valid expression; the text says where. `field` is the field of a form that it is about."""
+
+    def __init__(self, message: str, field: str = "expression") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class DetailField:
+    """A field that one type has of its own: its name in the JSON of a condition, and how the rule form shows it.
+
+    A field of `lines` has a list of texts, each other one a text. `choices` are pairs of value and label.
+    """
+
+    name: str
+    label: str
+    kind: Literal["text", "number", "choice", "lines"] = "text"
+    hint: str = ""
+    placeholder: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+
+
+class Details(ABC):
+    """The fields that one type has of its own. A subclass is a frozen dataclass, so that requirements can be hashed."""
+
+    FIELDS: ClassVar[tuple[DetailField, ...]]
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, node: Mapping[str, Any]) -> Self:
+        """Read the fields from the JSON of a condition. Raises ExpressionRefused for another shape."""
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """Return the fields as JSON, so that `parse` reads them back."""
+
+    @abstractmethod
+    def checked(self, chain: str, contract: str) -> Self:
+        """Return the fields normalised. Raises FieldRefused with what is wrong."""
+
+    def bounds(self) -> tuple[int, int | None]:
+        """Return the least amount that a member has to hold, and the most, if there is one, in the smallest units."""
+        return 1, None
+
+    def shown(self, amount: int) -> str:
+        """Return an amount in the smallest units as people read it."""
+        return str(amount)
+
+    @abstractmethod
+    def words(self, place: str) -> str:
+        """Return the condition in words; `place` is the collection and its chain, such as "USD Coin on Base"."""
+
+    @abstractmethod
+    def opposite(self, place: str) -> str:
+        """Return the opposite of the condition in words."""
+
+    @abstractmethod
+    def name(self, chain: str, collection: str) -> str:
+        """Return the automatic name of a rule with this condition alone; "" as long as it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleType:
+    """What the requirements of a type ask for."""
+
+    label: str
+    """How the rule form offers it."""
+    source: Literal["balances", "tokens", "anything", "nothing"]
+    """What answers it: balances in a contract, the single tokens in a contract, or whatever a wallet holds."""
+    counts: bool = False
+    """Whether it takes `min_tokens` tokens; else one is enough."""
+    names_ids: bool = False
+    """Whether only the tokens in `token_ids` count."""
+    names_trait: bool = False
+    """Whether only tokens with all `traits` count."""
+    details: type[Details] | None = None
+    """The fields that only this type has."""
+    previewed: int = 500
+    """How many members a preview reads: the more expensive the reads, the fewer."""
+
+    @property
+    def fields(self) -> tuple[DetailField, ...]:
+        """The fields that only this type has."""
+        return self.details.FIELDS if self.details is not None else ()
+
+    @property
+    def limited(self) -> bool:
+        """Whether it takes a maximum of tokens. Of anything, the only maximum is 0."""
+        return self.source in {"balances", "tokens", "anything"} and self.details is None

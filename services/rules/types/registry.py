@@ -1,0 +1,22 @@
+"""Every type of requirement by its name."""
+
+from collections.abc import Mapping
+
+from services.rules.types.declaration import RuleType
+
+RULE_TYPES: Mapping[str, RuleType] = {
+    "basic": RuleType("Basic: a number of tokens", "balances", counts=True, previewed=5000),
+    "trait": RuleType("Trait: tokens with a trait", "tokens", counts=True, names_trait=True, previewed=1000),
+    "token_id": RuleType("Token ID: certain tokens", "tokens", names_ids=True, previewed=2000),
+    "any_nft": RuleType("Any NFT on a chain", "anything", previewed=500),
+}
+"""Every type of requirement, in the order in which the form offers them."""
+_UNKNOWN = RuleType("", "nothing")
+"""Stands for a type that this version does not have: nothing answers it, so it changes no role."""
+DETAIL_FIELDS = tuple(dict.fromkeys(one.name for kind in RULE_TYPES.values() for one in kind.fields))
+"""The names of the fields that single types have of their own, each once."""
+
+
+def rule_type(name: object) -> RuleType:
+    """Return what is declared for a type; for any other value a type that nothing answers."""
+    return RULE_TYPES.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN
