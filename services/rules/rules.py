@@ -1,6 +1,7 @@
 """Create, list, change, pause and delete rules, for those who run the server."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ from services.rules.expression import parse
 from services.rules.mapping import apply, copy_of, document, new_row
 from services.rules.views import RuleView
 
-__all__ = ["RuleDraft", "RuleView", "change", "create", "delete", "get", "list_rules", "own"]
+__all__ = ["RuleDraft", "RuleView", "change", "create", "create_all", "delete", "get", "list_rules", "own"]
 
 
 async def create(db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleDraft) -> RuleView:
@@ -27,18 +28,30 @@ async def create(db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleD
 
     Raises FieldRefused, ServerNotFound, Conflict (the bot is not in, or a limit is reached), ProviderUnavailable.
     """
-    check(draft)  # before any request; the conditions are parsed only for those who run the server
-    found = await permissions.by_id(db, outside, actor, draft.server_id)
-    rule = new_row(draft, found, actor.discord_id)
-    tree = parse(rule.expression)
-    await contract_check.check(db, outside, tree)
-    await limits.lock(db, rule.server_id)
-    await limits.check(db, rule.server_id, tree)
-    db.add(rule)
-    await db.flush()
-    await audit.record(db, _line("rule.created", rule, actor, {"rule": document(rule)}))
-    await queue.mark_server(db, rule.server_id, queue.CHANGED)
-    return await views.of_rule(db, rule)
+    (view,) = await create_all(db, outside, actor, [draft])
+    return view
+
+
+async def create_all(
+    db: AsyncSession, outside: Gateways, actor: Actor, drafts: Sequence[RuleDraft]
+) -> tuple[RuleView, ...]:
+    """Create several rules of one server, such as tiers: all of them or none. Raises as `create` does."""
+    for draft in drafts:
+        check(draft)  # before any request; the conditions are parsed only for those who run the server
+    found = await permissions.by_id(db, outside, actor, drafts[0].server_id)
+    made = [new_row(replace(draft, server_id=drafts[0].server_id), found, actor.discord_id) for draft in drafts]
+    trees = [parse(rule.expression) for rule in made]
+    for tree in trees:
+        await contract_check.check(db, outside, tree)
+    server_id = drafts[0].server_id
+    await limits.lock(db, server_id)
+    for rule, tree in zip(made, trees, strict=True):
+        await limits.check(db, server_id, tree)
+        db.add(rule)
+        await db.flush()
+        await audit.record(db, _line("rule.created", rule, actor, {"rule": document(rule)}))
+    await queue.mark_server(db, server_id, queue.CHANGED)
+    return tuple([await views.of_rule(db, rule) for rule in made])
 
 
 async def list_rules(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[RuleView]:

@@ -25,11 +25,13 @@ from state.core.gate import signed_in
 from state.core.session import SessionState
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState
-from state.rule_form.condition_draft import OF_COLLECTIONS, ConditionDraft
+from state.rule_form.condition_draft import COUNTING, LIMITED, OF_COLLECTIONS, ConditionDraft
 from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.conditions import ConditionList
 from state.rule_form.outcome import RuleOutcome
 from state.rule_form.preview import ImpactState
+from state.rule_form.tiers import TierList, drafts
+from state.rule_form.tiers import fault as tier_fault
 
 OWN_FIELDS = frozenset({"ruleName", "roleId", "removal"})
 """Fields of the form itself, for a rule whose conditions it cannot show."""
@@ -48,7 +50,7 @@ class ChainOptionView:
 CHAIN_OPTIONS = [ChainOptionView(chain, chain_title(chain), True) for chain in form_order()]
 
 
-class RuleFormState(ConditionList, RuleOutcome, rx.State):
+class RuleFormState(ConditionList, RuleOutcome, TierList, rx.State):
     """The fields of a new rule, or of the stored one that `rule_id` names."""
 
     rule_id: int = 0
@@ -117,6 +119,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         self.rule_id, self.missing, self.loaded, self.asking = 0, False, False, False
         self.rule_name, self._kept, self.pending, self.fault = "", ("", ""), False, ""
         self.room = self.full = ""
+        self.tiers = []
         self._clear_outcome()
         self._begin()
         self._sync()
@@ -161,7 +164,22 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
             except FieldRefused as refused:
                 if not self.too_deep or refused.field in OWN_FIELDS:
                     return refused.message, slot.number
-        return ("", 0) if self.rule_name else ("Rule name is required", self.open)
+        if not self.rule_name:
+            return "Rule name is required", self.open
+        return (tier_fault(self._draft(0), self.tiers), self.open) if self.has_tiers else ("", 0)
+
+    @rx.var
+    def tiered(self) -> bool:
+        """Whether further tiers can be added: for a new rule with one condition that counts."""
+        return not self.rule_id and not self.composed and self.type in COUNTING and self.type in LIMITED
+
+    @property
+    def has_tiers(self) -> bool:
+        """Whether saving makes several rules."""
+        return self.tiered and bool(self.tiers)
+
+    def _first_most(self) -> str:
+        return self.max_tokens
 
     @signed_in
     async def preview(self, actor: Actor):
@@ -269,12 +287,15 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
                 if self.rule_id:
                     await rules.change(db, gateways(), actor, self.rule_id, self._changes(draft))
                 else:
-                    await rules.create(db, gateways(), actor, draft)
+                    plain = replace(self._filled_in(), max_tokens="").name
+                    tiers = drafts(draft, self.tiers, plain) if self.has_tiers else [draft]
+                    await rules.create_all(db, gateways(), actor, tiers)
         except HoldfastError as fault:
             await self._refuse(fault.message)
         else:
             done = "saved" if self.rule_id else "created"
-            await say(self, "Success", f"Verification rule {done} successfully!")
+            what = f"{len(self.tiers) + 1} verification rules" if self.has_tiers else "Verification rule"
+            await say(self, "Success", f"{what} {done} successfully!")
             yield rx.redirect(page.config_url)
         finally:
             self.pending = False

@@ -5,6 +5,7 @@ import reflex as rx
 from components.layout.frame import member_frame, page_head
 from components.pages.rule_form.condition_fields import token_form
 from components.pages.rule_form.conditions import rule_conditions
+from components.pages.rule_form.tiers import tiers
 from components.pages.server.rule_preview import impact_panel
 from components.pages.server.rules import rule_line
 from components.ui.badge import role_mark
@@ -66,7 +67,12 @@ def _form() -> rx.Component:
             class_name="flex flex-col gap-6",
         ),
         card(
-            _part("What they get", _role(), rx.cond(RuleFormState.loaded, _options(), skeleton("h-96 sm:h-56"))),
+            _part(
+                "What they get",
+                _role(),
+                rx.cond(RuleFormState.tiered, tiers()),
+                rx.cond(RuleFormState.loaded, _options(), skeleton("h-96 sm:h-56")),
+            ),
             class_name="flex flex-col gap-6",
         ),
         _summary(),

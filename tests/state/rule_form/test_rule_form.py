@@ -22,6 +22,7 @@ from services.rules.limits import RoomView
 from services.rules.single_source import SingleSource
 from state.core import gate
 from state.core.toasts import ToastState
+from state.rule_form import tiers
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.conditions import ROOT, UNFILLED
 from state.rule_form.rule_form import RuleFormState, chain_options
@@ -126,6 +127,38 @@ async def test_a_maximum_makes_a_tier_and_a_minimum_of_zero(form: RuleFormState)
     assert (form.rule_name, form._first_fault()[0]) == ("Cats (none)", "")
     await form.enter_max_tokens(None)
     assert form._first_fault()[0] == "Minimum tokens must be at least 1"
+
+
+async def test_tiers_become_rules_that_follow_each_other(form: RuleFormState) -> None:
+    fill(form, CATS)
+    await form.choose_role("77")
+    await form.add_tier()
+    assert form._first_fault()[0] == "Tier 1 needs a maximum, because tier 2 follows it."
+    await form.enter_max_tokens(4)
+    assert form._first_fault()[0] == "Tier 2: enter whole numbers. Leave the maximum empty for no limit."
+    await form.remove_tier(2)
+    assert form._first_fault()[0] == ""
+    await form.add_tier()
+    await form.add_tier()
+    second, third = (one.number for one in form.tiers)
+    assert [(one.title, one.least) for one in form.tiers] == [("Tier 2", "5"), ("Tier 3", "")]
+    await form.enter_tier(second, "most", "19")
+    await form.enter_tier(second, "role", "78")
+    await form.enter_tier(third, "least", "19")
+    assert form._first_fault()[0] == "Tier 3 begins at 19, but tier 2 goes to 19."
+    await form.enter_tier(third, "least", "20")
+    assert form._first_fault()[0] == "Tier 3: choose a role."
+    await form.enter_tier(third, "role", "79")
+    assert form._first_fault()[0] == ""
+    made = tiers.drafts(form._draft(5), form.tiers, "Cats")
+    assert [(one.rule_name, one.min_tokens, one.max_tokens, one.role_id) for one in made] == [
+        ("Cats (1 to 4)", 1, 4, "77"), ("Cats (5 to 19)", 5, 19, "78"), ("Cats (20 or more)", 20, None, "79"),
+    ]  # fmt: skip
+    for draft in made:
+        expression_of(rule_form.check(draft))
+    for _ in range(20):
+        await form.add_tier()
+    assert len(form.tiers) == tiers.MOST_TIERS - 1
 
 
 async def test_an_entry_that_cannot_be_taken_says_why_and_adds_nothing(form: RuleFormState) -> None:

@@ -1,12 +1,18 @@
 """Which contracts a rule may name: collections that are there, on the chain where the rule says they are."""
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 from sqlmodel import select
 
-from models import Collection, transaction
+from gateways import gateways
+from models import Collection, User, transaction
+from services.core.actors import Actor
+from services.core.errors import FieldRefused
+from services.rules import rules
+from services.rules.draft import RuleDraft
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.app.api.test_main_path import builders, rule, with_server
@@ -106,6 +112,29 @@ async def test_a_rule_may_have_a_maximum_and_several_traits(browser: Browser, wo
     again = [traits[0], traits[0]]
     for wrong in (again, [{"type": "Level", "value": "10..5"}], [{"type": "Fur", "value": ""}], traits * 6):
         assert (await said(422 if len(wrong) > 10 else 400, verificationType="trait", traits=wrong))["message"]
+
+
+async def test_all_tiers_are_made_or_none(browser: Browser, world: dict[str, Any]) -> None:
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    async with transaction() as db:
+        user = (await db.exec(select(User))).one()
+    actor = Actor(user.id or 0, user.discord_id, user.username)
+    flat = rule(world, server_id)
+    first = RuleDraft(
+        rule_name="Holder", contract_address=standing(world, "ERC721"), blockchain="base", verification_type="basic",
+        role_id=flat["roleId"], server_id=server_id, max_tokens=4,
+    )  # fmt: skip
+    wrong = replace(first, min_tokens=5, max_tokens=None, role_id="1")
+    with pytest.raises(FieldRefused):
+        async with transaction() as db:
+            await rules.create_all(db, gateways(), actor, [first, wrong])
+    path = f"/api/verification-rules?serverId={server_id}"
+    assert (await browser.client.get(path)).json() == []
+    async with transaction() as db:
+        await rules.create_all(db, gateways(), actor, [first, replace(wrong, role_id=flat["roleId"])])
+    made = (await browser.client.get(path)).json()
+    assert [(one["minTokens"], one["maxTokens"]) for one in made] == [(1, 4), (5, None)]
 
 
 async def test_a_contract_that_cannot_be_looked_up_is_the_nodes_fault_and_a_known_one_is_not_asked(

@@ -1,0 +1,83 @@
+"""The further tiers of a new rule: amounts and a role in each row."""
+
+import reflex as rx
+
+from components.ui.button import button
+from state.rule_form.outcome import RoleOptionView
+from state.rule_form.rule_form import RuleFormState
+from state.rule_form.tiers import LEAST, MOST, ROLE, TierView
+
+
+def tiers() -> rx.Component:
+    """Return the rows of the further tiers, and the button that adds one."""
+    return rx.el.div(
+        rx.cond(
+            RuleFormState.tiers,
+            rx.el.ol(
+                rx.foreach(RuleFormState.tiers, _tier),
+                class_name="flex flex-col gap-3",
+                aria_label="Further tiers",
+            ),
+        ),
+        rx.el.div(
+            button(
+                "Add a tier",
+                icon="plus",
+                on_click=RuleFormState.add_tier,
+                class_name="btn-sm",
+            ),
+            rx.el.p(
+                "Members who hold more get another role: 1 to 4 Holder, 5 to 19 Collector, 20 or more Whale. Each tier "
+                "becomes a rule.",
+                class_name="muted min-w-0 flex-1 text-sm",
+            ),
+            class_name="flex flex-wrap items-center gap-3",
+        ),
+        class_name="flex flex-col gap-3",
+    )
+
+
+def _tier(tier: rx.vars.ObjectVar[TierView]) -> rx.Component:
+    name = tier.title
+    return rx.el.li(
+        rx.el.span(name, class_name="w-full text-sm font-semibold sm:w-14"),
+        _amount(tier, LEAST, tier.least, f"{name}: from", "From"),
+        rx.el.span("to", class_name="text-sm"),
+        _amount(tier, MOST, tier.most, f"{name}: to", "No limit"),
+        rx.el.select(
+            rx.el.option("Choose a role", value=""),
+            rx.foreach(RuleFormState.roles, _role),
+            value=tier.role,
+            on_change=lambda value: RuleFormState.enter_tier(tier.number, ROLE, value),
+            aria_label=f"{name}: role",
+            class_name="select min-w-40 flex-1",
+        ),
+        rx.el.button(
+            rx.icon("trash-2", size=16, aria_hidden="true"),
+            type="button",
+            on_click=RuleFormState.remove_tier(tier.number),
+            aria_label=f"Remove {name}",
+            class_name="btn btn-ghost btn-sm btn-square",
+        ),
+        class_name="flex flex-wrap items-center gap-2",
+        key=tier.number,
+    )
+
+
+def _amount(
+    tier: rx.vars.ObjectVar[TierView], field: str, value: rx.Var[str], label: rx.Var[str] | str, placeholder: str
+) -> rx.Component:
+    return rx.el.input(
+        type="text",
+        input_mode="numeric",
+        value=value,
+        on_change=lambda typed: RuleFormState.enter_tier(tier.number, field, typed),
+        aria_label=label,
+        placeholder=placeholder,
+        auto_complete="off",
+        class_name="input w-24",
+    )
+
+
+def _role(role: rx.vars.ObjectVar[RoleOptionView]) -> rx.Component:
+    return rx.el.option(role.label, value=role.id, disabled=~role.assignable, key=role.id)

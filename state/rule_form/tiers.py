@@ -1,0 +1,102 @@
+"""Further tiers of a new rule: each becomes a rule of its own, with the same condition, other amounts, another role."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import reflex as rx
+
+from services.core.actors import Actor
+from services.rules.draft import LONGEST_NAME, RuleDraft
+from state.core.gate import signed_in
+
+MOST_TIERS = 10
+LONGEST = 10
+"""Digits of an amount."""
+LEAST, MOST, ROLE = "least", "most", "role"
+"""The fields of a tier."""
+
+
+@dataclass(frozen=True)
+class TierView:
+    """A tier as it is entered: `least` to `most` tokens give a role; an empty `most` is no limit."""
+
+    number: int
+    title: str = ""
+    least: str = ""
+    most: str = ""
+    role: str = ""
+
+
+class TierList(rx.State, mixin=True):
+    """The tiers after the first one. A form that uses them implements `_recheck`."""
+
+    tiers: list[TierView] = []
+
+    def _recheck(self) -> None:
+        """React to a changed tier."""
+        raise TypeError("a form says what depends on its fields")
+
+    @signed_in
+    async def add_tier(self, actor: Actor) -> None:
+        """Add a tier that begins where the last one ends."""
+        if len(self.tiers) < MOST_TIERS - 1:
+            before = self.tiers[-1].most if self.tiers else self._first_most()
+            number = max((one.number for one in self.tiers), default=1) + 1
+            least = str(int(before) + 1) if before.isascii() and before.isdigit() else ""
+            self._set_tiers([*self.tiers, TierView(number, least=least)])
+
+    @signed_in
+    async def remove_tier(self, actor: Actor, number: int) -> None:
+        """Remove a tier."""
+        self._set_tiers([one for one in self.tiers if one.number != number])
+
+    @signed_in
+    async def enter_tier(self, actor: Actor, number: int, name: str, value: str) -> None:
+        """Change the first or the last amount of a tier, or its role."""
+        if name in {LEAST, MOST, ROLE}:
+            entered = {name: value.strip()[:32]}
+            self._set_tiers([replace(one, **entered) if one.number == number else one for one in self.tiers])
+
+    def _set_tiers(self, tiers: list[TierView]) -> None:
+        self.tiers = [replace(one, title=f"Tier {place}") for place, one in enumerate(tiers, start=2)]
+        self._recheck()
+
+    def _first_most(self) -> str:
+        """Return the maximum of the first tier as it is entered."""
+        raise TypeError("a form says where its first tier ends")
+
+
+def fault(first: RuleDraft, tiers: Sequence[TierView]) -> str:
+    """Return what is wrong with the tiers after the first one, or an empty text."""
+    before = first.max_tokens
+    for place, tier in enumerate(tiers, start=2):
+        if not isinstance(before, int):
+            return f"Tier {place - 1} needs a maximum, because tier {place} follows it."
+        if not all(one.isascii() and one.isdigit() and len(one) < LONGEST for one in (tier.least, tier.most or "0")):
+            return f"Tier {place}: enter whole numbers. Leave the maximum empty for no limit."
+        if int(tier.least) <= before:
+            return f"Tier {place} begins at {tier.least}, but tier {place - 1} goes to {before}."
+        if tier.most and int(tier.most) < int(tier.least):
+            return f"Tier {place}: the maximum is below the minimum."
+        if not tier.role:
+            return f"Tier {place}: choose a role."
+        before = int(tier.most) if tier.most else None
+    return ""
+
+
+def drafts(first: RuleDraft, tiers: Sequence[TierView], name: str) -> list[RuleDraft]:
+    """Return the rules of all tiers; `name` is the name of the condition without amounts."""
+    return [first, *(_draft(first, tier, name) for tier in tiers)]
+
+
+def _draft(first: RuleDraft, tier: TierView, name: str) -> RuleDraft:
+    most = int(tier.most) if tier.most else None
+    return replace(
+        first, min_tokens=int(tier.least), max_tokens=most, role_id=tier.role, role_color=None, role_name=None,
+        rule_name=_named(name, tier),
+    )  # fmt: skip
+
+
+def _named(name: str, tier: TierView) -> str:
+    amounts = f" ({tier.least} to {tier.most})" if tier.most else f" ({tier.least} or more)"
+    return f"{name[: LONGEST_NAME - len(amounts)]}{amounts}"
