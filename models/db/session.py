@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
-from psycopg.errors import DivisionByZero
 from psycopg.pq import PipelineStatus, TransactionStatus
 from sqlalchemy import Result, text
 from sqlalchemy.dialects.postgresql.psycopg import PGDialectAsync_psycopg
@@ -28,8 +27,12 @@ ROWS_A_STEP = 1_000
 """Rows converted in one step of the event loop."""
 
 
-class NotSo(Exception):
-    """A guard statement failed: it divides by zero if its condition no longer holds."""
+GUARD_FAILED = "HF001"
+"""The SQLSTATE with which the database function `guard(holds, what)` ends a transaction."""
+
+
+class GuardFailed(Exception):
+    """A guard statement failed: its condition does not hold any more. The text says which."""
 
 
 class _Session(Session):
@@ -85,8 +88,8 @@ class AsyncSession(TypedAsyncSession):
     async def together(self, *questions: Question) -> list[list[tuple[Any, ...]]]:
         """Run several statements, `:name` for their values, in one round trip, and return their rows.
 
-        Deferred statements run first. Raises the error of the first that fails, and NotSo for a division by zero, by
-        which a guard statement aborts everything sent with it.
+        Deferred statements run first. Raises the error of the first that fails, and GuardFailed if `guard(holds, what)`
+        found that its condition does not hold, which aborts everything sent with it.
         """
         return await self._together(questions)
 
@@ -112,9 +115,9 @@ class AsyncSession(TypedAsyncSession):
                 # A task cancelled while psycopg enters or leaves a pipeline leaves the connection in it; the pool would
                 # give it to others, who would all read no rows.
                 await (await super().connection()).invalidate(fault)
-            if isinstance(fault, DivisionByZero):
-                raise NotSo from fault
             if isinstance(fault, psycopg.Error):
+                if fault.diag.sqlstate == GUARD_FAILED:
+                    raise GuardFailed(fault.diag.message_primary) from fault
                 raise DBAPIError.instance(None, None, fault, psycopg.Error) from fault
             raise
 

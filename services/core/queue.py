@@ -331,13 +331,13 @@ def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
 
 
 def hold(db: AsyncSession, worker: str, claims: Sequence[Claim], seen: Sequence[Claim] = ()) -> None:
-    """Make the transaction fail with NotSo if one of these claims has had a mark since it was claimed.
+    """Make the transaction fail with GuardFailed if one of these claims has had a mark since it was claimed.
 
     Those in `seen` may have had sightings of transfers.
     """
     question, values = still_ours(worker, [*claims, *seen])
     db.later(
-        f"SELECT 1 / CAST(cardinality(keys) >= :all AND cardinality(keys) + cardinality(seen) = :both AS integer) "
+        "SELECT guard(cardinality(keys) >= :all AND cardinality(keys) + cardinality(seen) = :both, 'marked again') "
         f"FROM ({question}) o",
         {**values, "all": len(claims), "both": len(claims) + len(seen)},
     )

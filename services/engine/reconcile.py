@@ -12,7 +12,7 @@ from datetime import timedelta
 from gateways import Gateways
 from gateways.transport.fair_turns import on_behalf_of
 from models import reading, release, transaction
-from models.db.session import AsyncSession, NotSo
+from models.db.session import AsyncSession, GuardFailed
 from services.core import queue, request_ids
 from services.core.queue import Claim
 from services.engine import cases, decisions, ledger, snapshot
@@ -212,7 +212,7 @@ async def _settle(worker: str, done: Round) -> int:
     them: among thousands of members somebody else is marked all the time.
     """
     claims = [item.case.claim for item in done.looked]
-    with suppress(NotSo):
+    with suppress(GuardFailed):
         async with transaction() as db:
             queue.hold(db, worker, claims)
             return await ledger.settle(db, worker, done, {claim.key for claim in claims})

@@ -12,7 +12,7 @@ from gateways.chains.catalogue import CHAINS, evm_chains
 from gateways.evm.transfer_logs import CONTRACTS as CONTRACTS
 from gateways.evm.transfer_logs import WALLETS as WALLETS
 from models import Cursor, transaction
-from models.db.session import AsyncSession, NotSo
+from models.db.session import AsyncSession, GuardFailed
 from settings import settings
 
 ANY = "any"
@@ -134,13 +134,13 @@ async def advancing(
             UPDATE cursor SET block = :block, block_hash = :hash, head = :head, fault = NULL, updated_at = now(),
                    slices = :slices, owned_until = now() + :lease
             WHERE chain = :chain AND owner = :owner AND owned_until > now() RETURNING 1)
-        SELECT 1 / count(*) FROM advanced
+        SELECT guard(count(*) > 0, 'the lease is lost') FROM advanced
     """
     try:
         async with transaction() as db:
             db.later(statement, values)
             yield db
-    except NotSo as fault:
+    except GuardFailed as fault:
         raise Overtaken(f"{owner} does not follow {cursor} any more") from fault
 
 

@@ -8,13 +8,13 @@ import psycopg
 import psycopg.waiting
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError, ProgrammingError
 from sqlmodel import select
 
 import models
 from models import Counter, transaction
 from models.db.database import reading
-from models.db.session import AsyncSession, NotSo
+from models.db.session import AsyncSession, GuardFailed
 from services.runtime.tasks import stop
 
 ADD = "INSERT INTO counter (name, label, outcome, total) VALUES (:name, '', '', :total)"
@@ -98,7 +98,9 @@ async def test_a_fault_is_told_as_of_any_statement_and_undoes_the_transaction(ca
         await asking(ADD, "SELECT nonsense")
     with pytest.raises(IntegrityError):
         await asking(ADD, ADD, TOTALS)
-    with pytest.raises(NotSo):
+    with pytest.raises(GuardFailed, match="there is no rule"):
+        await asking(ADD, "SELECT guard(count(*) > 0, 'there is no rule') FROM rule", *200 * [TOTALS])
+    with pytest.raises(DataError, match="division by zero"):
         await asking(ADD, "SELECT 1 / count(*) FROM rule", *200 * [TOTALS])
     assert await totals() == []
     assert caplog.messages == [], "what a fault keeps from being done is no fault of its own"

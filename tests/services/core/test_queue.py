@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from jobs.reconciler import Looker
 from models import AsyncSession, Due, now, transaction
-from models.db.session import NotSo
+from models.db.session import GuardFailed
 from services.core import queue
 from services.core.queue import Claim
 from services.engine import reconcile
@@ -98,10 +98,10 @@ async def test_what_is_done_for_claims_is_done_only_while_nothing_new_became_kno
     await mark(1, "5")
     await mark(1, "6")
     claims = await claimed()
-    with pytest.raises(NotSo):
+    with pytest.raises(GuardFailed):
         await doing("w2")
     await mark(1, "6")
-    with pytest.raises(NotSo):
+    with pytest.raises(GuardFailed):
         await doing()
     assert [row.reason for row in await rows()] == [None, None]
     claims = [claim for claim in claims if claim.discord_id == "5"]
@@ -251,10 +251,10 @@ async def test_a_sighting_is_told_from_what_else_may_have_become_known() -> None
     assert (keys, seen) == ([claims[first.discord_id].key], [claims[second.discord_id].key])
     async with transaction() as db:
         queue.hold(db, "w1", [claims[first.discord_id]], [claims[second.discord_id]])
-    with pytest.raises(NotSo):
+    with pytest.raises(GuardFailed):
         async with transaction() as db:
             queue.hold(db, "w1", [claims[first.discord_id]], [claims[third.discord_id]])
-    with pytest.raises(NotSo):
+    with pytest.raises(GuardFailed):
         async with transaction() as db:
             queue.hold(db, "w1", [claims[second.discord_id]])
     async with transaction() as db:
