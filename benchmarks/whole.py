@@ -76,7 +76,7 @@ async def one_round(workers: int = 2) -> int:
         members = await sweep.start_sweep(db)
 
     async def work() -> None:
-        worker = reconciler.Looker(asyncio.Event())
+        worker = reconciler.Reconciler(asyncio.Event())
         while await worker.once():
             pass
 

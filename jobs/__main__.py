@@ -20,8 +20,8 @@ from jobs.follower import Follower
 from jobs.follower_turns import FollowerTurns
 from jobs.new_heads import HeadCalls
 from jobs.provider_monitor import Watch
-from jobs.reconciler import Looker, worker_name
-from jobs.restart import lasting
+from jobs.reconciler import Reconciler, worker_name
+from jobs.restart import run_forever
 from jobs.role_writer import Writer
 from jobs.solana_follower import AssetFollower
 from models import transaction, use
@@ -55,7 +55,7 @@ def lives(parts: Collection[str]) -> list[Life]:
     ]
     if "looker" in parts:
         # Two workers for urgent members, so that they never wait behind a sweep over a million.
-        found += [Looker(due_called, patience=PATIENCE_SECONDS).run, Looker(due_called, least=queue.SEEN).run]
+        found += [Reconciler(due_called, patience=PATIENCE_SECONDS).run, Reconciler(due_called, least=queue.SEEN).run]
     if "writer" in parts:
         found.append(Writer(intent_called).run)
     if "watch" in parts:
@@ -75,7 +75,7 @@ def lives(parts: Collection[str]) -> list[Life]:
         found.append(proof_watch.run)
     if "clock" in parts:
         found.append(scheduler.run)
-    return [partial(lasting, life) for life in found]
+    return [partial(run_forever, life) for life in found]
 
 
 async def _run(parts: Collection[str]) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from gateways import gateways
 from jobs.follower_turns import FollowerTurns
 from jobs.reconciler import is_dead, worker_name
-from jobs.restart import outlasting
+from jobs.restart import database_errors_logged
 from models import transaction
 from services.core import queue
 from services.holdings import delegations
@@ -56,12 +56,12 @@ class Follower:
     async def run(self) -> None:
         """Follow until cancelled."""
         async with transaction() as db:
-            await chain_cursor.let_go_of(db, is_dead)
+            await chain_cursor.release_leases(db, is_dead)
         clock = asyncio.get_running_loop()
         while True:
             more: bool | None = False
             began = clock.time()
-            with outlasting(log, "following will be retried"):
+            with database_errors_logged(log, "following will be retried"):
                 try:
                     more = await self.once()
                 except UnreadableTransfers as fault:
@@ -71,7 +71,7 @@ class Follower:
                         await chain_cursor.failed(db, self.cursor, self.name, str(fault))
             if not more:
                 beat = settings().follow_pace(self.chain)
-                await wait(self.called, LEASE_SECONDS if more is None else until_the_next_beat(beat))
+                await wait(self.called, LEASE_SECONDS if more is None else wait_for_next_poll(beat))
                 await asyncio.sleep(began + min(SOONEST_SECONDS, beat) - clock.time())
 
     async def once(self) -> bool | None:
@@ -136,6 +136,6 @@ class Follower:
         return True
 
 
-def until_the_next_beat(seconds: float) -> float:
+def wait_for_next_poll(seconds: float) -> float:
     """Return the seconds until the clock shows a multiple of `seconds`: all followers of a process poll together."""
     return seconds - asyncio.get_running_loop().time() % seconds

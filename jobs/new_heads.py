@@ -10,7 +10,7 @@ from services.triggers.transfer_poller import UnreadableTransfers
 
 log = logging.getLogger("holdfast.jobs.new_heads")
 
-AGAIN_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
+RESTART_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
 
 
 class HeadCalls:
@@ -22,12 +22,12 @@ class HeadCalls:
 
     async def run(self) -> None:
         """Listen until cancelled, and reconnect with growing pauses."""
-        pauses = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
+        pauses = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
             try:
                 async for _ in transfer_poller.new_blocks(gateways(), self.chain):
                     self.called.set()
-                    pauses = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
+                    pauses = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)
             except UnreadableTransfers as fault:
                 log.warning("block subscription failed, falling back to polling reason=%s", fault)
             await asyncio.sleep(next(pauses))

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from gateways import gateways
-from jobs.restart import outlasting
+from jobs.restart import database_errors_logged
 from models import transaction
 from services.wallets import watch_schedule
 
@@ -18,6 +18,6 @@ async def run() -> None:
     async with transaction() as db:
         await watch_schedule.prepare(db)
     while True:
-        with outlasting(log, "challenges will be polled again"):
+        with database_errors_logged(log, "challenges will be polled again"):
             await watch_schedule.tick(gateways())
         await asyncio.sleep(PAUSE_SECONDS)

@@ -5,7 +5,7 @@ import logging
 from datetime import timedelta
 
 from gateways import gateways
-from jobs.restart import outlasting
+from jobs.restart import database_errors_logged
 from models import transaction
 from services.guilds import refusals
 from services.health import alerts, provider_log
@@ -35,7 +35,7 @@ class Watch:
             await schedules.ensure(db, PROBES, timedelta())
             await schedules.ensure(db, ALERTS, timedelta())
         while True:
-            with outlasting(log, "monitoring will be retried"):
+            with database_errors_logged(log, "monitoring will be retried"):
                 await self.once()
             await asyncio.sleep(PAUSE_SECONDS)
 

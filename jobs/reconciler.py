@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from gateways import gateways
-from jobs.restart import outlasting
+from jobs.restart import database_errors_logged
 from models import reading, transaction
 from services.core import queue
 from services.core.queue import Claim
@@ -77,7 +77,7 @@ def is_dead(worker: str) -> bool:
     return int(rest) == os.getpid()
 
 
-class Looker:
+class Reconciler:
     """One worker; any number may run, on any number of machines.
 
     A batch is split into parts, each reconciled by its own task while the worker claims more: a slow chain or server
@@ -104,14 +104,14 @@ class Looker:
     async def run(self) -> None:
         """Reconcile queued members until cancelled."""
         while True:
-            with outlasting(log, "the batch will be claimed again"):
+            with database_errors_logged(log, "the batch will be claimed again"):
                 await self._work()
             await asyncio.sleep(IDLE_SECONDS)
 
     async def _work(self) -> None:
         # Release the claims of dead workers and our own from before a failure, without waiting for their leases.
         async with transaction() as db:
-            await queue.let_go_of(db, lambda worker: worker == self.name or is_dead(worker))
+            await queue.release_leases(db, lambda worker: worker == self.name or is_dead(worker))
         renewing = asyncio.create_task(self._renew())
         try:
             while True:
@@ -177,7 +177,7 @@ class Looker:
             # Each statement commits alone: an unused lease simply lapses.
             room = min(self.batch, max(1, MOST_IN_FLIGHT - self._members))
             claimed = await queue.claim(db, self.name, room, self.least, without=self._in_lanes)
-            claims = await cases.as_many_as_fit(db, self.name, claimed) if len(claimed) > FEW else claimed
+            claims = await cases.within_room(db, self.name, claimed) if len(claimed) > FEW else claimed
             if len(claimed) == self.batch:
                 await self._count()
             parts = await self._careful(claims, partial(reconcile.parts, db, gateways(), claims)) if claims else None

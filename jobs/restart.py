@@ -10,9 +10,9 @@ from services.runtime.tasks import backoff
 
 log = logging.getLogger("holdfast.jobs")
 
-AGAIN_SECONDS = 1.0
+RESTART_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
-LIVED_WELL_SECONDS = 60.0
+HEALTHY_AFTER_SECONDS = 60.0
 """Seconds after which a run counts as healthy, so that the next pause is short again."""
 
 
@@ -29,7 +29,7 @@ def cancellation_first() -> Generator[None]:
 
 
 @contextmanager
-def outlasting(log: logging.Logger, then: str) -> Generator[None]:
+def database_errors_logged(log: logging.Logger, then: str) -> Generator[None]:
     """Log a database error, with its consequence `then`, instead of raising it; raise any other error.
 
     In a cancelled task every error becomes the cancellation.
@@ -43,23 +43,23 @@ def outlasting(log: logging.Logger, then: str) -> Generator[None]:
         database_faults.tell(log, fault, then)
 
 
-async def lasting(life: Callable[[], Awaitable[None]]) -> None:
+async def run_forever(life: Callable[[], Awaitable[None]]) -> None:
     """Run forever, restarting after every end; the next run reclaims what the last one had in hand.
 
     An unforeseen error is logged in full and ends this part only: restarting the process would meet the same error.
     The pauses between such restarts grow.
     """
     loop = asyncio.get_running_loop()
-    pauses = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
+    pauses = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)
     while True:
         began = loop.time()
         try:
-            with outlasting(log, "background part will restart"):
+            with database_errors_logged(log, "background part will restart"):
                 await life()
-            pauses, pause = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS), AGAIN_SECONDS
+            pauses, pause = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS), RESTART_SECONDS
         except Exception:
-            if loop.time() - began > LIVED_WELL_SECONDS:
-                pauses = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
+            if loop.time() - began > HEALTHY_AFTER_SECONDS:
+                pauses = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)
             pause = next(pauses)
             log.exception("background part failed, restarting in_seconds=%.0f", pause)
         await asyncio.sleep(pause)

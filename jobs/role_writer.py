@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import datetime
 
 from gateways import gateways
-from jobs.restart import outlasting
+from jobs.restart import database_errors_logged
 from models import transaction
 from services.core import audit, request_ids
 from services.health import backlog
@@ -44,7 +44,7 @@ class Writer:
     async def run(self) -> None:
         """Write until cancelled, whenever the lease is free."""
         while True:
-            with outlasting(log, "writing will be retried"):
+            with database_errors_logged(log, "writing will be retried"):
                 try:
                     async with lease() as held:
                         if held is not None:

@@ -12,7 +12,7 @@ from apscheduler.jobstores.memory import MemoryJobStore  # pyright: ignore[repor
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
 from apscheduler.triggers.base import BaseTrigger  # pyright: ignore[reportMissingTypeStubs]
 
-from jobs.restart import AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, cancellation_first
+from jobs.restart import LONGEST_PAUSE_SECONDS, RESTART_SECONDS, cancellation_first
 from models import transaction
 from services.core import rollups
 from services.privacy import erasure, retention
@@ -121,7 +121,7 @@ class JobRunner:
         self.job = job
         self._lost = lost
         self._turn: asyncio.Task[None] | None = None
-        self._pauses, self._not_before = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS), 0.0
+        self._pauses, self._not_before = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS), 0.0
         self._ended = False
 
     async def begin(self) -> None:
@@ -144,7 +144,7 @@ class JobRunner:
         try:
             with cancellation_first():
                 await take_turn(self.job)
-            self._pauses = backoff(AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
+            self._pauses = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)
         except Exception as fault:
             if database_faults.is_absent(fault):
                 self._lost.put_nowait(fault)

@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Collection, Mapping
 
 from gateways import gateways
-from jobs.follower import LEASE_SECONDS, until_the_next_beat
+from jobs.follower import LEASE_SECONDS, wait_for_next_poll
 from jobs.follower_turns import FollowerTurns
 from jobs.reconciler import is_dead
-from jobs.restart import outlasting
+from jobs.restart import database_errors_logged
 from models import transaction
 from services.core import queue
 from services.triggers import chain_cursor, sightings, solana_poller
@@ -39,17 +39,17 @@ class AssetFollower:
     async def run(self) -> None:
         """Follow until cancelled."""
         async with transaction() as db:
-            await chain_cursor.let_go_of(db, is_dead)
+            await chain_cursor.release_leases(db, is_dead)
         while True:
             followed = True
-            with outlasting(log, "following will be retried"):
+            with database_errors_logged(log, "following will be retried"):
                 try:
                     followed = await self.once()
                 except UnreadableTransfers as fault:
                     log.warning("failed to read Solana reason=%s", fault)
                     async with transaction() as db:
                         await chain_cursor.failed(db, SOLANA, self._turns.owner, str(fault))
-            await asyncio.sleep(until_the_next_beat(settings().follow_seconds) if followed else LEASE_SECONDS)
+            await asyncio.sleep(wait_for_next_poll(settings().follow_seconds) if followed else LEASE_SECONDS)
 
     async def once(self) -> bool:
         """Ask the next question unless our share is used up. Return False while another process follows Solana.

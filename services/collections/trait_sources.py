@@ -67,7 +67,7 @@ async def fetch(
     # Shuffled, so that slow sources do not delay the same tokens each time.
     random.shuffle(asks)
     try:
-        async with time_budget.heeded(FETCH_SECONDS):
+        async with time_budget.timeout(FETCH_SECONDS):
             await asyncio.gather(*(one_part(ask) for ask in asks))
     except TimeoutError:
         pass  # what arrived in time is in `found`

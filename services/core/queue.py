@@ -304,7 +304,7 @@ async def renew(db: AsyncSession, worker: str) -> None:
     )
 
 
-async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
+async def release_leases(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
     """Release the claims of workers that are known to be dead before their leases expire.
 
     A wrong `is_dead` costs only double work: a worker that lost a claim writes nothing for it.

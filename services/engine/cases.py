@@ -128,7 +128,7 @@ MOST_CHECKS = 200_000
 """Balances that one reconcile reads: members times the contracts of their server's rules."""
 
 
-async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> list[Claim]:
+async def within_room(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> list[Claim]:
     """Return the claims that fit into one reconcile; release the others.
 
     A server whose rules name many contracts has room for fewer members, and takes none from the others.

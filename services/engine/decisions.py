@@ -15,9 +15,9 @@ from services.collections import token_traits
 from services.core.answer import Answer
 from services.engine import retry_later, trait_reads
 from services.engine.cases import Case
-from services.engine.outcome import Looked, Place, Round, read_all
+from services.engine.outcome import CaseOutcome, Place, Round, read_all
 from services.engine.policy import Decision, GrantFacts, Move, decide
-from services.engine.policy_cache import Alike
+from services.engine.policy_cache import DecisionCache
 from services.holdings import balance_snapshots, confirmation, delegations, evaluate, fetch, token_hints
 from services.holdings.confirmation import Confirmation, Earlier, Means
 from services.holdings.delegation_shares import Vault
@@ -137,13 +137,13 @@ async def look(
     answers, began = answered
     done = Round(asked=[(wanted[place], answers[place]) for place in wanted], began=began)
     await trait_reads.read(outside, done, cases, answers)
-    alike = Alike(answers)
+    cache = DecisionCache(answers)
     leaves: dict[int, int] = {}
-    done.looked = [await _decided(case, answers, now, leaves, alike) async for case in in_steps(cases)]
+    done.looked = [await _decided(case, answers, now, leaves, cache) async for case in in_steps(cases)]
     async for item in in_steps(done.looked):
-        retry_later.once_more(item, now)
+        retry_later.after_lag(item, now)
         if not item.calm:
-            retry_later.in_turn(item)
+            retry_later.for_next_turn(item)
     await _refresh_from_discord(
         outside, [one async for one in in_steps(done.looked) if not one.calm and _needs_live_member(one)], now, began
     )
@@ -153,25 +153,31 @@ async def look(
 
 
 async def _decided(
-    case: Case, answers: Mapping[Place, Answers], now: datetime, leaves: dict[int, int], alike: Alike | None = None
-) -> Looked:
+    case: Case,
+    answers: Mapping[Place, Answers],
+    now: datetime,
+    leaves: dict[int, int],
+    cache: DecisionCache | None = None,
+) -> CaseOutcome:
     """Decide one case, in a thread if that takes long. `leaves` caches the number of conditions of each server."""
     server_id = case.claim.server_id
     if server_id not in leaves:
         leaves[server_id] = sum(1 for rule in case.rules if rule.decides for _ in requirements(rule.expression))
     if leaves[server_id] * (len(case.wallets) + len(case.delegated.vaults)) > MOST_IN_A_STEP:
         return await asyncio.to_thread(_decide, case, answers, now)
-    return _decide(case, answers, now, alike)
+    return _decide(case, answers, now, cache)
 
 
-def _decide(case: Case, answers: Mapping[Place, Answers], now: datetime, alike: Alike | None = None) -> Looked:
-    """Decide one case; with `alike`, equal cases are decided once."""
-    known = alike.decisions(case, lambda: _conclude(case, read_all(case, answers), now)) if alike else None
+def _decide(
+    case: Case, answers: Mapping[Place, Answers], now: datetime, cache: DecisionCache | None = None
+) -> CaseOutcome:
+    """Decide one case; with `cache`, equal cases are decided once."""
+    known = cache.decisions(case, lambda: _conclude(case, read_all(case, answers), now)) if cache else None
     if known is not None:
         decisions, calm = known
-        return Looked(case, decisions, answers, calm=calm and case.known)
+        return CaseOutcome(case, decisions, answers, calm=calm and case.known)
     found = read_all(case, answers)
-    return Looked(case, _conclude(case, found, now), answers, found)
+    return CaseOutcome(case, _conclude(case, found, now), answers, found)
 
 
 def _conclude(case: Case, found: Mapping[int, list[Reading]], now: datetime) -> list[Decision]:
@@ -183,7 +189,7 @@ def _conclude(case: Case, found: Mapping[int, list[Reading]], now: datetime) -> 
     return decide(case.rules, said, case.grants, case.roles, now)
 
 
-def _needs_live_member(item: Looked) -> bool:
+def _needs_live_member(item: CaseOutcome) -> bool:
     """Return whether Discord must be asked: the member is unknown, or the ledger and their stored roles differ."""
     if not item.case.bot_invited or item.case.left:
         return False
@@ -191,7 +197,7 @@ def _needs_live_member(item: Looked) -> bool:
     return unknown or any(decision.move in {Move.LOST, Move.FORGET} for decision in item.decisions)
 
 
-async def _refresh_from_discord(outside: Gateways, items: Sequence[Looked], now: datetime, began: float) -> None:
+async def _refresh_from_discord(outside: Gateways, items: Sequence[CaseOutcome], now: datetime, began: float) -> None:
     """Read these members from Discord and decide again; the time was `now` at `began` (monotonic)."""
     try:
         async with asyncio.timeout(MEETING_SECONDS):
@@ -202,7 +208,7 @@ async def _refresh_from_discord(outside: Gateways, items: Sequence[Looked], now:
                 item.fault, item.decisions = "Discord: the member was not read in time", []
 
 
-async def _refresh_one(outside: Gateways, item: Looked, now: datetime, began: float) -> None:
+async def _refresh_one(outside: Gateways, item: CaseOutcome, now: datetime, began: float) -> None:
     try:
         item.live = await outside.discord.membership(item.case.guild_id, item.case.claim.discord_id)
     except ProviderError as fault:
@@ -232,7 +238,7 @@ def _left_behind(grant: GrantFacts, live: LiveMember, now: datetime) -> bool:
     return live.read_at - live.joined_at < now - grant.created_at
 
 
-def _confirmable(item: Looked) -> list[Decision]:
+def _confirmable(item: CaseOutcome) -> list[Decision]:
     begun = {grant.role_id for grant in item.case.grants if grant.no_since is not None}
     return [
         decision
@@ -258,7 +264,7 @@ async def _confirm(
         fetch.ask_all_again(outside, [(question, (answers[place],)) for place, question in again.items()]),
     )
     readers: list[Mapping[Place, Answers]] = [answers]
-    seconds: list[list[Looked]] = []
+    seconds: list[list[CaseOutcome]] = []
     leaves: dict[int, int] = {}
     while True:
         done.asked.extend((again[place], one) for place, one in zip(again, said, strict=True))
@@ -283,7 +289,7 @@ async def _confirm(
 
 
 def _answered_in_part(
-    losing: Sequence[Looked], seconds: Sequence[Sequence[Looked]], confirmed: Mapping[Place, Answers]
+    losing: Sequence[CaseOutcome], seconds: Sequence[Sequence[CaseOutcome]], confirmed: Mapping[Place, Answers]
 ) -> set[Place]:
     """Return the places where a node's incomplete answer leaves the loss of a role unknown."""
     found = set[Place]()
@@ -299,7 +305,7 @@ def _answered_in_part(
     return found
 
 
-def _confirm_losses(outside: Gateways, item: Looked, seconds: Sequence[Looked], now: datetime) -> None:
+def _confirm_losses(outside: Gateways, item: CaseOutcome, seconds: Sequence[CaseOutcome], now: datetime) -> None:
     """Confirm the readings by which a role would be taken; those for the member's other roles stay unchanged."""
     losing = {decision.role_id for decision in _confirmable(item)}
     before = {grant.role_id: confirmation.parsed(grant.first_no) for grant in item.case.grants}
@@ -326,7 +332,7 @@ def _means(outside: Gateways, chain: str) -> Means:
 
 
 async def _delegations_again(
-    outside: Gateways, done: Round, losing: Sequence[Looked]
+    outside: Gateways, done: Round, losing: Sequence[CaseOutcome]
 ) -> tuple[dict[Pair, str], dict[Pair, float]]:
     """Read the delegations of members about to lose a role again.
 

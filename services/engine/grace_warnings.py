@@ -6,7 +6,7 @@ from sqlmodel import col, select
 
 from models import Grant, Notice
 from services.core.queue import Claim
-from services.engine.outcome import Looked, facts_of
+from services.engine.outcome import CaseOutcome, facts_of
 from services.engine.policy import Decision
 
 KIND = "role.ending"
@@ -25,7 +25,7 @@ STILL_RUNS = (
 """Condition: the grace time of the warning is still running."""
 
 
-def warnings(pairs: Iterable[tuple[Looked, Decision]]) -> list[Notice]:
+def warnings(pairs: Iterable[tuple[CaseOutcome, Decision]]) -> list[Notice]:
     """Return the warnings for grace times that begin with these decisions."""
     return [
         _warning(item.case.claim, decision)

@@ -18,7 +18,7 @@ from services.collections import token_traits
 from services.core import audit, queue
 from services.engine import grace_warnings
 from services.engine.cases import evidence
-from services.engine.outcome import Looked, Round, facts_of
+from services.engine.outcome import CaseOutcome, Round, facts_of
 from services.engine.policy import Decision, Move, keeps_differently
 from services.guilds.members import came_back, left_many, seen_many
 from services.holdings import confirmation, delegations, fetch, last_seen
@@ -26,7 +26,7 @@ from services.roles import breaker, in_doubt, removal_batches
 from services.roles.in_doubt import Line
 from services.runtime.loop_steps import in_steps
 
-Pair = tuple[Looked, Decision]
+Pair = tuple[CaseOutcome, Decision]
 
 
 def line_of(pair: Pair) -> dict[str, Any]:
@@ -156,7 +156,7 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
     return written
 
 
-def _still_unsettled(item: Looked, done: Round) -> bool:
+def _still_unsettled(item: CaseOutcome, done: Round) -> bool:
     """Return whether no block after the start of the reconcile can be settled yet on any of the member's chains.
 
     Until then, later transfers take no role from a member who has held since the last settled block.
@@ -332,7 +332,7 @@ async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     await update_lines(db, rows, {}, ("no_since",), (), ("held",))
 
 
-async def _note_first(db: AsyncSession, looked: Sequence[Looked]) -> None:
+async def _note_first(db: AsyncSession, looked: Sequence[CaseOutcome]) -> None:
     """Store the answers that a later reconcile has to confirm."""
     rows = [
         {**_named(item, role_id), "first_no": confirmation.document(found)}
@@ -343,7 +343,7 @@ async def _note_first(db: AsyncSession, looked: Sequence[Looked]) -> None:
     await update_lines(db, rows, {}, ("first_no",), (), ("held", "giving"))
 
 
-def _named(item: Looked, role_id: str) -> dict[str, Any]:
+def _named(item: CaseOutcome, role_id: str) -> dict[str, Any]:
     return {"b_server_id": item.case.claim.server_id, "b_discord_id": item.case.claim.discord_id, "b_role_id": role_id}
 
 
@@ -384,13 +384,13 @@ async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         )  # fmt: skip
 
 
-def _moments(item: Looked) -> list[datetime | None]:
+def _moments(item: CaseOutcome) -> list[datetime | None]:
     """Return when the member has to be reconciled again."""
-    return [item.once_more_at, *(decision.due_at for decision in item.decisions)]
+    return [item.recheck_at, *(decision.due_at for decision in item.decisions)]
 
 
 async def _finish(
-    db: AsyncSession, worker: str, looked: Sequence[Looked], done: Round, denied: Collection[str]
+    db: AsyncSession, worker: str, looked: Sequence[CaseOutcome], done: Round, denied: Collection[str]
 ) -> None:
     """Complete the claims: retry doubtful ones soon, schedule grace times for their end, finish the others."""
     claims = {item.case.claim.key: item for item in looked}

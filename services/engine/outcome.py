@@ -23,7 +23,7 @@ Place = tuple[int, str]
 
 
 @dataclass(slots=True)
-class Looked:
+class CaseOutcome:
     """The outcome of one case."""
 
     case: Case
@@ -47,7 +47,7 @@ class Looked:
     """By role, the answers that would take it and that a later reconcile has to confirm."""
     again_in: float | None = None
     """Seconds after which that reconcile can succeed."""
-    once_more_at: datetime | None = None
+    recheck_at: datetime | None = None
     """When to reconcile again although everything is known, because a node may have lagged."""
 
     @property
@@ -86,7 +86,7 @@ class Round:
     """One reconcile of a batch: the questions to the chains with their answers, and each case's outcome."""
 
     asked: list[tuple[HoldingsQuestion, Answers]] = field(default_factory=list[tuple[HoldingsQuestion, Answers]])
-    looked: list[Looked] = field(default_factory=list[Looked])
+    looked: list[CaseOutcome] = field(default_factory=list[CaseOutcome])
     traits: dict[evaluate.Place, TokenTraits | str] = field(default_factory=dict[evaluate.Place, TokenTraits | str])
     """The traits that were read for it."""
     delegations: list[Fetched] = field(default_factory=list[Fetched])
@@ -109,6 +109,6 @@ def read_all(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Rea
     return found
 
 
-def facts_of(item: Looked, role_id: str) -> GrantFacts | None:
+def facts_of(item: CaseOutcome, role_id: str) -> GrantFacts | None:
     """Return the ledger's line for a role of this case, as it was loaded."""
     return next((grant for grant in item.case.grants if grant.role_id == role_id), None)

@@ -16,7 +16,7 @@ from services.holdings.fetch_plan import EVM, family_of
 from services.rules.expression import Requirement, requirements
 
 
-class Alike:
+class DecisionCache:
     """Cache of a batch's decisions by what they depend on: rules, balances, ledger and roles.
 
     Applies only to servers whose rules need nothing but balances.

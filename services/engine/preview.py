@@ -21,7 +21,7 @@ from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases, decisions, preview_log
 from services.engine.cases import Case
-from services.engine.outcome import Looked, Place
+from services.engine.outcome import CaseOutcome, Place
 from services.engine.policy import Decision, GrantFacts, Move
 from services.engine.snapshot import terms_of
 from services.guilds import permissions
@@ -99,7 +99,7 @@ class PreviewPlan:
     server_id: int = 0
     single_sources: tuple[SingleSource, ...] = ()
     """What in the rule depends on one source, if the rule is to decide."""
-    singles_out: bool = False
+    is_identifying: bool = False
     """Whether so few may meet its conditions that names would say which wallet is whose."""
 
 
@@ -142,11 +142,11 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     others = await db.exec(select(Rule).where(Rule.server_id == rule.server_id, col(Rule.id) != proposal.rule_id))
     terms = [terms_of(one) for one in (*others.all(), rule) if one.role_id in roles]
     alone = () if proposal.deletes else single_sources(parse(rule.expression))
-    singling = not proposal.deletes and preview_log.singles_out(parse(before.expression), parse(rule.expression))
+    singling = not proposal.deletes and preview_log.is_identifying(parse(before.expression), parse(rule.expression))
     await preview_log.note(db, actor, rule, deletes=proposal.deletes, singling=singling)
     planned = await _plan(db, outside, rule.server_id, terms, roles)
     return replace(
-        planned, asked_by=actor.user_id, server_id=rule.server_id, single_sources=alone, singles_out=singling
+        planned, asked_by=actor.user_id, server_id=rule.server_id, single_sources=alone, is_identifying=singling
     )
 
 
@@ -166,7 +166,7 @@ async def look(outside: Gateways, plan: PreviewPlan) -> AsyncIterator[Impact]:
     try:
         async for found in _look(outside, plan, deadline):
             few = found.count(GAIN) + found.count(KEEP) < preview_log.FEWEST_NAMED
-            yield found.without_names() if plan.singles_out and few else found
+            yield found.without_names() if plan.is_identifying and few else found
     finally:
         turn.release()
 
@@ -265,7 +265,7 @@ async def _concerned(
     return [(str(discord_id), str(name)) for discord_id, name, _ in rows], int(rows[0][2]) if rows else 0
 
 
-def _outcomes(item: Looked, plan: PreviewPlan) -> list[MemberImpact]:
+def _outcomes(item: CaseOutcome, plan: PreviewPlan) -> list[MemberImpact]:
     who = item.case.claim.discord_id
     name = plan.names.get(who, who)
     if item.gone:

@@ -27,7 +27,7 @@ _LONGEST = 4_000
 _SECONDS = 86_400
 
 
-def singles_out(*expressions: Expression) -> bool:
+def is_identifying(*expressions: Expression) -> bool:
     """Return whether a condition is on single tokens or traits, which only a few wallets may meet."""
     return any(leaf.kind.source == "tokens" for expression in expressions for leaf in requirements(expression))
 

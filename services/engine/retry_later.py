@@ -7,7 +7,7 @@ from gateways.chains.token_sheet import IN_TURN
 from gateways.evm.rpc.node import stale_seconds
 from services.core.answer import Answer
 from services.engine.cases import ASKED_FOR
-from services.engine.outcome import Looked
+from services.engine.outcome import CaseOutcome
 from services.engine.policy import Move
 
 LAG_SECONDS, LAG_BLOCKS = 15.0, 3
@@ -16,7 +16,7 @@ NEXT_TURN_SECONDS = 5.0
 """Seconds until the next reconcile of members without room."""
 
 
-def once_more(item: Looked, now: datetime) -> None:
+def after_lag(item: CaseOutcome, now: datetime) -> None:
     """Schedule another reconcile of a member who waits for a role in vain, once no node can still lag.
 
     Not for answers of new blocks of followed chains: no lagging node is believed there.
@@ -29,17 +29,17 @@ def once_more(item: Looked, now: datetime) -> None:
         return
     pauses = [stale_seconds(CHAINS[chain]) for chain in case.wants if _may_lag(item, chain, now)]
     if pauses:
-        item.calm, item.once_more_at = False, now + timedelta(seconds=max(pauses))
+        item.calm, item.recheck_at = False, now + timedelta(seconds=max(pauses))
 
 
-def in_turn(item: Looked) -> None:
+def for_next_turn(item: CaseOutcome) -> None:
     """Schedule an early reconcile of a member for whom there was no room: each read has room for others."""
     unknown = (one for some in item.readings.values() for one in some if one.answer is Answer.UNKNOWN)
     if item.doubtful and any((one.reason or "").startswith(IN_TURN) for one in unknown):
         item.again_in = NEXT_TURN_SECONDS
 
 
-def _may_lag(item: Looked, chain: str, now: datetime) -> bool:
+def _may_lag(item: CaseOutcome, chain: str, now: datetime) -> bool:
     case = item.case
     if chain not in case.followed:
         return True

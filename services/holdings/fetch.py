@@ -132,7 +132,7 @@ class _Reader:
 
         async def in_time(part: Coroutine[Any, Any, None]) -> None:
             with suppress(TimeoutError):
-                async with time_budget.heeded():
+                async with time_budget.timeout():
                     await part
 
         # A contract that turned out to count by tokens is not in `wants`.
@@ -162,7 +162,7 @@ class _Reader:
             and now - _no_collections.get((question.chain, contract), -SORTED_FOR) >= SORTED_FOR
         ]
         with suppress(TimeoutError):
-            async with time_budget.heeded(SORTING_SECONDS):
+            async with time_budget.timeout(SORTING_SECONDS):
                 for contract in random.sample(silent, min(len(silent), MOST_SORTED)):
                     await self._sort_out(contract, answers)
 

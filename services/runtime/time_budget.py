@@ -28,7 +28,7 @@ def again() -> Generator[None]:
         yield
 
 
-def heeded(most: float | None = None) -> asyncio.Timeout:
+def timeout(most: float | None = None) -> asyncio.Timeout:
     """Return a timeout for `async with` that ends with the budget, or after `most` seconds if that is earlier.
 
     It raises TimeoutError like any other.

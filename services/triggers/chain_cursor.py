@@ -105,7 +105,7 @@ async def claim(db: AsyncSession, chains: Sequence[str], owner: str) -> dict[str
     return {str(chain): Position(int(block), str(name)) for chain, block, name in result.all()}
 
 
-async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> None:
+async def release_leases(db: AsyncSession, is_dead: Callable[[str], bool]) -> None:
     """Release the chains of followers that are known to be dead, before their leases expire."""
     result = await db.execute(text("SELECT DISTINCT owner FROM cursor WHERE owner IS NOT NULL"))
     dead = [str(owner) for (owner,) in result.all() if is_dead(str(owner))]

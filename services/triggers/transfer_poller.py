@@ -108,7 +108,7 @@ class _Memory:
             self.end, self.end_told = end, []
         self.end_told.append(endpoint)
 
-    def tells_nothing_new(self, end: tuple[str, Sequence[str]], endpoint: int) -> bool:
+    def is_unchanged(self, end: tuple[str, Sequence[str]], endpoint: int) -> bool:
         """Return whether the endpoint has already reported up to this head, and two readings of it exist."""
         return bool(end[0]) and end == self.end and endpoint in self.end_told and len(self.end_told) > 1
 
@@ -177,7 +177,7 @@ class Reader:
         self._memory.heads[endpoint] = head, asyncio.get_running_loop().time()
         missed = self._missed(stored, head)
         excessive: Mapping[str, str] = {}
-        if not missed and self._memory.tells_nothing_new((newest.block_hash, addresses), endpoint):
+        if not missed and self._memory.is_unchanged((newest.block_hash, addresses), endpoint):
             # The same head is the same chain: only the head is read until there is another block.
             last, news, position = head, set[Transfer](), stored
         else:

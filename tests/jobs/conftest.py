@@ -10,7 +10,7 @@ import pytest
 
 import models
 from gateways import close_gateways
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from jobs.role_writer import Writer
 from services.core.queue import CHANNEL
 from services.engine.ledger import INTENT_CHANNEL
@@ -52,7 +52,7 @@ def engine(product: None) -> Engine:
             asyncio.create_task(part.run())
             for part in (
                 Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}),
-                Looker(due_called),
+                Reconciler(due_called),
                 Writer(intent_called),
             )
         ]

@@ -11,7 +11,7 @@ from sqlmodel import col, select
 from gateways import gateways
 from gateways.chains.catalogue import CHAINS
 from jobs.follower import Follower
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from models import Delegation, Due, Grant, Wallet, now, transaction
 from services.accounts.users import ensure
 from services.collections import standards
@@ -417,7 +417,7 @@ async def test_a_single_node_confirms_while_what_it_said_of_delegations_is_fresh
         await db.execute(text("UPDATE due SET attempts = 12"))
         # Too old to be used again: it is read at this look, and the node has settled nothing of it yet.
         await db.execute(text("UPDATE delegation_read SET read_at = to_timestamp(0)"))
-    await Looker(asyncio.Event()).once()
+    await Reconciler(asyncio.Event()).once()
     async with transaction() as db:
         row = (await db.exec(select(Due).where(col(Due.key).startswith(f"{town.server_id}:")))).one()
         soon = await db.execute(

@@ -10,7 +10,7 @@ from sqlmodel import col, select
 
 from gateways import gateways
 from gateways.transport.errors import NotYet, ProviderDown
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from models import Due, Event, Grant, Rule, User, now, transaction
 from services.core import request_ids
 from services.core.actors import Actor
@@ -62,7 +62,7 @@ async def taken(town: Town, who: str = "carol", role: str = "Holder") -> None:
 async def looked_at(town: Town) -> None:
     """Everybody of the town was looked at, by us or by the engine if it runs."""
     await town.look()
-    looker = Looker(asyncio.Event())
+    looker = Reconciler(asyncio.Event())
 
     async def nobody_waits() -> bool:
         await looker.once()

@@ -11,7 +11,7 @@ from sqlmodel import col, select
 from gateways.evm.tokens import erc1155
 from gateways.evm.tokens.token_history import LogReader
 from gateways.evm.tokens.token_read import TokenRead
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from models import Due, now, transaction
 from services.rules.expression import Requirement, to_document
 from tests.jobs.deciding.test_engine import grants
@@ -43,7 +43,7 @@ async def test_who_has_no_turn_in_a_look_has_it_within_a_minute(town: Town, monk
         for row in (await db.exec(select(Due))).all():
             row.attempts = 9
             db.add(row)
-    looker = Looker(asyncio.Event())
+    looker = Reconciler(asyncio.Event())
     await looker.once()
     assert len(await grants(town)) == 1
     async with transaction() as db:

@@ -10,7 +10,7 @@ from benchmarks.support import town
 from benchmarks.support.lab import wallet
 from gateways.chains.catalogue import CHAINS
 from jobs import reconciler
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from models import transaction
 from services.triggers import sweep
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front
@@ -44,7 +44,7 @@ async def look_at_all() -> int:
     """A round from its start until nobody is due; tells how many statements the looks took."""
     async with transaction() as db:
         assert await sweep.start_sweep(db) == MEMBERS
-    worker = Looker(asyncio.Event())
+    worker = Reconciler(asyncio.Event())
     with Statements() as statements:
         while await worker.once():
             pass
@@ -83,7 +83,7 @@ async def test_a_hostile_collection_spoils_only_its_own_answers(end: Front, node
     (other,) = await town.rules(server, [bad], first=3)
     async with transaction() as db:
         await sweep.start_sweep(db)
-    await Looker(asyncio.Event()).once()
+    await Reconciler(asyncio.Event()).once()
     async with transaction() as db:
         given = (await db.execute(text('SELECT role_id, count(*) FROM "grant" GROUP BY 1'))).all()
         doubtful = await db.execute(text("SELECT count(*), min(reason) FROM due WHERE attempts = 1"))
@@ -99,7 +99,7 @@ async def test_members_whose_tokens_are_asked_one_by_one_are_looked_at_a_few_at_
     async with transaction() as db:
         await db.execute(text("UPDATE rule SET expression = jsonb_set(expression, '{type}', '\"any_nft\"')"))
         await sweep.start_sweep(db)
-    worker = Looker(asyncio.Event())
+    worker = Reconciler(asyncio.Event())
     await worker.once()
     assert await rows("due") == reconciler.FEW * 3, "who has no answer yet comes up again"
     async with transaction() as db:
@@ -117,6 +117,6 @@ async def test_a_first_round_in_which_everybody_gets_every_role(end: Front, node
     await town.rules(server, whole)
     async with transaction() as db:
         await sweep.start_sweep(db)
-    await Looker(asyncio.Event()).once()
+    await Reconciler(asyncio.Event()).once()
     assert await rows("grant") == members * len(whole), "more lines than one statement can take"
     assert await rows("due") == 0

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from sqlmodel import col, select
 
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from models import Due, now, transaction
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.test_engine import given, grants
@@ -43,7 +43,7 @@ async def test_who_waits_while_the_metadata_cannot_be_read_gets_the_role_when_th
     gold: Town, engine: Engine, opensea: Teller, metadata: Teller
 ) -> None:
     opensea.said, metadata.said = REFRESHING, None
-    looker = Looker(asyncio.Event())
+    looker = Reconciler(asyncio.Event())
     await gold.prove("carol")
     await looker.once()
     row = await planned(gold)
@@ -60,7 +60,7 @@ async def test_metadata_that_are_gone_keep_nobody_waiting_for_ever(
     gold: Town, opensea: Teller, metadata: Teller
 ) -> None:
     opensea.said, metadata.said = REFRESHING, None
-    looker, looks = Looker(asyncio.Event()), 0
+    looker, looks = Reconciler(asyncio.Event()), 0
     await gold.prove("carol")
     await looker.once()
     while (await planned(gold)) is not None:

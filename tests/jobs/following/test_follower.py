@@ -92,7 +92,7 @@ async def test_what_happened_while_nobody_followed_is_caught_up(
         await town.sells(token)
         await town.call("chains/base/mine", blocks=200)
         async with transaction() as db:
-            await chain_cursor.let_go_of(db, lambda owner: owner == first.name)
+            await chain_cursor.release_leases(db, lambda owner: owner == first.name)
         follow()
         await lacks(town)
 
@@ -152,7 +152,7 @@ async def test_one_chain_is_followed_by_one_process(town: Town) -> None:
     assert row is not None
     assert row.block < 2**40
     async with transaction() as db:
-        await chain_cursor.let_go_of(db, lambda owner: owner == first.name)
+        await chain_cursor.release_leases(db, lambda owner: owner == first.name)
     assert await second.once() is not None
 
 
@@ -253,7 +253,7 @@ async def test_after_a_long_absence_everybody_is_looked_at_instead_of_reading_th
         await town.call("chains/base/mine", blocks=50)
         monkeypatch.setattr(transfer_poller, "MOST_BEHIND_SECONDS", 40)
         async with transaction() as db:
-            await chain_cursor.let_go_of(db, lambda _: True)
+            await chain_cursor.release_leases(db, lambda _: True)
         await Follower("base").once()
         await until(lambda: town.has("carol", "Holder"))
 

@@ -11,7 +11,7 @@ from gateways import gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.node import stale_seconds
 from jobs.follower import Follower
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from models import Cursor, Due, now, transaction
 from services.triggers.transfer_poller import Reader
 from tests.jobs.deciding.test_engine import grants, looked_at
@@ -50,7 +50,7 @@ async def test_a_follower_that_asks_nodes_in_turn_keeps_the_newest_head_that_the
     for who in ("carol", "dave"):
         await follower.once()
         await town.prove(who)
-        await Looker(asyncio.Event()).once()
+        await Reconciler(asyncio.Event()).once()
     assert [row.state for row in await grants(town)] == ["giving", "giving"]
 
 
@@ -76,7 +76,7 @@ async def test_an_answer_that_is_older_than_the_question_is_looked_at_once_more(
         db.add(Cursor(chain="base", block=head.block, head=head.block))
     monkeypatch.setattr("services.engine.retry_later.LAG_SECONDS", -3_600.0)
     await town.prove("carol")
-    await Looker(asyncio.Event()).once()
+    await Reconciler(asyncio.Event()).once()
     (row,) = await planned(town)
     assert (row.priority, row.reason) == (0, None)
     assert timedelta(seconds=60) < row.due_at - now() <= timedelta(seconds=90)
@@ -86,7 +86,7 @@ async def test_for_a_new_rule_on_a_chain_that_nobody_follows_yet_members_are_loo
     await town.prove("carol")
     await looked_at(town)
     await town.rule("Holder")
-    await Looker(asyncio.Event()).once()
+    await Reconciler(asyncio.Event()).once()
     assert [row.priority for row in await planned(town)] == [0]
 
 

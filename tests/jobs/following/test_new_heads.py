@@ -36,7 +36,7 @@ async def start(
     monkeypatch.setenv("RPC_WS_BASE", f"ws://localhost:{port}/rpc/base")
     monkeypatch.setenv("FOLLOW_SECONDS", str(seconds))
     monkeypatch.setattr(new_heads, "LONGEST_PAUSE_SECONDS", 0.2)
-    monkeypatch.setattr(new_heads, "AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr(new_heads, "RESTART_SECONDS", 0.2)
     settings.cache_clear()
     await close_gateways()
     running: list[asyncio.Task[None]] = []

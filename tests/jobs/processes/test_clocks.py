@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 import pytest
 from sqlalchemy import text
 
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from models import transaction
 from models.db import clock
 from services.engine import snapshot
@@ -56,7 +56,7 @@ async def test_a_grace_time_begins_and_ends_by_the_clock_of_the_database(
         await given(town)
     await town.sells(token)
     await town.look()
-    await Looker(asyncio.Event()).once()
+    await Reconciler(asyncio.Event()).once()
     async with transaction() as db:
         began = await db.execute(
             text("SELECT now() - no_since BETWEEN interval '0' AND interval '50 s' FROM \"grant\"")

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import jobs.__main__ as process
-from jobs.restart import lasting
+from jobs.restart import run_forever
 
 
 async def test_a_part_that_takes_a_question_back_is_not_disturbed_in_that(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +34,7 @@ async def test_a_part_that_takes_a_question_back_is_not_disturbed_in_that(monkey
     async def another() -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(process, "lives", lambda _: [partial(lasting, life), partial(lasting, another)])
+    monkeypatch.setattr(process, "lives", lambda _: [partial(run_forever, life), partial(run_forever, another)])
     running = asyncio.create_task(process._run(()))
     await asked.wait()
     os.kill(os.getpid(), signal.SIGTERM)

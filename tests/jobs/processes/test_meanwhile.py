@@ -9,7 +9,7 @@ from gateways import gateways
 from gateways.discord.types import GuildMember as LiveMember
 from gateways.discord.types import refusal
 from gateways.transport.errors import ProviderConfused
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from jobs.role_writer import Writer
 from models import Member, transaction
 from services.core import queue
@@ -105,7 +105,7 @@ async def test_of_a_batch_only_those_are_written_down_of_whom_nothing_new_became
 
     with monkeypatch.context() as patched:
         patched.setattr(decisions, "look", and_meanwhile_something_of_dave_moves)
-        await Looker(asyncio.Event()).once()
+        await Reconciler(asyncio.Event()).once()
     assert seen == [2]
     assert [row.discord_id for row in await grants(town)] == [town.people["carol"]["id"]]
     async with engine():

@@ -9,7 +9,7 @@ import pytest
 from sqlmodel import col, select
 
 from jobs import restart
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from models import Due, Grant, now, transaction
 from services.core import queue as due
 from services.engine import decisions
@@ -39,7 +39,7 @@ async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
     await town.buys("dave")
     for who in ("ada", "carol", "dave"):
         await town.prove(who)
-    await Looker(asyncio.Event()).once()
+    await Reconciler(asyncio.Event()).once()
     async with transaction() as db:
         rows = (await db.exec(select(Due).where(col(Due.key).startswith(f"{town.server_id}:")))).all()
         held = (await db.exec(select(Grant.discord_id).where(Grant.server_id == town.server_id))).all()
@@ -96,7 +96,7 @@ async def test_what_failed_for_long_is_told_with_how_to_mend_it(town: Town) -> N
 async def test_a_part_that_fails_begins_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(restart, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(restart, "RESTART_SECONDS", 0.0)
     lives = 0
     lived = asyncio.Event()
 
@@ -108,7 +108,7 @@ async def test_a_part_that_fails_begins_again(
         lived.set()
         await asyncio.Event().wait()
 
-    task = asyncio.create_task(restart.lasting(life))
+    task = asyncio.create_task(restart.run_forever(life))
     await lived.wait()
     await stop(task)
     assert caplog.text.count("ValueError: nobody foresaw this") == 2

@@ -65,7 +65,7 @@ async def test_a_full_disk_is_told_in_full_once_and_not_as_an_absent_database(
     monkeypatch.setattr(database_faults, "_told", dict[str, float]())
     monkeypatch.setattr(provider_monitor, "PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(Watch, "once", disk_full)
-    task = asyncio.create_task(restart.lasting(Watch().run))
+    task = asyncio.create_task(restart.run_forever(Watch().run))
     try:
         await until(tried_often)
     finally:
@@ -88,7 +88,7 @@ async def test_a_part_that_fails_while_it_is_told_to_end_does_not_begin_again() 
         finally:
             raise OSError("the way back fails too")
 
-    task = asyncio.create_task(restart.lasting(life))
+    task = asyncio.create_task(restart.run_forever(life))
     await begun.wait()
     task.cancel()
     done, _ = await asyncio.wait([task], timeout=60)

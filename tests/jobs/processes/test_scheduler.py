@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 import models
 from jobs import scheduler
-from jobs.restart import lasting
+from jobs.restart import run_forever
 from jobs.scheduler import Every, ScheduledJob
 from models import Schedule, now, transaction
 from services.runtime import schedules
@@ -65,7 +65,7 @@ async def kept(*jobs: ScheduledJob, processes: int = 1) -> AsyncIterator[None]:
     """Keep a schedule, in so many processes at once."""
 
     def run() -> Coroutine[Any, Any, None]:
-        return lasting(lambda: scheduler.run(jobs))
+        return run_forever(lambda: scheduler.run(jobs))
 
     tasks = [asyncio.create_task(run()) for _ in range(processes)]
     try:
@@ -149,7 +149,7 @@ async def test_a_job_that_fails_is_tried_ever_more_rarely_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(scheduler, "LONGEST_PAUSE_SECONDS", 3600.0)
-    monkeypatch.setattr(scheduler, "AGAIN_SECONDS", 3600.0)
+    monkeypatch.setattr(scheduler, "RESTART_SECONDS", 3600.0)
     tried = 0
 
     async def fails(_: object) -> None:
@@ -191,7 +191,7 @@ async def test_the_end_waits_for_the_job_that_is_under_way(caplog: pytest.LogCap
 async def test_while_the_database_is_away_one_line_says_so_and_then_all_go_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("jobs.restart.AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("jobs.restart.RESTART_SECONDS", 0.01)
     away = OperationalError("", {}, psycopg.OperationalError("the connection was lost"))
     works = [Work() for _ in range(5)]
     lost = False

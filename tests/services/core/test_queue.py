@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from models import AsyncSession, Due, now, transaction
 from models.db.session import GuardFailed
 from services.core import queue
@@ -346,7 +346,7 @@ async def waits_for_a_lock() -> bool:
         return (await db.execute(text(waiting))).first() is not None
 
 
-@pytest.mark.parametrize("write", ["renew", "let_go_of", "let_go", "put_off"])
+@pytest.mark.parametrize("write", ["renew", "release_leases", "let_go", "put_off"])
 async def test_writes_to_many_rows_wait_for_each_other_and_never_deadlock(write: str) -> None:
     for who in ("9", "5"):  # the table has them in this order, marks lock them in the other
         await mark(1, who)
@@ -356,8 +356,8 @@ async def test_writes_to_many_rows_wait_for_each_other_and_never_deadlock(write:
         async with transaction() as db:
             if write == "renew":
                 await queue.renew(db, "w1")
-            elif write == "let_go_of":
-                await queue.let_go_of(db, {"w1"}.__contains__)
+            elif write == "release_leases":
+                await queue.release_leases(db, {"w1"}.__contains__)
             elif write == "let_go":
                 await queue.let_go(db, "w1", claims)
             else:
@@ -401,7 +401,7 @@ async def test_who_claims_a_full_batch_lets_the_database_count_anew() -> None:
         for member in members:
             await queue.mark_member(db, member.server_id, member.discord_id, queue.CHANGED)
         await db.execute(text("UPDATE pg_class SET reltuples = 0, relpages = 1 WHERE oid = 'due'::regclass"))
-    looker = Looker(asyncio.Event())
+    looker = Reconciler(asyncio.Event())
     looker.batch = 4
     assert await looker.once() == 4
     async with transaction() as db:
@@ -425,7 +425,7 @@ async def test_what_a_worker_had_in_hand_when_the_database_left_is_taken_up_once
     seen_again = asyncio.Event()
     monkeypatch.setattr(reconcile, "parts", parts)
     monkeypatch.setattr("jobs.reconciler.IDLE_SECONDS", 0.01)
-    working = asyncio.create_task(Looker(asyncio.Event()).run())
+    working = asyncio.create_task(Reconciler(asyncio.Event()).run())
     try:
         await asyncio.wait_for(seen_again.wait(), queue.LEASE.total_seconds() / 2)
     finally:

@@ -29,7 +29,7 @@ from services.core.answer import Answer
 from services.core.queue import Claim
 from services.engine import decisions
 from services.engine.cases import Case
-from services.engine.outcome import Looked, Place
+from services.engine.outcome import CaseOutcome, Place
 from services.engine.policy import GrantFacts, Move, keeps_differently
 from services.holdings import confirmation
 from services.holdings.fetch import HoldingsQuestion
@@ -257,7 +257,7 @@ class Play:
         self.grant = _settled(item, self.grant)
 
 
-def _settled(item: Looked, grant: GrantFacts) -> GrantFacts | Taken:
+def _settled(item: CaseOutcome, grant: GrantFacts) -> GrantFacts | Taken:
     (decision,) = item.decisions
     if decision.move is Move.TAKE:
         return Taken(any(one.one_source for one in item.evidence(decision)))

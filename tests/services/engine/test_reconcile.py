@@ -13,7 +13,7 @@ from sqlmodel import select
 from gateways import Gateways
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
 from jobs import reconciler
-from jobs.reconciler import Looker
+from jobs.reconciler import Reconciler
 from models import AsyncSession, Member, Rule, User, Wallet, now, transaction
 from services.core import queue
 from services.core.queue import Claim
@@ -251,9 +251,9 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def while_it_works(doing: Callable[[Looker], Awaitable[None]]) -> None:
+async def while_it_works(doing: Callable[[Reconciler], Awaitable[None]]) -> None:
     called = asyncio.Event()
-    worker = Looker(called)
+    worker = Reconciler(called)
     working = asyncio.create_task(worker.run())
     calling = asyncio.create_task(Listener({queue.CHANNEL: called}).run())
     try:
@@ -272,7 +272,7 @@ async def test_who_is_slow_keeps_nobody_else_waiting(stage: Stage, dear: bool) -
     stage.held = {1}
     stage.dear = {1} if dear else set()
 
-    async def doing(_: Looker) -> None:
+    async def doing(_: Reconciler) -> None:
         await mark(1)
         await until(lambda: stage.under_way == [1])
         for server_id in (2, 3):
@@ -290,7 +290,7 @@ async def test_more_slow_servers_than_there_are_lanes_take_turns_beside_what_bal
     slow = set(range(10, 10 + 2 * reconciler.LANES))
     stage.held = stage.dear = slow
 
-    async def doing(_: Looker) -> None:
+    async def doing(_: Reconciler) -> None:
         for server_id in slow:
             await mark(server_id)
         await until(lambda: len(stage.under_way) == reconciler.LANES)
@@ -309,7 +309,7 @@ async def test_a_server_has_one_lane_and_few_members_in_it_and_the_others_stay_d
     monkeypatch.setattr(reconciler, "FEW", 3)
     stage.held = stage.dear = {1}
 
-    async def doing(worker: Looker) -> None:
+    async def doing(worker: Reconciler) -> None:
         await mark(1, people=8)
         await until(lambda: stage.under_way == [1])
         await mark(2)
@@ -327,7 +327,7 @@ async def test_servers_without_a_place_to_wait_are_put_off(stage: Stage, monkeyp
     slow = {11, 12, 13, 14, 15}
     stage.held = stage.dear = slow
 
-    async def doing(_: Looker) -> None:
+    async def doing(_: Reconciler) -> None:
         for server_id in slow:
             await mark(server_id)
         await until(lambda: len(stage.under_way) == 2)
@@ -352,7 +352,7 @@ async def test_a_silent_chain_keeps_no_member_of_another_chain_waiting(
     stage.chains = {server_id: ("ethereum", "polygon")[server_id % 2] for server_id in stage.held}
     hung = {server_id for server_id in stage.held if stage.chains[server_id] in silent}
 
-    async def doing(_: Looker) -> None:
+    async def doing(_: Reconciler) -> None:
         for server_id in hung:
             await mark(server_id)
         await until(lambda: len(stage.under_way) == 4)
@@ -412,7 +412,7 @@ async def test_no_more_members_are_claimed_than_a_worker_can_have_in_hand(
     monkeypatch.setattr(reconciler, "MOST_IN_FLIGHT", 4)
     stage.held = {1}
 
-    async def doing(_: Looker) -> None:
+    async def doing(_: Reconciler) -> None:
         await mark(1, people=10)
         async with asyncio.timeout(30):
             while True:
@@ -435,7 +435,7 @@ async def test_members_in_the_lanes_take_no_room_from_those_whom_balances_answer
     monkeypatch.setattr(reconciler, "PUT_OFF_SECONDS", 0.05)
     stage.held = stage.dear = {11, 12, 13}
 
-    async def doing(_: Looker) -> None:
+    async def doing(_: Reconciler) -> None:
         for server_id in stage.dear:
             await mark(server_id, people=4)
         await until(lambda: len(stage.under_way) == 2)
@@ -463,7 +463,7 @@ async def test_a_server_with_many_contracts_takes_no_room_from_the_others(monkey
             await queue.mark_member(db, claim.server_id, claim.discord_id, queue.SWEPT)
     async with transaction() as db:
         claimed = await queue.claim(db, "w1", 100)
-        fitting = await cases.as_many_as_fit(db, "w1", claimed)
+        fitting = await cases.within_room(db, "w1", claimed)
     counts = [sum(claim.server_id == server_id for claim in fitting) for server_id in (costly, cheap)]
     assert counts == [3, 40]
     async with transaction() as db:
