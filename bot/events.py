@@ -298,6 +298,10 @@ class Events(Busy):
             del self.checks[guild_id]
 
     async def _judge(self, guild: nextcord.Guild) -> None:
+        if guild.unavailable:
+            # Its roles may be half read. It is judged when it is back.
+            return
+
         async def write(db: Any) -> None:
             facts = guild_facts(guild)
             await gateway_events.who_runs(db, facts)

@@ -11,7 +11,9 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.events import Events
+from bot.interaction import delivery
 from bot.interaction.background import Busy
+from gateways import gateways
 from services.core.errors import ProviderUnavailable
 
 log = logging.getLogger("holdfast.bot")
@@ -23,6 +25,15 @@ MOST = 50
 
 MEMBER_EVENTS = frozenset({"GUILD_MEMBER_ADD", "GUILD_MEMBER_UPDATE", "GUILD_MEMBER_REMOVE"})
 GUILD_EVENTS = frozenset({"GUILD_UPDATE", "GUILD_ROLE_CREATE", "GUILD_ROLE_UPDATE", "GUILD_ROLE_DELETE"})
+WHOLE_GUILD = "GUILD_CREATE"
+_OWN_ID = frozenset({"GUILD_UPDATE", WHOLE_GUILD})
+"""Events whose `id` is the guild's."""
+MOST_REFUSALS = 3
+"""Refusals in a row after which a guild that the library does not have counts as left."""
+GUILD_FIELDS = ("id", "name", "icon", "owner_id", "features", "preferred_locale")
+ROLE_FIELDS = ("id", "name", "permissions", "position", "color", "hoist", "managed", "mentionable", "tags")
+MEMBER_FIELDS = ("user", "roles", "nick", "pending", "joined_at")
+"""What we need of a guild, of a role and of the bot as a member: the less is read, the less can be unreadable."""
 
 
 @dataclass(slots=True)
@@ -33,9 +44,17 @@ class Doubts:
     everybody: bool = False
     itself: bool = False
     """Its name, its owner and its roles."""
+    whole: bool = False
+    """Everything: the library could not read the event by which it learns of the guild."""
+    refusals: int = 0
+    """How often in a row Discord has refused the whole guild."""
 
     def __bool__(self) -> bool:
-        return bool(self.members) or self.everybody or self.itself
+        return bool(self.members) or self.everybody or self.itself or self.whole
+
+
+class UnreadableGuild(Exception):
+    """The library cannot read a guild over REST either."""
 
 
 class Rereads(Busy):
@@ -56,24 +75,30 @@ class Rereads(Busy):
     @commands.Cog.listener()
     async def on_unreadable(self, event: str, data: object) -> None:
         """Note what the event was about. An event that does not even say which guild it is of is lost."""
-        if event not in MEMBER_EVENTS | GUILD_EVENTS or not isinstance(data, Mapping):
+        if event not in MEMBER_EVENTS | GUILD_EVENTS | {WHOLE_GUILD} or not isinstance(data, Mapping):
             return
         told = cast("Mapping[str, object]", data)
-        guild_id = _id(told.get("id" if event == "GUILD_UPDATE" else "guild_id"))
-        guild = self.bot.get_guild(int(guild_id)) if guild_id else None
-        if guild is None:
+        found = _id(told.get("id" if event in _OWN_ID else "guild_id"))
+        guild = self.bot.get_guild(int(found)) if found else None
+        if found is None or (guild is None and event != WHOLE_GUILD):
             return
-        doubts = self.doubts.setdefault(guild.id, Doubts())
+        guild_id = int(found)
+        doubts = self.doubts.setdefault(guild_id, Doubts())
         user = told.get("user")
         user_id = _id(cast("Mapping[str, object]", user).get("id")) if isinstance(user, Mapping) else None
-        if event in GUILD_EVENTS:
+        if event == WHOLE_GUILD:
+            doubts.whole = True
+            if guild is not None:
+                # The library may have read half of it. Nobody judges roles by that half.
+                guild.unavailable = True
+        elif event in GUILD_EVENTS:
             doubts.itself = True
         elif user_id is None:
             doubts.everybody = True
         else:
             doubts.members.add(user_id)
-        if guild.id not in self.running:
-            self.running[guild.id] = asyncio.create_task(self._read(guild.id))
+        if guild_id not in self.running:
+            self.running[guild_id] = asyncio.create_task(self._read(guild_id))
 
     async def _read(self, guild_id: int) -> None:
         pause = FIRST_PAUSE
@@ -81,13 +106,14 @@ class Rereads(Busy):
             while self.doubts.get(guild_id) and not self.bot.is_closed():
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
-                guild = self.bot.get_guild(guild_id)
                 doubts = self.doubts.pop(guild_id)
-                if guild is None:
-                    return
                 try:
-                    await self._settle(guild, doubts)
-                except (ProviderUnavailable, nextcord.HTTPException) as fault:
+                    if doubts.whole:
+                        await self._whole_guild(guild_id, doubts)
+                        doubts.whole = False
+                    if (guild := self.bot.get_guild(guild_id)) is not None:
+                        await self._settle(guild, doubts)
+                except (ProviderUnavailable, UnreadableGuild, *delivery.Weather) as fault:
                     log.warning("guild %s could not be read again (%r), next try in %.0f s", guild_id, fault, pause)
                     self._keep(guild_id, doubts)
         finally:
@@ -98,9 +124,11 @@ class Rereads(Busy):
         doubts.members |= left.members
         doubts.everybody |= left.everybody
         doubts.itself |= left.itself
+        doubts.whole |= left.whole
+        doubts.refusals = left.refusals
 
     async def _settle(self, guild: nextcord.Guild, doubts: Doubts) -> None:
-        """Read what is in doubt; what is read is no longer in it. Raises ProviderUnavailable and HTTPException."""
+        """Read what is in doubt; what is read is no longer in it. Raises what requests fail with."""
         if doubts.itself:
             await self._guild(guild)
             doubts.itself = False
@@ -111,6 +139,39 @@ class Rereads(Busy):
         for user_id in sorted(doubts.members):
             await self._member(guild, user_id)
             doubts.members.discard(user_id)
+
+    async def _whole_guild(self, guild_id: int, doubts: Doubts) -> None:
+        """Read a guild as its own event would tell of it, and pass it to the library as that event.
+
+        Raises UnreadableGuild and what requests fail with. A guild that Discord refuses again and again is one that
+        the bot has left: nothing is passed on.
+        """
+        state: Any = self.bot._connection  # pyright: ignore[reportPrivateUsage]
+        try:
+            ours = await self.bot.http.get_member(guild_id, state.self_id)
+            # Last, so that nothing is older than what the library hears of the guild meanwhile.
+            found = await self.bot.http.get_guild(guild_id)
+        except (nextcord.Forbidden, nextcord.NotFound) as fault:
+            if isinstance(fault, nextcord.Forbidden):
+                gateways().discord.refusals.add()
+            doubts.refusals += 1
+            if doubts.refusals < MOST_REFUSALS:
+                raise
+            log.warning("guild %s is given up: Discord refuses it (%r)", guild_id, fault)
+            return
+        try:
+            told = _part(found, GUILD_FIELDS)
+            told["roles"] = [_part(role, ROLE_FIELDS) for role in found["roles"]]
+            told["members"] = [_part(ours, MEMBER_FIELDS)]
+            state.parse_guild_create({**told, "unavailable": False})
+        except Exception as fault:
+            raise UnreadableGuild(repr(fault)) from fault
+        for channel in await self.bot.http.get_all_guild_channels(guild_id):
+            # Each by itself: one that the library cannot read takes no other with it.
+            try:
+                state.parse_channel_create({**channel, "guild_id": str(guild_id)})
+            except Exception as fault:  # noqa: BLE001  the library names none for what it cannot read
+                log.info("a channel of guild %s could not be read: %r", guild_id, fault)
 
     async def _guild(self, guild: nextcord.Guild) -> None:
         state: Any = self.bot._connection  # pyright: ignore[reportPrivateUsage]
@@ -127,6 +188,10 @@ class Rereads(Busy):
             with contextlib.suppress(Exception):
                 guild._add_member(await guild.fetch_member(int(user_id)))  # pyright: ignore[reportPrivateUsage]
         await self.events.read_member(guild.id, int(user_id))
+
+
+def _part(value: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    return {name: value[name] for name in fields if name in value}
 
 
 def _id(value: object) -> str | None:

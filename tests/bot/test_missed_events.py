@@ -103,6 +103,98 @@ async def test_one_false_word_does_not_make_a_member_leave_whose_event_was_unrea
     await is_(lambda: roles_of("Carol"), 1)
 
 
+CLUB = "Cool Holders Club"
+
+
+async def known_servers() -> dict[str, bool]:
+    """The servers that we know, and whether the bot is in them."""
+    async with transaction() as db:
+        return {row.name: row.bot_invited for row in (await db.exec(select(Server))).all()}
+
+
+async def answers_everybody(discord: Outside, guild: str) -> bool:
+    """Whether our members of a guild are Discord's."""
+    shown = next(one for one in (await discord.world())["guilds"] if one["name"] == guild)
+    async with transaction() as db:
+        found = await db.exec(
+            select(Member).join(Server).where(Server.name == guild, Member.left_at == None)  # noqa: E711
+        )
+        ours = {one.discord_id: set(one.roles) for one in found.all()}
+    return ours == {one["user_id"]: set(one["roles"]) for one in shown["members"]}
+
+
+async def test_a_guild_whose_first_event_is_unreadable_is_served_all_the_same(discord: Outside, living: None) -> None:
+    await is_(names, EVERYBODY)
+    await discord.control("gateway", action="spoil", event="GUILD_CREATE", guild=CLUB)
+    await discord.control("guilds", guild=CLUB, action="add_bot")
+    await is_(known_servers, {"Base Builders": True, CLUB: True})
+    await is_(lambda: answers_everybody(discord, CLUB), True)
+    # What happens there from now on is heard.
+    await discord.control("members", guild=CLUB, user="carol", action="add_role", role="Whale")
+    await is_(lambda: answers_everybody(discord, CLUB), True)
+    await discord.control("guilds", guild=CLUB, action="kick_bot")
+    await is_(known_servers, {"Base Builders": True, CLUB: False})
+
+
+@pytest.fixture
+async def spoilt(discord: Outside) -> None:
+    """A guild that the library cannot read when the bot connects."""
+    await spoil(discord, "GUILD_CREATE")
+
+
+async def test_a_guild_that_is_unreadable_at_the_start_is_read_from_discord_instead(
+    discord: Outside, spoilt: None, living: None
+) -> None:
+    await is_(names, EVERYBODY)
+    await is_(lambda: same(discord), True)
+
+
+@pytest.mark.parametrize("poison", ["roles", "channels"])
+async def test_a_guild_that_comes_back_half_readable_loses_no_role_and_pauses_no_rule(
+    discord: Outside, living: None, poison: str
+) -> None:
+    await is_(names, EVERYBODY)
+    rule_id = await a_rule(await whale(discord))
+    shown = (await discord.bot("GET", f"/guilds/{BASE}")).json()
+    if poison == "roles":
+        # The library puts what it reads in the place of what it had, until it stumbles.
+        shown["roles"] = [*shown["roles"][:1], {"id": "7"}]
+    else:
+        shown["channels"] = [{"id": "8", "type": 0}]
+    await discord.control("members", guild=BASE, user="dave", action="leave")
+    await discord.control("gateway", action="send", event="GUILD_CREATE", payload={**shown, "unavailable": False})
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+    await is_(lambda: same(discord), True)
+    await discord.control("guilds", action="edit_guild", guild=BASE, name="Base Makers")
+    await is_(lambda: same(discord), True)
+    assert await rule_state(rule_id) == ("active", None)
+
+
+async def test_an_unreadable_guild_is_asked_for_until_discord_answers(discord: Outside, living: None) -> None:
+    await is_(names, EVERYBODY)
+    path = "/guilds/*"
+    for answer in ({"status": 404}, {"status": 200, "body": "<html>"}):
+        await discord.control("faults", target="discord", kind="answer", method="GET", path=path, times=1, **answer)
+    await discord.control("gateway", action="spoil", event="GUILD_CREATE", guild=CLUB)
+    await discord.control("guilds", guild=CLUB, action="add_bot")
+    await is_(lambda: answers_everybody(discord, CLUB), True)
+
+
+async def test_an_unreadable_guild_that_the_bot_has_left_is_asked_for_no_longer(
+    discord: Outside, living: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    await is_(names, EVERYBODY)
+    await discord.control(
+        "gateway", action="send", event="GUILD_CREATE", payload={"id": "1170000000000009000", "roles": 7}
+    )
+
+    async def given_up() -> bool:
+        return any("is given up" in record.getMessage() for record in caplog.records)
+
+    await is_(given_up, True)
+    assert await known_servers() == {"Base Builders": True}
+
+
 async def a_rule(role: str) -> int:
     """A rule of the server's for this role."""
     row = await server()

@@ -11,7 +11,6 @@ from aiohttp import WSMsgType, web
 
 from sandbox.base.faults import SLOW_SECONDS
 from sandbox.base.traffic import NOTED
-from sandbox.discord.deeds import bots
 from sandbox.discord.gateway import chunks, compression
 from sandbox.discord.gateway.gateway import Gateway
 from sandbox.discord.gateway.session import INVALID_SESSION, Session, frame
@@ -218,7 +217,7 @@ class Connection:
             for guild in guilds:
                 if self.gateway.is_out(guild.id):
                     continue
-                session.dispatch("GUILD_CREATE", {**bots.full_guild(discord, guild), "unavailable": False})
+                self.gateway.introduce(session, guild)
 
     def _guilds(self, session: Session) -> list[Guild]:
         discord = self.gateway.discord

@@ -75,6 +75,11 @@ class Gateway:
                 heard += session.connection is not None
         return heard
 
+    def introduce(self, session: Session, guild: Guild) -> None:
+        """Send a new session a guild that READY listed."""
+        data = {**bots.full_guild(self.discord, guild), "unavailable": False}
+        _tell(session, "GUILD_CREATE", data, self.tampering.meet(guild.id, "GUILD_CREATE"))
+
     def send_from_outside(self, guild_id: str, event: str, data: dict[str, Any]) -> None:
         """Tell the shard of a guild that the bot need not be in; what is of no guild ("0") the first shard hears."""
         for session in list(self.sessions.values()):
