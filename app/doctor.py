@@ -22,6 +22,7 @@ from settings import (
     LOOPBACK,
     OF_A_CHAIN,
     SHORTEST_KEY,
+    Settings,
     SettingsError,
     distinct,
     environment,
@@ -33,7 +34,7 @@ PORTAL = "https://discord.com/developers/applications"
 FEWEST_LETTERS = 12
 
 METERED = {"alchemy.com": "Alchemy", "infura.io": "Infura", "quiknode.pro": "QuickNode", "helius-rpc.com": "Helius"}
-"""Providers, by domain, whose free plans are too small for the defaults (docs/first-contact.md)."""
+"""Providers, by domain, with free plans that are too small for a quick pace (docs/first-contact.md)."""
 SPARING_SECONDS = 60
 
 RIGHT, ADVICE, LACKING = "ok", "advice", "lacking"
@@ -244,7 +245,7 @@ def _provider(host: str) -> str:
 
 
 def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield a finding if providers with small free plans are asked as often as the defaults say."""
+    """Yield a finding if providers with small free plans are asked more often than those allow."""
     quick = {chain: _metered(values, chain) for chain in evm_chains() if 0 < _seconds(values, chain) < SPARING_SECONDS}
     if names := sorted({name for found in quick.values() for name in found}):
         chains = ", ".join(chain for chain, found in quick.items() if found)
@@ -268,7 +269,8 @@ def _metered(values: Mapping[str, str], chain: str) -> list[str]:
 
 def _seconds(values: Mapping[str, str], chain: str) -> float:
     """Return the seconds between two polls of a chain; 0 for text that is not a number, which the settings refuse."""
-    pace = values.get(f"FOLLOW_SECONDS_{chain.upper()}") or values.get("FOLLOW_SECONDS") or "5"
+    usual = str(Settings.model_fields["follow_seconds"].default)
+    pace = values.get(f"FOLLOW_SECONDS_{chain.upper()}") or values.get("FOLLOW_SECONDS") or usual
     try:
         return float(pace)
     except ValueError:

@@ -22,6 +22,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.balances.fallbacks import AGGREGATE_CHECKS
 from gateways.marketplaces.opensea import TOKENS_A_BATCH
 from jobs.reconciler import BATCH
+from jobs.solana_follower import BEAT_SECONDS
 from services.health.provider_log import PROBED_UNFOLLOWED
 from services.triggers.solana_poller import OWNERS_AT_ONCE
 from services.wallets import bio_schedule
@@ -51,7 +52,7 @@ Calls = Mapping[str, float]
 class Setup:
     """The settings that decide what is spent, beside the defaults."""
 
-    follow: int = 5
+    follow: int = 60
     off: tuple[str, ...] = ()
     sweep: int = DAY
 
@@ -69,11 +70,17 @@ class Setup:
 
 
 DEFAULT = Setup()
+QUICK = Setup(5)
 SPARING = {
     "alchemy": Setup(60, ("base",), 600),
-    "infura": Setup(60),
+    "infura": DEFAULT,
     "quicknode": Setup(120, ("base",), 600),
 }
+
+
+def setups(plan: Plan) -> Sequence[Setup]:
+    """Return the settings that the tables compare at a free plan."""
+    return tuple(dict.fromkeys((DEFAULT, SPARING[plan.key], QUICK)))
 
 
 @dataclass
@@ -162,11 +169,11 @@ def a_day(counted: Counted, plan: Plan, setup: Setup, members: int, chains: Sequ
 
 
 def solana_following(counted: Counted, plan: Plan, requests: int) -> float:
-    """What following Solana costs a day with SOLANA_FOLLOW_REQUESTS; a question comes with a beat of five seconds."""
+    """What following Solana costs a day with SOLANA_FOLLOW_REQUESTS; a question comes with a beat."""
     if not requests:
         return plan.cost(times(counted.probes["solana"], DAY / PROBED_UNFOLLOWED.total_seconds()))
     question = counted.solana[OWNERS_AT_ONCE]
-    rests = DEFAULT.follow * ceil(sum(question.values()) * 60 / requests / DEFAULT.follow)
+    rests = BEAT_SECONDS * ceil(sum(question.values()) * 60 / requests / BEAT_SECONDS)
     return plan.cost(times(question, DAY / rests))
 
 
@@ -297,10 +304,10 @@ def expensive_table(counted: Counted) -> str:
 
 
 def totals_table(counted: Counted) -> str:
-    """What a server costs a day at the free plans, with the defaults and with sparing settings."""
+    """What a server costs a day at the free plans, by the settings."""
     rows: list[list[str]] = []
     for plan in FREE:
-        for setup in (DEFAULT, SPARING[plan.key]):
+        for setup in setups(plan):
             values = [a_day(counted, plan, setup, members) for members in MEMBERS]
             rows.append(
                 [plan.title, setup.text, *(f"{number(value)} {plan.unit} ({share(value, plan)})" for value in values)]
@@ -309,12 +316,12 @@ def totals_table(counted: Counted) -> str:
 
 
 def paid_table(counted: Counted) -> str:
-    """What a server costs a day at the paid plans, with the defaults."""
+    """What a server costs a day at the paid plans, followed quickly."""
     rows: list[list[str]] = []
     for plan in PAID:
         row = [plan.title, plan.price]
         for members in MEMBERS:
-            value = a_day(counted, plan, DEFAULT, members)
+            value = a_day(counted, plan, QUICK, members)
             row.append(
                 f"{number(value)} {plan.unit} "
                 + (f"(${value * plan.dollars / 1e6:.2f})" if plan.dollars else f"({share(value, plan)})")
@@ -327,7 +334,7 @@ def example_table(counted: Counted) -> str:
     """The worked example."""
     rows: list[list[str]] = []
     for plan in FREE:
-        for setup in (DEFAULT, SPARING[plan.key]):
+        for setup in setups(plan):
             value = a_day(counted, plan, setup, EXAMPLE)
             parts = [
                 plan.cost(counted.following(chain, setup.pace(chain), plan.log_blocks)) for chain in OF_THE_EXAMPLE

@@ -21,6 +21,10 @@ from settings import settings
 
 log = logging.getLogger("holdfast.jobs.solana_follower")
 
+BEAT_SECONDS = 5.0
+"""Longest time between two questions while SOLANA_FOLLOW_REQUESTS allows more: the pace of the EVM chains may be
+slower, and costs something else."""
+
 
 class AssetFollower:
     """Asks one question after another while this process has the lease on Solana; `turns` are shared."""
@@ -49,7 +53,7 @@ class AssetFollower:
                     log.warning("failed to read Solana reason=%s", fault)
                     async with transaction() as db:
                         await chain_cursor.failed(db, SOLANA, self._turns.owner, str(fault))
-            await asyncio.sleep(wait_for_next_poll(settings().follow_seconds) if followed else LEASE_SECONDS)
+            await asyncio.sleep(wait_for_next_poll(_beat()) if followed else LEASE_SECONDS)
 
     async def once(self) -> bool:
         """Ask the next question unless our share is used up. Return False while another process follows Solana.
@@ -94,3 +98,7 @@ class AssetFollower:
         except chain_cursor.Overtaken:
             return
         self._poll.keep(polled)
+
+
+def _beat() -> float:
+    return min(BEAT_SECONDS, settings().follow_seconds)

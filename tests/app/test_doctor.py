@@ -133,8 +133,12 @@ def test_an_open_interface_is_named() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key"}, ["Alchemy", "base"]),
-        ({"RPC_BASE": "https://a.example https://x.base-mainnet.quiknode.pro/key"}, ["QuickNode", "base"]),
+        ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS": "12"}, ["Alchemy", "base"]),
+        (
+            {"RPC_BASE": "https://a.example https://x.base-mainnet.quiknode.pro/key", "FOLLOW_SECONDS_BASE": "5"},
+            ["QuickNode", "base"],
+        ),
+        ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key"}, []),
         ({"RPC_ETHEREUM": "https://mainnet.infura.io/v3/key", "FOLLOW_SECONDS": "5"}, ["Infura", "ethereum"]),
         ({"RPC_SOLANA": "https://mainnet.helius-rpc.com/?api-key=key"}, ["Helius", "60 requests a minute"]),
         ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS": "60"}, []),

@@ -9,6 +9,7 @@ from benchmarks import costs
 from benchmarks.costs import PAGE, Counted, filled
 from benchmarks.support import reads
 from benchmarks.support.plans import ALCHEMY, FREE, INFURA, QUICKNODE
+from settings import Settings
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +41,15 @@ async def test_a_slower_pace_costs_less_and_what_a_node_refuses_costs_more() -> 
 
 def test_the_worked_example_fits_its_plans_with_the_settings_that_it_names(counted: Counted) -> None:
     for plan in FREE:
-        for setup, fits in ((costs.DEFAULT, False), (costs.SPARING[plan.key], True)):
+        for setup, fits in (
+            (costs.DEFAULT, plan is not QUICKNODE), (costs.SPARING[plan.key], True), (costs.QUICK, False),
+        ):  # fmt: skip
             spent = costs.a_day(counted, plan, setup, costs.EXAMPLE)
             assert (spent <= (plan.a_day or 0)) == fits, (plan.title, setup)
+
+
+def test_the_tables_have_the_default_of_the_settings() -> None:
+    assert costs.DEFAULT.follow == Settings.model_fields["follow_seconds"].default
 
 
 @pytest.mark.parametrize(
