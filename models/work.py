@@ -133,6 +133,8 @@ class RateShare(SQLModel, table=True):
     share: float
     """Requests a second that it may send."""
     seen_at: datetime = moment()
+    paused_until: datetime | None = maybe_moment()
+    """Until when an answer to it asked the bot to send nothing at all."""
 
 
 class Identify(SQLModel, table=True):

@@ -139,7 +139,7 @@ class RequestTurns:
         self._interval, self._burst = 1.0 / per_second, 0
         self._lapses_at = math.inf
         self._next = 0.0
-        self._paused_until = 0.0
+        self._paused_until = self._met_until = 0.0
         self._lanes: dict[str, OrderedDict[str, deque[asyncio.Future[None]]]] = {
             WRITES: OrderedDict(), READS: OrderedDict(),
         }  # fmt: skip
@@ -160,9 +160,18 @@ class RequestTurns:
         return found
 
     def pause(self, seconds: float) -> None:
-        """Send nothing at all for so long."""
+        """Send nothing at all for so long, because an answer to this process asked for it."""
+        self._met_until = max(self._met_until, _now() + seconds)
+        self.join_pause(seconds)
+
+    def join_pause(self, seconds: float) -> None:
+        """Send nothing at all for so long, because an answer to another process asked for it."""
         self._paused_until = max(self._paused_until, _now() + seconds)
         self._plan()
+
+    def met_pause(self) -> float:
+        """Seconds of a pause that are left and that no other process may know of; 0 without one."""
+        return max(0.0, self._met_until - _now())
 
     async def take(self, lane: str, key: str, deadline: float) -> None:
         """Wait for a turn, fairly among the keys of a lane; WaitTooLong when it does not come before the deadline."""

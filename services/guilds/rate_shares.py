@@ -1,4 +1,7 @@
-"""Shares of Discord's request rate: how much each of the bot's processes may send, for a few seconds at a time."""
+"""Shares of Discord's request rate: how much each of the bot's processes may send, for a few seconds at a time.
+
+A pause of everything that Discord asks one process for is kept by all of them.
+"""
 
 import asyncio
 import logging
@@ -92,8 +95,10 @@ class Share:
                     {"lease": LEASE_SECONDS},
                 ),
             )
-            (rows,) = await db.together(("SELECT process, kind, wanted, share FROM rate_share", {}))
-            others = [wish for row in rows if (wish := Wish(*row)).process != self.name]
+            (rows,) = await db.together((_READ, {}))
+            others = [Wish(*wish) for *wish, _ in rows if wish[0] != self.name]
+            if (pause := max((float(seconds) for *_, seconds in rows), default=0.0)) > 0:
+                self._turns.join_pause(pause)
             # A process that has too much returns it at its own next beat; until then it is not available.
             free = TOTAL - sum(other.share for other in others)
             share = min(shares([*others, mine])[self.name], max(free, LAPSED_PER_SECOND))
@@ -102,13 +107,27 @@ class Share:
             self._turns.lease(share, began + LEASE_SECONDS)
             await db.together(
                 (
-                    "INSERT INTO rate_share (process, kind, wanted, share, seen_at) "
-                    "VALUES (:process, :kind, :wanted, :share, clock_timestamp()) ON CONFLICT (process) DO UPDATE SET "
-                    "kind = EXCLUDED.kind, wanted = EXCLUDED.wanted, share = EXCLUDED.share, seen_at = EXCLUDED.seen_at"
-                    " RETURNING 1",
-                    {"process": mine.process, "kind": mine.kind, "wanted": mine.wanted, "share": mine.share},
+                    _WRITE,
+                    {
+                        "process": mine.process, "kind": mine.kind, "wanted": mine.wanted, "share": mine.share,
+                        "pause": self._turns.met_pause() or None,
+                    },
                 )
-            )
+            )  # fmt: skip
+
+
+# What guards Discord stops an address or the whole bot, so one process's pause is everybody's.
+_READ = """
+    SELECT process, kind, wanted, share, COALESCE(GREATEST(extract(epoch FROM paused_until - clock_timestamp()), 0), 0)
+    FROM rate_share
+"""
+_WRITE = """
+    INSERT INTO rate_share (process, kind, wanted, share, seen_at, paused_until)
+    VALUES (:process, :kind, :wanted, :share, clock_timestamp(), clock_timestamp() + make_interval(secs => :pause))
+    ON CONFLICT (process) DO UPDATE SET kind = EXCLUDED.kind, wanted = EXCLUDED.wanted, share = EXCLUDED.share,
+        seen_at = EXCLUDED.seen_at, paused_until = EXCLUDED.paused_until
+    RETURNING 1
+"""
 
 
 async def keep(kind: str) -> None:

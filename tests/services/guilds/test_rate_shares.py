@@ -1,11 +1,12 @@
 """Discord's requests a second are one budget over all processes."""
 
+import asyncio
 import random
 
 import pytest
 from sqlalchemy import text
 
-from gateways.discord.rate_limiter import READS, WRITES, RequestTurns
+from gateways.discord.rate_limiter import READS, WRITES, RequestTurns, WaitTooLong
 from models import transaction
 from services.guilds.rate_shares import BOT, JOBS, KEPT, TOTAL, WEB, WRITER, Share, Wish, shares
 
@@ -81,3 +82,32 @@ async def test_no_share_grows_before_another_one_is_given_back_and_a_dead_ones_r
     wants(turns[1], 1_000)
     await processes[1].beat()
     assert turns[1].share > 30, "what the killed one had is there again"
+
+
+async def sends(turns: RequestTurns) -> bool:
+    """Whether a request may go out now."""
+    try:
+        await turns.take(READS, "", asyncio.get_running_loop().time() + 1)
+    except WaitTooLong:
+        return False
+    return True
+
+
+@pytest.mark.usefixtures("database")
+async def test_a_pause_of_everything_that_one_process_is_asked_for_is_kept_by_all() -> None:
+    turns = [RequestTurns(48) for _ in range(3)]
+    writer, web, late = (Share(kind, one) for kind, one in zip((JOBS, WEB, WEB), turns, strict=True))
+    for process in (writer, web):
+        await process.beat()
+    assert [await sends(one) for one in turns[:2]] == [True, True]
+    turns[0].pause(60)
+    for process in (writer, web, late):
+        await process.beat()
+    assert [await sends(one) for one in turns] == [False, False, False]
+    async with transaction() as db:
+        told = (await db.execute(text("SELECT count(*) FROM rate_share WHERE paused_until IS NOT NULL"))).scalar_one()
+        assert told == 1, "what was heard is not told on, or a pause would never end"
+        await db.execute(text("UPDATE rate_share SET paused_until = now() - interval '1 second'"))
+    fresh = RequestTurns(48)
+    await Share(WEB, fresh).beat()
+    assert await sends(fresh)
