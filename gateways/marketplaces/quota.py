@@ -70,6 +70,14 @@ class QuotaStanding:
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many reads a use may make now, and in how many seconds it may make one (0: at once)."""
+
+    reads: int
+    wait: float
+
+
+@dataclass(frozen=True, slots=True)
 class Outlook:
     """Whether a use may read now: in `wait` seconds (0: at once), and how many times longer to wait between looks."""
 
@@ -334,6 +342,16 @@ class Quota:
                 window.spent = 0
             window.news = False
         return told
+
+
+def allowances(standing: QuotaStanding, unix: float) -> dict[Use, Allowance]:
+    """Return what each use may read at this time (Unix seconds) of a limit that processes share."""
+    window = _Window(standing.limit, SHARES if standing.kept else {}, standing.length)
+    window.take_over(standing, unix, unix, counted=False)
+    if not window.confirmed:
+        window.begin(unix)
+    rooms = {use: window.room(use, unix) for use in Use}
+    return {use: Allowance(int(room), 0.0 if room >= 1 else window.wait(use, unix)) for use, room in rooms.items()}
 
 
 def _parts(use: Use) -> tuple[Use, ...]:

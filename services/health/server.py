@@ -15,7 +15,7 @@ from services.core.ages import length
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions as rights
 from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, judge
-from services.health import backlog, provider_log, provider_status
+from services.health import backlog, provider_log, provider_status, quotas
 from services.health.views import (
     BAD,
     GOOD,
@@ -93,10 +93,11 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     queue = await backlog.queue(db, server_id, moment)
     unknown = await backlog.unknown(db, server_id)
     alerts = await backlog.alerts(db, place.server)
-    parts = (bot, permissions, order, sweep, *shown, *lag, *paused, *breakers, queue, *unknown, alerts)
+    reads = await quotas.look(db, moment)
+    parts = (bot, permissions, order, sweep, *shown, *lag, *paused, *breakers, queue, *unknown, alerts, *reads)
     state = worst(*(part.state for part in parts))
     return HealthView(
-        state, moment, bot, permissions, order, sweep, shown, lag, paused, breakers, queue, unknown, alerts
+        state, moment, bot, permissions, order, sweep, shown, lag, paused, breakers, queue, unknown, alerts, reads
     )
 
 

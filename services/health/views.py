@@ -176,6 +176,33 @@ class AlertsHealth(HealthLine):
 
 @json_view
 @dataclass(frozen=True, slots=True)
+class QuotaShare:
+    """What one use of a marketplace's key may read now; `backAt` is when it may read again if that is nothing."""
+
+    use: str
+    name: str
+    left: int
+    back_at: datetime | None
+
+
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaHealth(HealthLine):
+    """The reads of a marketplace's key: `left` of `reads` in its window, which ends at `backAt`.
+
+    The shares overlap: what is kept for no use counts in each of them.
+    """
+
+    provider: str
+    name: str
+    reads: int
+    left: int
+    back_at: datetime | None
+    shares: tuple[QuotaShare, ...]
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
 class HealthView:
     """A server's health at one moment; `state` is the worst of all."""
 
@@ -192,6 +219,7 @@ class HealthView:
     queue: QueueHealth
     unknown: tuple[UnknownReading, ...]
     alerts: AlertsHealth
+    quotas: tuple[QuotaHealth, ...]
 
 
 def worst(*states: str) -> str:

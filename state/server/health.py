@@ -66,6 +66,9 @@ class ServerHealthState(rx.State):
         self.here = _here(view)
         self.work = _work(view)
         self.providers = [_provider(one) for one in view.providers if one.used]
+        self.providers += [
+            _line(f"quota:{one.provider}:{one.reads}", one.state, one.name, one.text, one.mend) for one in view.quotas
+        ]
         self.others = [_provider(one) for one in view.providers if not one.used]
 
 

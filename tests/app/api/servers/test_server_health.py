@@ -7,15 +7,18 @@ import pytest
 from sqlmodel import col, update
 
 from gateways import gateways
+from gateways.marketplaces.quota import Quota, Use
 from gateways.transport.provider_reports import ProviderReport
 from models import Breaker, Rule, Server, now, transaction
 from services.core import queue
 from services.health import provider_log
 from services.health.provider_log import Recorder
 from services.rules import pausing
+from services.runtime.marketplace_limits import exchange
 from services.triggers import gateway_events
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
+from tests.services.runtime.test_marketplace_limits import Key
 
 
 @pytest.fixture
@@ -65,6 +68,16 @@ async def test_a_sound_server_is_good_in_every_line_that_is_its_own(owner: Brows
     assert [one["name"] for one in view["providers"]][:2] == ["Discord", "OpenSea"]
     assert view["pausedRules"] == view["breakers"] == view["unknown"] == view["lag"] == []
     assert (view["queue"]["failing"], view["alerts"]["state"]) == (0, "off")
+
+
+async def test_the_reads_that_a_marketplace_still_gives_are_told(owner: Browser, town: Town) -> None:
+    quota, key = Quota("OpenSea"), Key()
+    key.reads(quota, Use.PROOF, 10)
+    await exchange(quota)
+    (line,) = (await health(owner, town))["quotas"]
+    assert (line["provider"], line["state"], line["reads"], line["left"]) == ("opensea", "good", 600, 590)
+    assert line["backAt"] is not None
+    assert {one["use"] for one in line["shares"]} == {"proof", "again", "rules", "lookup"}
 
 
 async def test_a_node_that_is_down_says_that_removals_rest(owner: Browser, town: Town) -> None:

@@ -1,0 +1,73 @@
+"""What Health shows of the marketplaces' limits: the reads that are left, for whom, and when they are back."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from sqlmodel import col, select
+
+from gateways.marketplaces.magiceden import MAGIC_EDEN
+from gateways.marketplaces.opensea import OPENSEA
+from gateways.marketplaces.quota import QuotaStanding, Use, allowances
+from models import MarketLimit
+from models.db.session import AsyncSession
+from services.health.views import GOOD, WARNING, QuotaHealth, QuotaShare
+
+FORGOTTEN_AFTER = timedelta(days=1)
+"""A limit that no answer has named for so long may be that of an earlier key."""
+NAMES = {
+    Use.PROOF: "proofs by a bio",
+    Use.AGAIN: "checking bios again",
+    Use.RULES: "rules about traits and any NFT",
+    Use.LOOKUP: "looking up collections",
+}
+_USES = {OPENSEA: tuple(NAMES), MAGIC_EDEN: (Use.LOOKUP,)}
+_MEND = "The person who runs the bot can take an API key that reads more."
+_OTHER_WAY = "Wallets can be proved by a transaction meanwhile."
+
+
+async def look(db: AsyncSession, moment: datetime) -> tuple[QuotaHealth, ...]:
+    """Return the marketplaces' limits as our processes last shared them, those of OpenSea first."""
+    query = select(MarketLimit).where(col(MarketLimit.told_at) > moment - FORGOTTEN_AFTER)
+    rows = (await db.exec(query.order_by(col(MarketLimit.provider).desc(), col(MarketLimit.reads)))).all()
+    return tuple(_health(row, moment) for row in rows)
+
+
+def _health(row: MarketLimit, moment: datetime) -> QuotaHealth:
+    standing = QuotaStanding(
+        row.reads, row.seconds, row.base, row.remaining, row.resets_at.timestamp(), row.told_at.timestamp(), row.kept
+    )
+    now = moment.timestamp()
+    found = allowances(standing, now)
+    shares = tuple(
+        QuotaShare(
+            use.name.lower(), NAMES[use], found[use].reads,
+            None if found[use].reads else datetime.fromtimestamp(now + found[use].wait, UTC),
+        )
+        for use in _USES.get(row.provider, tuple(NAMES))
+    )  # fmt: skip
+    over = row.resets_at <= moment
+    left = row.reads if over else int(row.remaining)
+    text = f"{left:,} of {row.reads:,} reads are left" + ("." if over else f"; all are back at {_time(row.resets_at)}.")
+    state, mend = GOOD, None
+    if spent := [share for share in shares if share.back_at is not None]:
+        state, mend = WARNING, _MEND if row.provider == OPENSEA else None
+        text = f"{text} {' '.join(_waits(spent))}"
+    elif len(shares) > 1:
+        most = ", ".join(f"{share.name} up to {share.left:,}" for share in shares)
+        text += f" From these may be spent: {most}."
+    return QuotaHealth(
+        state=state, text=text, mend=mend, provider=row.provider.lower(), name=f"{row.provider}'s limit",
+        reads=row.reads, left=left, back_at=None if over else row.resets_at, shares=shares,
+    )  # fmt: skip
+
+
+def _waits(spent: Iterable[QuotaShare]) -> Iterable[str]:
+    for share in spent:
+        said = f"{share.name[0].upper()}{share.name[1:]}"
+        yield f"{said}: none until {_time(share.back_at)}."
+        if share.use == Use.PROOF.name.lower():
+            yield _OTHER_WAY
+
+
+def _time(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment.astimezone(UTC):%H:%M} UTC"
