@@ -1,12 +1,13 @@
 """How we speak with a marketplace: JSON over HTTP, within its limits, and every way in which it fails named."""
 
+import re
 from collections.abc import Mapping
 from typing import cast
 
 import httpx
 import orjson
 
-from gateways.marketplaces.quota import Quota, Use
+from gateways.marketplaces.quota import LONGEST_PAUSE, Quota, Use
 from gateways.transport import clock, provider_reports
 from gateways.transport.connections import GatedClient, agent, timeouts, tls
 from gateways.transport.errors import (
@@ -25,6 +26,13 @@ DEADLINE = 10.0
 LARGEST_ANSWER = 1_000_000
 CONNECTIONS, MOST_FOR_ONE = 32, 8
 """Requests to one marketplace at a time, and how many of them for one tenant."""
+_USED_UP = re.compile(
+    r"(daily|monthly)\b.{0,40}\b(capacity|limit|allowance|quota|requests?)|capacity limit", re.IGNORECASE
+)
+"""How providers say with the status of a refused key that a plan's day or month is used up
+(docs/facts.md#alchemy-nft-api)."""
+_MESSAGE = 2_000
+"""Bytes of a refusal that are read for it."""
 
 
 class MarketWire:
@@ -64,6 +72,10 @@ class MarketWire:
     async def _read(self, url: str, what: str, body: object, largest: int, use: Use) -> object:
         answer = await self._ask(url, body, largest)
         clock.note(self._name, answer.headers)
+        if _is_used_up(answer):
+            # For hours or days: nothing is sent for a while, as after a refusal for the rate.
+            self.quota.heed(use, 429, {"retry-after": str(LONGEST_PAUSE), **answer.headers})
+            raise ProviderBusy(self._name, "its plan is used up", retry_after=self.quota.wait(use))
         self.quota.heed(use, answer.status_code, answer.headers)
         if fault := self._fault(answer, what, use):
             raise fault
@@ -113,6 +125,12 @@ class MarketWire:
         if status >= 400:
             return ProviderRefused(name, f"HTTP {status}", status=status)
         return None if status == 200 else ProviderConfused(name, f"HTTP {status}")
+
+
+def _is_used_up(answer: httpx.Response) -> bool:
+    """Whether a refusal says that the plan is used up, not that the key is wrong."""
+    said = answer.content[:_MESSAGE].decode(errors="replace")
+    return answer.status_code in {402, 403} and _USED_UP.search(said) is not None
 
 
 def _plain(headers: httpx.Headers) -> dict[str, str]:

@@ -59,6 +59,7 @@ async def test_the_list_is_read_page_by_page(alchemy: Alchemy, server: Wire) -> 
         (web.json_response({"ownedNfts": None}), ProviderConfused),
         (web.json_response({"ownedNfts": [], "pageKey": "again"}), ProviderConfused),
         (web.json_response({"error": {"message": "no"}}, status=401), Unauthorized),
+        (web.json_response({"error": {"message": "App is inactive"}}, status=403), Unauthorized),
         (web.json_response({"error": {"message": "no"}}, status=429), ProviderBusy),
         (web.json_response({"error": {"message": "no"}}, status=500), ProviderDown),
     ],
@@ -72,6 +73,18 @@ async def test_what_is_no_list_is_an_error(
     with pytest.raises(kind) as raised:
         await alchemy.account_nfts("base", OWNER)
     assert "key" not in str(raised.value).replace("API key", "")
+
+
+async def test_a_month_that_is_used_up_is_no_wrong_key_and_is_not_asked_for_again_and_again(
+    alchemy: Alchemy, server: Wire
+) -> None:
+    body = {"error": {"message": "Monthly capacity limit exceeded. Visit the dashboard to upgrade."}}
+    server.says(web.json_response(body, status=403))
+    for _ in range(3):
+        with pytest.raises(ProviderBusy) as raised:
+            await alchemy.account_nfts("base", OWNER)
+        assert (raised.value.retry_after or 0) > 60
+    assert len(server.asked) == 1
 
 
 async def test_a_chain_that_it_does_not_have_is_not_asked_for(alchemy: Alchemy, server: Wire) -> None:
