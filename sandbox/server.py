@@ -24,7 +24,8 @@ ICON = (
 def build_app(sandbox: WholeSandbox) -> web.Application:
     """The application with every part's routes; it starts and stops the sandbox with itself."""
     app = web.Application(
-        middlewares=[_only_this_machine, _logged, _route_faults, _refusals], client_max_size=16 * 1024**2
+        middlewares=[_only_this_machine, _logged, _discords_edge, _route_faults, _refusals],
+        client_max_size=16 * 1024**2,
     )
     app[SANDBOX] = sandbox
     for part in sandbox.parts():
@@ -114,6 +115,18 @@ async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
             sandbox.traffic.answered(note, status, size)
         elif not request.get(NOTED):
             sandbox.traffic.note(target, request.method, request.path_qs, status, request.get(RPC_METHOD), size)
+
+
+@web.middleware
+async def _discords_edge(request: web.Request, handler: Handler) -> web.StreamResponse:
+    if not request.path.startswith("/discord/api/"):
+        return await handler(request)
+    edge = request.app[SANDBOX].discord.edge
+    if edge.shut_for() > 0:
+        return edge.refusal()
+    answer = await handler(request)
+    edge.note(answer)
+    return answer
 
 
 @web.middleware

@@ -32,8 +32,8 @@ class Chains:
         data = self.sandbox.data / "chains"
         data.mkdir(parents=True, exist_ok=True)
         for facts in CHAINS.values():
-            plan = PLANS.get(facts.name, UNLIMITED) if self.sandbox.strict else UNLIMITED
-            self.by_name[facts.name] = Chain(facts, self.sandbox.url, data, binary, plan)
+            self.by_name[facts.name] = Chain(facts, self.sandbox.url, data, binary)
+        self.renew_limits()
         try:
             await asyncio.gather(*(replay.start(chain) for chain in self.by_name.values()))
         except BaseException:
@@ -55,6 +55,11 @@ class Chains:
         """The `chains` of GET /control/world."""
         worlds = await asyncio.gather(*(chain.world() for chain in self.by_name.values()))
         return dict(zip(self.by_name, worlds, strict=True))
+
+    def renew_limits(self) -> None:
+        """Give each chain's nodes the plan of a real one, or none where the sandbox is not strict."""
+        for name, chain in self.by_name.items():
+            chain.plan = PLANS.get(name, UNLIMITED) if self.sandbox.strict else UNLIMITED
 
     def limits(self) -> dict[str, Any]:
         """The chains' part of GET /control/limits: what both front ends of each chain give."""

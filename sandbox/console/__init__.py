@@ -26,6 +26,7 @@ from sandbox.house import WholeSandbox
 
 HERE = Path(__file__).parent
 PICTURE_SIZE = 64
+NUMBERS = frozenset({"seconds", "position", "status", "times", "ms", "left", "code"})
 HEADERS = {
     # A second wall behind the escaping: nothing here runs but our one script. Role colours are written as styles.
     "Content-Security-Policy": (
@@ -124,7 +125,9 @@ class Console:
         """A form of the tools becomes the control call of the same name, over loopback as any program makes it."""
         form = await request.post()
         path, body = request.match_info["path"], _body(form)
-        method = "DELETE" if path == "faults" and not body else "PUT" if "/accounts/" in path else "POST"
+        method = "PUT" if "/accounts/" in path or path == "limits" else "POST"
+        if path in ("faults", "limits") and not body:
+            method = "DELETE"
         url = f"http://127.0.0.1:{self.sandbox.port}/control/{path}"
         async with ClientSession() as http, http.request(method, url, json=body) as answer:
             text = await answer.text()
@@ -184,14 +187,25 @@ class Console:
 
 def _body(form: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a tool as a control call takes them; what was left empty is left out, but a bio may be empty."""
-    numbers, switches = ("seconds", "position"), {"true": True, "false": False}
+    switches = {"true": True, "false": False}
     body: dict[str, Any] = {}
     for name, value in form.items():
         text = str(value).replace("\r\n", "\n")
         if name == "back" or (text == "" and name != "bio"):
             continue
-        if name in numbers and text.replace(".", "", 1).isdigit():
+        if name in NUMBERS and text.replace(".", "", 1).isdigit():
             body[name] = float(text)
+        elif name == "body":
+            body[name] = _json_or_text(text)
         else:
             body[name] = switches.get(text, text) if name in ("pending", "allowed") else text
     return body
+
+
+def _json_or_text(text: str) -> Any:
+    """An answer at will: JSON where it is an object or a list, else words as they are."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return found if isinstance(found, dict | list) else text

@@ -9,6 +9,7 @@ from sandbox.base.faults import check_target
 from sandbox.base.refusal import Refusal
 from sandbox.discord.control import gateway, guilds
 from sandbox.house import WholeSandbox
+from sandbox.marketplaces import LIMITS
 
 LONGEST_WINDOW = 86_400
 
@@ -48,15 +49,25 @@ def routes(sandbox: WholeSandbox) -> Sequence[web.AbstractRouteDef]:
 
     async def set_limit(request: web.Request) -> web.Response:
         body = await fields(request)
+        if "strict" in body:
+            if not isinstance(body["strict"], bool):
+                raise Refusal(400, "strict is true or false.")
+            sandbox.be_strict(body["strict"])
+            return web.json_response(sandbox.limits())
         target, left, seconds = text(body, "target"), number(body, "left"), number(body, "seconds")
-        if sandbox.marketplaces is None or target not in sandbox.marketplaces.accounts:
-            raise Refusal(404, f"No limit of {target!r} can be set: opensea and magiceden have one.")
+        markets = sandbox.marketplaces
+        if target != "discord" and (markets is None or target not in LIMITS):
+            raise Refusal(404, f"No limit of {target!r} can be set, only those of: discord, {', '.join(LIMITS)}.")
         if not (left >= 0 and 0 < seconds <= LONGEST_WINDOW):
             raise Refusal(400, f"left is at least 0, and seconds are more than 0 and at most {LONGEST_WINDOW}.")
-        sandbox.marketplaces.set_limit(target, int(left), seconds)
+        if target == "discord":
+            sandbox.discord.edge.invalid.set(int(left), seconds)
+        elif markets is not None:
+            markets.set_limit(target, int(left), seconds)
         return web.json_response(sandbox.limits())
 
     async def clear_limits(_: web.Request) -> web.Response:
+        sandbox.discord.edge.renew()
         if sandbox.marketplaces is not None:
             sandbox.marketplaces.renew_limits()
         return web.json_response(sandbox.limits())

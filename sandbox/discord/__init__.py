@@ -11,6 +11,7 @@ from aiohttp import web
 from sandbox.base.people import wallets_of
 from sandbox.base.sandbox import Sandbox
 from sandbox.discord.answers import limits
+from sandbox.discord.answers.edge import Edge
 from sandbox.discord.answers.errors import unauthorized
 from sandbox.discord.answers.limits import Limits, Verdict, too_many
 from sandbox.discord.answers.response import answered
@@ -51,6 +52,7 @@ class LocalDiscord:
         self.bot_id = sandbox.settings["DISCORD_CLIENT_ID"]
         self.world = World()
         self.limits = Limits()
+        self.edge = Edge()
         self.application = Application()
         self.gateway = Gateway(self)
         self.oauth = OAuth(self)
@@ -70,13 +72,18 @@ class LocalDiscord:
 
     async def reset(self) -> None:
         """Put the world back to the start; grants end, commands stay."""
-        self.limits.clear()
+        self.renew_limits()
         self.application.forget()
         self.gateway.forget_limits()
         self.oauth.forget()
         self.interactions.forget()
-        self.application.redirects = self._first_redirects()
         restore.to_start(self)
+
+    def renew_limits(self) -> None:
+        """Begin whole windows, with the redirects that are registered at the start."""
+        self.limits.clear()
+        self.edge.renew()
+        self.application.redirects = self._first_redirects()
 
     def _first_redirects(self) -> tuple[str, ...]:
         """The addresses registered at the start, compared exactly; none where any address of this machine will do."""
@@ -94,6 +101,7 @@ class LocalDiscord:
             "requests_a_second": limits.GLOBAL_LIMIT,
             "new_commands_a_day": limits.CREATIONS,
             "redirect_uris": list(self.application.redirects),
+            "invalid_requests": {**self.edge.invalid.view(), "shut_for": self.edge.shut_for()},
             **{name: {"requests": limit.requests, "seconds": limit.seconds} for name, limit in each.items()},
         }
 

@@ -31,6 +31,7 @@ class Part(Protocol):
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
     async def reset(self) -> None: ...
+    def renew_limits(self) -> None: ...
     def routes(self) -> Sequence[web.AbstractRouteDef]: ...
 
 
@@ -111,6 +112,12 @@ class WholeSandbox:
             },
             "accounts": await self.marketplaces.world() if self.marketplaces else {},
         }
+
+    def be_strict(self, strict: bool) -> None:
+        """Give every provider the limits that slow real clients down, or take them away; all windows begin anew."""
+        self.strict = strict
+        for part in self.parts():
+            part.renew_limits()
 
     def limits(self) -> dict[str, Any]:
         """GET /control/limits."""

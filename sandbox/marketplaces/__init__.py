@@ -19,10 +19,10 @@ from sandbox.marketplaces.profile import Profiles
 from sandbox.solana import Solana
 
 PLACES = {"opensea": "OpenSea", "magiceden": "Magic Eden"}
-LIMITS = {"opensea": (600, 3600.0), "magiceden": (120, 60.0)}
+LIMITS = {"opensea": (600, 3600.0), "magiceden": (120, 60.0), "alchemy": (62_500, 30 * 86_400.0)}
 """Requests in so many seconds, when the sandbox is strict: a free key at OpenSea
-(docs/facts.md#opensea-keys-and-limits), and one address without a key at Magic Eden
-(docs/facts.md#magic-eden-solana-api)."""
+(docs/facts.md#opensea-keys-and-limits), one address without a key at Magic Eden (docs/facts.md#magic-eden-solana-api),
+and a free plan's compute units a month at Alchemy, 480 a page (docs/facts.md#alchemy-nft-api)."""
 
 
 class Marketplaces:
@@ -87,7 +87,7 @@ class Marketplaces:
         return [
             *OpenSea(self.sandbox, self.accounts["opensea"], self.catalogue, self.budgets).routes(),
             *MagicEden(self.sandbox, self.accounts["magiceden"], self.catalogue, self.budgets).routes(),
-            *Alchemy(self.sandbox, self.catalogue).routes(),
+            *Alchemy(self.sandbox, self.catalogue, self.budgets).routes(),
             *CollectionPages(self.catalogue).routes(),
             *[self._control(place) for place in PLACES],
             *pages,

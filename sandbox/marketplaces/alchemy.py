@@ -2,10 +2,12 @@
 
 import base64
 import binascii
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
 
+from sandbox.base.budget import Budget
 from sandbox.base.chain_table import CHAINS
 from sandbox.base.sandbox import Sandbox
 from sandbox.marketplaces.catalogue import Catalogue, Market, Token
@@ -13,14 +15,17 @@ from sandbox.marketplaces.catalogue import Catalogue, Market, Token
 KEY = "sandbox-alchemy-key"
 NETWORKS = {facts.alchemy: name for name, facts in CHAINS.items()}
 MOST = 100
+USED_UP = "Monthly capacity limit exceeded. Upgrade your scaling policy for continued service."
+"""What a plan says whose month is used up, with the status of a wrong key (docs/facts.md#alchemy-nft-api)."""
 
 
 class Alchemy:
     """The one call of it that lists an owner's tokens."""
 
-    def __init__(self, sandbox: Sandbox, catalogue: Catalogue) -> None:
+    def __init__(self, sandbox: Sandbox, catalogue: Catalogue, budgets: Mapping[str, Budget]) -> None:
         self._sandbox = sandbox
         self._catalogue = catalogue
+        self._budgets = budgets
 
     def routes(self) -> list[web.RouteDef]:
         """`getNFTsForOwner`."""
@@ -46,6 +51,9 @@ class Alchemy:
         market = self._market(request)
         if request.match_info["key"] != KEY:
             return _refused(401, "Must be authenticated!")
+        budget = self._budgets.get("alchemy")
+        if budget is not None and not budget.spend():
+            return _refused(403, USED_UP)
         if market is None:
             return _refused(404, "Unsupported network")
         owner = request.query.get("owner", "")

@@ -20,8 +20,9 @@ class SolanaChain:
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self._ledger: Ledger | None = None
-        self.lists = Budget(das.LISTS_A_SECOND, 1.0) if sandbox.strict else None
+        self.lists: Budget | None = None
         """The lists that the index gives in this second, where it has a limit."""
+        self.renew_limits()
 
     @property
     def ledger(self) -> Ledger:
@@ -29,6 +30,10 @@ class SolanaChain:
         if self._ledger is None:
             raise RuntimeError("Solana's ledger is not open.")
         return self._ledger
+
+    def renew_limits(self) -> None:
+        """Let the index give as many lists as a free plan, or any number where the sandbox is not strict."""
+        self.lists = Budget(das.LISTS_A_SECOND, 1.0) if self.sandbox.strict else None
 
     async def start(self) -> None:
         """Read the ledger."""

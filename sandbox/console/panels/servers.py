@@ -67,6 +67,13 @@ def _forms(discord: LocalDiscord, place: Place, guild: Guild) -> Markup:
         one("Who is offered a command", "guilds", "offer_command", "Set",
             choice("Command", "name", commands), choice("To", "to", {**every, **here}),
             choice("Offered", "allowed", {"true": "yes", "false": "no"})),
+        one("Another name or owner", "guilds", "edit_guild", "Change server",
+            field("Name", "name", placeholder=guild.name), choice("Owner", "owner", {"": "as it is", **here})),
+        one("Another username", "members", "rename", "Rename", choice("Member", "user", here),
+            field("Username", "name", required=True)),
+        card(place, "Somebody new", "people", field("Username", "username", required=True), button="Make"),
+        card(place, "A new server", "guilds", hidden(action="create"), field("Name", "guild", required=True),
+             choice("Owner", "owner", people), button="Make a server"),
         one("What a role may do", "guilds", "edit_role", "Change", choice("Role", "role", every),
             choice("May do", "permissions", POWERS)),
     )  # fmt: skip

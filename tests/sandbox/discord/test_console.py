@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html import unescape
+from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -28,7 +29,7 @@ async def parts(discord: Outside, **where: str) -> dict[str, str]:
     return (await discord.http.get("/console/live", params=where)).json()["parts"]
 
 
-async def post(discord: Outside, path: str, **form: str) -> dict[str, Any]:
+async def post(discord: Outside, path: str, /, **form: str) -> dict[str, Any]:
     """What the script is told."""
     return (await discord.http.post(f"/console/{path}", data=form, headers=SCRIPT)).json()
 
@@ -242,6 +243,83 @@ async def test_faults_begin_end_and_are_told_everywhere(discord: Outside):
     assert "opensea: 500" in (await parts(discord, **{"as": "ada"}))["faults-now"]
     await post(discord, "do/faults")
     assert "No fault is running" in (await parts(discord, **{"as": "ada"}))["faults-now"]
+
+
+async def test_an_answer_at_will_and_a_slow_route_are_set_told_and_ended(discord: Outside):
+    body = '{"message": "Unknown Guild", "code": 10004}'
+    path = {"path": f"/guilds/{BASE}", "method": "GET"}
+    set_ = await post(discord, "do/faults", target="discord", kind="answer", **path, status="404", body=body, times="1")
+    assert set_["ok"], set_
+    await post(discord, "do/faults", target="opensea", kind="latency", ms="5", seconds="60")
+    now = (await parts(discord, **{"as": "ada"}))["faults-now"]
+    assert f"discord GET /guilds/{BASE}: answers 404, 1 times" in now
+    assert "opensea any *: 5 ms later, " in now
+    refused = await discord.bot("GET", f"/guilds/{BASE}")
+    assert (refused.status_code, refused.json()["code"]) == (404, 10004)
+    assert (await discord.bot("GET", f"/guilds/{BASE}")).status_code == 200
+    await post(discord, "do/faults")
+    assert "No fault is running" in (await parts(discord, **{"as": "ada"}))["faults-now"]
+
+
+class Forms(HTMLParser):
+    """The forms of a page by the text of their button: where each goes, and its fields as they stand."""
+
+    def __init__(self, shown: str) -> None:
+        super().__init__()
+        self.found: dict[str, tuple[str, dict[str, str]]] = {}
+        self._form: tuple[str, dict[str, str]] = ("", {})
+        self._select = ""
+        self._in_button = False
+        self.feed(shown)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self._form = (given["action"].removeprefix("/console/"), {})
+        elif tag == "input" and given.get("name") != "back":
+            self._form[1][given.get("name", "")] = given.get("value", "")
+        elif tag == "select":
+            self._select = given["name"]
+        elif tag == "option" and self._select:
+            self._form[1].setdefault(self._select, given.get("value", ""))
+        self._in_button = tag == "button"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._select = "" if tag == "select" else self._select
+
+    def handle_data(self, data: str) -> None:
+        if self._in_button:
+            self.found[data] = self._form
+            self._in_button = False
+
+
+@pytest.mark.parametrize(
+    ("panel", "buttons", "filled"),
+    [
+        ("faults", ["Answer", "Slow down", "Close", "Disturb events", "Set the intent"], {}),
+        ("faults", ["Set the limit", "Renew the limits", "Take it out", "Bring it back"], {"guild": BASE}),
+        ("servers", ["Change server", "Rename", "Make", "Make a server"], {"username": "zoe", "name": "Another name"}),
+    ],
+)
+async def test_each_newer_tool_does_its_deed_as_its_form_stands(
+    discord: Outside, panel: str, buttons: list[str], filled: dict[str, str]
+):
+    forms = Forms(await page(discord, **{"as": "ada"}, panel=panel, at=BASE)).found
+    for button in buttons:
+        path, fields = forms[button]
+        more = {name: value for name, value in filled.items() if name in fields}
+        if button == "Make a server":
+            more["guild"] = "A new place"
+        done = await post(discord, path, **{**fields, **more})
+        assert (done["ok"], done["said"]) == (True, "Done."), button
+
+
+async def test_limits_are_shown_set_and_renewed(discord: Outside):
+    set_ = await post(discord, "do/limits", target="discord", left="7", seconds="60")
+    assert set_["ok"], set_
+    assert "7 of 10,000 left" in (await parts(discord, **{"as": "ada"}, panel="faults"))["panel-now"]
+    assert (await post(discord, "do/limits"))["ok"]
+    assert "10,000 of 10,000 left" in (await parts(discord, **{"as": "ada"}, panel="faults"))["panel-now"]
 
 
 async def test_looking_at_it_reaches_no_provider(discord: Outside):

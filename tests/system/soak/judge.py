@@ -1,6 +1,7 @@
 """The verdict over what the product asked Discord to write, by the sandbox's own log of requests."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -77,6 +78,22 @@ def faults(
         if write.gives not in timeline.states(write.pair, write.moment - within, write.moment):
             said.append(f"{'never earned' if write.gives else 'TAKEN THOUGH HELD'}: {write}")
     return said
+
+
+REFUSALS_BORNE = 1_000
+"""Answers of 401, 403 or 429 in ten minutes that all processes together may have: a tenth of what Discord bears."""
+REFUSALS_WITHIN = 600.0
+
+
+def refusals(requests: Iterable[dict[str, Any]]) -> list[str]:
+    """Whether Discord refused so much in any ten minutes that it would soon shut us out."""
+    moments = sorted(
+        datetime.fromisoformat(request["time"]).timestamp()
+        for request in requests
+        if request["target"] == "discord" and request["status"] in {401, 403, 429}
+    )
+    most = max((at - bisect_left(moments, end - REFUSALS_WITHIN) + 1 for at, end in enumerate(moments)), default=0)
+    return [f"Discord refused {most} requests within ten minutes"] if most > REFUSALS_BORNE else []
 
 
 def _history(write: Write, done: Sequence[Write], away: Sequence[tuple[str, float]]) -> str:

@@ -108,12 +108,14 @@ async def _soak(world: World, machine: Machine, random: Random, pace: Pace, say:
     wrong += await _quiet(world, say)
     wrong += await visitor.sees(world.deals, [guild.server_id for guild in world.guilds])
     assert (await world.read_chains()).owners == world.holdings.owners, "the mirror is the chain"
-    done = judge.writes(await _requests(world, since), {guild.id for guild in world.guilds})
+    requests = await _requests(world, since)
+    done = judge.writes(requests, {guild.id for guild in world.guilds})
     say(f"{sum(write.gives for write in done)} roles were given, {sum(not write.gives for write in done)} taken; "
         f"deeds: {', '.join(f'{count} {name}' for name, count in chaos.done.most_common())}; "
         f"{visitor.unanswered} of {visitor.calls} calls met no web")  # fmt: skip
     return [
         *judge.faults(done, world.timeline, world.away, chaos.slow),
+        *judge.refusals(requests),
         *wrong,
         *machine.ended(),
         *machine.unexpected(),

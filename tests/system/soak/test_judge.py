@@ -1,8 +1,10 @@
 """The soak's own verdict: what it must find, and what it must let pass."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from tests.system.soak.judge import Write, faults
+from tests.system.soak.judge import REFUSALS_BORNE, REFUSALS_WITHIN, Write, faults, refusals
 from tests.system.soak.truth import Timeline
 
 PAIR = ("member", "role")
@@ -54,3 +56,15 @@ def test_only_who_leaves_between_the_look_and_the_removal_may_be_asked_for_what_
 def test_a_write_that_a_slow_discord_repeats_is_let_pass(timeline: Timeline) -> None:
     slow = [(BEGAN + 5, BEGAN + 7)]
     assert faults([given(6), given(9), taken(21)], timeline, [], slow) == []
+
+
+def refused(count: int, within: float, status: int = 403) -> list[dict[str, object]]:
+    times = (datetime.fromtimestamp(BEGAN + at * within / count, UTC).isoformat() for at in range(count))
+    return [{"target": "discord", "status": status, "time": moment} for moment in times]
+
+
+def test_more_refusals_than_a_tenth_of_what_discord_bears_are_found() -> None:
+    assert len(refusals(refused(REFUSALS_BORNE + 1, REFUSALS_WITHIN))) == 1
+    assert refusals(refused(REFUSALS_BORNE, REFUSALS_WITHIN)) == []
+    assert refusals(refused(2 * REFUSALS_BORNE, 3 * REFUSALS_WITHIN)) == []
+    assert refusals(refused(2 * REFUSALS_BORNE, REFUSALS_WITHIN, status=404)) == []

@@ -1,0 +1,59 @@
+"""What guards Discord counts refusals, and shuts out an address that has too many."""
+
+from typing import Any
+
+import httpx
+
+from tests.sandbox.conftest import BASE, FOUNDER, Outside, role_of
+
+
+async def invalid(discord: Outside) -> dict[str, Any]:
+    return (await discord.http.get("/control/limits")).json()["discord"]["invalid_requests"]
+
+
+async def bears(discord: Outside, left: int) -> None:
+    answer = await discord.http.put("/control/limits", json={"target": "discord", "left": left, "seconds": 600})
+    assert answer.status_code == 200, answer.text
+
+
+async def nobody(discord: Outside) -> httpx.Response:
+    """A request with a token that Discord does not know."""
+    return await discord.rest("GET", "/users/@me", "Bot nobody's")
+
+
+async def test_ten_thousand_in_ten_minutes_are_borne(discord: Outside) -> None:
+    assert await invalid(discord) == {
+        "requests": 10_000, "seconds": 600.0, "left": 10_000, "resets_in": 600.0, "shut_for": 0
+    }  # fmt: skip
+
+
+async def test_refusals_of_each_kind_count_and_then_nothing_is_answered(discord: Outside) -> None:
+    await bears(discord, 3)
+    assert (await nobody(discord)).status_code == 401
+    founder = role_of(BASE, FOUNDER)
+    mallory = (await discord.member(BASE, "mallory"))["user_id"]
+    assert (await discord.bot("PUT", f"/guilds/{BASE}/members/{mallory}/roles/{founder}")).status_code == 403
+    await discord.control("faults", target="discord", kind="429", seconds=60)
+    assert (await discord.bot("GET", "/users/@me")).status_code == 429
+    await discord.http.delete("/control/faults")
+    shut = await discord.http.get(
+        "/discord/api/v10/users/@me", headers={"Authorization": f"Bot {discord.settings['DISCORD_BOT_TOKEN']}"}
+    )
+    assert (shut.status_code, shut.text, "via" in shut.headers) == (429, "error code: 1015", False)
+    assert 0 < int(shut.headers["retry-after"]) <= 600
+    assert (await discord.http.get("/console")).status_code == 200, "people's pages are not behind it"
+    await discord.http.delete("/control/limits")
+    assert (await discord.bot("GET", "/users/@me")).status_code == 200
+
+
+async def test_what_succeeds_what_is_not_there_and_what_others_used_up_does_not_count(discord: Outside) -> None:
+    await bears(discord, 1)
+    assert (await discord.bot("GET", "/users/@me")).status_code == 200
+    assert (await discord.bot("GET", f"/guilds/{BASE}/members/1")).status_code == 404
+    shared = {"X-RateLimit-Scope": "shared", "Retry-After": "1"}
+    await discord.control(
+        "faults", target="discord", kind="answer", path="/users/@me", status=429, headers=shared, body={}, times=1
+    )
+    assert (await discord.bot("GET", "/users/@me")).status_code == 429
+    assert (await discord.bot("GET", "/users/@me")).status_code == 200
+    assert (await invalid(discord))["left"] == 1
