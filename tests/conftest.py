@@ -49,6 +49,8 @@ WITH_PRODUCT = (
     "tests/system/whole/test_by_calls.py", "tests/system/whole/test_moved.py",
 )  # fmt: skip
 """Where the product that tests share is asked for: known by name to the process that hands the tests out."""
+STRICT = ("tests/system/strict/", "tests/system/soak/")
+"""Where the shared sandbox has the limits of real plans."""
 
 # Nothing that is read until the tests begin is garbage.
 gc.disable()
@@ -108,7 +110,7 @@ def _what_it_needs(item: pytest.Item) -> int:
         return PRODUCT
     if item.path.parent.name in {"soak", "whole"}:
         return MACHINE
-    return SANDBOX if lasting & {"sandbox_url", "strict_sandbox_url"} else NOTHING
+    return SANDBOX if "shared_sandbox" in lasting else NOTHING
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
@@ -121,13 +123,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 
 class OneProduct(LoadFileScheduling):
-    """Hands out file after file, but in one piece what shares a product, a web process or a strict sandbox."""
+    """Hands out file after file, but in one piece what shares a product or a web process."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(WITH_PRODUCT):
             return "product"
-        if nodeid.startswith(("tests/system/strict/", "tests/system/soak/test_soak.py")):
-            return "strict"
         return "web" if nodeid.startswith("tests/system/web/") else super()._split_scope(nodeid)
 
 
@@ -253,7 +253,7 @@ def database_url(databases: Databases) -> Iterator[str]:
 
 
 @contextmanager
-def running_sandbox(*, strict: bool = False) -> Iterator[str]:
+def running_sandbox(*, strict: bool = True) -> Iterator[str]:
     """A sandbox of the caller's own, up with all its parts; its address. A strict one has the limits of real plans."""
     port = free_port()
     with temporary_dir() as directory:
@@ -299,8 +299,8 @@ def redis_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def sandbox_url() -> Iterator[str]:
-    """The address of the test run's one sandbox, up with all its parts; tests use fresh people and guilds in it."""
+def shared_sandbox() -> Iterator[str]:
+    """The address of this worker's one sandbox, up with all its parts; `limits_of_the_sandbox` sets its limits."""
     with running_sandbox() as url:
         # Tests start one client after another; Discord lets a large bot identify so often, too.
         httpx.post(f"{url}/control/application", json={"max_concurrency": 1_000}).raise_for_status()
@@ -308,11 +308,21 @@ def sandbox_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def strict_sandbox_url() -> Iterator[str]:
-    """The address of a sandbox with the limits of real plans; all its tests are on one worker."""
-    with running_sandbox(strict=True) as url:
-        httpx.post(f"{url}/control/application", json={"max_concurrency": 1_000}).raise_for_status()
-        yield url
+def sandbox_url(shared_sandbox: str) -> str:
+    """The address of the worker's sandbox; tests use fresh people and guilds in it."""
+    return shared_sandbox
+
+
+@pytest.fixture(autouse=True)
+def limits_of_the_sandbox(request: pytest.FixtureRequest) -> None:
+    """Give the shared sandbox the limits of real plans, as whole windows, where the tests are in STRICT."""
+    if "shared_sandbox" not in request.fixturenames:
+        return
+    url = request.getfixturevalue("shared_sandbox")
+    strict = request.node.nodeid.startswith(STRICT)
+    httpx.put(f"{url}/control/limits", json={"strict": strict}).raise_for_status()
+    # Products of tests are at many ports, and no two of them at once.
+    httpx.post(f"{url}/control/application", json={"redirect_uris": []}).raise_for_status()
 
 
 @pytest.fixture(scope="session")

@@ -16,10 +16,10 @@ from services.runtime.tasks import stop
 from services.triggers.solana_poller import SOLANA
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.test_engine import given, taken
-from tests.jobs.deciding.test_solana import Otters, otters
+from tests.jobs.deciding.test_solana import Otters, otters, soon_settled
 from tests.jobs.town import Town, until
 
-__all__ = ["otters"]
+__all__ = ["otters", "soon_settled"]
 
 
 @pytest.fixture

@@ -21,17 +21,17 @@ from settings import settings
 
 @pytest.fixture
 async def world(
-    strict_sandbox_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    sandbox_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> AsyncIterator[str]:
     """The settings of an operator whose nodes are the strict ones, and a database."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(strict_sandbox_url).port))
+    monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(sandbox_url).port))
     for name in ("PORT", "PUBLIC_URL"):
         monkeypatch.delenv(name, raising=False)
     settings.cache_clear()
     await close_gateways()
-    async with httpx.AsyncClient(base_url=strict_sandbox_url, timeout=30) as control:
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
         # Old enough that there are blocks whose state is gone.
         for chain in PLANS:
             answer = await control.post(f"/control/chains/{chain}/mine", json={"blocks": 150})
@@ -71,7 +71,7 @@ async def test_it_tells_what_each_node_gives_and_keeps_it(world: str) -> None:
     )
 
 
-async def test_the_readers_begin_with_what_it_found(world: str, strict_sandbox_url: str) -> None:
+async def test_the_readers_begin_with_what_it_found(world: str, sandbox_url: str) -> None:
     await gateways().node_probe.limits("arbitrum", 0)
     assert await store_limits()
     await close_gateways()
@@ -80,7 +80,7 @@ async def test_the_readers_begin_with_what_it_found(world: str, strict_sandbox_u
     transfers = gateways().transfers
     assert isinstance(transfers, TransferLogs)
     head = await transfers.head("arbitrum", 0)
-    async with httpx.AsyncClient(base_url=strict_sandbox_url, timeout=30) as control:
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
         since = (await control.get("/control/requests", params={"since": 2**31})).json()["next"]
         first = max(0, head.block - 50)
         read = await transfers.of_contracts("arbitrum", ["0x" + "77" * 20], first, head.block, 0)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from gateways.marketplaces.alchemy import Alchemy
 from gateways.marketplaces.opensea import OpenSea
 from gateways.marketplaces.quota import Use
 from gateways.transport.errors import ProviderBusy
@@ -15,11 +16,11 @@ KEY = {"x-api-key": "sandbox-opensea-key"}
 
 
 @pytest.fixture
-def http(strict_sandbox_url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=strict_sandbox_url, trust_env=False, timeout=20) as client:
+def http(sandbox_url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=sandbox_url, trust_env=False, timeout=20) as client:
         yield client
         told = client.delete("/control/limits").json()
-        assert (told["opensea"]["left"], told["magiceden"]["left"]) == (600, 120)
+        assert [told[place]["left"] for place in ("opensea", "magiceden", "alchemy")] == [600, 120, 62_500]
 
 
 def left(http: httpx.Client, target: str, left: int, seconds: float) -> None:
@@ -63,6 +64,22 @@ def test_magic_eden_gives_so_many_answers_a_minute(http: httpx.Client) -> None:
     assert 58 <= int(asked[-1].headers["retry-after"]) <= 60
 
 
+def test_alchemys_plan_is_used_up_with_the_status_of_a_wrong_key(http: httpx.Client) -> None:
+    left(http, "alchemy", 1, 60)
+    page = f"/alchemy/base-mainnet/nft/v3/sandbox-alchemy-key/getNFTsForOwner?owner={ADDRESS}"
+    assert http.get(page).status_code == 200
+    refused = http.get(page)
+    assert (refused.status_code, "capacity limit" in refused.text) == (403, True)
+
+
+async def test_the_product_takes_alchemys_used_up_plan_for_what_it_is(http: httpx.Client, sandbox_url: str) -> None:
+    left(http, "alchemy", 0, 60)
+    client = Alchemy(f"{sandbox_url}/alchemy/{{network}}/nft/v3", "sandbox-alchemy-key", deadline=5.0)
+    with pytest.raises(ProviderBusy, match="plan is used up"):
+        await client.account_nfts("base", ADDRESS)
+    await client.close()
+
+
 def test_the_index_gives_two_lists_a_second_and_single_assets_beside_them(http: httpx.Client) -> None:
     owner = {"ownerAddress": "11111111111111111111111111111111", "page": 1}
 
@@ -87,10 +104,10 @@ async def reads(opensea: OpenSea, use: Use) -> int:
         return passed
 
 
-async def test_no_more_is_sent_to_opensea_than_it_gives(http: httpx.Client, strict_sandbox_url: str) -> None:
+async def test_no_more_is_sent_to_opensea_than_it_gives(http: httpx.Client, sandbox_url: str) -> None:
     left(http, "opensea", 41, 900)
-    opensea = OpenSea(f"{strict_sandbox_url}/opensea", strict_sandbox_url, "sandbox-opensea-key")
-    async with httpx.AsyncClient(base_url=strict_sandbox_url, trust_env=False, timeout=20) as control:
+    opensea = OpenSea(f"{sandbox_url}/opensea", sandbox_url, "sandbox-opensea-key")
+    async with httpx.AsyncClient(base_url=sandbox_url, trust_env=False, timeout=20) as control:
         since = (await control.get("/control/requests")).json()["next"]
         await control.put(f"/control/opensea/accounts/{ADDRESS}", json={"bio": "gm"})
         read = [await reads(opensea, use) for use in (Use.RULES, Use.AGAIN, Use.PROOF)]

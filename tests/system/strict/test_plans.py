@@ -16,8 +16,8 @@ FRONTS = ("rpc", "rpc2")
 
 
 @pytest.fixture
-def http(strict_sandbox_url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=strict_sandbox_url, trust_env=False, timeout=20) as client:
+def http(sandbox_url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=sandbox_url, trust_env=False, timeout=20) as client:
         yield client
 
 

@@ -34,14 +34,14 @@ class Outside:
 
 
 @pytest.fixture
-async def outside(strict_sandbox_url: str) -> AsyncIterator[Outside]:
+async def outside(sandbox_url: str) -> AsyncIterator[Outside]:
     async with aiohttp.ClientSession() as session:
-        yield Outside(strict_sandbox_url, session)
+        yield Outside(sandbox_url, session)
 
 
 @pytest.fixture
-async def pool(strict_sandbox_url: str) -> AsyncIterator[NodePool]:
-    made = NodePool({chain: [f"{strict_sandbox_url}/{front}/{chain}" for front in FRONTS] for chain in PLANS})
+async def pool(sandbox_url: str) -> AsyncIterator[NodePool]:
+    made = NodePool({chain: [f"{sandbox_url}/{front}/{chain}" for front in FRONTS] for chain in PLANS})
     yield made
     await made.close()
 
