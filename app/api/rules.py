@@ -12,7 +12,9 @@ from app.api.requests.shapes import ApiAnswer, InternalId, Loose, PathId, Payloa
 from gateways import gateways
 from models import transaction
 from services.engine import preview as impact
+from services.engine import trial
 from services.engine.preview import MemberImpact, Proposal
+from services.engine.trial import Trial
 from services.rules import rules
 from services.rules.expression import MOST_TRAITS
 from services.rules.rules import RuleDraft, RuleView
@@ -106,6 +108,12 @@ class PreviewPayload(RulePayload):
     state: str = ""
 
 
+class TrialPayload(PreviewPayload):
+    """A rule as for a preview, whose name and role are not needed, and the address or name of a wallet."""
+
+    address: Loose = ""
+
+
 class PreviewAnswer(ApiAnswer):
     """How many members would gain, keep or lose the role or cannot be told, and who.
 
@@ -159,7 +167,7 @@ def _draft(payload: RulePayload) -> RuleDraft:
 
 def _changes(payload: RuleChanges | PreviewPayload) -> dict[str, Any]:
     """The fields that were sent, named as they were sent."""
-    changes = payload.model_dump(by_alias=True, exclude_unset=True, exclude={"id", "delete", "server_id"})
+    changes = payload.model_dump(by_alias=True, exclude_unset=True, exclude={"id", "delete", "server_id", "address"})
     changes |= changes.pop("details", {})
     if payload.traits is not None:
         changes["traits"] = [(one.type, one.value) for one in payload.traits]
@@ -185,18 +193,28 @@ async def create(caller: Caller, payload: RulePayload) -> RuleView:
 @router.post("/preview")
 async def preview(caller: Caller, payload: PreviewPayload) -> PreviewAnswer:
     """What saving a new rule, changing one (with its `id`) or deleting it would do to the members; writes nothing."""
-    if payload.id is None:
-        proposal = Proposal(draft=_draft(payload))
-    else:
-        proposal = Proposal(rule_id=payload.id, changes=_changes(payload), deletes=payload.delete)
     async with transaction() as db:
-        plan = await impact.plan(db, gateways(), caller, proposal)
+        plan = await impact.plan(db, gateways(), caller, _proposal(payload))
     found = await impact.whole(gateways(), plan)
     counts = {outcome: found.count(outcome) for outcome in impact.OUTCOMES}
     return PreviewAnswer(
         members=found.members, looked=found.looked, concerned=found.concerned,
         single_sources=plan.single_sources, **counts,
     )  # fmt: skip
+
+
+@router.post("/try")
+async def try_address(caller: Caller, payload: TrialPayload) -> Trial:
+    """What a new rule, or the stored one named by `id`, says about a member with this wallet alone; stores nothing."""
+    async with transaction() as db:
+        plan = await trial.plan(db, gateways(), caller, _proposal(payload), payload.address)
+    return await trial.look(gateways(), plan)
+
+
+def _proposal(payload: PreviewPayload) -> Proposal:
+    if payload.id is None:
+        return Proposal(draft=_draft(payload))
+    return Proposal(rule_id=payload.id, changes=_changes(payload), deletes=payload.delete)
 
 
 @router.get("/{rule_id}")

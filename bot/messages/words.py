@@ -5,11 +5,13 @@ from datetime import datetime
 
 from bot.messages.replies import Reply, lines
 from services.core.discord_text import plain
+from services.engine.trial import Trial
 from services.guilds.panel import SAFETY
+from services.holdings.requirement_view import RequirementView
 from services.privacy.erasure import EndingRole
 from services.privacy.preferences import ChoiceView
 from services.rules.views import RuleView
-from services.servers.explain import MemberWhy, RequirementView, RoleWhy
+from services.servers.explain import MemberWhy, RoleWhy
 from services.servers.recheck_report import RecheckReport, RoleLine
 from services.wallets.wallets import WalletView
 from settings import settings
@@ -81,6 +83,19 @@ def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
 
 def _role(one: RoleLine, explained: bool) -> str:
     return f"**{plain(one.name, 100)}**" + (f": {plain(one.text, 200)}" if explained else "")
+
+
+def trial(rule_name: str, found: Trial) -> Reply:
+    """What a rule says about an address, and why."""
+    answer, tone = {"yes": ("Yes", "good"), "no": ("No", "bad")}.get(found.outcome, ("Unknown", "warning"))
+    marks = {"yes": HAS, "no": LACKS}
+    address = f"`{found.address}`" + (f" ({plain(found.name, 80)})" if found.name else "")
+    text = f"**{plain(rule_name, 80)}** for {address}, as the only wallet of a member. Nothing is stored."
+    fields = tuple(
+        (f"{marks.get(one.outcome, UNKNOWN)} Condition {number}", _requirement(one))
+        for number, one in enumerate(found.requirements, 1)
+    )
+    return Reply(answer, text, tone, fields)
 
 
 def rules(found: Sequence[RuleView]) -> Reply:

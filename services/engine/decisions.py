@@ -53,7 +53,7 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Hold
     async for (server_id, chain), (wants, owners) in in_steps(places.items()):
         not_before = max(newest[server_id].get(chain, 0), tallied.get((server_id, chain), 0))
         hints = await token_hints.load(db, chain, followed[server_id, chain], owners)
-        hints = _with_claimed(hints, wants, vaults.get((server_id, chain), ()))
+        hints = with_claimed(hints, wants, vaults.get((server_id, chain), ()))
         tokens = [
             (chain, contract, token_id)
             for contract in sorted(wants.with_traits)
@@ -79,7 +79,7 @@ def _vaults(cases: Iterable[Case]) -> dict[Place, list[Vault]]:
     return found
 
 
-def _with_claimed(hints: Trails, wants: Wants, vaults: Sequence[Vault]) -> Trails:
+def with_claimed(hints: Trails, wants: Wants, vaults: Sequence[Vault]) -> Trails:
     """Return the hints with the single tokens added that vaults have delegated, because these may be there."""
     if not vaults:
         return hints
@@ -271,7 +271,7 @@ async def _confirm(
         confirmed = {**(readers[-1] if seconds else {}), **dict(zip(again, said, strict=True))}
         await trait_reads.read_again(outside, done, [item.case for item in losing], answers, confirmed)
         readers.append(confirmed)
-        seconds.append([await _decided(_doubting(item.case, doubts), confirmed, now, leaves) for item in losing])
+        seconds.append([await _decided(doubting(item.case, doubts), confirmed, now, leaves) for item in losing])
         # A partial answer can be neither yes nor no: the next node is asked.
         places = _answered_in_part(losing, seconds, confirmed)
         again = {place: one for place, one in again.items() if place in places}
@@ -317,7 +317,7 @@ def _confirm_losses(outside: Gateways, item: CaseOutcome, seconds: Sequence[Case
         first, earlier = found[rule.id], before.get(rule.role_id, {})
         second, both = list[Reading](), list[Confirmation]()
         for one, *said in zip(first, *(looked.readings[rule.id] for looked in seconds), strict=True):
-            kept, means = earlier.get(confirmation.question_of(one)), _means(outside, one.requirement.chain)
+            kept, means = earlier.get(confirmation.question_of(one)), means_of(outside, one.requirement.chain)
             second.append(confirmation.second_of(one, said, kept, means, now))
             both.append(confirmation.confirm(one, second[-1], kept, means, now))
         found[rule.id] = [one.reading for one in both]
@@ -327,7 +327,8 @@ def _confirm_losses(outside: Gateways, item: CaseOutcome, seconds: Sequence[Case
     item.again_in = min((max(seconds) for seconds in waits.values() if seconds), default=None)
 
 
-def _means(outside: Gateways, chain: str) -> Means:
+def means_of(outside: Gateways, chain: str) -> Means:
+    """Return the sources that a chain has in the present configuration."""
     return Means(outside.chains.endpoints(chain), token_traits.sources_on(outside, chain))
 
 
@@ -349,7 +350,7 @@ def _differs(fetched: Fetched, doubts: Mapping[Pair, str]) -> bool:
     return any((fetched.chain, delegate) in doubts for delegate in fetched.delegates)
 
 
-def _doubting(case: Case, doubts: Mapping[Pair, str]) -> Case:
+def doubting(case: Case, doubts: Mapping[Pair, str]) -> Case:
     """Return the case with the doubts from a second read of its delegations."""
     mine = {chain: reason for (chain, delegate), reason in doubts.items() if (chain, delegate) in case.delegated.known}
     if not mine:

@@ -150,6 +150,11 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     )
 
 
+def turn_of(user_id: int) -> asyncio.Semaphore:
+    """Return the semaphore that a person's previews wait at."""
+    return _turns.setdefault(user_id, asyncio.Semaphore(AT_ONCE))
+
+
 async def look(outside: Gateways, plan: PreviewPlan) -> AsyncIterator[Impact]:
     """Read one batch after the other, and yield the result so far after each; nothing is written.
 
@@ -157,7 +162,7 @@ async def look(outside: Gateways, plan: PreviewPlan) -> AsyncIterator[Impact]:
     """
     yield Impact(concerned=plan.concerned)
     deadline = asyncio.get_running_loop().time() + LONGEST_SECONDS
-    turn = _turns.setdefault(plan.asked_by, asyncio.Semaphore(AT_ONCE))
+    turn = turn_of(plan.asked_by)
     try:
         async with asyncio.timeout_at(deadline):
             await turn.acquire()

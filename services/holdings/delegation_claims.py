@@ -7,9 +7,9 @@ from sqlmodel import col, select
 
 from models import DelegationRead
 from models.db.session import AsyncSession
-from services.collections.standards import MANY, ONE_BY_ONE
+from services.collections.standards import MANY, ONE_BY_ONE, Place
 from services.holdings.delegation_shares import Delegated, KnownVaults, Said, Stake, Vault
-from services.holdings.delegations import TOO_MANY, Pair, said_before
+from services.holdings.delegations import MOST_KEPT, TOO_MANY, Fetched, Pair, said_before, said_of
 
 MOST_CLAIMS = 100
 """Maximum claims on one vault; a vault with more is unknown to everybody."""
@@ -62,6 +62,39 @@ def _vaults(
         vault = Vault(chain, address, tuple(_as_seen_by(who[1], listed)))
         if len(listed) <= MOST_CLAIMS and any(stake.mine for stake in vault.stakes):
             yield vault
+
+
+def unrivalled(address: str, fetched: Iterable[Fetched], known: Mapping[Place, str]) -> Delegated:
+    """Return what vaults let a wallet count if nobody else had a claim on them. `known` are contracts' standards.
+
+    Claims of members would say which wallets they have proved.
+    """
+    vaults, doubts, read = list[Vault](), dict[str, str](), dict[Pair, KnownVaults]()
+    for one in fetched:
+        reason = one.sheet if isinstance(one.sheet, str) else one.sheet.unsure.get(address)
+        if isinstance(one.sheet, str) or reason is not None:
+            doubts[one.chain] = f"delegations: {reason}"
+            continue
+        listed = one.sheet.found[address]
+        if len(listed) > MOST_KEPT:
+            doubts[one.chain] = f"delegations: {TOO_MANY}"
+        said = said_of(listed)
+        read[one.chain, address] = KnownVaults(one.sheet.block, one.sheet.endpoint, said)
+        for vault, stakes in _lone_stakes(one.chain, address, said, known).items():
+            vaults.append(Vault(one.chain, vault, tuple(_as_seen_by(address, stakes))))
+    return Delegated(tuple(vaults), doubts, read)
+
+
+def _lone_stakes(
+    chain: str, address: str, said: Said, known: Mapping[Place, str]
+) -> dict[str, list[tuple[str, Stake]]]:
+    """Return by vault the claims of one wallet, the widest first."""
+    found: dict[str, list[tuple[str, Stake]]] = {}
+    for vault, contract, token_id, amount, single in sorted(said, key=lambda one: one[:3]):
+        most = _counting(amount or 0, single, known.get((chain, contract))) if token_id else None
+        if vault != address and most != 0:
+            found.setdefault(vault, []).append((address, Stake(True, contract, token_id, most, address)))
+    return found
 
 
 def _as_seen_by(discord_id: str, claims: Iterable[tuple[str, Stake]]) -> Iterator[Stake]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlmodel import select
 
@@ -11,42 +10,19 @@ from models import Grant, Member, Rule, Server, now
 from models.db.session import AsyncSession
 from services.collections import catalog
 from services.core.actors import Actor
-from services.core.addresses import shorten
 from services.core.answer import Answer
-from services.core.json_view import Internal, json_view
+from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases
 from services.engine.policy import Decision, Move, decide
 from services.guilds import members, permissions
 from services.holdings import last_seen
-from services.holdings.evaluate import WalletShare, most_of, needed_of, verdict
-from services.holdings.last_seen import Remembered
+from services.holdings.evaluate import verdict
+from services.holdings.requirement_view import RequirementView, view_of
 from services.roles import breaker
-from services.rules.expression import Requirement, requirements
-from services.rules.wording import Names, in_words
+from services.rules.expression import requirements
 from services.servers import activity
 from services.servers.member_list import OURS, wallets_of
-
-
-@json_view
-@dataclass(frozen=True, slots=True)
-class RequirementView:
-    """One requirement and the member's last known holdings; `wallet` only with the member's consent."""
-
-    text: str
-    needed: int
-    held: int | None
-    wallet: str | None
-    chain: str
-    block: int | None
-    source: str | None
-    observed_at: datetime | None
-    outcome: str
-    reason: str | None
-    most: int | None
-    """The most that the member may hold; None without a limit."""
-    amounts: Internal[tuple[str, str]]
-    """What is needed and what is held, as people read it."""
 
 
 @json_view
@@ -123,7 +99,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
             for leaf in requirements(terms.expression)
         }
         answers[terms.id] = verdict(terms.expression, case.wallets, lambda leaf, known=known: known[leaf].answer)
-        views = tuple(_requirement(leaf, one, names, show_wallets) for leaf, one in known.items())
+        views = tuple(view_of(leaf, one, names, shared=show_wallets) for leaf, one in known.items())
         told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answers[terms.id].value, views)
     grants = await db.exec(select(Grant).where(Grant.server_id == server_id, Grant.discord_id == discord_id))
     ledger = {grant.role_id: grant for grant in grants.all()}
@@ -151,36 +127,6 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
         )
     server = await db.get_one(Server, server_id, populate_existing=True)
     return MemberWhy(discord_id, member.name, tuple(roles), discord_id in server.protected_members)
-
-
-def _requirement(leaf: Requirement, held: Remembered, names: Names, shared: bool) -> RequirementView:
-    return RequirementView(
-        text=in_words(leaf, names),
-        needed=needed_of(leaf),
-        held=held.held,
-        wallet=", ".join(map(_shown, held.holding)) or None if shared else None,
-        chain=leaf.chain,
-        block=held.oldest.block if held.oldest else None,
-        source=held.oldest.source if held.oldest else None,
-        observed_at=held.oldest.observed_at if held.oldest else None,
-        outcome=held.answer.value,
-        reason=held.reason,
-        most=most_of(leaf),
-        amounts=_amounts(leaf, held.held),
-    )
-
-
-def _amounts(leaf: Requirement, held: int | None) -> tuple[str, str]:
-    shown = leaf.details.shown if leaf.details is not None else str
-    least, most = shown(needed_of(leaf)), most_of(leaf)
-    return least if most is None else f"{least} to {shown(most)}", "not known" if held is None else shown(held)
-
-
-def _shown(part: WalletShare) -> str:
-    """Return a shortened wallet; a vault with the wallet that it delegated to."""
-    if not part.through:
-        return shorten(part.address)
-    return f"{shorten(part.through)}, through delegation from {shorten(part.address)}"
 
 
 def _next(

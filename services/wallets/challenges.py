@@ -13,7 +13,6 @@ from gateways import Gateways
 from models import Challenge, now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
-from services.core.addresses import AddressRefused, parse
 from services.core.errors import FieldRefused
 from services.wallets import bio_proof, names, ownership
 from services.wallets.bio_proof import handle_marker, new_code
@@ -54,13 +53,7 @@ async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, claimed: 
 
     Raises FieldRefused, also if they have the maximum number of wallets.
     """
-    name: str | None = None
-    try:
-        if names.is_name(claimed):
-            name, claimed = await names.resolve(outside, claimed)
-        family, address = parse(claimed)
-    except (AddressRefused, names.NameRefused) as fault:
-        raise FieldRefused("address", str(fault)) from None
+    family, address, name = await names.wallet_of(outside, claimed)
     try:
         await ownership.check_room(db, actor.user_id, family, address)
     except ownership.TooManyWallets as fault:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from gateways import Gateways
 from gateways.evm.ens import NameInvalid, NameOffchain
 from gateways.transport.errors import NotThere, ProviderError
+from services.core.addresses import AddressRefused, parse
+from services.core.errors import FieldRefused
 
 LONGEST = 255
 PATIENCE, AT_ONCE = 5.0, 20
@@ -20,6 +22,21 @@ class NameRefused(Exception):
 def is_name(text: str) -> bool:
     """Return whether the text is meant as a name: it has a dot inside and is no link."""
     return re.fullmatch(r"[^\s/:.]+(\.[^\s/:.]+)+", text.strip()) is not None
+
+
+async def wallet_of(outside: Gateways, text: str) -> tuple[str, str, str | None]:
+    """Return `(family, address, name)` of a wallet given by its address or its name; an address has no name.
+
+    Raises FieldRefused for the field `address`.
+    """
+    name: str | None = None
+    try:
+        if is_name(text):
+            name, text = await resolve(outside, text)
+        family, address = parse(text)
+    except (AddressRefused, NameRefused) as fault:
+        raise FieldRefused("address", str(fault)) from None
+    return family, address, name
 
 
 async def resolve(outside: Gateways, text: str) -> tuple[str, str]:

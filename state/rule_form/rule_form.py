@@ -72,6 +72,8 @@ class RuleFormState(ConditionList, RuleOutcome, TierList, rx.State):
     """Changes with the rule that is shown, so that the inputs are created again."""
     proposal_key: str = ""
     """Changes with each version of the rule that could be saved; empty while something is missing."""
+    conditions_key: str = ""
+    """Changes with what decides about a wallet: the conditions, and whether delegated vaults count."""
     _kept: tuple[str, str] = ("", "")
     """A stored rule's conditions and name. The name stays while the conditions do."""
 
@@ -151,7 +153,8 @@ class RuleFormState(ConditionList, RuleOutcome, TierList, rx.State):
 
     def _recheck(self) -> None:
         fault, _ = self._first_fault()
-        self.proposal_key = "" if fault else hashlib.sha256(repr(self._draft(0)).encode()).hexdigest()[:16]
+        self.proposal_key = "" if fault else _digest(self._draft(0))
+        self.conditions_key = _digest((self._signature(), self._stored, self.delegated))
 
     def _first_fault(self) -> tuple[str, int]:
         """Return what is wrong with the rule, and the number of the condition; ("", 0) if nothing is."""
@@ -303,6 +306,10 @@ class RuleFormState(ConditionList, RuleOutcome, TierList, rx.State):
     async def _refuse(self, message: str) -> None:
         self.pending, self.fault = False, message
         await refuse(self, "Error", message or "Failed to create verification rule")
+
+
+def _digest(what: object) -> str:
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:16]
 
 
 def chain_options() -> list[ChainOptionView]:

@@ -8,15 +8,14 @@ import reflex as rx
 from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
-from services.core.ages import ago
-from services.core.chain_names import chain_title
 from services.core.errors import MemberNotFound, NotFound
 from services.rules.draft import DEFAULT_COLOR
 from services.runtime import rate_limits
 from services.servers import explain, member_list, protection
-from services.servers.explain import MemberWhy, RequirementView, RoleWhy, RuleWhy
+from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
 from services.servers.member_list import MemberRow, MembersPage
 from services.triggers import rechecks, sweep
+from state.core.evidence import RequirementLineView, line_of
 from state.core.gate import signed_in
 from state.core.retry import ask
 from state.core.toasts import say
@@ -45,17 +44,6 @@ class MemberRowView:
     avatar_url: str
     wallets: str
     roles: list[MemberRoleTag]
-
-
-@dataclass(frozen=True)
-class RequirementLineView:
-    """One requirement with the last evidence; `outcome` is yes, no or unknown, `seen` where and when."""
-
-    text: str
-    outcome: str
-    amount: str
-    seen: str
-    wallet: str
 
 
 @dataclass(frozen=True)
@@ -265,16 +253,6 @@ def _role(role: RoleWhy, colors: Mapping[str, str]) -> RoleWhyView:
 
 def _rule(rule: RuleWhy) -> RuleWhyView:
     inactive = {"paused": "Paused: it neither gives nor takes.", "shadow": "In shadow: it only watches."}
-    return RuleWhyView(rule.name, rule.outcome, inactive.get(rule.state, ""), [_line(one) for one in rule.requirements])
-
-
-def _line(one: RequirementView) -> RequirementLineView:
-    needed, held = one.amounts
-    amount = f"Holds {held}, needs {needed}"
-    if one.reason:
-        amount += f" ({one.reason})"
-    place = f"Read on {chain_title(one.chain)}" if one.source is None else f"Read from {one.source}"
-    at = "" if one.block is None else f", block {one.block:,}"
-    age = "" if one.observed_at is None else f", {ago(one.observed_at)}"
-    seen = f"{place}{at}{age}" if one.observed_at else ""
-    return RequirementLineView(one.text, one.outcome, amount, seen, one.wallet or "")
+    return RuleWhyView(
+        rule.name, rule.outcome, inactive.get(rule.state, ""), [line_of(one) for one in rule.requirements]
+    )

@@ -2,6 +2,7 @@
 
 import uuid
 
+from bot.commands import trial
 from services.guilds.panel import SAFETY
 from tests.bot.conftest import Club, Said, http_status, soon
 
@@ -130,6 +131,24 @@ def test_rules_and_help_say_what_there_is_to_earn_and_how_to_know_us(club: Club)
     helped = club.ask("carol", "help")
     assert SAFETY in helped.text
     assert "This bot's id is " in helped.text
+
+
+def test_admins_try_an_address_on_a_rule_and_others_do_not(club: Club):
+    rule_id = club.make_rule()
+    club.buys("carol")
+    (choice,) = club.act("ada", "autocomplete", name="try", options={"rule": ""})["choices"]
+    assert choice["value"] == str(rule_id)
+    assert club.act("ada", "autocomplete", name="try", options={"rule": "no such rule"})["choices"] == []
+    yes = club.ask("ada", "try", rule=choice["value"], address=club.wallet("carol"))
+    assert yes.title == "Yes"
+    assert "needed 1, held 1" in yes.field("✅ Condition 1")
+    assert club.ask("ada", "try", rule=choice["name"], address=club.wallet("dave")).title == "No"
+    assert "not a wallet address" in club.ask("ada", "try", rule=choice["value"], address="nothing").text
+    assert trial.NOT_YOURS in club.ask("ada", "try", rule=str(rule_id + 1), address=club.wallet("dave")).text
+
+    body = {"guild": club.name, "user": club.people["carol"]["id"], "kind": "command", "name": "try"}
+    status, told = http_status(club.product, body)
+    assert (status, "does not offer /try" in told) == (403, True)
 
 
 def test_who_is_forgotten_is_asked_first_loses_their_roles_and_starts_anew(club: Club):

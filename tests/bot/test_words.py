@@ -17,7 +17,8 @@ from bot.messages import challenge_words, words
 from bot.messages.replies import Button, Reply
 from models import now
 from services.core.discord_text import plain
-from services.servers.explain import MemberWhy, RequirementView, RoleWhy, RuleWhy
+from services.holdings.requirement_view import RequirementView
+from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
 from services.servers.recheck_report import compare
 from services.wallets.ownership import LinkedProfile, Verdict
 from services.wallets.transaction_check import ask

@@ -6,6 +6,7 @@ from components.layout.frame import member_frame, page_head
 from components.pages.rule_form.condition_fields import token_form
 from components.pages.rule_form.conditions import rule_conditions
 from components.pages.rule_form.tiers import tiers
+from components.pages.rule_form.trial import trial_form, trial_panel
 from components.pages.server.rule_preview import impact_panel
 from components.pages.server.rules import rule_line
 from components.ui.badge import role_mark
@@ -37,7 +38,7 @@ def rule_form() -> rx.Component:
             rx.cond(
                 # Hide fields that are about to be reset or filled.
                 (RuleFormState.visit == SessionState.visit) & (~edits | RuleFormState.loaded),
-                rx.el.div(_form(), token_form(), _question()),
+                rx.el.div(_form(), token_form(), trial_form(), _question()),
                 rx.el.div(skeleton("h-72"), role="status", aria_label="Loading"),
             ),
         ),
@@ -234,6 +235,7 @@ def _summary() -> rx.Component:
                     class_name="mt-6 border-t hairline pt-5",
                 ),
             ),
+            rx.el.div(_part("Try an address", trial_panel()), class_name="mt-6 border-t hairline pt-5"),
         ),
     )
 

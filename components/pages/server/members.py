@@ -3,6 +3,7 @@
 import reflex as rx
 
 from components.pages.server.downloads import downloads
+from components.pages.server.evidence import requirement_line
 from components.pages.server.member_actions import member_actions
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
@@ -18,7 +19,6 @@ from state.server.members import (
     MemberRoleTag,
     MemberRowView,
     MembersState,
-    RequirementLineView,
     RoleWhyView,
     RuleWhyView,
 )
@@ -258,24 +258,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleWhyView]) -> rx.Component:
         rx.cond(rule.inactive != "", rx.el.p(rule.inactive, class_name="text-sm font-medium text-warning")),
         # A single condition has the rule's own answer, which is shown above.
         rx.el.ul(
-            rx.foreach(rule.lines, lambda line: _line(line, rule.lines.length() > 1)),
+            rx.foreach(rule.lines, lambda line: requirement_line(line, rule.lines.length() > 1)),
             class_name="mt-1.5 grid grid-cols-1 gap-2",
         ),
-    )
-
-
-def _line(line: rx.vars.ObjectVar[RequirementLineView], one_of_many: rx.Var[bool]) -> rx.Component:
-    return rx.el.li(
-        rx.el.div(
-            rx.el.span(line.text, class_name="break-words"),
-            rx.cond(one_of_many, outcome(line.outcome)),
-            class_name="flex flex-wrap items-center gap-x-3",
-        ),
-        rx.el.p(line.amount, class_name="muted break-words"),
-        rx.cond(line.seen != "", rx.el.p(line.seen, class_name="muted break-words")),
-        rx.cond(
-            line.wallet != "",
-            rx.el.p("Wallet ", rx.el.span(line.wallet, class_name="code"), class_name="muted break-words"),
-        ),
-        class_name="text-sm",
     )

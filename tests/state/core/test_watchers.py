@@ -12,7 +12,9 @@ import reflex as rx
 from services.core.actors import Actor
 from services.core.errors import TooMany
 from services.engine import preview as impact_service
+from services.engine import trial as trial_service
 from services.engine.preview import Impact, Proposal
+from services.engine.trial import Trial
 from services.runtime import rate_limits
 from services.servers import servers
 from services.wallets import bio_schedule, names, wallets
@@ -24,8 +26,9 @@ from state.core import gate, watchers
 from state.dashboard import invite
 from state.dashboard.invite import InviteState
 from state.dashboard.servers import DashboardState
-from state.rule_form import preview
+from state.rule_form import preview, trial
 from state.rule_form.preview import ImpactState
+from state.rule_form.trial import TrialState
 from tests.state.conftest import Beside
 
 ADA = Actor(1, "1", "ada")
@@ -193,6 +196,7 @@ SPENT = {
     "name": rate_limits.LOOKUPS,
     "chains": rate_limits.PROOFS,
     "impact": rate_limits.PREVIEWS,
+    "trial": rate_limits.PREVIEWS,
 }
 
 
@@ -212,14 +216,19 @@ def slow(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     async def look(*_: object) -> AsyncGenerator[Impact]:
         yield Impact()
 
+    async def answered(*_: object) -> Trial:
+        return Trial("no", (), "0x12", None)
+
     monkeypatch.setattr(DashboardState, "_read", work)
     monkeypatch.setattr(names, "primary_names", work)
     monkeypatch.setattr(names, "resolve", resolve)
     monkeypatch.setattr(wallets, "follow", work)
     monkeypatch.setattr(impact_service, "plan", work)
     monkeypatch.setattr(impact_service, "look", look)
+    monkeypatch.setattr(trial_service, "plan", work)
+    monkeypatch.setattr(trial_service, "look", answered)
     transaction = invite.transaction
-    for module in (preview, wallets_state):
+    for module in (preview, trial, wallets_state):
         monkeypatch.setattr(module, "transaction", transaction)
     monkeypatch.setattr("state.dashboard.servers.VISIBLE_AGAIN_SECONDS", 0.02)
     monkeypatch.setattr(wallet_proof, "NAME_REST_SECONDS", 0.02)
@@ -233,6 +242,7 @@ async def single(kind: str) -> Start:
         "name": (WalletProofState, "look_up"),
         "chains": (WalletProofState, "follow"),
         "impact": (ImpactState, "watch"),
+        "trial": (TrialState, "watch"),
     }[kind]
     root = rx.State()
     path = "/dashboard" if kind == "visible" else "/verify"
@@ -242,6 +252,8 @@ async def single(kind: str) -> Start:
         made.rows = [WalletRowView(1, "0x12", "0x12", "base", "bio", "today")]
     if kind == "impact":
         made._ask(Proposal(rule_id=1))
+    if kind == "trial":
+        made._proposal = Proposal(rule_id=1)
     state, function = Beside(made), cast(Any, of.event_handlers[handler].fn)
     given: tuple[object, ...] = (False,) if kind == "visible" else (made._look,) if kind == "name" else ()
 

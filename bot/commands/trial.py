@@ -1,0 +1,82 @@
+"""/try: what a rule says about an address, for those who run the server."""
+
+import nextcord
+from nextcord.ext import commands
+
+from bot.interaction.answering import Visit, answer, offer, visit_of
+from bot.interaction.presses import Presses
+from bot.messages import words
+from bot.messages.replies import Reply
+from gateways import gateways
+from models import transaction
+from services.core.errors import HoldfastError, RuleNotFound
+from services.engine import trial
+from services.engine.preview import Proposal
+from services.rules import views
+from services.rules.views import RuleView
+from services.runtime import rate_limits
+
+Interaction = nextcord.Interaction[nextcord.Client]
+NOT_YOURS = "There is no such rule in this server, or you do not run the server (its owner and administrators do)."
+
+
+class Trials(commands.Cog):
+    """Trying addresses on rules."""
+
+    @nextcord.slash_command(
+        name="try",
+        description="Try an address on a rule: yes, no or unknown, and why (for administrators)",
+        default_member_permissions=nextcord.Permissions(administrator=True),
+    )
+    async def try_address(
+        self,
+        interaction: Interaction,
+        rule: str = nextcord.SlashOption(description="The rule to try"),
+        address: str = nextcord.SlashOption(description="A wallet's address, or a name such as wallet.eth"),
+    ) -> None:
+        """Say what the rule says about the address; nothing is stored."""
+        await answer(interaction, lambda visit: self._try(visit, rule, address))
+
+    @try_address.on_autocomplete("rule")
+    async def rules_like(self, interaction: Interaction, typed: str) -> None:
+        """The server's rules whose name has what was typed; only for administrators."""
+        visit = visit_of(interaction)
+        found: tuple[RuleView, ...] = ()
+        if visit is not None and interaction.permissions.administrator:
+            try:
+                found = await _rules_of((await visit.meet()).server_id)
+            except HoldfastError:
+                found = ()
+        fitting = [rule for rule in found if typed.casefold() in rule.rule_name.casefold()]
+        await offer(interaction, {_label(rule): str(rule.id) for rule in fitting})
+
+    async def _try(self, visit: Visit, chosen: str, address: str) -> Reply:
+        meeting = await visit.meet(keep=True)
+        await rate_limits.spend(rate_limits.PREVIEWS, meeting.actor.user_id)
+        wanted = chosen.strip()
+        found = await _rules_of(meeting.server_id)
+        rule = next((one for one in found if wanted in {str(one.id), one.rule_name, _label(one)}), None)
+        try:
+            if rule is None:
+                raise RuleNotFound
+            async with transaction() as db:
+                planned = await trial.plan(db, gateways(), meeting.actor, Proposal(rule_id=rule.id), address)
+        except RuleNotFound:
+            # One sentence for both, so that nobody learns which rules there are.
+            raise RuleNotFound(NOT_YOURS) from None
+        return words.trial(rule.rule_name, await trial.look(gateways(), planned))
+
+
+def _label(rule: RuleView) -> str:
+    """Return a rule's name as Discord offers it; the number keeps those of one name apart."""
+    return f"{rule.rule_name[:80]} (rule {rule.id})"
+
+
+async def _rules_of(server_id: int) -> tuple[RuleView, ...]:
+    async with transaction() as db:
+        return (await views.of_servers(db, [server_id])).get(server_id, ())
+
+
+def cog(presses: Presses) -> commands.Cog:
+    """Make the cog."""
+    return Trials()

@@ -1,0 +1,228 @@
+"""Try an address: evaluate a rule as if a member had only this one wallet. Nothing is stored.
+
+Nothing that is known about members is used, or a trial would say which wallets they have proved: no tokens that were
+seen before, and no other member's claim on a vault.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gateways import Gateways
+from gateways.transport import fair_turns
+from models import now
+from models.db.database import release
+from models.db.session import AsyncSession
+from services.collections import catalog
+from services.collections.standards import Place as Contract
+from services.core import queue
+from services.core.actors import Actor
+from services.core.answer import Answer
+from services.core.errors import ProviderUnavailable
+from services.core.json_view import json_view
+from services.core.queue import Claim
+from services.engine import decisions, preview, trait_reads
+from services.engine.cases import NO_ROLES, Case
+from services.engine.outcome import Place, Round, read_all
+from services.engine.preview import Proposal
+from services.guilds import permissions
+from services.holdings import balance_snapshots, confirmation, delegation_claims, delegations, fetch
+from services.holdings.delegation_shares import Delegated
+from services.holdings.delegations import WantedDelegations
+from services.holdings.evaluate import Answers, Reading, needed_of, verdict
+from services.holdings.fetch import HoldingsQuestion
+from services.holdings.fetch_plan import EVM, by_chain, family_of, with_vaults
+from services.holdings.requirement_view import RequirementView, view_of_reading
+from services.rules import contract_check
+from services.rules.contract_check import RuleContracts
+from services.rules.draft import check, expression_of
+from services.rules.expression import Expression, parse, requirements
+from services.rules.mapping import apply, copy_of
+from services.rules.rules import own
+from services.rules.terms import RuleTerms
+from services.rules.wording import Names
+from services.wallets import names
+
+LONGEST_SECONDS = 45.0
+NO_TIME = "it was not read in time"
+OTHERS_SILENT = "no second node confirms it right now"
+OF_ANOTHER_KIND = "the address is not one of this chain"
+_RULE = 0
+"""The id of the rule in question, which need not be stored."""
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A rule's answer for an address (`yes`, `no` or `unknown`), and each requirement with its evidence.
+
+    `address` is the one that was tried, `name` the name that led to it, if any.
+    """
+
+    outcome: str
+    requirements: tuple[RequirementView, ...]
+    address: str
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPlan:
+    """A rule and an address, with what to ask the chains about them."""
+
+    case: Case
+    wanted: Mapping[Place, HoldingsQuestion]
+    words: Names
+    refused: Mapping[Contract, str]
+    """Why a contract can be no rule's, so that nothing about it is known."""
+    address: str
+    name: str | None
+    asked_by: int
+
+
+async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal, given: str) -> TrialPlan:
+    """Return what to ask about a wallet, given by its address or name, under a new, a changed or a stored rule.
+
+    The name and the role of a new rule are not needed. Raises FieldRefused, ServerNotFound, RuleNotFound, Conflict,
+    ProviderUnavailable.
+    """
+    server_id, tree, delegated = await _asked(db, outside, actor, proposal)
+    await release(db)
+    family, address, name = await names.wallet_of(outside, given)
+    terms = RuleTerms(_RULE, "", tree, "active", delegated=delegated)
+    words, facts = await _contracts(db, outside, tree)
+    standards = {**facts.known, **facts.found}
+    wants = {chain: one for chain, one in by_chain(requirements(tree), standards).items() if family_of(chain) == family}
+    (rows,) = await db.together(balance_snapshots.followed_heads(sorted(wants)))
+    heads: dict[str, int] = dict(rows)
+    await release(db)
+    case = Case(
+        claim=Claim(server_id, "", 0, 0, queue.WAITING), guild_id="", bot_invited=True, known=True, left=False,
+        roles=NO_ROLES, rules=(terms,), wallets=((family, address),), grants=(), wants=wants, seen=heads,
+        followed=frozenset(heads),
+    )  # fmt: skip
+    if family == EVM:
+        case.delegated = await _vaults(outside, terms, address, heads, standards)
+    wanted = {(server_id, chain): _question(case, chain, address) for chain in wants}
+    return TrialPlan(case, wanted, {**facts.named, **words}, facts.refused, address, name, actor.user_id)
+
+
+async def _asked(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> tuple[int, Expression, bool]:
+    """Return the server, the conditions, and whether delegated vaults count."""
+    if (draft := proposal.draft) is not None:
+        draft = check(replace(draft, rule_name=draft.rule_name.strip() or "?", role_id=draft.role_id.strip() or "?"))
+        await permissions.by_id(db, outside, actor, draft.server_id)
+        return draft.server_id, expression_of(draft), draft.delegated
+    stored, found = await own(db, outside, actor, proposal.rule_id)
+    rule = copy_of(stored)
+    if proposal.changes:
+        apply(rule, proposal.changes, found)
+    return rule.server_id, parse(rule.expression), rule.delegated
+
+
+async def _contracts(db: AsyncSession, outside: Gateways, tree: Expression) -> tuple[Names, RuleContracts]:
+    """Return the stored names of a rule's contracts, and what is known about them; nothing while a node is down."""
+    words = await catalog.names(db, [(leaf.chain, leaf.contract) for leaf in requirements(tree)])
+    try:
+        return words, await contract_check.read(db, outside, tree)
+    except ProviderUnavailable:
+        return words, RuleContracts({}, {}, {}, {})
+
+
+async def _vaults(
+    outside: Gateways, terms: RuleTerms, address: str, heads: Mapping[str, int], standards: Mapping[Contract, str]
+) -> Delegated:
+    chains = sorted(delegations.chains_of([terms]))
+    wanted = {chain: WantedDelegations((address,), heads.get(chain, 0)) for chain in chains}
+    return delegation_claims.unrivalled(address, await delegations.read(outside, wanted), standards)
+
+
+def _question(case: Case, chain: str, address: str) -> HoldingsQuestion:
+    (terms,), vaults = case.rules, tuple(case.delegated.on(chain))
+    leaves = [leaf for leaf in requirements(terms.expression) if leaf.chain == chain]
+    wants = with_vaults(case.wants[chain], leaves, vaults)
+    owners = tuple(sorted({address, *(vault.address for vault in vaults)}))
+    return HoldingsQuestion(
+        chain, wants, owners, case.seen.get(chain, 0), decisions.with_claimed({}, wants, vaults),
+        server_id=case.claim.server_id,
+    )  # fmt: skip
+
+
+async def look(outside: Gateways, plan: TrialPlan) -> Trial:
+    """Read the chains and return the answer; a no is confirmed as it would be before a role is taken."""
+    case = plan.case
+    try:
+        async with asyncio.timeout(LONGEST_SECONDS):
+            async with preview.turn_of(plan.asked_by):
+                with fair_turns.on_behalf_of(f"server:{case.claim.server_id}"):
+                    readings = [_doubted(plan, one) for one in await _readings(outside, plan)]
+    except TimeoutError:
+        leaves = requirements(case.rules[0].expression)
+        readings = [Reading(leaf, Answer.UNKNOWN, needed_of(leaf), None, reason=NO_TIME) for leaf in leaves]
+    return Trial(
+        outcome=_outcome(case, readings).value,
+        requirements=tuple(view_of_reading(_explained(case, one), plan.words) for one in dict.fromkeys(readings)),
+        address=plan.address,
+        name=plan.name,
+    )
+
+
+async def _readings(outside: Gateways, plan: TrialPlan) -> list[Reading]:
+    case = plan.case
+    said = await fetch.ask_all(outside, list(plan.wanted.values()))
+    answers = dict(zip(plan.wanted, said, strict=True))
+    done = Round(asked=[(plan.wanted[place], answers[place]) for place in plan.wanted])
+    await trait_reads.read(outside, done, [case], answers)
+    first = read_all(case, answers)[_RULE]
+    if _outcome(case, first) is not Answer.NO or not plan.wanted:
+        return first
+    return await _confirmed(outside, plan, done, answers, first)
+
+
+async def _confirmed(
+    outside: Gateways, plan: TrialPlan, done: Round, answers: Mapping[Place, Answers], first: Sequence[Reading]
+) -> list[Reading]:
+    """Return the readings of a rule that says no after a second reading elsewhere; what contradicts is unknown."""
+    several = {pair: one for pair, one in plan.case.delegated.known.items() if outside.chains.endpoints(pair[0]) > 1}
+    questions = [(question, (answers[place],)) for place, question in plan.wanted.items()]
+    again, said = await asyncio.gather(
+        delegations.read_again(outside, several), fetch.ask_all_again(outside, questions)
+    )
+    confirmed = dict(zip(plan.wanted, said, strict=True))
+    case = decisions.doubting(plan.case, delegations.disagreements(several, again))
+    await trait_reads.read_again(outside, done, [case], answers, confirmed)
+    second = read_all(case, confirmed)[_RULE]
+    return [_agreed(outside, one, other) for one, other in zip(first, second, strict=True)]
+
+
+def _agreed(outside: Gateways, first: Reading, second: Reading) -> Reading:
+    """Return the confirmed reading.
+
+    Where only time is missing, since there is no other source to ask, the first one counts: a trial takes no role.
+    """
+    means = decisions.means_of(outside, first.requirement.chain)
+    found = confirmation.confirm(first, second, None, means, now())
+    if found.wait is None or first.answer is not second.answer:
+        return found.reading
+    if first.source == second.source and means.nodes > 1:
+        return replace(found.reading, reason=OTHERS_SILENT)
+    return first
+
+
+def _doubted(plan: TrialPlan, reading: Reading) -> Reading:
+    """Return the reading, or unknown where the contract does not look like one that can be read."""
+    place = reading.requirement.chain, reading.requirement.contract
+    if reading.answer is Answer.YES or place not in plan.refused:
+        return reading
+    return Reading(reading.requirement, Answer.UNKNOWN, reading.needed, None, reason=plan.refused[place])
+
+
+def _outcome(case: Case, readings: Sequence[Reading]) -> Answer:
+    known = {reading.requirement: reading.answer for reading in readings}
+    return verdict(case.rules[0].expression, case.wallets, lambda leaf: known[leaf])
+
+
+def _explained(case: Case, reading: Reading) -> Reading:
+    """Return the reading with a reason that fits an address which no requirement of that chain can be about."""
+    families = {family for family, _ in case.wallets}
+    elsewhere = reading.answer is Answer.NO and family_of(reading.requirement.chain) not in families
+    return replace(reading, reason=OF_ANOTHER_KIND) if elsewhere else reading

@@ -1,0 +1,31 @@
+"""One requirement with its evidence, as the screens show it."""
+
+from dataclasses import dataclass
+
+from services.core.ages import ago
+from services.core.chain_names import chain_title
+from services.holdings.requirement_view import RequirementView
+
+
+@dataclass(frozen=True)
+class RequirementLineView:
+    """One requirement with the last evidence; `outcome` is yes, no or unknown, `seen` where and when."""
+
+    text: str
+    outcome: str
+    amount: str
+    seen: str
+    wallet: str
+
+
+def line_of(one: RequirementView) -> RequirementLineView:
+    """Return a requirement with its evidence in words."""
+    needed, held = one.amounts
+    amount = f"Holds {held}, needs {needed}"
+    if one.reason:
+        amount += f" ({one.reason})"
+    place = f"Read on {chain_title(one.chain)}" if one.source is None else f"Read from {one.source}"
+    at = "" if one.block is None else f", block {one.block:,}"
+    age = "" if one.observed_at is None else f", {ago(one.observed_at)}"
+    seen = f"{place}{at}{age}" if one.observed_at else ""
+    return RequirementLineView(one.text, one.outcome, amount, seen, one.wallet or "")

@@ -1,0 +1,79 @@
+"""Trying an address on the rule of the form."""
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services.core.actors import Actor
+from services.core.errors import HoldfastError
+from services.engine import trial
+from services.engine.preview import Proposal
+from services.runtime import rate_limits
+from state.core.evidence import RequirementLineView, line_of
+from state.core.gate import background, signed_in
+from state.core.watchers import Watcher
+from state.dashboard.server_page import ServerPageState
+from state.rule_form.rule_form import RuleFormState
+
+ADDRESS_INPUT = "triedAddress"
+LONGEST = 500
+
+
+class TrialState(rx.State):
+    """The address that was tried last, and the rule's answer for it."""
+
+    busy: bool = False
+    tried: str = ""
+    """The address that the answer is about, with its name if it was given by one."""
+    outcome: str = ""
+    """`yes`, `no` or `unknown`; empty without an answer."""
+    lines: list[RequirementLineView] = []
+    fault: str = ""
+    of_rule: str = ""
+    """The version of the rule that the answer is about; under another one it is hidden."""
+    _given: str = ""
+    _proposal: Proposal | None = None
+    _turn: int = 0
+
+    @signed_in
+    async def try_address(self, actor: Actor, form: dict[str, str | bool | None]):
+        """Read what the rule, as it is filled in now, says about the entered address."""
+        rule = await self.get_state(RuleFormState)
+        page = await self.get_state(ServerPageState)
+        given = form.get(ADDRESS_INPUT)
+        self._given = given.strip()[:LONGEST] if isinstance(given, str) else ""
+        self._proposal = Proposal(rule._draft(page.server_id))
+        self._turn += 1
+        self.tried, self.outcome, self.lines, self.fault = "", "", [], ""
+        self.of_rule, self.busy = rule.conditions_key, False
+        if not self._given:
+            self.fault = "Enter an address first."
+            return None
+        self.busy = True
+        return TrialState.watch
+
+    @background
+    @signed_in
+    async def watch(self, actor: Actor) -> None:
+        """Read the answer; a newer address replaces the one before."""
+        async with self:
+            turn, proposal, given = self._turn, self._proposal, self._given
+        if proposal is None:
+            return
+        async for _ in Watcher(self, actor, "trial").looks():
+            found, fault = None, ""
+            try:
+                await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
+                async with transaction() as db:
+                    planned = await trial.plan(db, gateways(), actor, proposal, given)
+                found = await trial.look(gateways(), planned)
+            except HoldfastError as refused:
+                fault = refused.message
+            async with self:
+                if self._turn != turn:
+                    return
+                self.busy, self.fault = False, fault
+                if found is not None:
+                    self.tried = f"{found.name} ({found.address})" if found.name else found.address
+                    self.outcome = found.outcome
+                    self.lines = [line_of(one) for one in found.requirements]

@@ -1,0 +1,81 @@
+"""Trying an address on the rule form: the answer with its evidence, and only under the rule that it is about."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from services.engine import trial as trial_service
+from state.core import watchers
+from state.dashboard.server_page import ServerPageState
+from state.rule_form.condition_draft import ConditionDraft
+from state.rule_form.rule_form import RuleFormState
+from state.rule_form.trial import ADDRESS_INPUT, TrialState
+from tests.app.api.browsers import Browser
+from tests.jobs.town import STRANGER, Town, a_town
+from tests.state.conftest import Beside, Tab
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    async with a_town(sandbox_url, "ada", "carol") as made:
+        await made.buys("carol")
+        yield made
+
+
+@pytest.fixture
+async def form(town: Town, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> Tab:
+    """A tab with the form filled in: one token of the town's collection; neither a name nor a role."""
+
+    async def is_open(_: str) -> bool:
+        return True
+
+    monkeypatch.setattr(watchers, "is_open", is_open)
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    tab.go("/add-verification-rule", serverId=town.server_id)
+    (await tab.state(ServerPageState)).server_id = town.server_id
+    rule = await tab.state(RuleFormState)
+    rule._clear()
+    rule._fill_in(ConditionDraft(contract=town.contract, chain="base", collection=""))
+    rule._changed()
+    return tab
+
+
+async def tried(tab: Tab, address: str) -> TrialState:
+    state = await tab.state(TrialState)
+    (event,) = await tab.run(TrialState.event_handlers["try_address"].fn(state, {ADDRESS_INPUT: address}))
+    if event is not None:
+        assert state.busy
+        await TrialState.event_handlers["watch"].fn(Beside(state))
+    assert not state.busy
+    return state
+
+
+async def test_the_answer_and_its_evidence_show_under_the_rule_that_was_tried(form: Tab, town: Town) -> None:
+    state = await tried(form, f" {town.wallet('carol')} ")
+    (line,) = state.lines
+    assert (state.outcome, state.tried, state.fault) == ("yes", town.wallet("carol"), "")
+    assert (line.outcome, line.amount) == ("yes", "Holds 1, needs 1")
+    rule = await form.state(RuleFormState)
+    assert state.of_rule == rule.conditions_key
+    await form.run(RuleFormState.event_handlers["enter_min_tokens"].fn(rule, 2.0))
+    assert state.of_rule != rule.conditions_key, "the answer is about another rule"
+    state = await tried(form, town.wallet("carol"))
+    assert (state.outcome, state.of_rule) == ("no", rule.conditions_key)
+
+
+async def test_what_cannot_be_tried_says_why(form: Tab, town: Town) -> None:
+    assert (await tried(form, " ")).fault == "Enter an address first."
+    assert "not a wallet address" in (await tried(form, "me")).fault
+    rule = await form.state(RuleFormState)
+    rule.contract = ""
+    rule._changed()
+    state = await tried(form, STRANGER)
+    assert (state.fault, state.outcome, state.lines) == ("Contract address is required", "", [])
+
+
+async def test_an_answer_that_takes_too_long_is_unknown(form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_service, "LONGEST_SECONDS", -1.0)
+    state = await tried(form, town.wallet("carol"))
+    assert (state.outcome, trial_service.NO_TIME in state.lines[0].amount) == ("unknown", True)
