@@ -2,6 +2,7 @@
 
 import os
 import re
+import tomllib
 from collections.abc import Iterable
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -26,6 +27,12 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 # These have to be set together before Holdfast talks to the real Discord.
 LIVE_CREDENTIALS = ("DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN")
+
+
+@cache
+def version() -> str:
+    """Return the product's version; it stands in pyproject.toml alone."""
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
 
 
 class SettingsError(Exception):

@@ -12,7 +12,7 @@ from app.supervisor.leftovers import AlreadyRunning
 from app.supervisor.output import say
 from app.supervisor.plan import Web, make_plan
 from app.supervisor.supervisor import StartFailed, Supervisor
-from settings import SettingsError, load
+from settings import SettingsError, load, version
 
 
 def main() -> int:
@@ -35,6 +35,7 @@ def main() -> int:
 
             catalogue.check()
         plan = make_plan(chosen, arguments.web)
+        say(f"{chosen.product_name} {version()}")
         if arguments.build:
             ensure_built(say)
         asyncio.run(_run(Supervisor(plan, say=say), arguments.end_with))

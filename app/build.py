@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.postgres import private_files
-from settings import ROOT, SECRET_SETTINGS, chains_file, settings
+from settings import ROOT, SECRET_SETTINGS, chains_file, settings, version
 
 STAMP = ROOT / ".web" / "holdfast.stamp"
 INDEX = ROOT / ".web" / "build" / "client" / "index.html"
@@ -66,7 +66,8 @@ def _stamp(wanted: str) -> str:
 
 def fingerprint() -> str:
     """Return a hash of everything that the built screens depend on."""
-    digest = hashlib.sha256(json.dumps([str(getattr(settings(), name)) for name in BAKED_SETTINGS]).encode())
+    baked = [version(), *(str(getattr(settings(), name)) for name in BAKED_SETTINGS)]
+    digest = hashlib.sha256(json.dumps(baked).encode())
     if (added := chains_file()) and added.is_file():
         digest.update(added.read_bytes())
     for file in _files():

@@ -10,7 +10,7 @@ from app.noting import noting
 from app.supervisor.alone import start_if_alone
 from gateways import close_gateways
 from models import limit_statements, use
-from services.runtime import garbage_collection, rate_limits
+from services.runtime import garbage_collection, logs, rate_limits
 
 STATEMENT_SECONDS = 20.0
 """Longest time for one database statement of a screen or a call; after it the caller gets an error."""
@@ -20,6 +20,7 @@ STATEMENT_SECONDS = 20.0
 async def lifespan() -> AsyncGenerator[None]:
     """Run the rest of the product while the block lasts, started here if no supervisor runs."""
     garbage_collection.settle()
+    logs.note_start("web")
     limit_statements(STATEMENT_SECONDS)
     async with start_if_alone() as database_url:
         if database_url is not None:

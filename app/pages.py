@@ -23,6 +23,7 @@ from components.pages.public.features import features
 from components.pages.public.landing import landing
 from components.pages.public.policies import privacy_policy, terms_of_service
 from components.pages.public.problems import not_found, oauth_error
+from components.pages.public.status import status
 from components.pages.rule_form.rule_form import rule_form
 from components.pages.server.server_config import LOAD as SERVER_CONFIG_LOAD
 from components.pages.server.server_config import server_config
@@ -35,6 +36,7 @@ from state.dashboard.invite import InviteState
 from state.dashboard.servers import DashboardState, OpenServerState
 from state.help.operator import OperatorState
 from state.help.problems import ProblemState
+from state.help.status import PublicStatusState
 from state.rule_form.rule_form import RuleFormState
 
 Screen = Callable[[], rx.Component]
@@ -106,6 +108,10 @@ PUBLIC_PAGES = (
     _shared(
         "/terms-of-service", "Terms of Service", f"The terms under which {_NAME} may be used: minimum age, cost, "
         "rules for servers and members.", terms_of_service,
+    ),
+    _shared(
+        "/status", "Status", f"Whether {_NAME} works right now: Discord, marketplaces, chains, background work.",
+        status, load=(PublicStatusState.load,),
     ),
 )  # fmt: skip
 

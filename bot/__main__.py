@@ -28,6 +28,7 @@ async def _run() -> None:
 def main() -> None:
     """Run until told to stop."""
     logs.set_up()
+    logs.note_start("bot")
     garbage_collection.settle()
     asyncio.run(_run())
 

@@ -148,6 +148,7 @@ def main() -> int:
     if given.command == "rollup":
         return asyncio.run(_rebuild())
     garbage_collection.settle()
+    logs.note_start("jobs")
     asyncio.run(_run({part for part in PARTS if part not in given.without}))
     return 0
 

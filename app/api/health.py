@@ -1,4 +1,4 @@
-"""Whether everything is at work, for people and monitors: `/health`, `/health/deep` and `/metrics`."""
+"""Whether everything is at work, for people and monitors: `/health`, `/health/deep`, `/metrics`, `/api/status`."""
 
 import asyncio
 import ipaddress
@@ -13,11 +13,12 @@ from starlette.responses import JSONResponse, Response
 from app.api.requests.shapes import ApiAnswer
 from models import DatabaseUrlMissing, now, reading, transaction
 from services.core.errors import NotFound
-from services.health import metrics, monitoring, readiness
+from services.health import metrics, monitoring, public_status, readiness
 from services.health.metrics import Metric
 from services.health.monitoring import BotHeartbeat, DeepHealth, PartHealth, WorkHealth
+from services.health.public_status import StatusView
 from services.health.views import BAD, LagHealth, SweepHealth
-from settings import settings
+from settings import settings, version
 
 router = APIRouter(tags=["health"])
 _DEEP_PATIENCE = 5.0
@@ -127,6 +128,15 @@ def _written(found: list[Metric]) -> Response:
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
+@router.get("/api/status")
+async def status(response: Response) -> StatusView:
+    """Version, providers, chains and the daily sweep, for everybody; 503 with the same shape without the database."""
+    view = await public_status.look()
+    if not view.database:
+        response.status_code, response.headers["Retry-After"] = 503, "5"
+    return view
+
+
 _PATIENCE = 2.0
 """Seconds for the database to answer."""
 
@@ -136,8 +146,8 @@ _PATIENCE = 2.0
 async def look() -> Response:
     """`healthy` once the database answers and, where the supervisor runs the bot, the bot knows its servers."""
     if await _ready():
-        return JSONResponse({"status": "healthy", "timestamp": now().isoformat()})
-    return JSONResponse({"status": "starting"}, status_code=503, headers={"Retry-After": "1"})
+        return JSONResponse({"status": "healthy", "timestamp": now().isoformat(), "version": version()})
+    return JSONResponse({"status": "starting", "version": version()}, status_code=503, headers={"Retry-After": "1"})
 
 
 async def _ready() -> bool:

@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.ui.brand import wordmark
 from components.ui.button import button, link_button
-from settings import settings
+from settings import settings, version
 from state.core.session import STORAGE_KEY, SessionState
 
 LOGIN_PATH = "/api/auth/discord"
@@ -23,7 +23,7 @@ MEMBER_LINKS = (
 )  # fmt: skip
 FOOTER_LINKS = (
     ("Features", "/features"), ("Help Center", "/help-center"), ("Discord", SUPPORT_PATH), ("Contact", "/contact"),
-    ("Privacy Policy", "/privacy-policy"), ("Terms of Service", "/terms-of-service"),
+    ("Status", "/status"), ("Privacy Policy", "/privacy-policy"), ("Terms of Service", "/terms-of-service"),
 )  # fmt: skip
 
 
@@ -135,6 +135,7 @@ def footer(docs: tuple[str, str] = DOCS) -> rx.Component:
                     f"© {settings().brand_year} {settings().product_name}, a brand of {settings().brand}.",
                     class_name="muted mt-2 text-sm",
                 ),
+                rx.el.p(f"Version {version()}", class_name="muted text-sm"),
             ),
             rx.el.nav(
                 *[_link(label, href) for label, href in (docs, *FOOTER_LINKS)],

@@ -7,7 +7,7 @@ from settings import settings
 ROUTES = (
     "/", "/login", "/oauth-error", "/dashboard", "/dashboard/server/[server_number]", "/account", "/invite",
     "/server-setup", "/server-config", "/add-verification-rule", "/wallet-verification", "/verification",
-    "/features", "/help-center", "/contact", "/privacy-policy", "/terms-of-service",
+    "/features", "/help-center", "/contact", "/status", "/privacy-policy", "/terms-of-service",
     "/test-auth", "/oauth-setup", "/oauth-debug", "/oauth-fix", "/production-setup",
     f"/{settings().product_name.lower().replace(' ', '-')}-setup", "/deployment-status", "/replit-deployment",
 )  # fmt: skip

@@ -12,6 +12,7 @@ from models.db.session import AsyncSession
 from services.health import monitoring, provider_log
 from services.runtime import counters
 from services.triggers import sweep
+from settings import version
 
 Labels = Mapping[str, str]
 
@@ -32,7 +33,8 @@ def _gauge(name: str, help: str, value: float) -> Metric:
 
 async def read(db: AsyncSession) -> list[Metric]:
     """Return every metric, in a fixed number of statements."""
-    return [*await _work(db), *await _counted(db), *await _providers(db), *await _sweep(db), *await _sizes(db)]
+    found = [*await _work(db), *await _counted(db), *await _providers(db), *await _sweep(db), *await _sizes(db)]
+    return [Metric("gauge", "holdfast_build_info", "The running version", [({"version": version()}, 1)]), *found]
 
 
 async def _work(db: AsyncSession) -> list[Metric]:

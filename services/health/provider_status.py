@@ -18,7 +18,7 @@ from settings import settings
 
 UNKNOWN = "unknown"
 _WAIT = "Nothing for you to do: it continues once the provider answers. If it lasts, tell the person who runs the bot."
-_SAYS = {
+SAYS = {
     provider_reports.STALE: "answers with an old block",
     provider_reports.DOWN: "does not answer",
     provider_reports.BUSY: "asks us to wait",
@@ -59,7 +59,7 @@ def _service(
     elif answers == provider_reports.OK:
         state, text, mend = GOOD, f"{name} answers.", None
     else:
-        state, text, mend = bad, f"{name} {_SAYS[answers]}. {effect}", _WAIT
+        state, text, mend = bad, f"{name} {SAYS[answers]}. {effect}", _WAIT
     return ProviderHealth(
         state=state, text=text, mend=mend, provider=provider, name=name, kind="service", chain=None, answers=answers,
         since=row.since if row else None, checked_at=row.checked_at if row else None, block=None, age=None,
@@ -130,7 +130,7 @@ def _node(
     else:
         state = (BAD if well == 0 else WARNING) if used else OFF
         old = f" ({length(age)} old)" if answers == provider_reports.STALE and age is not None else ""
-        text, mend = f"{name} {_SAYS[answers]}{old}. {consequence(CHAINS[chain].title, count, well)}", _WAIT
+        text, mend = f"{name} {SAYS[answers]}{old}. {consequence(CHAINS[chain].title, count, well)}", _WAIT
     return ProviderHealth(
         state=state, text=text, mend=mend, provider=provider_reports.node(chain, place), name=name, kind="node",
         chain=chain, answers=answers, since=row.since if row else None, checked_at=row.checked_at if row else None,

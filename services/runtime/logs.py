@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from services.core import request_ids
-from settings import settings
+from settings import settings, version
 
 _PARAMETERS = re.compile(
     r"""\b((?:session|code|state|access_token|refresh_token|client_secret|code_verifier)=)(?!\[redacted\])[^\s&"'#;,)}\]]+""",
@@ -36,6 +36,11 @@ def set_up() -> None:
     # They log every request or tick; we log what matters of it.
     for chatty in ("apscheduler", "nextcord", "httpx", "httpcore", "web3"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+def note_start(part: str) -> None:
+    """Log that a process has begun, with the product's version."""
+    logging.getLogger("holdfast").info("started %s version=%s", part, version())
 
 
 def redact(text: str) -> str:

@@ -15,11 +15,11 @@ from gateways.transport.errors import ProviderBusy, ProviderDown
 from gateways.transport.provider_reports import ProviderReport
 from models import Cursor, Schedule, now, transaction
 from services.core import queue
-from services.health import provider_log
+from services.health import provider_log, public_status
 from services.health.provider_log import Recorder
 from services.runtime import counters
 from services.triggers import sweep
-from settings import settings
+from settings import settings, version
 from tests.app.api.browsers import PUBLIC_URL, Browser
 from tests.support.builders import a_member, a_rule, a_server
 
@@ -127,6 +127,7 @@ async def test_metrics_count_over_all_processes(browser: Browser):
     async with transaction() as db:
         await provider_log.keep(db, [ProviderReport("base:0", "down", now(), "no answer")])
     found = await numbers(browser)
+    assert found["holdfast_build_info", version()] == 1
     assert found["holdfast_provider_answers_total", "ok", "base:0"] == 2
     assert found["holdfast_provider_errors_total", "base:0"] == 4
     assert found["holdfast_provider_throttled_total", "base:0"] == 2
@@ -180,3 +181,18 @@ async def test_no_secret_is_told(browser: Browser):
             value = getattr(settings(), secret)
             plain = value.get_secret_value() if isinstance(value, SecretStr) else value
             assert not plain or plain not in told
+
+
+async def test_the_public_status_needs_no_session_and_says_when_the_database_is_away(browser: Browser):
+    public_status._readings.clear()
+    answer = await browser.client.get("/api/status")
+    body = answer.json()
+    assert (answer.status_code, body["version"], body["database"]) == (200, version(), True)
+    assert {"state", "headline", "providers", "chains", "lastSweep"} < set(body)
+    assert [one["name"] for one in body["providers"]] == ["Bot", "Discord", "OpenSea"]
+    public_status._readings.clear()
+    await models.use("postgresql+psycopg://nobody@/nothing?host=/nowhere")
+    answer = await browser.client.get("/api/status")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert answer.json()["headline"] == "The database does not answer, so nothing else is known"
+    public_status._readings.clear()

@@ -12,10 +12,12 @@ from app.api import api
 from models import User, transaction
 from services.accounts import sessions
 from services.servers import servers
+from settings import version
 from tests.app.api.browsers import PUBLIC_URL, Browser
 
 OPEN = {
-    "/api/auth/logout", "/health", "/api/auth/discord", "/api/auth/discord/connect", "/api/auth/discord/callback",
+    "/api/auth/logout", "/health", "/api/status", "/api/auth/discord", "/api/auth/discord/connect",
+    "/api/auth/discord/callback",
 }  # fmt: skip
 
 
@@ -209,11 +211,11 @@ async def test_health_tells_whether_the_database_answers(
     monkeypatch.delenv("HOLDFAST_SUPERVISED", raising=False)
     answer = await browser.client.get("/health")
     assert answer.status_code == 200
-    assert answer.json()["status"] == "healthy"
+    assert (answer.json()["status"], answer.json()["version"]) == ("healthy", version())
     assert answer.json()["timestamp"]
     await models.use("postgresql://nobody@127.0.0.1:1/nothing")
     answer = await browser.client.get("/health")
-    assert (answer.status_code, answer.json()) == (503, {"status": "starting"})
+    assert (answer.status_code, answer.json()) == (503, {"status": "starting", "version": version()})
 
 
 async def test_under_the_supervisor_health_waits_for_the_bot(browser: Browser, monkeypatch: pytest.MonkeyPatch):

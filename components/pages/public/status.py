@@ -1,0 +1,90 @@
+"""The public status page: what works right now, and what does not."""
+
+import reflex as rx
+
+from components.layout.reading import reading
+from components.ui.card import card, card_title
+from components.ui.effects.every import every
+from components.ui.empty import skeleton, waiting
+from settings import settings
+from state.help.status import PublicStatusState, StatusLineView
+
+EVERY_SECONDS = 30.0
+
+# Icon, colour and word of each state; the word alone carries the meaning.
+_MARKS = {
+    "good": ("circle-check", "text-success", "Works"),
+    "warning": ("triangle-alert", "text-warning", "Works in part"),
+    "bad": ("octagon-alert", "text-error", "Does not work"),
+    "unknown": ("circle-help", "muted", "Not known yet"),
+}
+
+
+def status() -> rx.Component:
+    """Return the page /status."""
+    return reading(
+        "Status",
+        f"What {settings().product_name} and the services behind it do right now.",
+        rx.el.div(
+            every(EVERY_SECONDS, PublicStatusState.load, seen_only=True),
+            rx.cond(
+                PublicStatusState.loaded,
+                _shown(),
+                waiting(PublicStatusState.load, skeleton("h-24"), skeleton("mt-5 h-56"), skeleton("mt-5 h-72")),
+            ),
+        ),
+    )
+
+
+def _shown() -> rx.Component:
+    return rx.el.div(
+        rx.el.div(
+            _mark(PublicStatusState.state, 28),
+            rx.el.div(
+                rx.el.p(PublicStatusState.headline, class_name="display text-xl font-semibold", role="status"),
+                rx.el.p(
+                    f"Read at {PublicStatusState.checked} · version {PublicStatusState.version}",
+                    class_name="muted text-sm",
+                ),
+                class_name="min-w-0",
+            ),
+            class_name="surface flex items-center gap-4 p-5",
+        ),
+        _group("Services", PublicStatusState.providers),
+        _group("Chains", PublicStatusState.chains),
+        _group("Background work", PublicStatusState.sweep),
+        class_name="grid grid-cols-1 gap-5",
+    )
+
+
+def _group(title: str, lines: list[StatusLineView]) -> rx.Component:
+    return rx.cond(
+        lines, card(card_title(title), rx.el.ul(rx.foreach(lines, _line), class_name="divide-y divide-base-300"))
+    )
+
+
+def _line(line: rx.vars.ObjectVar[StatusLineView]) -> rx.Component:
+    words = [(name, word) for name, (_, _, word) in _MARKS.items()]
+    return rx.el.li(
+        rx.el.span(_mark(line.state, 20), class_name="mt-0.5 shrink-0"),
+        rx.el.div(
+            rx.el.div(
+                rx.el.h3(line.name, class_name="font-semibold"),
+                rx.el.span(rx.match(line.state, *words, ""), class_name="muted text-xs font-semibold"),
+                class_name="flex flex-wrap items-baseline gap-x-3",
+            ),
+            rx.el.p(line.text, class_name="muted mt-0.5 break-words"),
+            class_name="min-w-0 flex-1",
+        ),
+        key=line.name,
+        class_name="flex items-start gap-3 py-3",
+    )
+
+
+def _mark(state: rx.Var[str] | str, size: int) -> rx.Component:
+    icons = {
+        name: rx.icon(icon, size=size, class_name=tone, aria_hidden="true") for name, (icon, tone, _) in _MARKS.items()
+    }
+    return rx.el.span(
+        rx.match(state, *((name, icon) for name, icon in icons.items()), icons["unknown"]), class_name="inline-flex"
+    )

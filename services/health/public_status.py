@@ -1,0 +1,253 @@
+"""The public status: version, chains, providers and the daily sweep, for anybody. Nothing about servers or people.
+
+It is read from our own tables, never from a provider, and kept for some seconds, so any number of callers cost one
+reading.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from gateways.chains.catalogue import CHAINS
+from gateways.transport import provider_reports
+from models import DatabaseUrlMissing, ProviderState, Schedule, now, transaction
+from models.db.session import AsyncSession
+from services.core.ages import ago, length
+from services.core.json_view import json_view
+from services.health import provider_log, provider_status
+from services.health.views import BAD, GOOD, WARNING
+from services.triggers import chain_cursor, sweep, watch_list
+from services.triggers.chain_cursor import CONTRACTS, FollowView
+from settings import settings, version
+
+UNKNOWN = "unknown"
+KEPT_SECONDS = 5.0
+"""How long an answer is used again."""
+STATEMENT_SECONDS, READING_SECONDS = 1.0, 2.0
+"""The longest time of one statement, and of the whole reading with the wait for a connection."""
+ALL_WELL = "Everything works"
+NOTHING_KNOWN = "Not known yet"
+_SWEEP_LATE = timedelta(minutes=10)
+_BOT_SILENT_AFTER = timedelta(seconds=60)
+_AWAY = (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError)
+_SERVICES = {provider_reports.DISCORD: "Discord", provider_reports.OPENSEA: "OpenSea"}
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class ProviderStatus:
+    """A provider or the bot: `state` is good, bad or unknown; `since` is when the state began."""
+
+    name: str
+    state: str
+    text: str
+    since: datetime | None
+    checked_at: datetime | None
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class ChainStatus:
+    """A chain: how many of its nodes answer, and how far behind its newest block we are.
+
+    `state` is good, warning, bad or unknown. `behindBlocks` and `secondsAgo` (since the last reading) are null while
+    the chain is not followed.
+    """
+
+    chain: str
+    name: str
+    state: str
+    text: str
+    nodes: int
+    nodes_answering: int
+    behind_blocks: int | None
+    seconds_ago: int | None
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class SweepStatus:
+    """The daily sweep: `ageSeconds` have passed since the last one ended, null before the first."""
+
+    state: str
+    text: str
+    started_at: datetime | None
+    finished_at: datetime | None
+    next_at: datetime | None
+    age_seconds: int | None
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class StatusView:
+    """The state of the whole product; `state` is the worst of its parts, `headline` says it in words."""
+
+    version: str
+    state: str
+    headline: str
+    checked_at: datetime
+    database: bool
+    providers: tuple[ProviderStatus, ...]
+    chains: tuple[ChainStatus, ...]
+    last_sweep: SweepStatus | None
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptStatus:
+    view: StatusView
+    until: float
+
+
+class _Readings:
+    """The last reading and the one under way, of one event loop."""
+
+    def __init__(self) -> None:
+        self.kept: _KeptStatus | None = None
+        self.under_way: asyncio.Task[StatusView] | None = None
+
+
+_readings: WeakKeyDictionary[asyncio.AbstractEventLoop, _Readings] = WeakKeyDictionary()
+
+
+async def look() -> StatusView:
+    """Return the status, at most KEPT_SECONDS old. It never raises: without the database it says so."""
+    loop = asyncio.get_running_loop()
+    mine = _readings.setdefault(loop, _Readings())
+    if mine.kept is not None and loop.time() < mine.kept.until:
+        return mine.kept.view
+    if mine.under_way is None:
+        mine.under_way = asyncio.create_task(_read())
+        mine.under_way.add_done_callback(partial(_keep, mine))
+    # A caller that leaves must not end the reading of the others.
+    return await asyncio.shield(mine.under_way)
+
+
+def _keep(mine: _Readings, done: asyncio.Task[StatusView]) -> None:
+    mine.under_way = None
+    if not done.cancelled() and done.exception() is None:
+        mine.kept = _KeptStatus(done.result(), done.get_loop().time() + KEPT_SECONDS)
+
+
+async def _read() -> StatusView:
+    try:
+        async with asyncio.timeout(READING_SECONDS), transaction() as db:
+            await db.execute(
+                text("SELECT set_config('statement_timeout', :limit, true)"),
+                {"limit": str(round(1000 * STATEMENT_SECONDS))},
+            )
+            return await read(db)
+    except _AWAY:
+        said = "The database does not answer, so nothing else is known"
+        return StatusView(version(), BAD, said, now(), False, (), (), None)
+
+
+async def read(db: AsyncSession) -> StatusView:
+    """Return the status as the tables have it now."""
+    moment = now()
+    states = await provider_log.states(db)
+    watched = await watch_list.named(db)
+    followed = {
+        one.chain: one for one in await chain_cursor.views(db) if one.kind == CONTRACTS and one.chain in watched
+    }
+    providers = (_bot(states.get(provider_log.BOT), moment), *(_service(states.get(key), name, moment)
+                 for key, name in _SERVICES.items()))  # fmt: skip
+    chains = tuple(_chain(chain, states, followed.get(chain), moment) for chain in CHAINS if chain in settings().rpc)
+    last = _sweep(await db.get(Schedule, sweep.SCHEDULE, populate_existing=True), moment)
+    state, headline = _summary(providers, chains, last)
+    return StatusView(version(), state, headline, moment, True, providers, chains, last)
+
+
+def _bot(row: ProviderState | None, moment: datetime) -> ProviderStatus:
+    if row is None:
+        return ProviderStatus("Bot", UNKNOWN, f"{NOTHING_KNOWN}.", None, None)
+    if moment - row.checked_at > _BOT_SILENT_AFTER:
+        said = f"The bot does not run. It was last heard {ago(row.checked_at, moment)}."
+        return ProviderStatus("Bot", BAD, said, row.checked_at, row.checked_at)
+    if row.state != provider_reports.OK:
+        return ProviderStatus("Bot", BAD, "The bot is not connected to Discord.", row.since, row.checked_at)
+    return ProviderStatus("Bot", GOOD, "The bot is connected to Discord.", row.since, row.checked_at)
+
+
+def _service(row: ProviderState | None, name: str, moment: datetime) -> ProviderStatus:
+    if row is None:
+        return ProviderStatus(name, UNKNOWN, f"{NOTHING_KNOWN}: {name} has not been asked.", None, None)
+    asked = f"Last asked {ago(row.checked_at, moment)}."
+    if row.state == provider_reports.OK:
+        return ProviderStatus(name, GOOD, f"{name} answers. {asked}", row.since, row.checked_at)
+    said = f"{name} {provider_status.SAYS[row.state]}. {asked}"
+    return ProviderStatus(name, BAD, said, row.since, row.checked_at)
+
+
+def _chain(
+    chain: str, states: Mapping[str, ProviderState], followed: FollowView | None, moment: datetime
+) -> ChainStatus:
+    title, nodes = CHAINS[chain].title, len(settings().rpc[chain])
+    answers = [
+        provider_status.answers_of(states.get(provider_reports.node(chain, place)), chain, moment)
+        for place in range(nodes)
+    ]
+    well, known = answers.count(provider_reports.OK), nodes - answers.count(UNKNOWN)
+    if known == 0:
+        state, told = UNKNOWN, f"{NOTHING_KNOWN}."
+    elif well == 0:
+        state, told = BAD, "None of its nodes answers as it should." if nodes > 1 else "Its node does not answer."
+    else:
+        state = GOOD if well == nodes else WARNING
+        told = f"{well} of {nodes} nodes answer." if nodes > 1 else "Its node answers."
+    if followed is None:
+        return ChainStatus(chain, title, state, told, nodes, well, None, None)
+    seconds = max(0, int((moment - followed.updated_at).total_seconds()))
+    if moment - followed.updated_at > provider_status.late_after(chain):
+        state = BAD
+        told += f" No transfer has been read for {length(seconds)}."
+    else:
+        behind = "its newest block" if followed.behind == 0 else f"{_blocks(followed.behind)} before its newest"
+        told += f" Transfers are read up to {behind}."
+    return ChainStatus(chain, title, state, told, nodes, well, followed.behind, seconds)
+
+
+def _blocks(count: int) -> str:
+    return "1 block" if count == 1 else f"{count} blocks"
+
+
+def _sweep(row: Schedule | None, moment: datetime) -> SweepStatus:
+    if row is None:
+        return SweepStatus(UNKNOWN, f"{NOTHING_KNOWN}: no daily sweep is planned.", None, None, None, None)
+    age = None if row.finished_at is None else max(0, int((moment - row.finished_at).total_seconds()))
+    if row.next_at < moment - _SWEEP_LATE:
+        state, told = BAD, f"The daily sweep is {length((moment - row.next_at).total_seconds())} late."
+    elif row.started_at is None:
+        state, told = UNKNOWN, f"{NOTHING_KNOWN}: the first daily sweep has not begun."
+    elif row.finished_at is None:
+        state, told = GOOD, f"A daily sweep is in progress. It began {ago(row.started_at, moment)}."
+    else:
+        state, told = GOOD, f"The last daily sweep ended {ago(row.finished_at, moment)}."
+    return SweepStatus(state, told, row.started_at, row.finished_at, row.next_at, age)
+
+
+def _summary(providers: Sequence[ProviderStatus], chains: Sequence[ChainStatus], last: SweepStatus) -> tuple[str, str]:
+    """Return the worst state, and a sentence that names everything that does not work."""
+    broken = [one.name if one.name != "Bot" else "the bot" for one in providers if one.state == BAD]
+    broken += [one.name for one in chains if one.state == BAD]
+    broken += ["the daily sweep"] if last.state == BAD else []
+    if broken:
+        told = _listed(broken)
+        verb = "does" if len(broken) == 1 else "do"
+        return BAD, f"{told[:1].upper()}{told[1:]} {verb} not work as {'it' if verb == 'does' else 'they'} should"
+    weak = [one.name for one in chains if one.state == WARNING]
+    if weak:
+        return WARNING, f"It works, but some nodes of {_listed(weak)} do not answer"
+    known = [one for one in (*providers, *chains, last) if one.state != UNKNOWN]
+    if not known:
+        return UNKNOWN, NOTHING_KNOWN
+    return GOOD, ALL_WELL
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
