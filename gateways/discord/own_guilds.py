@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from gateways.transport.errors import ProviderBusy
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown
 
 WINDOW, LONGEST_WINDOW = 1.0, 10.0
 """Seconds in which Discord answers one list for each token, where its headers do not say
@@ -40,8 +40,8 @@ class OwnGuilds:
     async def of(self, token: str, ask: Callable[[], Awaitable[Listing]], *, max_age: float = WINDOW) -> object:
         """Return the list of a token, at most so many seconds old: the one of this window, or what `ask` answers.
 
-        Calls at the same time share one request. Where Discord allows none yet, wait up to PATIENCE, and take the last
-        answer where that is not enough and it is young enough. Raises what `ask` raises.
+        Calls at the same time share one request. Where Discord allows none yet, wait up to PATIENCE. Where that is not
+        enough, or Discord does not answer, take the last answer if it is young enough. Raises what `ask` raises.
         """
         kept = self._kept.get(token)
         open_in = kept.at + kept.listing.window - _now() if kept is not None else 0.0
@@ -54,7 +54,7 @@ class OwnGuilds:
         try:
             # A caller who leaves must not take the answer from the others.
             return await asyncio.shield(task)
-        except ProviderBusy:
+        except (ProviderBusy, ProviderConfused, ProviderDown):
             if kept is None or _now() - kept.at >= max_age:
                 raise
             return kept.listing.body

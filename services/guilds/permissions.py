@@ -1,9 +1,11 @@
-"""The right to run a server: asked of Discord when it matters, never cached.
+"""The right to run a server: asked of Discord when it matters.
 
-Changes ask for everything. Reads (`to_read`) share requests in flight, and refuse strangers without a request.
+Changes ask for everything, whatever was answered before. Reads (`to_read`) share requests in flight, refuse strangers
+without a request, and go by Discord's last answer for a minute while Discord is away.
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from sqlmodel import select
@@ -18,10 +20,12 @@ from models.db.database import release
 from models.db.session import AsyncSession
 from services.accounts.users import fresh_access_token
 from services.core.actors import Actor
-from services.core.errors import Conflict, Forbidden, NotConnected, ServerNotFound, unavailable
-from services.guilds import guild_questions
+from services.core.errors import Conflict, Forbidden, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
+from services.guilds import guild_questions, last_answers
 from services.guilds.role_safety import RoleStanding, standing
 from services.runtime import rate_limits
+
+_log = logging.getLogger("holdfast.services.guilds.permissions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +44,51 @@ class Rights:
         return self.guild, self.person, self.bot
 
 
-async def by_id(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Rights:
-    """Return the actor's rights in a server. Raises ServerNotFound unless they own or administer it now."""
+async def by_id(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, *, brief: bool = False) -> Rights:
+    """Return the actor's rights in a server. Raises ServerNotFound unless they own or administer it now.
+
+    `brief` for a read that can do without: it waits a moment only, and raises ProviderUnavailable then.
+    """
     await rate_limits.spend(rate_limits.READS, actor.user_id)
-    return await _of(db, outside, actor, await _server(db, server_id))
+    return await _of(db, outside, actor, await _server(db, server_id), brief=brief)
 
 
 async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Server:
     """Return the server for a read by somebody who runs it. Raises ServerNotFound for anyone else.
 
-    Raises TooMany, ProviderUnavailable.
+    While Discord does not answer, its last answer counts for `last_answers.KEPT_SECONDS`, unless the bot has heard
+    otherwise since. Raises TooMany, ProviderUnavailable.
     """
     await rate_limits.spend(rate_limits.READS, actor.user_id)
     server = await _server(db, server_id)
     if server is None or not await _was_met(db, actor, server_id):
         raise ServerNotFound
+    answers = last_answers.of(outside.discord)
+    stands = answers.stands(actor.discord_id, server_id) and await is_listed(db, actor, server_id)
+    try:
+        await _asked_to_read(db, outside, actor, server, brief=stands)
+    except ServerNotFound:
+        answers.drop(actor.discord_id, server_id)
+        raise
+    except ProviderUnavailable as fault:
+        if not stands:
+            raise
+        _log.info("read by Discord's last answer server=%s reason=%s", server_id, fault.message)
+    else:
+        answers.keep(actor.discord_id, server_id)
+    return server
+
+
+async def _asked_to_read(db: AsyncSession, outside: Gateways, actor: Actor, server: Server, *, brief: bool) -> None:
+    """Return if Discord says that the actor runs the server. Raises ServerNotFound, ProviderUnavailable."""
     if server.bot_invited:
         await release(db)
         asked = guild_questions.of(outside.discord)
         try:
-            with in_turn_of(actor.discord_id):
-                guild = await asked.guild(outside.discord, server.discord_id, actor.discord_id)
-                member = await asked.member(outside.discord, guild.id, actor.discord_id)
+            async with last_answers.of(outside.discord).limit(actor.discord_id, brief=brief):
+                with in_turn_of(actor.discord_id):
+                    guild = await asked.guild(outside.discord, server.discord_id, actor.discord_id)
+                    member = await asked.member(outside.discord, guild.id, actor.discord_id)
         except (GuildGone, MissingAccess):
             pass  # as in `_of`
         except MemberGone:
@@ -71,13 +98,18 @@ async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
         else:
             if not standing(guild.id, guild.owner_id, guild.roles, actor.discord_id, member.roles).is_admin:
                 raise ServerNotFound
-            return server
-    return (await _by_own_list(db, outside, actor, server)).server
+            return
+    await _by_own_list(db, outside, actor, server, brief=brief)
 
 
 async def _server(db: AsyncSession, server_id: int) -> Server | None:
     # An id beyond the column's range names no server, and must not become a database error.
     return await db.get(Server, server_id) if 0 < server_id < 2**31 else None
+
+
+async def is_listed(db: AsyncSession, actor: Actor, server_id: int) -> bool:
+    """Return whether the actor ran the server by all that was heard last, from Discord's answers or by the bot."""
+    return await _server(db, server_id) is not None and await db.get(Access, (server_id, actor.discord_id)) is not None
 
 
 async def _was_met(db: AsyncSession, actor: Actor, server_id: int) -> bool:
@@ -116,24 +148,38 @@ async def to_set_up(db: AsyncSession, outside: Gateways, actor: Actor, discord_i
     return found
 
 
-async def _of(db: AsyncSession, outside: Gateways, actor: Actor, server: Server | None) -> Rights:
+async def _of(
+    db: AsyncSession, outside: Gateways, actor: Actor, server: Server | None, *, brief: bool = False
+) -> Rights:
     if server is None:
         raise ServerNotFound
+    answers = last_answers.of(outside.discord)
+    try:
+        found = await _asked(db, outside, actor, server, brief=brief)
+    except ServerNotFound:
+        answers.drop(actor.discord_id, server.id or 0)
+        raise
+    answers.keep(actor.discord_id, server.id or 0)
+    return found
+
+
+async def _asked(db: AsyncSession, outside: Gateways, actor: Actor, server: Server, *, brief: bool) -> Rights:
     if server.bot_invited:
         await release(db)
         try:
-            return await _through_bot(outside, actor, server)
+            async with last_answers.of(outside.discord).limit(actor.discord_id, brief=brief):
+                return await _through_bot(outside, actor, server)
         except (GuildGone, MissingAccess):
             pass  # the bot was removed a moment ago; the person's own list still helps
         except MemberGone:
             raise ServerNotFound from None
         except ProviderError as fault:
             raise unavailable(fault) from fault
-    return await _by_own_list(db, outside, actor, server)
+    return await _by_own_list(db, outside, actor, server, brief=brief)
 
 
-async def _by_own_list(db: AsyncSession, outside: Gateways, actor: Actor, server: Server) -> Rights:
-    guilds = await own_guilds(db, outside, actor)
+async def _by_own_list(db: AsyncSession, outside: Gateways, actor: Actor, server: Server, *, brief: bool) -> Rights:
+    guilds = await own_guilds(db, outside, actor, brief=brief)
     if not any(guild.id == server.discord_id and guild.is_admin for guild in guilds):
         raise ServerNotFound
     return Rights(server, None, None, None)
@@ -157,15 +203,18 @@ async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
     return Rights(server, guild, person, standing(guild.id, guild.owner_id, guild.roles, me.id, bot.roles))
 
 
-async def own_guilds(db: AsyncSession, outside: Gateways, actor: Actor, *, max_age: float = WINDOW) -> list[UserGuild]:
+async def own_guilds(
+    db: AsyncSession, outside: Gateways, actor: Actor, *, max_age: float = WINDOW, brief: bool = False
+) -> list[UserGuild]:
     """Return the actor's guilds as Discord lists them for their grant, at most `max_age` seconds old.
 
-    Raises NotConnected, ProviderUnavailable.
+    `brief` waits a moment only, for a caller that can do without. Raises NotConnected, ProviderUnavailable.
     """
     token = await fresh_access_token(db, outside, actor.user_id)
     await release(db)
     try:
-        return await outside.oauth.my_guilds(token, max_age=max_age)
+        async with last_answers.of(outside.discord).limit(actor.discord_id, brief=brief):
+            return await outside.oauth.my_guilds(token, max_age=max_age)
     except Unauthorized:
         raise NotConnected from None
     except ProviderError as fault:

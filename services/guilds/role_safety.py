@@ -158,6 +158,12 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
     return None
 
 
+def is_too_low(roles: Sequence[RoleLike], guild_id: str, bot: RoleStanding) -> bool:
+    """Return whether no role can be granted, and only the bot's own rank is in the way of some."""
+    refused = [judge(role, guild_id, bot) for role in roles]
+    return all(refused) and any(one is not None and one.cause == "above_bot" for one in refused)
+
+
 def refusal(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> str | None:
     """Return the sentence of `judge` alone."""
     found = judge(role, guild_id, bot, person)

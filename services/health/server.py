@@ -8,13 +8,13 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.discord.types import Role
-from models import Access, Rule, Server, now
+from models import Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.ages import length
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions as rights
-from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, judge
+from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, is_too_low, judge
 from services.health import backlog, provider_log, provider_status, quotas
 from services.health.views import (
     BAD,
@@ -102,12 +102,13 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 
 
 async def _place(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> _Place:
+    listed = await rights.is_listed(db, actor, server_id)
     try:
-        found = await rights.by_id(db, outside, actor, server_id)
+        found = await rights.by_id(db, outside, actor, server_id, brief=listed)
     except ProviderUnavailable:
         # A read, not a change: those who ran the server at Discord's last answer may see it.
         server = await db.get(Server, server_id)
-        if server is None or await db.get(Access, (server_id, actor.discord_id)) is None:
+        if server is None or not listed:
             raise
         return _Place(server, None, None)
     return _Place(found.server, found.guild.roles if found.guild else None, found.bot)
@@ -186,8 +187,7 @@ def _lowest(place: _Place) -> bool:
     """Return whether only the bot's rank keeps every role of the server from being given."""
     if place.roles is None or place.bot is None:
         return False
-    refused = [judge(role, place.server.discord_id, place.bot) for role in place.roles]
-    return all(refused) and any(one is not None and one.cause == "above_bot" for one in refused)
+    return is_too_low(place.roles, place.server.discord_id, place.bot)
 
 
 def _judged(roles: Sequence[Role], guild_id: str, bot: RoleStanding, rule: Rule) -> RoleProblem | None:

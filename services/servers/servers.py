@@ -21,7 +21,7 @@ from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.core.json_view import Internal, json_view
-from services.guilds import permissions
+from services.guilds import last_answers, permissions
 from services.guilds.role_safety import color_hex, rank, refusal
 from services.roles import breaker
 from services.rules.views import RuleView
@@ -126,13 +126,13 @@ async def _views(db: AsyncSession, rows: list[tuple[Server, bool]]) -> list[Serv
     ]
 
 
-async def sync(db: AsyncSession, outside: Gateways, actor: Actor) -> int:
+async def sync(db: AsyncSession, outside: Gateways, actor: Actor, *, brief: bool = False) -> int:
     """Read from Discord which servers the person runs; return how many of them we know.
 
-    Raises NotConnected, ProviderUnavailable.
+    `brief` waits for Discord a moment only. Raises NotConnected, ProviderUnavailable.
     """
     # The result is used for minutes, so it must not come from a list that is already cached.
-    guilds = {guild.id: guild for guild in await permissions.own_guilds(db, outside, actor, max_age=0)}
+    guilds = {guild.id: guild for guild in await permissions.own_guilds(db, outside, actor, max_age=0, brief=brief)}
     if not guilds:
         await _runs_none(db, outside, actor)
     known = (await db.exec(select(Server).where(col(Server.discord_id).in_(guilds.keys())))).all()
@@ -145,6 +145,7 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor) -> int:
         db.add(server)
         if guild.is_admin:
             mine.append(server.id or 0)
+            last_answers.of(outside.discord).keep(actor.discord_id, server.id or 0)
             await allow(db, server.id or 0, actor.discord_id, owner=guild.owner)
     await db.execute(
         delete(Access).where(col(Access.discord_id) == actor.discord_id, col(Access.server_id).not_in(mine))
@@ -170,7 +171,7 @@ async def ask_again(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
         if age < ASK_AGAIN:
             return
         try:
-            await sync(db, outside, actor)
+            await sync(db, outside, actor, brief=age < BELIEVED)
         except (NotConnected, ProviderUnavailable):
             if age >= BELIEVED:
                 raise

@@ -217,6 +217,17 @@ async def test_a_limit_that_nobody_can_wait_for_is_answered_with_the_last_list(
         await oauth.my_guilds("tok", max_age=0)
 
 
+@pytest.mark.parametrize("answer", ["close", web.Response(status=502)])
+async def test_while_discord_does_not_answer_a_young_list_is_good_enough(
+    oauth: DiscordOAuth, server: Wire, answer: Any
+) -> None:
+    server.says(listing("1", **spent("0")), answer, "close")
+    assert await listed(oauth) == ["1"]
+    assert [guild.id for guild in await oauth.my_guilds("tok", max_age=60)] == ["1"]
+    with pytest.raises(ProviderDown):
+        await oauth.my_guilds("tok", max_age=0)
+
+
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [

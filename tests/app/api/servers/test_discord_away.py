@@ -1,0 +1,155 @@
+"""Reads while Discord is away: by its last answer, for a minute, and never more than that. Changes ask."""
+
+from collections.abc import AsyncIterator, Callable
+
+import httpx
+import pytest
+
+from gateways import gateways
+from gateways.discord.own_guilds import OwnGuilds
+from services.guilds import guild_questions, last_answers
+from tests.app.api.browsers import Browser
+from tests.app.api.servers.test_rights import AT, CALLS, READS, RULES, Names, change, make, names_of
+from tests.jobs.town import Town, a_town
+
+LIVE = {"GET /api/discord/roles", f"POST {RULES}/preview", f"GET {AT}/events/{{batch}}/undo"}
+"""Reads of what only Discord knows, or that come just before a change."""
+FROM_TABLES = [call for call in READS if call[0] not in LIVE]
+CHANGES = [call for call in CALLS if call not in READS and call[0] != "POST /api/servers"]
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    """ada owns it, bob administers it by the role Admin, carol is a member."""
+    async with a_town(sandbox_url, "ada", "bob", "carol") as made:
+        await change(made, "bob", "add_role", role="Admin")
+        await made.see()
+        await made.prove("carol")
+        yield made
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for an absent Discord for long."""
+    monkeypatch.setattr(gateways().discord, "_deadline", 0.3)
+    monkeypatch.setattr(last_answers, "FIRST_SECONDS", 0.2)
+
+
+async def someone(new_browser: Callable[[], Browser], town: Town, who: str) -> Browser:
+    browser = new_browser()
+    await browser.sign_in(town.people[who]["username"])
+    return browser
+
+
+async def rules(browser: Browser, town: Town) -> httpx.Response:
+    return await browser.client.get(f"{RULES}?serverId={town.server_id}")
+
+
+def as_if_unread() -> None:
+    """As if this process had not read anything of Discord yet."""
+    last_answers._answers.clear()
+    guild_questions._asked.clear()
+    gateways().oauth._own_guilds = OwnGuilds()
+
+
+@pytest.mark.parametrize("how", ["down", "slow"])
+async def test_rules_members_and_log_are_read_by_discords_last_answer_and_nothing_is_changed_by_it(
+    browser: Browser, town: Town, hasty: None, how: str
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    names: Names = await names_of(town)
+    assert (await rules(browser, town)).status_code == 200
+    await town.break_(how, "discord")
+    for call in FROM_TABLES:
+        answer = await make(browser, call, names)
+        assert answer.status_code == 200, f"{call[0]}: {answer.status_code} {answer.text}"
+    for call in CHANGES:
+        answer = await make(browser, call, names)
+        assert answer.status_code == 503, f"{call[0]}: {answer.status_code} {answer.text}"
+        assert answer.json()["message"].startswith("Discord does not answer as it should right now.")
+
+
+async def test_a_silent_discord_is_not_waited_for_where_its_last_answer_stands(
+    browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    assert (await rules(browser, town)).status_code == 200
+    await town.break_("slow", "discord")
+    monkeypatch.setattr(last_answers, "FIRST_SECONDS", 0.2)
+    # Whoever waited for Discord itself would hang for longer than any test may take.
+    monkeypatch.setattr(gateways().discord, "_deadline", 100_000.0)
+    assert (await rules(browser, town)).status_code == 200
+    assert (await rules(browser, town)).status_code == 200
+
+
+async def test_the_last_answer_counts_for_its_time_only(
+    browser: Browser, town: Town, hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert last_answers.KEPT_SECONDS <= 60
+    await browser.sign_in(town.people["ada"]["username"])
+    assert (await rules(browser, town)).status_code == 200
+    await town.break_("down", "discord")
+    assert (await rules(browser, town)).status_code == 200
+    monkeypatch.setattr(last_answers, "KEPT_SECONDS", 0.0)
+    answer = await rules(browser, town)
+    assert (answer.status_code, answer.json()["message"][:23]) == (503, "Discord does not answer")
+
+
+async def test_reading_by_the_last_answer_does_not_prolong_it(
+    browser: Browser, town: Town, hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    assert (await rules(browser, town)).status_code == 200
+    answers = last_answers.of(gateways().discord)
+    before = dict(answers._runs)
+    await town.break_("down", "discord")
+    assert (await rules(browser, town)).status_code == 200
+    assert dict(answers._runs) == before
+
+
+async def test_who_was_refused_last_reads_nothing_while_discord_is_away(
+    browser: Browser, town: Town, hasty: None
+) -> None:
+    await browser.sign_in(town.people["bob"]["username"])
+    assert (await rules(browser, town)).status_code == 200
+    await change(town, "bob", "remove_role", role="Admin")
+    assert (await rules(browser, town)).status_code == 404
+    await town.break_("down", "discord")
+    assert (await rules(browser, town)).status_code == 503
+
+
+async def test_what_the_bot_heard_since_counts_more_than_the_last_answer(
+    browser: Browser, town: Town, hasty: None
+) -> None:
+    await browser.sign_in(town.people["bob"]["username"])
+    assert (await rules(browser, town)).status_code == 200
+    await change(town, "bob", "remove_role", role="Admin")
+    await town.see()
+    await town.break_("down", "discord")
+    assert (await rules(browser, town)).status_code == 503
+
+
+async def test_who_was_never_asked_about_reads_nothing_while_discord_is_away(
+    new_browser: Callable[[], Browser], town: Town, hasty: None
+) -> None:
+    ada, carol = await someone(new_browser, town, "ada"), await someone(new_browser, town, "carol")
+    as_if_unread()
+    await town.break_("down", "discord")
+    assert (await rules(ada, town)).status_code == 503
+    assert (await rules(carol, town)).status_code == 503
+
+
+async def test_once_discord_is_back_its_answer_counts_again(
+    browser: Browser, town: Town, hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.sign_in(town.people["bob"]["username"])
+    assert (await rules(browser, town)).status_code == 200
+    await town.break_("down", "discord")
+    assert (await rules(browser, town)).status_code == 200
+    await change(town, "bob", "remove_role", role="Admin")
+    await town.heal()
+    monkeypatch.setattr(gateways().discord, "_deadline", 30.0)
+    monkeypatch.setattr(last_answers, "FIRST_SECONDS", 30.0)
+    monkeypatch.setattr(last_answers, "NEXT_SECONDS", 30.0)
+    guild_questions._asked.clear()
+    assert (await rules(browser, town)).status_code == 404
