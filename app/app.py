@@ -25,7 +25,7 @@ from services.runtime import logs
 from settings import settings
 from state.core.errors import note_report, show_fault
 from state.core.gate import Gate, exists
-from state.core.session import arrive, recognise
+from state.core.session import arrive, recognise, say_unread
 
 logs.set_up()
 
@@ -91,6 +91,6 @@ app = App(
     api_transformer=[_documents, BuiltFiles, _crawlers, api, _sockets, HostGate, WithoutBody, Proxies, Leaving],
 )
 app.app_wraps[(5, "Overlay")] = _overlay
-app.add_middleware(Gate(arrive, recognise))
+app.add_middleware(Gate(arrive, recognise, say_unread))
 app.register_lifespan_task(lifespan)
 add_pages(app)

@@ -1,24 +1,30 @@
 """Serves every screen's HTML: for the audience named by the cookie, with its status and a strict script policy."""
 
+import asyncio
 import base64
 import gzip
 import hashlib
+import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.built import BUILT
-from models import reading
+from models import DatabaseUrlMissing, reading
 from services.accounts import sessions
 from settings import settings
 
+_log = logging.getLogger(__name__)
 VISITOR, MEMBER = "visitor", "member"
+_PATIENCE = 1.0
+"""Seconds that a document waits for the database; without its answer the page still comes, and says so."""
 NOT_DOCUMENTS = ("/api/", "/_", "/assets/", "/fonts/")
 NOT_DOCUMENT = frozenset({"/api", "/health", "/ping"})
 _INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
@@ -161,8 +167,13 @@ async def _audience(headers: Headers) -> str:
     session_id = sessions.session_id_from_cookie_header(headers.get("cookie"))
     if session_id is None:
         return VISITOR
-    async with reading() as db:
-        return VISITOR if await sessions.actor_of(db, session_id) is None else MEMBER
+    try:
+        async with asyncio.timeout(_PATIENCE), reading() as db:
+            return VISITOR if await sessions.actor_of(db, session_id) is None else MEMBER
+    except (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError) as fault:
+        # Only the outline of the members' screens is in the document; the socket asks who it is.
+        _log.warning("session not read, served as a member's page reason=%s", type(fault).__name__)
+        return MEMBER
 
 
 def _body(document: _Document, audience: str, *, packed: bool) -> bytes:

@@ -9,12 +9,11 @@ from reflex.event import EventSpec
 
 from services.core.errors import HoldfastError, NotSignedIn, explained
 from services.runtime.database_faults import first_line, is_absent
-from state.core.session import SessionState
+from state.core.session import DATABASE_AWAY, SessionState
 from state.core.toasts import ToastState
 
 _log = logging.getLogger(__name__)
 
-DATABASE_AWAY = "The database does not answer right now. Please try again in a few seconds."
 LONGEST_REPORT = 1_000
 """Characters of a browser's report that are logged."""
 REPORTS_A_MINUTE = 30

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import json
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, cast, get_type_hints
 
@@ -14,6 +15,7 @@ from reflex_base.constants.state import FIELD_MARKER
 from reflex_base.event import Event
 from reflex_base.registry import RegistrationContext
 from reflex_base.utils.form import FORM_DATA_ENTRIES_KEY
+from sqlalchemy.exc import SQLAlchemyError
 
 from models import reading
 from services.accounts import sessions
@@ -23,6 +25,7 @@ from services.core.errors import NotSignedIn
 from services.core.texts import can_be_kept
 from services.runtime import rejections
 
+_log = logging.getLogger(__name__)
 PAYLOAD_BYTES = 64 * 1024
 """Largest payload of an event; our longest is a collection's list of token ids."""
 STORED_LENGTH = 512
@@ -48,7 +51,8 @@ class Gate(Middleware):
     """Refuses malformed events before any handler runs, and calls `arrive` for each (re)connecting browser.
 
     `arrive` is passed whether only the connection is new, for a page that was open before. `recognise` runs before
-    every other event, because a stranger who knows a tab's name can send events to it without connecting first.
+    every other event, because a stranger who knows a tab's name can send events to it without connecting first. While
+    the database does not answer either, `unread` returns what to tell the browser instead, and no handler runs.
 
     Reflex does not enforce a handler's type hints: a client may send any JSON, and any storage value at any time.
     """
@@ -57,8 +61,9 @@ class Gate(Middleware):
         self,
         arrive: Callable[[BaseState, bool], Awaitable[None]],
         recognise: Callable[[BaseState], Awaitable[None]],
+        unread: Callable[[BaseState], Awaitable[StateUpdate]],
     ) -> None:
-        self._arrive, self._recognise = arrive, recognise
+        self._arrive, self._recognise, self._unread = arrive, recognise, unread
 
     async def preprocess(self, app: rx.App, state: BaseState, event: Event) -> StateUpdate | None:
         """Return None to let the event pass, or an empty update to answer it."""
@@ -68,10 +73,15 @@ class Gate(Middleware):
             # Neither payload nor headers: both may contain secrets.
             rejections.count(f"event {event.name[:120]}: {refused}")
             return StateUpdate()
-        if event.name.endswith(f".{_CONNECT}"):
-            await self._arrive(state, not event.payload.get(_FIRST))
-        else:
-            await self._recognise(state)
+        try:
+            if event.name.endswith(f".{_CONNECT}"):
+                await self._arrive(state, not event.payload.get(_FIRST))
+            else:
+                await self._recognise(state)
+        except (SQLAlchemyError, OSError) as fault:
+            # Not raised: the answer to an error is an event, which would come here again and fail again.
+            _log.warning("session not read event=%s reason=%s", event.name[:120], type(fault).__name__)
+            return await self._unread(state)
         return None
 
 

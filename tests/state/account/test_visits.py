@@ -3,14 +3,17 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
+from reflex.state import StateUpdate
 from reflex_base.event import Event
 from reflex_base.utils.format import format_event_handler
 
+import models
 from state.account.preferences import MeState
 from state.account.profile import AccountState
 from state.account.wallet_proof import WalletProofState
 from state.core.gate import Gate
-from state.core.session import SessionState, arrive, recognise
+from state.core.session import DATABASE_AWAY, MEMBER, UNKNOWN, SessionState, arrive, recognise, say_unread
+from state.core.toasts import ToastState
 from state.rule_form.rule_form import RuleFormState
 from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
@@ -24,7 +27,7 @@ FIRST, AGAIN = {"hashes": ["a", "b"]}, {}
 async def connected(tab: Tab, payload: dict[str, list[str]]) -> None:
     """The tab's socket is up and the page's loads begin, as Reflex has it."""
     event = Event(name="reflex___state____state.hydrate_and_load", payload=payload)
-    assert await Gate(arrive, recognise).preprocess(None, tab.root, event) is None  # pyright: ignore[reportArgumentType]
+    assert await Gate(arrive, recognise, say_unread).preprocess(None, tab.root, event) is None  # pyright: ignore[reportArgumentType]
     await tab.run((await tab.state(SessionState)).settle())
 
 
@@ -63,7 +66,7 @@ async def test_a_connection_that_comes_back_to_another_page_is_another_visit(sig
     state = await form(tab)
     await state.enter_min_tokens(7)
     event = Event(name="reflex___state____state.hydrate_and_load", payload=AGAIN)
-    await Gate(arrive, recognise).preprocess(None, tab.root, event)  # pyright: ignore[reportArgumentType]
+    await Gate(arrive, recognise, say_unread).preprocess(None, tab.root, event)  # pyright: ignore[reportArgumentType]
     tab.go("/add-verification-rule", serverId=rule["serverId"], ruleId=rule["id"])
     await tab.run((await tab.state(SessionState)).settle())
     await form(tab)
@@ -99,7 +102,32 @@ async def test_a_tab_is_empty_for_whoever_shows_another_cookie_even_without_a_gr
     tab._cookie = f"hf_session={other}" if other else ""
     tab.go("/account")
     event = Event(name=format_event_handler(MeState.event_handlers["keep"]), payload={"is_open": False})
-    assert await Gate(arrive, recognise).preprocess(None, tab.root, event) is None  # pyright: ignore[reportArgumentType]
+    assert await Gate(arrive, recognise, say_unread).preprocess(None, tab.root, event) is None  # pyright: ignore[reportArgumentType]
     assert account.discord_username == ""
     session = await tab.state(SessionState)
     assert (session.name, session.audience) == (("mallory", "member") if cookie else ("", "visitor"))
+
+
+async def greeted(tab: Tab, name: str, payload: dict[str, object]) -> StateUpdate | None:
+    """What the gate says to an event before its handler runs."""
+    event = Event(name=name, payload=payload)
+    return await Gate(arrive, recognise, say_unread).preprocess(None, tab.root, event)  # pyright: ignore[reportArgumentType]
+
+
+async def test_a_browser_that_comes_while_the_database_is_away_is_told_so_and_no_event_follows(
+    sign_in: SignIn, database_url: str
+) -> None:
+    tab, _ = await sign_in("ada")
+    tab.go("/account")
+    await models.use("postgresql+psycopg://nobody@/nothing?host=/nowhere")
+    shown = format_event_handler(ToastState.event_handlers["show"])
+    toast = {"title": "a", "text": "b", "destructive": True}
+    for name, payload in (("reflex___state____state.hydrate_and_load", FIRST), (shown, toast)):
+        told = await greeted(tab, name, dict(payload))
+        assert told is not None
+        assert DATABASE_AWAY in str(told.delta)
+        assert told.events == [], "an event would come here again, and fail again"
+    assert (await tab.state(SessionState)).audience == UNKNOWN
+    await models.use(database_url)
+    assert await greeted(tab, "reflex___state____state.hydrate_and_load", dict(FIRST)) is None
+    assert (await tab.state(SessionState)).audience == MEMBER

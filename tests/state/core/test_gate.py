@@ -129,12 +129,12 @@ def test_only_stored_variables_can_be_set_from_outside() -> None:
 
 
 async def test_thousands_of_refusals_are_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    async def nobody(*_: object) -> None:
+    async def nobody(*_: object) -> Any:
         pytest.fail("nothing of a refused event is run")
 
     rejections.write()
     caplog.clear()
-    gatekeeper, state = gate.Gate(nobody, nobody), rx.State()
+    gatekeeper, state = gate.Gate(nobody, nobody, nobody), rx.State()
     # An app can be made once in a process, and the gate asks nothing of it.
     app: Any = None
     event = Event(name=name_of("take"), payload={"text": 1, "number": 1})
