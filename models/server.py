@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Index, text
+from sqlalchemy import BigInteger, Index, false, text
 from sqlmodel import Field, SQLModel
 
 from models.db.types import maybe_moment, moment, texts
@@ -23,6 +23,8 @@ class Server(SQLModel, table=True):
     bot_left_at: datetime | None = maybe_moment()
     bot_permissions: int | None = Field(default=None, sa_type=BigInteger)
     """The bot's permission bits in the whole guild, as the gateway last reported them."""
+    bot_too_low: bool | None = None
+    """Whether only its own rank keeps the bot from giving any role here, by the same report; None before the first."""
     verify_channel_id: str | None = None
     """The verification channel that we made, and the message with the buttons in it."""
     panel_message_id: str | None = None
@@ -32,6 +34,8 @@ class Server(SQLModel, table=True):
     """Discord ids of members from whom nothing is taken."""
     protected_roles: list[str] = texts()
     """Roles that are taken from nobody."""
+    steps_hidden: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    """Whether an admin has hidden the checklist of first steps."""
     created_at: datetime = moment()
 
 

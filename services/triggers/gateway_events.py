@@ -13,7 +13,7 @@ from models.db.session import AsyncSession, joined
 from services.core import audit, queue
 from services.guilds import members
 from services.guilds.members import MemberFacts
-from services.guilds.role_safety import ADMINISTRATOR, find, judge, standing
+from services.guilds.role_safety import ADMINISTRATOR, find, is_too_low, judge, standing
 from services.rules import pausing
 from services.runtime import schedules
 
@@ -162,7 +162,7 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
     if held is None:
         return  # the bot's own rank is not known yet, and nothing can be judged without it
     bot = standing(guild.id, guild.owner_id, guild.roles, guild.bot_id, held)
-    server.bot_permissions = bot.permissions
+    server.bot_permissions, server.bot_too_low = bot.permissions, is_too_low(guild.roles, guild.id, bot)
     db.add(server)
     used = await db.exec(
         select(Rule.role_id).where(Rule.server_id == server.id, col(Rule.deleted_at).is_(None)).distinct()

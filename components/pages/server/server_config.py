@@ -8,6 +8,7 @@ import reflex as rx
 from components.layout.frame import member_frame, page_head
 from components.pages.server.activity import activity_tab
 from components.pages.server.channels import channels_tab
+from components.pages.server.first_steps import first_steps
 from components.pages.server.health import server_health_tab
 from components.pages.server.held_back import held_back_banner
 from components.pages.server.members import members_tab
@@ -19,6 +20,7 @@ from settings import settings
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ActivityState
 from state.server.channels import ChannelsState
+from state.server.first_steps import FirstStepsState
 from state.server.health import ServerHealthState
 from state.server.held_back import SHOWN_ON, HeldBackState
 from state.server.members import MembersState
@@ -45,7 +47,7 @@ TABS = (
 )
 """In the order of the bar; the first is the default."""
 
-LOAD = (ServerPageState.load, HeldBackState.load, *(load for tab in TABS for load in tab.loads))
+LOAD = (ServerPageState.load, FirstStepsState.load, HeldBackState.load, *(load for tab in TABS for load in tab.loads))
 """What runs when the page is opened or the tab changes; only the open tab's load reads anything."""
 
 
@@ -81,6 +83,7 @@ def _server() -> rx.Component:
             link_button("Add Rule", ServerPageState.add_rule_url, kind="primary", icon="plus"),
         ),
         rx.cond(ServerPageState.bot_invited, rx.fragment(), _bot_is_away()),
+        first_steps(),
         _bar(),
         rx.match(ServerPageState.tab, *((tab.key, _content(tab)) for tab in TABS), rx.fragment()),
     )

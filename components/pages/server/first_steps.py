@@ -1,0 +1,74 @@
+"""The checklist above the tabs of a new server: five steps, each with the button that leads to it."""
+
+import reflex as rx
+
+from components.ui.button import button, link_button
+from components.ui.effects.every import every
+from state.dashboard.server_page import ServerPageState
+from state.server.first_steps import BOT, CHANNEL, MEMBER, ORDER, RULE, FirstStepsState, StepView
+
+EVERY_SECONDS = 10.0
+
+
+def first_steps() -> rx.Component:
+    """Return the checklist, or nothing once every step is done; it follows what happens elsewhere."""
+    count = rx.Var.create(FirstStepsState.steps).to(list).length()
+    return rx.cond(
+        (count > 0) & (FirstStepsState.shown_for == ServerPageState.server_id),
+        rx.el.section(
+            every(EVERY_SECONDS, FirstStepsState.load, seen_only=True),
+            rx.el.div(
+                rx.el.h2("First steps", id="first-steps", class_name="text-lg font-semibold"),
+                rx.el.p(
+                    f"{FirstStepsState.done} of {count} done",
+                    class_name="muted text-sm",
+                    role="status",
+                ),
+                button("Hide", kind="quiet", class_name="btn-sm ml-auto", on_click=FirstStepsState.hide),
+                class_name="flex flex-wrap items-center gap-3",
+            ),
+            rx.el.ol(rx.foreach(FirstStepsState.steps, _step), class_name="mt-2 divide-y divide-base-300"),
+            class_name="surface mb-6 p-5",
+            aria_labelledby="first-steps",
+        ),
+    )
+
+
+def _step(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
+    return rx.el.li(
+        rx.cond(
+            step.done,
+            rx.icon("circle-check", size=20, class_name="mt-0.5 shrink-0 text-success", aria_hidden="true"),
+            rx.icon("circle", size=20, class_name="muted mt-0.5 shrink-0", aria_hidden="true"),
+        ),
+        rx.el.div(
+            rx.el.h3(
+                step.title,
+                rx.el.span(rx.cond(step.done, " (done)", " (to do)"), class_name="sr-only"),
+                class_name="font-semibold",
+            ),
+            rx.el.p(step.text, class_name="muted text-sm"),
+            class_name="min-w-0 flex-1 basis-56",
+        ),
+        rx.cond(step.done, rx.fragment(), _way(step)),
+        key=step.key,
+        class_name="flex flex-wrap items-start gap-3 py-3",
+    )
+
+
+def _way(step: rx.vars.ObjectVar[StepView]) -> rx.Component | rx.Var[rx.Component]:
+    """Return the button that does the step, or leads to where it is done; the next one stands out."""
+    return rx.cond(step.next, _button(step, "btn-sm btn-primary"), _button(step, "btn-sm btn-outline"))
+
+
+def _button(step: rx.vars.ObjectVar[StepView], class_name: str) -> rx.Component | rx.Var[rx.Component]:
+    tab = ServerPageState.config_url
+    return rx.match(
+        step.key,
+        (BOT, button("Invite Bot", class_name=class_name, on_click=FirstStepsState.invite)),
+        (ORDER, link_button("See Health", f"{tab}&tab=health", class_name=class_name)),
+        (RULE, link_button("Add Rule", ServerPageState.add_rule_url, class_name=class_name)),
+        (CHANNEL, link_button("Open the tab", f"{tab}&tab=channel", class_name=class_name)),
+        (MEMBER, link_button("Verify a wallet", "/wallet-verification", class_name=class_name)),
+        rx.fragment(),
+    )

@@ -1,0 +1,113 @@
+"""The checklist of a new server: what is left to do until its first member is verified.
+
+Everything comes from our own tables: what the bot last heard from Discord, the rules, and the counts.
+"""
+
+from dataclasses import dataclass
+
+from sqlmodel import col, select
+
+from gateways import Gateways
+from models import Rule, Server
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.core.errors import ServerNotFound
+from services.guilds import permissions
+from services.servers import verified_counts
+from settings import settings
+
+BOT, ORDER, RULE, CHANNEL, MEMBER = "bot", "order", "rule", "channel", "member"
+_RANK_CAUSES = ("above_bot", "manage_roles")
+"""Causes of a paused rule that the bot's own role is the reason for."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStep:
+    """One step: `key` is BOT, ORDER, RULE, CHANNEL or MEMBER; `text` says what to do, or what is done."""
+
+    key: str
+    title: str
+    text: str
+    done: bool
+
+
+async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> tuple[FirstStep, ...]:
+    """Return the steps in their order for somebody who runs the server; none once all are done or they are hidden.
+
+    Raises ServerNotFound, ProviderUnavailable.
+    """
+    server = await db.get(Server, server_id) if 0 < server_id < 2**31 else None
+    if server is None:
+        raise ServerNotFound
+    steps = () if server.steps_hidden else await _steps(db, server)
+    if all(step.done for step in steps):
+        return ()
+    await permissions.to_read(db, outside, actor, server_id)
+    return steps
+
+
+async def hide(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
+    """Hide the checklist from all who run the server. Raises ServerNotFound, ProviderUnavailable."""
+    found = await permissions.by_id(db, outside, actor, server_id)
+    found.server.steps_hidden = True
+    db.add(found.server)
+
+
+async def _steps(db: AsyncSession, server: Server) -> tuple[FirstStep, ...]:
+    server_id = server.id or 0
+    rows = await db.exec(
+        select(Rule.role_name, Rule.pause_cause)
+        .where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None))
+        .order_by(col(Rule.id))
+    )
+    rules = rows.all()
+    blocked = [name for name, cause in rules if cause in _RANK_CAUSES]
+    verified = (await verified_counts.by_server(db, [server_id])).get(server_id, 0)
+    return (
+        _bot(server.bot_invited),
+        _order(server, bool(rules), blocked),
+        _rule(bool(rules)),
+        _channel(server.verify_channel_id is not None),
+        _member(verified > 0),
+    )
+
+
+def _bot(done: bool) -> FirstStep:
+    bot = settings().bot_name
+    text = f"{bot} is in your server." if done else f"Invite {bot} to your server."
+    return FirstStep(BOT, "Invite the bot", text, done)
+
+
+def _order(server: Server, has_rules: bool, blocked: list[str]) -> FirstStep:
+    title = "Move the bot's role up"
+    drag = "In Discord, open Server Settings › Roles and drag the bot's role above"
+    if not server.bot_invited:
+        return FirstStep(ORDER, title, "The bot can only give roles that are below its own.", False)
+    if blocked:
+        return FirstStep(ORDER, title, f"{drag} {blocked[0]}, so that your rule can give that role.", False)
+    if has_rules:
+        return FirstStep(ORDER, title, "The bot's role is above every role that your rules give.", True)
+    if server.bot_too_low is None:
+        return FirstStep(ORDER, title, "Not known yet: the bot has not read your server's roles.", False)
+    if server.bot_too_low:
+        return FirstStep(ORDER, title, f"{drag} the roles that it should give.", False)
+    return FirstStep(ORDER, title, "The bot's role is above roles that it can give.", True)
+
+
+def _rule(done: bool) -> FirstStep:
+    text = "Your server has a rule." if done else "A rule says what somebody has to hold, and which role that gives."
+    return FirstStep(RULE, "Add your first rule", text, done)
+
+
+def _channel(done: bool) -> FirstStep:
+    text = (
+        "The verification channel is there."
+        if done
+        else "Members verify their wallets in it. The bot makes it with one press."
+    )
+    return FirstStep(CHANNEL, "Create the verification channel", text, done)
+
+
+def _member(done: bool) -> FirstStep:
+    text = "Somebody has verified a wallet." if done else "Members press Verify in the channel. You can be the first."
+    return FirstStep(MEMBER, "See the first member verified", text, done)

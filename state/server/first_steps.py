@@ -1,0 +1,76 @@
+"""The checklist above the tabs of a new server."""
+
+from dataclasses import dataclass
+
+import reflex as rx
+from reflex.event import EventSpec
+
+from gateways import gateways
+from models import transaction
+from services.core.actors import Actor
+from services.core.errors import NotFound, ProviderUnavailable
+from services.health import first_steps
+from services.health.first_steps import BOT as BOT
+from services.health.first_steps import CHANNEL as CHANNEL
+from services.health.first_steps import MEMBER as MEMBER
+from services.health.first_steps import ORDER as ORDER
+from services.health.first_steps import RULE as RULE
+from services.servers import servers
+from state.core.gate import signed_in
+from state.core.toasts import say
+from state.dashboard.server_page import TABS, ServerPageState, open_tab
+
+
+@dataclass(frozen=True)
+class StepView:
+    """One step of the checklist; `next` marks the first that is left."""
+
+    key: str
+    title: str
+    text: str
+    done: bool
+    next: bool
+
+
+class FirstStepsState(rx.State):
+    """The steps that are left; none once all are done, or for a server that hides them."""
+
+    shown_for: int = 0
+    steps: list[StepView] = []
+    done: int = 0
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Read the steps of the open server."""
+        pages = [await open_tab(self, tab) for tab in TABS]
+        page = next((page for page in pages if page is not None), None)
+        if page is None:
+            return
+        try:
+            async with transaction() as db:
+                found = await first_steps.look(db, gateways(), actor, page.server_id)
+        except NotFound:
+            page._lost()
+        except ProviderUnavailable:
+            # The tab below says so. The steps of this server stay as they were last read.
+            if self.shown_for != page.server_id:
+                self.steps = []
+        else:
+            left = [step.key for step in found if not step.done]
+            self.steps = [StepView(step.key, step.title, step.text, step.done, step.key == left[0]) for step in found]
+            self.done, self.shown_for = len(found) - len(left), page.server_id
+
+    @signed_in
+    async def invite(self, actor: Actor) -> EventSpec:
+        """Open Discord's page that adds the bot to this server."""
+        page = await self.get_state(ServerPageState)
+        return rx.redirect(servers.invite_url(gateways(), page.discord_id), is_external=True)
+
+    @signed_in
+    async def hide(self, actor: Actor) -> None:
+        """Hide the checklist of this server from all its admins."""
+        page = await self.get_state(ServerPageState)
+        async with transaction() as db:
+            await first_steps.hide(db, gateways(), actor, page.server_id)
+        self.steps = []
+        await say(self, "Checklist hidden", "The Health tab still says what a server lacks.")
