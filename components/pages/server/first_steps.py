@@ -56,9 +56,9 @@ def _step(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
     )
 
 
-def _way(step: rx.vars.ObjectVar[StepView]) -> rx.Component | rx.Var[rx.Component]:
+def _way(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
     """Return the button that does the step, or leads to where it is done; the next one stands out."""
-    return rx.cond(step.next, _button(step, "btn-sm btn-primary"), _button(step, "btn-sm btn-outline"))
+    return rx.el.div(rx.cond(step.next, _button(step, "btn-sm btn-primary"), _button(step, "btn-sm btn-outline")))
 
 
 def _button(step: rx.vars.ObjectVar[StepView], class_name: str) -> rx.Component | rx.Var[rx.Component]:
