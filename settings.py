@@ -23,6 +23,8 @@ OF_A_CHAIN = re.compile(r"(rpc_ws_|rpc_|follow_seconds_)([a-z0-9]+)")
 """Settings that each chain has, in lower case. A chain's key has no underscore."""
 SHORTEST_KEY = 32
 """Minimum length of SECRET_KEY in characters. It is stretched by HKDF, so a short key stays easy to guess."""
+SANDBOX = ROOT / "sandbox" / "product.env"
+"""The settings of a start against the sandbox. An image has neither; it starts live or not at all."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 # These have to be set together before Holdfast talks to the real Discord.
@@ -279,7 +281,7 @@ def chains_file() -> Path | None:
 
 def _sandbox_values(port: str) -> dict[str, str]:
     """Return the provider addresses and credentials from the sandbox's own file."""
-    text = (ROOT / "sandbox" / "product.env").read_text()
+    text = SANDBOX.read_text()
     filled = Template(text).safe_substitute(SANDBOX_PORT=port)
     pairs = (line.split("=", 1) for line in filled.splitlines() if "=" in line and not line.lstrip().startswith("#"))
     return {name.strip().lower(): value.strip().strip("'\"") for name, value in pairs}
@@ -288,8 +290,8 @@ def _sandbox_values(port: str) -> dict[str, str]:
 def load() -> Settings:
     """Read the settings without the cache.
 
-    Without any Discord credential everything runs against the sandbox; with all of them, live. Raises SettingsError
-    with one sentence per error, also when only some of the credentials are set.
+    Without any Discord credential everything runs against the sandbox, where there is one; with all of them, live.
+    Raises SettingsError with one sentence per error, also when only some of the credentials are set.
     """
     found = environment()
     port = found.get("PORT") or "3000"
@@ -297,9 +299,10 @@ def load() -> Settings:
     if not found.get("PUBLIC_URL"):
         values["public_url"] = f"http://localhost:{port}"
     present = [name for name in LIVE_CREDENTIALS if found.get(name)]
-    supplied = _sandbox_values(found.get("SANDBOX_PORT") or "3210") if len(present) < 3 else {}
+    has_sandbox = SANDBOX.exists()
+    supplied = _sandbox_values(found.get("SANDBOX_PORT") or "3210") if len(present) < 3 and has_sandbox else {}
     ours = [name for name in present if found[name] == supplied.get(name.lower())]
-    if len(present) == len(ours):
+    if len(present) == len(ours) and has_sandbox:
         values.update({name: value for name, value in supplied.items() if not found.get(name.upper())})
     elif len(present) < len(LIVE_CREDENTIALS):
         missing = ", ".join(name for name in LIVE_CREDENTIALS if name not in present)

@@ -5,7 +5,7 @@ import asyncio
 import os
 import sys
 
-from app.build import BuildFailed, ensure_built
+from app.build import KEPT, BuildFailed, ensure_built
 from app.postgres.account import NoDatabaseAccount
 from app.postgres.programs import PostgresFailed
 from app.supervisor.leftovers import AlreadyRunning
@@ -36,7 +36,7 @@ def main() -> int:
             catalogue.check()
         plan = make_plan(chosen, arguments.web)
         say(f"{chosen.product_name} {version()}")
-        if arguments.build:
+        if arguments.build or KEPT.exists():
             ensure_built(say)
         asyncio.run(_run(Supervisor(plan, say=say), arguments.end_with))
     except (SettingsError, AlreadyRunning, StartFailed, PostgresFailed, NoDatabaseAccount, BuildFailed) as fault:

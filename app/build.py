@@ -1,4 +1,7 @@
-"""Builds the screens if they are stale: `python -m app.build`, or `ensure_built` before the web process starts."""
+"""Builds the screens if they are stale: `python -m app.build`, or `ensure_built` before the web process starts.
+
+In an image nothing can be built: there they are only compared with the settings.
+"""
 
 import fcntl
 import hashlib
@@ -17,6 +20,8 @@ from settings import ROOT, SECRET_SETTINGS, chains_file, settings, version
 
 STAMP = ROOT / ".web" / "holdfast.stamp"
 INDEX = ROOT / ".web" / "build" / "client" / "index.html"
+KEPT = ROOT / ".web" / "names.json"
+"""What settings were written into screens that cannot be built here. Exists only where the screens are installed."""
 PACKAGES = ROOT / "reflex.lock" / "package.json"
 LOCK = ROOT / "data" / "build.lock"
 LOG = ROOT / "data" / "build.log"
@@ -44,8 +49,12 @@ class BuildFailed(Exception):
 def ensure_built(say: Say = print) -> bool:
     """Build the screens if they are stale; return whether anything was built. Raises BuildFailed.
 
-    If several processes start at once, one builds and the others wait for it.
+    If several processes start at once, one builds and the others wait for it. Installed screens that were built with
+    other settings raise BuildFailed too.
     """
+    if KEPT.exists():
+        _compare(json.loads(KEPT.read_text()))
+        return False
     with _alone(say):
         wanted = fingerprint()
         if STAMP.exists() and INDEX.exists() and STAMP.read_text() == _stamp(wanted):
@@ -57,6 +66,28 @@ def ensure_built(say: Say = print) -> bool:
             raise BuildFailed(f"The builder made no {INDEX.relative_to(ROOT)}; its output is in {LOG}.")
         STAMP.write_text(_stamp(wanted))
         return True
+
+
+def keep_names(target: Path) -> None:
+    """Write what settings are in the screens beside a copy of them below `target`."""
+    (target / KEPT.relative_to(ROOT)).write_text(json.dumps(_names(), indent=2) + "\n")
+
+
+def _names() -> dict[str, str]:
+    """Return the settings that are written into the screens, by their names in the environment."""
+    added = chains_file()
+    chains = hashlib.sha256(added.read_bytes()).hexdigest() if added and added.is_file() else ""
+    return {name.upper(): str(getattr(settings(), name)) for name in BAKED_SETTINGS} | {"CHAINS_FILE": chains}
+
+
+def _compare(built: dict[str, str]) -> None:
+    wanted = _names()
+    differ = sorted(name for name in wanted if built.get(name) != wanted[name])
+    if differ:
+        raise BuildFailed(
+            f"The screens were built with other values of {', '.join(differ)}, and cannot be built again here. "
+            "Build an image with yours: `docker compose build`, with the same .env."
+        )
 
 
 def _stamp(wanted: str) -> str:
@@ -156,6 +187,9 @@ def _environment() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--keep-names"]:
+        keep_names(Path(sys.argv[2]))
+        sys.exit()
     try:
         if not ensure_built():
             print("The screens are up to date.")

@@ -129,7 +129,7 @@ def make(number: str, home: Path) -> Machine:
     if not (root / "usr" / "bin" / "git").exists():
         mirror = [found] if (found := debian_mirror()) else []
         packages = f"--include={','.join(PACKAGES)}"
-        _run(machine, ["debootstrap", "--variant=minbase", packages, RELEASES[number], str(root), *mirror])
+        run(machine, ["debootstrap", "--variant=minbase", packages, RELEASES[number], str(root), *mirror])
     machine.note("the machine (debootstrap)", "made", time.monotonic() - begun)
     for path in directories:
         (root / path.relative_to("/")).mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def make(number: str, home: Path) -> Machine:
     if clone.exists():
         shutil.rmtree(clone)
     begun = time.monotonic()
-    _run(machine, ["git", "clone", "-q", "--no-hardlinks", str(ROOT), str(clone)])
+    run(machine, ["git", "clone", "-q", "--no-hardlinks", str(ROOT), str(clone)])
     machine.note("git clone", "done", time.monotonic() - begun)
     return machine
 
@@ -188,7 +188,7 @@ def try_out(machine: Machine, tests: list[str] | None) -> None:
     if tests is None:
         return
     arguments = [f"ARGS={' '.join(tests)}"] if tests else []
-    said, seconds = _run(machine, machine.argv("make", "--no-print-directory", "test", *arguments))
+    said, seconds = run(machine, machine.argv("make", "--no-print-directory", "test", *arguments))
     machine.read_steps("make test", said)
     verdict = TESTS_DONE.findall(said)
     machine.note("make test: all of it", verdict[-1] if verdict else "passed", seconds)
@@ -196,7 +196,7 @@ def try_out(machine: Machine, tests: list[str] | None) -> None:
 
 def _start_and_stop(machine: Machine, title: str) -> None:
     """Start the product until it is healthy, then stop it with SIGINT."""
-    port, sandbox_port = _free_port(), _free_port()
+    port, sandbox_port = free_port(), free_port()
     command = ["env", f"PORT={port}", f"SANDBOX_PORT={sandbox_port}", "make", "--no-print-directory", "run"]
     begun = time.monotonic()
     with machine.log.open("a") as log:
@@ -205,7 +205,7 @@ def _start_and_stop(machine: Machine, title: str) -> None:
             machine.argv(*command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
         try:
-            while not (healthy := _answers(port)) and process.poll() is None:
+            while not (healthy := answers(port)) and process.poll() is None:
                 if time.monotonic() - begun > START_SECONDS:
                     break
                 time.sleep(0.1)
@@ -227,7 +227,7 @@ def _start_and_stop(machine: Machine, title: str) -> None:
         raise FreshFailed(f"Debian {machine.number}: {title} said {fault[0]!r}; see {machine.log}.")
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
     """Return whether /health on this port answers 200."""
     try:
         with urllib.request.urlopen(f"http://localhost:{port}/health", timeout=5) as answer:
@@ -236,14 +236,14 @@ def _answers(port: int) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Return a free port: the machines share this one's network."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def _run(machine: Machine, argv: list[str]) -> tuple[str, float]:
+def run(machine: Machine, argv: list[str]) -> tuple[str, float]:
     """Run a program with its output in the machine's log; return output and seconds. Raises FreshFailed."""
     begun = time.monotonic()
     with machine.log.open("a") as log:

@@ -47,7 +47,7 @@ def main(target: str, arguments: list[str]) -> int:
         "run": run, "dev": dev, "test": test, "check": check, "screenshots": screenshots, "lighthouse": lighthouse,
         "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
         "live-check": live_check, "audit": audit, "fuzz": fuzz, "load": load, "bench": bench,
-        "fresh": fresh,
+        "fresh": fresh, "fresh-image": fresh_image,
     }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
@@ -219,6 +219,12 @@ def fresh(arguments: list[str]) -> int:
     """`make fresh`: run both commands of the README on minimal Debian machines; needs root and debootstrap."""
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "tools.fresh", *arguments])
+
+
+def fresh_image(arguments: list[str]) -> int:
+    """`make fresh-image`: run the image's steps and start what they make; needs root and debootstrap."""
+    interpreter()
+    return become("-m", "tools.fresh_image", *arguments)
 
 
 def what_tests_need(teller: Teller) -> None:

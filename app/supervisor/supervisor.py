@@ -11,6 +11,7 @@ from pathlib import Path
 
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import Lock, Running, end_survivors
+from app.supervisor.probe import answers_ok
 from app.supervisor.processes import Keeper, Pauses, Program, Say
 
 WATCH_SECONDS = 2.0
@@ -147,18 +148,3 @@ class Supervisor:
         await asyncio.to_thread(end_survivors, self._plan.data_dir, patience=2.0)
         if self._postgres is not None:
             await asyncio.to_thread(self._postgres.stop)
-
-
-async def answers_ok(port: int, path: str, host: str) -> bool:
-    """Return whether a GET on this machine answers 200 within five seconds."""
-    try:
-        async with asyncio.timeout(5):
-            reader, writer = await asyncio.open_connection("localhost", port)
-            try:
-                writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
-                status = await reader.readline()
-            finally:
-                writer.close()
-    except (OSError, TimeoutError):
-        return False
-    return status.split()[1:2] == [b"200"]

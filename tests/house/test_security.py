@@ -20,7 +20,7 @@ FETCHERS = {
     "gateways/evm/tokens/contract_info.py": "the nodes, by web3",
     "gateways/transport/safe_fetch.py": "links that strangers chose",
     # Whether something of this machine listens yet.
-    "app/supervisor/supervisor.py": "this machine",
+    "app/supervisor/probe.py": "this machine",
     "app/supervisor/processes.py": "this machine",
 }
 CLIENTS = frozenset(

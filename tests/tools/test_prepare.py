@@ -137,8 +137,8 @@ def test_the_image_installs_the_same_pins_by_the_hashes_of_their_files() -> None
     pins = (ROOT / "deploy" / "requirements.txt").read_text().replace(" \\\n", "").splitlines()
     assert {pin.partition("    --hash=")[0] for pin in pins} == read_pins(ROOT / "requirements.txt")
     assert all("    --hash=sha256:" in pin for pin in pins)
-    image = (ROOT / "deploy" / "Dockerfile").read_text()
-    assert "pip install --require-hashes --requirement deploy/requirements.txt" in image
+    step = (ROOT / "deploy" / "image" / "packages.sh").read_text()
+    assert "--require-hashes --requirement deploy/requirements.txt" in step
 
 
 def test_a_virtual_environment_that_was_moved_or_broken_is_not_usable(tmp_path: Path) -> None:

