@@ -6,6 +6,7 @@ from gateways.chains.balance_sheet import BalanceSheet, Segment
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.chains.token_sheet import NO_TRAILS, TokenSheet, Trails
+from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.client import Chains, EvmChains
 from gateways.evm.rpc.node import Head
 from gateways.evm.tokens.contract_info import Standard
@@ -60,6 +61,12 @@ class AllChains:
     ) -> TokenSheet:
         """As the family's client does."""
         return await self._of(chain).anything(chain, owners, trails=trails, at=at)
+
+    async def view(
+        self, chain: str, question: ViewQuestion, owners: Sequence[str], *, at: ReadPoint = NEWEST
+    ) -> ViewSheet:
+        """As the family's client does."""
+        return await self._of(chain).view(chain, question, owners, at=at)
 
     async def head(self, chain: str, endpoint: int | None = None) -> Head:
         """As the family's client does."""

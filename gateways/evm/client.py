@@ -11,7 +11,9 @@ from gateways.chains.indexer import LOWEST_CONTRACT, Indexer, Listed, Listing, l
 from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.chains.token_sheet import NO_TRAILS, TokenSheet, Trails
 from gateways.chains.token_sheet import token_ids as parse_ids
+from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.balances.reader import BulkReader
+from gateways.evm.calls.reader import ViewReader
 from gateways.evm.rpc.node import Head, Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.any_nft import AnythingReader
@@ -28,10 +30,14 @@ __all__ = [
     "Segment",
     "Standard",
     "TokenSheet",
+    "ViewQuestion",
+    "ViewSheet",
 ]
 
 PAIRS_A_DEADLINE = 100_000
 """Balances that are read within the time for one question; more of them are given more time."""
+VIEWS_A_DEADLINE = 10_000
+"""The same for wallets that a view function is asked about."""
 
 
 class Chains(Protocol):
@@ -80,6 +86,12 @@ class Chains(Protocol):
         """Whether each owner holds any NFT at all: one proved is enough. Ids read "contract:id"."""
         ...
 
+    async def view(
+        self, chain: str, question: ViewQuestion, owners: Sequence[str], *, at: ReadPoint = NEWEST
+    ) -> ViewSheet:
+        """What a view function says about each owner, all at one block. EVM chains only."""
+        ...
+
     async def head(self, chain: str, endpoint: int | None = None) -> Head:
         """The newest block."""
         ...
@@ -107,6 +119,7 @@ class EvmChains:
         self._contract = {node: ContractReader(node, pool.request_seconds) for node in pool.all()}
         self._tokens = {node: TokenReader(node) for node in pool.all()}
         self._anything = {node: AnythingReader(node) for node in pool.all()}
+        self._views = {node: ViewReader(node) for node in pool.all()}
 
     async def close(self) -> None:
         """Close all connections."""
@@ -122,7 +135,7 @@ class EvmChains:
         """The contracts, in lower case, that lately took far more of a node of the chain than others do."""
         return frozenset(
             f"0x{raw.hex()}"
-            for node, reader in self._bulk.items()
+            for node, reader in (*self._bulk.items(), *self._views.items())
             if node.chain.key == chain
             for raw in reader.costly.addresses()
         )
@@ -199,6 +212,24 @@ class EvmChains:
             lambda node: self._anything[node].read(
                 holders, trails, listed, at.not_before_block, deadline, settled=at.settled
             ),
+            endpoint=at.endpoint,
+            deadline=deadline,
+        )
+
+    async def view(
+        self, chain: str, question: ViewQuestion, owners: Sequence[str], *, at: ReadPoint = NEWEST
+    ) -> ViewSheet:
+        """What a view function says about each owner, at the answering node's head.
+
+        An owner is unsure where the contract's own call failed, or where there was no time for it. ValueError for an
+        address that is none, or a question that was not made by `compiled.question`.
+        """
+        holders = [f"0x{raw.hex()}" for raw in _split(packed(owners))]
+        seconds = self._pool.deadline * max(1.0, len(holders) / VIEWS_A_DEADLINE)
+        deadline = asyncio.get_running_loop().time() + seconds
+        return await self._pool.first(
+            chain,
+            lambda node: self._views[node].read(question, holders, at.not_before_block, deadline, settled=at.settled),
             endpoint=at.endpoint,
             deadline=deadline,
         )

@@ -12,6 +12,7 @@ from datetime import timedelta
 from gateways.chains.balance_sheet import BalanceSheet, Segment
 from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.chains.token_sheet import NO_TRAILS, TokenHints, TokenIdsRefused, TokenSheet, Trails
+from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.rpc.node import Head
 from gateways.evm.rpc.pool import all_silent
 from gateways.evm.tokens.contract_info import Standard
@@ -23,7 +24,7 @@ from gateways.solana.holders import HolderRead
 from gateways.solana.node import SOLANA, SolanaNode, SolanaNodes
 from gateways.transport import provider_reports
 from gateways.transport.base58 import addresses, is_address
-from gateways.transport.errors import ProviderError
+from gateways.transport.errors import ProviderError, ProviderRefused
 from gateways.transport.exchanges import together
 
 FEWEST_FOR_A_SCAN = 6
@@ -145,6 +146,12 @@ class SolanaChains:
             return await self._read(node, ANY, holders, trails or {}, at, deadline)
 
         return await self._nodes.first(ask, endpoint=at.endpoint, deadline=deadline)
+
+    async def view(
+        self, chain: str, question: ViewQuestion, owners: Sequence[str], *, at: ReadPoint = NEWEST
+    ) -> ViewSheet:
+        """Solana's programs have no view functions: raises ProviderRefused."""
+        raise ProviderRefused("Solana", "its programs have no view functions", status=400)
 
     async def head(self, chain: str, endpoint: int | None = None) -> Head:
         """The newest confirmed slot of a node that serves mainnet and is not stale."""

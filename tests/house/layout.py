@@ -36,6 +36,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "gateways/evm/rpc",
         "gateways/evm/balances",
         "gateways/evm/tokens",
+        "gateways/evm/calls",
         "gateways/evm",
         "gateways/solana",
     ),

@@ -1,0 +1,1 @@
+"""View calls: any function of any contract by its signature, asked about many wallets at once."""

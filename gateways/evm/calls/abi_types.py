@@ -1,0 +1,109 @@
+"""The types of the contract ABI, and how their names are read."""
+
+import re
+from dataclasses import dataclass
+
+MOST_TYPES = 40
+DEEPEST = 8
+LONGEST_ROW = 1_024
+LARGEST_HEAD = 32_768
+"""Bytes that the fixed part of a function's arguments or results may take."""
+NUMBERS = frozenset({"uint", "int"})
+_SIZED = re.compile(r"(uint|int|bytes)([0-9]{0,3})")
+
+
+class SignatureRefused(ValueError):
+    """The text is no view function that can be called here; the message is a sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbiType:
+    """One type. `kind` is uint, int, address, bool, fixed (bytes1 to bytes32), bytes, string, list, row or tuple.
+
+    `size` is a number's bits, a fixed one's bytes, and a row's elements (`uint256[3]`).
+    """
+
+    kind: str
+    size: int = 0
+    parts: tuple["AbiType", ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The type's canonical name, as selectors are made of it."""
+        if self.kind in NUMBERS:
+            return f"{self.kind}{self.size}"
+        if self.kind == "fixed":
+            return f"bytes{self.size}"
+        if self.kind == "list":
+            return f"{self.parts[0].name}[]"
+        if self.kind == "row":
+            return f"{self.parts[0].name}[{self.size}]"
+        return f"({','.join(part.name for part in self.parts)})" if self.kind == "tuple" else self.kind
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether it has no fixed place: its head is an offset."""
+        return self.kind in {"bytes", "string", "list"} or any(part.dynamic for part in self.parts)
+
+    @property
+    def head(self) -> int:
+        """The bytes that it takes in the fixed part of what it stands in."""
+        if self.dynamic:
+            return 32
+        if self.kind == "row":
+            return self.size * self.parts[0].head
+        return sum(part.head for part in self.parts) if self.kind == "tuple" else 32
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether a path has to lead further into it."""
+        return self.kind in {"list", "row", "tuple"}
+
+
+def elementary(name: str) -> AbiType:
+    """Return the type of this name that has no parts. Raises SignatureRefused."""
+    if name in {"address", "bool", "string"}:
+        return AbiType(name)
+    sized = _SIZED.fullmatch(name)
+    if sized is None:
+        raise SignatureRefused(
+            f"{name[:40]} is not a type of the ABI. Write address for a contract, and uint8 for an enum."
+        )
+    kind, size = sized[1], int(sized[2] or 0)
+    if kind == "bytes":
+        if not sized[2]:
+            return AbiType("bytes")
+        if 1 <= size <= 32:
+            return AbiType("fixed", size)
+        raise SignatureRefused(f"{name} is not a type of the ABI: bytes1 to bytes32, and bytes, are.")
+    size = size if sized[2] else 256
+    if size % 8 or not 8 <= size <= 256:
+        raise SignatureRefused(f"{name} is not a type of the ABI: a number has 8 to 256 bits, in steps of 8.")
+    return AbiType(kind, size)
+
+
+def array_of(item: AbiType, length: int | None) -> AbiType:
+    """Return an array of this type, of `length` elements, or of any number of them. Raises SignatureRefused."""
+    if length is None:
+        return AbiType("list", 0, (item,))
+    if not 1 <= length <= LONGEST_ROW:
+        raise SignatureRefused(f"An array of fixed length has 1 to {LONGEST_ROW:,} elements.")
+    return AbiType("row", length, (item,))
+
+
+def check_size(types: tuple[AbiType, ...], what: str) -> None:
+    """Raise SignatureRefused where these types together are too many, too deep or too large."""
+    if sum(map(_count, types)) > MOST_TYPES:
+        raise SignatureRefused(f"The {what} have more than {MOST_TYPES} types.")
+    if max(map(_depth, types), default=0) > DEEPEST:
+        raise SignatureRefused(f"The {what} are nested more than {DEEPEST} levels deep.")
+    if sum(one.head for one in types) > LARGEST_HEAD:
+        raise SignatureRefused(f"The {what} take more than {LARGEST_HEAD:,} bytes.")
+
+
+def _count(one: AbiType) -> int:
+    return 1 + sum(map(_count, one.parts))
+
+
+def _depth(one: AbiType) -> int:
+    return 1 + max(map(_depth, one.parts), default=0)

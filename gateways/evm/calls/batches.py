@@ -1,0 +1,48 @@
+"""View calls through a node that knows no state override: one `eth_call` a wallet, in JSON-RPC batches."""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+
+from gateways.evm.calls.program import CopiedAnswer
+from gateways.evm.rpc.errors import Reverted, RpcRefused, TooMuch
+from gateways.evm.rpc.node import Head, Node, binary
+from gateways.evm.tokens.batch_call import CALL_ITSELF, MORE_GAS
+from gateways.evm.tokens.program import Silence
+from gateways.transport.errors import ProviderConfused, ProviderError
+
+SHA256 = "0x" + "00" * 19 + "02"
+"""A contract of the EVM itself, which every node can run and whose answer we can work out."""
+
+
+async def ask(
+    node: Node, head: Head, caller: str, contract: bytes, calls: Sequence[bytes]
+) -> list[CopiedAnswer | Silence]:
+    """What the contract answers to each call data at the head's block.
+
+    A question whose answer is known leads the batch: a node that does not run calls, or answers zeros to all of them,
+    is a ProviderConfused. Each call may use much gas from the start, since one that is cut short here does not say so.
+    """
+    nonce, block, gas = secrets.token_bytes(32), hex(head.block), hex(MORE_GAS + CALL_ITSELF)
+    asked = [(SHA256, nonce), *(("0x" + contract.hex(), data) for data in calls)]
+    canary, *results = await node.batch(
+        [("eth_call", ({"from": caller, "to": to, "data": "0x" + data.hex(), "gas": gas}, block)) for to, data in asked]
+    )
+    if isinstance(canary, ProviderError):
+        raise canary
+    if binary(node.name, canary) != hashlib.sha256(nonce).digest():
+        raise ProviderConfused(node.name, "it does not answer what is known")
+    return [_heard(node.name, result) for result in results]
+
+
+def _heard(provider: str, result: object) -> CopiedAnswer | Silence:
+    if isinstance(result, Reverted):
+        return Silence.REVERTED
+    if isinstance(result, TooMuch):
+        return Silence.RAN_OUT
+    if isinstance(result, RpcRefused):
+        return Silence.NONSENSE
+    if isinstance(result, ProviderError):
+        raise result
+    said = binary(provider, result)
+    return CopiedAnswer(said, len(said))

@@ -1,0 +1,158 @@
+"""A view function's signature as people write or paste it: `stakedOf(address,uint256) view returns (uint256)`."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from eth_utils.crypto import keccak
+
+from gateways.evm.calls.abi_types import DEEPEST, AbiType, SignatureRefused, array_of, check_size, elementary
+
+LONGEST = 600
+_TOKEN = re.compile(r"\s*([A-Za-z_$][A-Za-z0-9_$]*|[0-9]{1,5}|[()\[\],;])")
+_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_ATTRIBUTES = frozenset({"external", "public", "virtual", "override"})
+_READS = frozenset({"view", "pure", "constant"})
+_AFTER_A_TYPE = frozenset({"memory", "calldata", "payable"})
+EXAMPLE = "stakedOf(address) view returns (uint256)"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A view function: its name, what it takes, and what it returns."""
+
+    name: str
+    inputs: tuple[AbiType, ...]
+    outputs: tuple[AbiType, ...]
+
+    @property
+    def selector(self) -> bytes:
+        """The first four bytes of its call data."""
+        return keccak(text=f"{self.name}({_joined(self.inputs)})")[:4]
+
+    @property
+    def text(self) -> str:
+        """The signature in one way of writing."""
+        return f"{self.name}({_joined(self.inputs)}) view returns ({_joined(self.outputs)})"
+
+
+def _joined(types: tuple[AbiType, ...]) -> str:
+    return ",".join(one.name for one in types)
+
+
+@lru_cache(maxsize=1_000)
+def parse(text: str) -> Signature:
+    """Parse a signature; names of parameters and other words of Solidity may stand in it. Raises SignatureRefused."""
+    if not text.strip():
+        raise SignatureRefused(f"Write the function's signature, such as {EXAMPLE}.")
+    if len(text) > LONGEST:
+        raise SignatureRefused(f"A signature has at most {LONGEST} characters.")
+    return _SignatureReader(_tokens(text)).function()
+
+
+def _tokens(text: str) -> list[str]:
+    found, at, end = list[str](), 0, len(text.rstrip())
+    while at < end:
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise SignatureRefused(f"{text[at : at + 10].strip()!r} cannot stand in a signature such as {EXAMPLE}.")
+        found.append(token[1])
+        at = token.end()
+    return found
+
+
+class _SignatureReader:
+    """Reads the tokens of a signature from the left."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def function(self) -> Signature:
+        """Read everything."""
+        if self._next_is("function"):
+            self._at += 1
+        name = self._take()
+        if not _NAME.fullmatch(name) or not self._next_is("("):
+            raise SignatureRefused(f"A signature begins with the function's name and a bracket: {EXAMPLE}.")
+        inputs = self._types(1)
+        self._attributes()
+        if not self._next_is("returns"):
+            raise SignatureRefused(f"Say what the function returns: {name}(…) view returns (uint256).")
+        self._at += 1
+        outputs = self._types(1)
+        if self._next_is(";"):
+            self._at += 1
+        if self._at < len(self._tokens):
+            raise SignatureRefused(f"Nothing can follow what the function returns, but {self._tokens[self._at]} does.")
+        if not outputs:
+            raise SignatureRefused("The function must return something.")
+        check_size(inputs, "arguments")
+        check_size(outputs, "results")
+        return Signature(name, inputs, outputs)
+
+    def _next_is(self, token: str) -> bool:
+        return self._at < len(self._tokens) and self._tokens[self._at] == token
+
+    def _take(self) -> str:
+        if self._at >= len(self._tokens):
+            raise SignatureRefused(f"The signature ends too early. Write it like {EXAMPLE}.")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _expect(self, token: str) -> None:
+        if (found := self._take()) != token:
+            raise SignatureRefused(f"{found} stands where {token} should be. Write the signature like {EXAMPLE}.")
+
+    def _attributes(self) -> None:
+        """Read what stands between the arguments and the results; the function must be one that only reads."""
+        said = set[str]()
+        while self._at < len(self._tokens) and not self._next_is("returns"):
+            word = self._take()
+            if word in {"payable", "nonpayable"}:
+                raise SignatureRefused("Only functions that read can be called: view or pure ones.")
+            if word not in _ATTRIBUTES | _READS:
+                raise SignatureRefused(f"{word} stands where view should be. Write the signature like {EXAMPLE}.")
+            said.add(word)
+        if not said & _READS and self._next_is("returns"):
+            raise SignatureRefused("Only functions that read can be called. If it is one, write view before returns.")
+
+    def _types(self, depth: int) -> tuple[AbiType, ...]:
+        """Read types between brackets."""
+        self._expect("(")
+        found = list[AbiType]()
+        while not self._next_is(")"):
+            if found:
+                self._expect(",")
+            found.append(self._type(depth))
+            self._rest_of_parameter()
+        self._at += 1
+        return tuple(found)
+
+    def _type(self, depth: int) -> AbiType:
+        if depth > DEEPEST:
+            raise SignatureRefused(f"The types are nested more than {DEEPEST} levels deep.")
+        if self._next_is("tuple"):
+            self._at += 1
+        if self._next_is("("):
+            parts = self._types(depth + 1)
+            if not parts:
+                raise SignatureRefused("A tuple needs at least one type.")
+            found = AbiType("tuple", 0, parts)
+        else:
+            found = elementary(self._take())
+        while self._next_is("["):
+            self._at += 1
+            length = None if self._next_is("]") else self._take()
+            if length is not None and not length.isdigit():
+                raise SignatureRefused(f"An array's length is a number, not {length[:20]}.")
+            self._expect("]")
+            found = array_of(found, None if length is None else int(length))
+        return found
+
+    def _rest_of_parameter(self) -> None:
+        """Skip where a parameter lies and its name."""
+        while self._at < len(self._tokens) and self._tokens[self._at] in _AFTER_A_TYPE:
+            self._at += 1
+        if self._at < len(self._tokens) and _NAME.fullmatch(self._tokens[self._at]):
+            self._at += 1
