@@ -35,19 +35,31 @@ def call(contract: str, form: str, *values: int | str) -> str:
     return ARTEFACTS[contract]["selectors"][form] + "".join(word(value) for value in values)
 
 
-def call_with_text(contract: str, form: str, first: int | str, text: str) -> str:
+def call_with_text(contract: str, form: str, first: int | str, said: str) -> str:
     """Call data for `form` with one word and one text."""
-    return ARTEFACTS[contract]["selectors"][form] + word(first) + word(64) + _text(text)
+    return ARTEFACTS[contract]["selectors"][form] + word(first) + word(64) + text(said)
 
 
 def deployment(standard: str, name: str, symbol: str, metadata: str, keeper: str) -> str:
     """What to send to deploy a collection of this standard."""
-    tails = [_text(name), _text(symbol), _text(metadata)]
+    tails = [text(name), text(symbol), text(metadata)]
     heads, offset = "", 4 * 32
     for tail in tails:
         heads += word(offset)
         offset += len(tail) // 2
     return ARTEFACTS[CONTRACTS[standard]]["bytecode"] + heads + word(keeper) + "".join(tails)
+
+
+def staking_deployment(contract: str, name: str, keeper: str) -> str:
+    """What to send to deploy a staking contract."""
+    return ARTEFACTS[contract]["bytecode"] + word(64) + word(keeper) + text(name)
+
+
+def stakes_in(answer: str) -> dict[int, str]:
+    """What a staking contract's `stakes()` answered: token id → lower-case address of who staked it."""
+    data = words(answer)
+    who, tokens = _list_at(data, 0), _list_at(data, 1)
+    return {token: f"0x{staker:040x}" for staker, token in zip(who, tokens, strict=True)}
 
 
 def settlement(moves: Iterable[Move]) -> str:
@@ -75,6 +87,12 @@ def words(data: str) -> list[int]:
     return [int(digits[at : at + 64], 16) for at in range(0, len(digits) - 63, 64)]
 
 
+def _list_at(data: list[int], place: int) -> list[int]:
+    """The list whose offset is the word at a place."""
+    start = data[place] // 32
+    return data[start + 1 : start + 1 + data[start]]
+
+
 def reason(error: dict[str, Any]) -> str:
     """Why a call reverted, from the node's error: the contract's sentence where there is one."""
     data = error.get("data")
@@ -87,6 +105,7 @@ def reason(error: dict[str, Any]) -> str:
     return str(error.get("message", "reverted"))
 
 
-def _text(value: str) -> str:
+def text(value: str) -> str:
+    """A text as its length and its bytes in whole words."""
     raw = value.encode()
     return word(len(raw)) + raw.hex().ljust(-(-len(raw) // 32) * 64, "0")

@@ -15,7 +15,9 @@ from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, ledger
 from sandbox.chains.anvil import Anvil, NodeError
 from sandbox.chains.plans import UNLIMITED, Plan
-from sandbox.chains.seeds import Collection, seeded_collections
+from sandbox.chains.seeds import Collection, created, seeded_collections
+from sandbox.contracts import staking
+from sandbox.contracts.staking import Staking
 
 # Where every chain starts: high enough that state can be older than 128 blocks from the first minute.
 FIRST_BLOCK = 1_000
@@ -43,6 +45,7 @@ class Chain:
         self.lock = asyncio.Lock()
         self.records: list[Record] = []
         self.collections: dict[str, Collection] = {}
+        self.staking: dict[str, Staking] = {}
         self.head = 0
         self._head_time = 0.0
         self._heads: deque[tuple[float, int]] = deque(maxlen=HEADS_KEPT)
@@ -201,6 +204,7 @@ class Chain:
     def list_collections(self) -> None:
         """Work out the collections and traits from the seeds and the records."""
         self.collections = self.collections_at()
+        self.staking = self._staking()
         self._ever_listed |= self.collections.keys()
 
     def collections_at(self, block: int | None = None) -> dict[str, Collection]:
@@ -216,6 +220,25 @@ class Chain:
             elif "collection" in record:
                 listed[record["contract"]] = Collection(record["contract"], **record["collection"])
         return listed
+
+    def staking_at_start(self) -> dict[str, Staking]:
+        """Contract → staking contract, on a fresh chain."""
+        sender = staking.deployer(self.facts.name)
+        return staking.at_start([created(sender, nonce) for nonce in range(len(staking.KINDS))])
+
+    def _staking(self) -> dict[str, Staking]:
+        listed = self.staking_at_start()
+        for record in self.records:
+            if record["kind"] == "reset":
+                listed = self.staking_at_start()
+            elif "staking" in record:
+                listed[record["contract"]] = Staking(record["contract"], **record["staking"])
+        return listed
+
+    async def stakes(self, one: Staking) -> dict[int, str]:
+        """Token id → lower-case address of who has staked it now."""
+        request = {"to": one.contract, "data": abi.call(one.source, "stakes()")}
+        return abi.stakes_in(await self.node.call("eth_call", request, "latest"))
 
     async def owners(self, block: int | None = None) -> dict[str, ledger.Owners]:
         """Contract → owners for every listed collection, now or as of a block."""
@@ -241,6 +264,8 @@ class Chain:
     async def world(self) -> dict[str, Any]:
         """This chain's part of GET /control/world."""
         owners = await self.owners()
+        places = list(self.staking.values())
+        stakes = await asyncio.gather(*map(self.stakes, places))
         return {
             "rpc": f"{self.url}/rpc/{self.facts.name}",
             "chain_id": self.facts.chain_id,
@@ -261,8 +286,16 @@ class Chain:
                     ],
                 }
                 for collection in self.collections.values()
-            ],
+            ]
+            + [one.entry(staked) for one, staked in zip(places, stakes, strict=True)],
         }
+
+    def staking_contract(self, contract: str) -> Staking:
+        """A listed staking contract by contract, slug or name. Raises Refusal(404)."""
+        for candidate in self.staking.values():
+            if contract.lower() in (candidate.contract, candidate.slug, candidate.name.lower()):
+                return candidate
+        raise Refusal(404, f"There is no staking contract {contract} on {self.facts.name}.")
 
     def collection(self, contract: str) -> Collection:
         """A listed collection by contract, slug or name. Raises Refusal(404)."""

@@ -12,6 +12,7 @@ from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, names, replay
 from sandbox.chains.chain import Chain, Record
 from sandbox.chains.seeds import STANDARDS, Collection
+from sandbox.contracts import staking
 
 MOST_BLOCKS = 500
 DEEPEST_REORG = 100
@@ -74,12 +75,14 @@ async def burn(chain: Chain, body: Body) -> dict[str, Any]:
 async def deploy(chain: Chain, body: Body) -> dict[str, Any]:
     """`{standard, name, slug}`"""
     standard, name, slug = text(body, "standard"), text(body, "name"), text(body, "slug")
-    if standard not in STANDARDS:
-        raise Refusal(400, f"standard is one of {', '.join(STANDARDS)}.")
+    if standard not in (*STANDARDS, *staking.STANDARDS):
+        raise Refusal(400, f"standard is one of {', '.join((*STANDARDS, *staking.STANDARDS))}.")
     if not _SLUG.fullmatch(slug):
         raise Refusal(400, "slug is made of lower-case letters, digits and single hyphens.")
-    if any(collection.slug == slug for collection in chain.collections.values()):
+    if any(listed.slug == slug for listed in (*chain.collections.values(), *chain.staking.values())):
         raise Refusal(409, f"{chain.facts.name} has a collection {slug} already.")
+    if standard in staking.STANDARDS:
+        return await _deploy_staking(chain, name, slug, standard.removeprefix(staking.PREFIX))
     symbol = "".join(part[0] for part in slug.split("-")).upper()
     data = abi.deployment(standard, name, symbol, f"{chain.url}/metadata/{chain.facts.name}/", KEEPER)
     record: Record = {"kind": "tx", "from": chain.facts.deployer, "data": data}
@@ -87,6 +90,31 @@ async def deploy(chain: Chain, body: Body) -> dict[str, Any]:
     async with chain.lock:
         record = await chain.transact(record)
     return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
+
+
+async def _deploy_staking(chain: Chain, name: str, slug: str, kind: str) -> dict[str, Any]:
+    data = abi.staking_deployment(staking.KINDS[kind].contract, name, KEEPER)
+    record: Record = {"kind": "tx", "from": staking.deployer(chain.facts.name), "data": data}
+    record["staking"] = {"name": name, "slug": slug, "kind": kind}
+    async with chain.lock:
+        record = await chain.transact(record)
+    return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
+
+
+async def stake(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{contract, token_id, from}`: `from` stakes the token; nobody else can as long as it is staked."""
+    return await _of_stakes(chain, body, "stake(uint256)")
+
+
+async def unstake(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{contract, token_id, from}`: `from` takes the token back."""
+    return await _of_stakes(chain, body, "unstake(uint256)")
+
+
+async def _of_stakes(chain: Chain, body: Body, form: str) -> dict[str, Any]:
+    one = chain.staking_contract(text(body, "contract"))
+    data = abi.call(one.source, form, _number(body, "token_id"))
+    return await _transact(chain, _address(body, "from"), one.contract, data)
 
 
 async def traits(chain: Chain, body: Body) -> dict[str, Any]:
@@ -179,7 +207,8 @@ async def name(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 ACTIONS: dict[str, Act] = {
-    action.__name__: action for action in (mint, transfer, burn, deploy, traits, send, mine, reorg, delegate, name)
+    action.__name__: action
+    for action in (mint, transfer, burn, deploy, stake, unstake, traits, send, mine, reorg, delegate, name)
 }
 
 

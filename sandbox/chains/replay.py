@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from sandbox.base.chain_table import KEEPER
@@ -10,6 +11,7 @@ from sandbox.chains import abi, ledger, names
 from sandbox.chains.anvil import NodeError
 from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
 from sandbox.chains.seeds import STANDARDS, seeded_addresses, seeded_owners
+from sandbox.contracts import staking
 
 # Blocks before the last known head that come back with their own numbers, so that somebody who follows logs misses
 # nothing; what is older comes back in the first block of the new node.
@@ -76,13 +78,14 @@ async def _prepare(chain: Chain, records: list[Record], nonces: dict[str, int]) 
     await chain.node.call("anvil_setCode", chain.facts.registry, abi.ARTEFACTS["DelegateRegistry"]["runtime"])
     for place, contract in names.CONTRACTS.items() if chain.facts.names else ():
         await chain.node.call("anvil_setCode", place, abi.ARTEFACTS[contract]["runtime"])
-    for sender in (KEEPER, chain.facts.deployer):
+    deployers = (chain.facts.deployer, staking.deployer(chain.facts.name))
+    for sender in (KEEPER, *deployers):
         await chain.fund(sender, 0)
     for sender in {record["from"] for record in records if "from" in record}:
         spent = sum(int(record.get("value", "0")) for record in records if record.get("from") == sender)
         await chain.fund(sender, spent)
     for sender, nonce in nonces.items():
-        if sender not in (KEEPER, chain.facts.deployer):
+        if sender not in (KEEPER, *deployers):
             await chain.node.call("anvil_setNonce", sender, hex(nonce))
 
 
@@ -93,7 +96,14 @@ async def _found(chain: Chain, old: list[Record]) -> None:
     for standard, (name, symbol, _) in zip(STANDARDS, chain.facts.collections, strict=True):
         data = abi.deployment(standard, name, symbol, metadata, KEEPER)
         await chain.submit({"kind": "tx", "from": chain.facts.deployer, "data": data})
+    places = chain.staking_at_start().values()
+    for one in places:
+        data = abi.staking_deployment(one.source, one.name, KEEPER)
+        await chain.submit({"kind": "tx", "from": staking.deployer(chain.facts.name), "data": data})
     await chain.mine(1)
+    for one in places:
+        data = abi.settlement(_stake_moves({}, one.stakes_at_start))
+        await chain.submit({"kind": "tx", "from": KEEPER, "to": one.contract, "data": data})
     for position, address in enumerate(seeded_addresses(chain.facts)):
         moves = ledger.difference({}, seeded_owners(position))
         await chain.submit({"kind": "tx", "from": KEEPER, "to": address, "data": abi.settlement(moves)})
@@ -135,6 +145,7 @@ def _lost(chain: Chain, record: Record, refused: Exception) -> None:
 
 async def _undo(chain: Chain) -> None:
     """Settle every token back, withdraw delegations, forget names, and take later collections off the chain."""
+    await _undo_staking(chain)
     owners = await chain.owners()
     seeds = seeded_addresses(chain.facts)
     for address, now in owners.items():
@@ -158,6 +169,26 @@ async def _undo(chain: Chain) -> None:
         await chain.sent({"kind": "tx", "from": KEEPER, "to": to, "data": data, "gas": names.GAS})
         await chain.note_head()
     await chain.node.call("anvil_setNonce", chain.facts.deployer, hex(len(STANDARDS)))
+    await chain.node.call("anvil_setNonce", staking.deployer(chain.facts.name), hex(len(staking.KINDS)))
+
+
+async def _undo_staking(chain: Chain) -> None:
+    """Stake what was staked at the start, and take later staking contracts off the chain."""
+    for one in chain.staking.values():
+        if moves := _stake_moves(await chain.stakes(one), one.stakes_at_start):
+            chain.reserve(chain.head + 1)
+            await chain.sent({"kind": "tx", "from": KEEPER, "to": one.contract, "data": abi.settlement(moves)})
+            await chain.note_head()
+        if not one.seeded:
+            await chain.node.call("anvil_setCode", one.contract, "0x")
+            await chain.node.call("anvil_setNonce", one.contract, "0x0")
+
+
+def _stake_moves(now: Mapping[int, str], wanted: Mapping[int, str]) -> list[abi.Move]:
+    """The moves that lead from these stakes (token id → who) to those."""
+    return ledger.difference(
+        {token: {who: 1} for token, who in now.items()}, {token: {who: 1} for token, who in wanted.items()}
+    )
 
 
 def _since_reset(records: list[Record]) -> list[Record]:

@@ -46,7 +46,7 @@ class Collection:
 
 def seeded_addresses(facts: Facts) -> list[str]:
     """Where the deployer's first contracts are, in the order of the standards."""
-    return [_created(facts.deployer, nonce) for nonce in range(len(STANDARDS))]
+    return [created(facts.deployer, nonce) for nonce in range(len(STANDARDS))]
 
 
 def seeded_collections(facts: Facts) -> dict[str, Collection]:
@@ -78,7 +78,7 @@ def _pick(key: str, values: tuple[str, ...]) -> str:
     return values[sha256(key.encode()).digest()[0] % len(values)]
 
 
-def _created(sender: str, nonce: int) -> str:
+def created(sender: str, nonce: int) -> str:
     """The address of the contract that `sender` creates with this nonce below 128: Keccak over the RLP of both."""
     rlp = bytes([0xC0 + 22, 0x80 + 20]) + bytes.fromhex(sender[2:]) + bytes([nonce or 0x80])
     return "0x" + keccak(rlp)[12:].hex()

@@ -23,6 +23,12 @@ WANTED = (
     "NameResolver",
     "EthResolver",
     "UniversalResolver",
+    "StakingNumber",
+    "StakingList",
+    "StakingStruct",
+    "StakingConstant",
+    "StakingRevert",
+    "StakingHuge",
 )
 
 

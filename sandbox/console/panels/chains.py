@@ -1,10 +1,12 @@
 """The tool for chains: who holds what, and moving it: mint, transfer, burn, payments, blocks."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from sandbox.console.elements.forms import card, choice, datalist, field
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.place import Place
+from sandbox.contracts.staking import STANDARDS as STAKING
 from sandbox.house import WholeSandbox
 
 SOLANA = "solana"
@@ -104,7 +106,11 @@ def _short(id_: str) -> str:
 
 
 def _collection(state: Json) -> Markup:
-    return choice("Collection", "contract", {str(one["contract"]): str(one["name"]) for one in state["collections"]})
+    return choice("Collection", "contract", _named(one for one in state["collections"] if "view" not in one))
+
+
+def _named(listed: Iterable[Json]) -> dict[str, str]:
+    return {str(one["contract"]): str(one["name"]) for one in listed}
 
 
 def _evm(place: Place, chain: str, state: Json, wallets: dict[str, str]) -> Markup:
@@ -125,9 +131,23 @@ def _evm(place: Place, chain: str, state: Json, wallets: dict[str, str]) -> Mark
              to, button="Delegate"),
         card(place, "New collection", f"{base}/deploy", choice("Standard", "standard", STANDARDS),
              field("Name", "name", required=True), field("Slug", "slug", required=True), button="Deploy"),
+        _staking(place, base, state),
         card(place, "Blocks", f"{base}/mine", field("Mine", "blocks", "10", inputmode="numeric"), button="Mine"),
         card(place, "Reorganise", f"{base}/reorg", field("Depth", "depth", "3", inputmode="numeric"),
              button="Reorganise"),
+    )  # fmt: skip
+
+
+def _staking(place: Place, base: str, state: Json) -> Markup:
+    """What can be done with staking contracts."""
+    contract = choice("Staking contract", "contract", _named(one for one in state["collections"] if "view" in one))
+    token = field("Token id", "token_id", required=True, inputmode="numeric")
+    sender = field("From", "from", known="wallets", required=True)
+    return join(
+        card(place, "Stake", f"{base}/stake", contract, token, sender, button="Stake"),
+        card(place, "Unstake", f"{base}/unstake", contract, token, sender, button="Unstake"),
+        card(place, "New staking contract", f"{base}/deploy", choice("Standard", "standard", STAKING),
+             field("Name", "name", required=True), field("Slug", "slug", required=True), button="Deploy"),
     )  # fmt: skip
 
 
