@@ -15,6 +15,8 @@ from services.engine import preview as impact
 from services.engine import trial
 from services.engine.preview import MemberImpact, Proposal
 from services.engine.trial import Trial
+from services.holdings import try_call
+from services.holdings.try_call import CallResult, CallTrial
 from services.rules import rules
 from services.rules.expression import MOST_TRAITS
 from services.rules.rules import RuleDraft, RuleView
@@ -130,6 +132,17 @@ class PreviewAnswer(ApiAnswer):
     single_sources: tuple[SingleSource, ...]
 
 
+class CallTrialPayload(Payload):
+    """A view call and the wallet to ask about. What is missing or wrong is the service's to say."""
+
+    chain: Loose = ""
+    contract: Loose = ""
+    function: Loose = ""
+    args: list[Any] = Field(default_factory=list[Any], max_length=40)
+    path: Loose = ""
+    wallet: Loose = ""
+
+
 class DeletedAnswer(ApiAnswer):
     """That the rule is gone; `members` have their roles settled now."""
 
@@ -209,6 +222,15 @@ async def try_address(caller: Caller, payload: TrialPayload) -> Trial:
     async with transaction() as db:
         plan = await trial.plan(db, gateways(), caller, _proposal(payload), payload.address)
     return await trial.look(gateways(), plan)
+
+
+@router.post("/try-call")
+async def try_view_call(caller: Caller, payload: CallTrialPayload) -> CallResult:
+    """What a contract's view function answers about a wallet right now, or why it answers nothing; stores nothing."""
+    async with transaction() as db:
+        await try_call.allow(db, gateways(), caller)
+    asked = CallTrial(payload.chain, payload.contract, payload.function, payload.args, payload.path, payload.wallet)
+    return await try_call.run(gateways(), asked)
 
 
 def _proposal(payload: PreviewPayload) -> Proposal:

@@ -45,7 +45,10 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Hold
     vaults = _vaults(cases)
     places = await _places(cases)
     followed = {place: _followed(wants) for place, (wants, _) in places.items()}
-    counted = {place: contracts for place, contracts in followed.items() if contracts}
+    one_by_one = {
+        place: [*followed[place], *(call.contract for call in wants.calls)] for place, (wants, _) in places.items()
+    }
+    counted = {place: contracts for place, contracts in one_by_one.items() if contracts}
     tallies = await db.together(
         *(balance_snapshots.newest_tally(place[1], contracts, places[place][1]) for place, contracts in counted.items())
     )

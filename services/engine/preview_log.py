@@ -21,15 +21,16 @@ from settings import settings
 
 KIND: Final = "rule.previewed"
 FEWEST_NAMED = 5
-"""People who have to meet a condition on single tokens or traits before a preview names them."""
+"""People who have to meet a condition on single tokens, traits or a function before a preview names them."""
 _LONGEST = 4_000
 """Characters of a rule's document that a line stores."""
 _SECONDS = 86_400
 
 
 def is_identifying(*expressions: Expression) -> bool:
-    """Return whether a condition is on single tokens or traits, which only a few wallets may meet."""
-    return any(leaf.kind.source == "tokens" for expression in expressions for leaf in requirements(expression))
+    """Return whether a condition is on single tokens or traits, or on a function, which only a few wallets may meet."""
+    leaves = (leaf for expression in expressions for leaf in requirements(expression))
+    return any(leaf.kind.source in {"tokens", "calls"} for leaf in leaves)
 
 
 async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, singling: bool) -> None:
@@ -58,7 +59,7 @@ async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, sin
         return
     if singling and singling_today >= settings().previews_per_day:
         raise TooMany(
-            "You have previewed too many different rules on single tokens or traits in this server today. "
+            "You have previewed too many different rules on single tokens, traits or view calls in this server today. "
             "Saving a rule is still possible.",
             _SECONDS,
         )

@@ -7,12 +7,14 @@ from functools import lru_cache
 from typing import Any
 
 from gateways.chains.token_sheet import TokenSheet, token_ids
+from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.client import BalanceSheet
 from services.collections.trait_match import TokenTraits, match_all
 from services.core.answer import Answer
 from services.holdings.delegation_shares import Delegated, Vault
-from services.holdings.fetch_plan import SOLANA, TokenWant, family_of
+from services.holdings.fetch_plan import SOLANA, TokenWant, call_of, family_of
 from services.rules.expression import ANY_NFT, Expression, Requirement, evaluate, requirements
+from services.rules.types.view_call import ViewCall
 
 Place = tuple[str, str, str]
 """Chain, contract and token id."""
@@ -28,6 +30,7 @@ class Answers:
     fault: str | None = None
     tokens: dict[TokenWant, TokenSheet | str] = field(default_factory=dict[TokenWant, TokenSheet | str])
     anything: TokenSheet | str | None = None
+    calls: dict[ViewQuestion, ViewSheet | str] = field(default_factory=dict[ViewQuestion, ViewSheet | str])
     traits: dict[Place, TokenTraits | str] = field(default_factory=dict[Place, TokenTraits | str])
     beside: frozenset[str] = frozenset()
     """Contracts on the sheet whose balances only add to what an indexer lists (see `Wants.beside`)."""
@@ -39,8 +42,8 @@ class Answers:
     @property
     def as_of(self) -> datetime | None:
         """The time of the oldest block in the answers; None if there are none."""
-        sheets = (self.sheet, self.anything, *self.tokens.values())
-        times = [one.block_time for one in sheets if isinstance(one, BalanceSheet | TokenSheet)]
+        sheets = (self.sheet, self.anything, *self.tokens.values(), *self.calls.values())
+        times = [one.block_time for one in sheets if isinstance(one, BalanceSheet | TokenSheet | ViewSheet)]
         return min(times, default=None)
 
 
@@ -64,9 +67,15 @@ class WalletShare:
 
 
 def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault]:
-    """Yield the vaults that can count for a requirement."""
+    """Yield the vaults that can count for a requirement.
+
+    A function's answer about a vault cannot be divided: it counts for whom everything of that contract is delegated to.
+    """
     for vault in delegated.on(leaf.chain) if delegated is not None else ():
-        if leaf.kind.source == "anything" or not vault.cut(leaf.contract).nothing:
+        if leaf.kind.source == "calls":
+            if vault.cut(leaf.contract).whole:
+                yield vault
+        elif leaf.kind.source == "anything" or not vault.cut(leaf.contract).nothing:
             yield vault
 
 
@@ -76,10 +85,12 @@ def doubts_of(leaf: Requirement, delegated: Delegated | None) -> Iterator[Wallet
         yield WalletShare("", 0, reason)
 
 
-def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenSheet | str | None:
+def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenSheet | ViewSheet | str | None:
     """Return the sheet that answers a requirement, or why there is none."""
     if answers is None or leaf.kind.source == "nothing":
         return None
+    if (call := call_of(leaf)) is not None:
+        return answers.calls.get(call)
     if leaf.kind.source == "anything":
         return answers.anything
     if leaf.kind.source == "balances":
@@ -103,11 +114,21 @@ def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
     if isinstance(told, BalanceSheet):
         amount = told.amount(leaf.contract, address)
         return WalletShare(address, amount or 0, None if amount is not None else "the contract gave no answer")
+    if isinstance(told, ViewSheet):
+        return _answered(leaf, address, told)
     if not isinstance(told, TokenSheet):
         return WalletShare(address, 0, "not looked at")
     if leaf.kind.source == "anything":
         return _anything(address, sum(told.of(address).values()), told.unsure.get(address), answers)
     return _fitting(leaf, address, told.of(address), told.unsure.get(address), answers)
+
+
+def _answered(leaf: Requirement, address: str, sheet: ViewSheet) -> WalletShare:
+    """Return the share made of what a view function answered about a wallet."""
+    value = sheet.values.get(address)
+    if value is None or not isinstance(leaf.details, ViewCall):
+        return WalletShare(address, 0, sheet.unsure.get(address, "not looked at"))
+    return WalletShare(address, leaf.details.share(value))
 
 
 def _fitting(
@@ -163,7 +184,7 @@ def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> WalletSh
     elif isinstance(told, BalanceSheet):
         part = _of_balance(leaf, vault, told, answers)
     else:
-        part = WalletShare(vault.address, 0, told or "not looked at")
+        part = WalletShare(vault.address, 0, told if isinstance(told, str) else "not looked at")
     return replace(part, through=vault.through, mark=cut.mark)
 
 
@@ -319,7 +340,7 @@ def read(
         *doubts_of(leaf, delegated),
     )
     held = sum(part.amount for part in parts)
-    answer, reason = conclude(parts, needed, most_of(leaf))
+    answer, reason = conclude_for(leaf, parts)
     return Reading(leaf, answer, needed, held, told.block, told.source, told.block_time, reason, parts,
                    isinstance(told, BalanceSheet))  # fmt: skip
 
@@ -329,7 +350,18 @@ def in_part(leaf: Requirement, answers: Answers) -> bool:
     told = told_of(leaf, answers)
     if isinstance(told, BalanceSheet):
         return told.unknown(leaf.contract) > 0
-    return isinstance(told, TokenSheet) and bool(told.unsure)
+    return isinstance(told, TokenSheet | ViewSheet) and bool(told.unsure)
+
+
+def conclude_for(leaf: Requirement, parts: Iterable[WalletShare]) -> tuple[Answer, str | None]:
+    """Return the answer to a requirement by the wallets' shares, with the reason if it is unknown."""
+    listed = tuple(parts)
+    if leaf.details is not None and leaf.details.may_fall:
+        # No sum is enough, or too much, before every wallet is known.
+        reasons = [part.reason for part in listed if part.reason is not None]
+        if reasons:
+            return Answer.UNKNOWN, reasons[0]
+    return conclude(listed, needed_of(leaf), most_of(leaf))
 
 
 def conclude(parts: Iterable[WalletShare], needed: int, most: int | None = None) -> tuple[Answer, str | None]:

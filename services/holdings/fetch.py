@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from gateways import Gateways
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints, TokenSheet
+from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.client import BalanceSheet
 from gateways.transport.errors import ProviderError
 from models.db.session import AsyncSession
@@ -23,7 +24,7 @@ from services.holdings.shared_balances import JointBalances
 from services.holdings.token_hints import Trails
 from services.runtime import time_budget
 
-S = TypeVar("S", BalanceSheet, TokenSheet)
+S = TypeVar("S", BalanceSheet, TokenSheet, ViewSheet)
 
 OUT_OF_TIME = "it was not read in the time that one server may take"
 MOST_SORTED = 3
@@ -32,7 +33,8 @@ SORTING_SECONDS = 5.0
 SORTED_FOR = 600.0
 """Seconds for which a contract of no known standard is not asked again."""
 AT_ONCE = 4
-"""Contracts of one chain that are read token by token at a time; each uses several of a node's connections."""
+"""Contracts of one chain that are read token by token at a time, and functions that are asked; each uses several of a
+node's connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class _Reader:
         self._question = question
         self._before = before
         self._first = before[0] if before else None
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._turns, self._view_turns = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
 
     async def all(self) -> Answers:
         """Ask all parts at once."""
@@ -130,6 +132,12 @@ class _Reader:
         async def anything() -> None:
             answers.anything = await self._get(lambda one: one.anything, self._anything)
 
+        async def view(call: ViewQuestion) -> None:
+            async with self._view_turns:
+                answers.calls[call] = await self._get(
+                    lambda one: one.calls.get(call), lambda node: self._view(call, node)
+                )
+
         async def in_time(part: Coroutine[Any, Any, None]) -> None:
             with suppress(TimeoutError):
                 async with time_budget.timeout():
@@ -139,11 +147,14 @@ class _Reader:
         every = list(dict.fromkeys((*wants.tokens, *(first.tokens if first is not None else ()))))
         # Shuffled, so that the time limit does not always omit the same contracts.
         random.shuffle(every)
+        calls = random.sample(wants.calls, len(wants.calls))
+        answers.calls.update(dict.fromkeys(calls, OUT_OF_TIME))
         answers.tokens.update(dict.fromkeys(every, OUT_OF_TIME))
         answers.anything = OUT_OF_TIME if wants.anything else None
         await asyncio.gather(
             *([balances()] if wants.balances or wants.beside else []),
             *(in_time(tokens(want)) for want in every),
+            *(in_time(view(call)) for call in calls),
             *([in_time(anything())] if wants.anything else []),
         )
         return answers
@@ -218,6 +229,10 @@ class _Reader:
         question, (contract, ids) = self._question, want
         trails, at = self._hints(contract, want), self._at(node)
         return await self._chains.tokens(question.chain, contract, question.owners, token_ids=ids, trails=trails, at=at)
+
+    async def _view(self, call: ViewQuestion, node: int | None) -> ViewSheet:
+        question = self._question
+        return await self._chains.view(question.chain, call, question.owners, at=self._at(node))
 
     async def _anything(self, node: int | None) -> TokenSheet:
         question, trails = self._question, self._hints(ANY, None)

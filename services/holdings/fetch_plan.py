@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from gateways.chains.view_sheet import ViewQuestion
 from services.collections.standards import MANY, ONE_BY_ONE, Place
 from services.holdings.delegation_shares import Vault
 from services.rules.expression import Requirement
+from services.rules.types.view_call import ViewCall
 
 EVM, SOLANA = "evm", "solana"
 ANY = "any"
@@ -35,11 +37,13 @@ class Wants:
     """Contracts whose tokens' traits matter."""
     sorted: frozenset[str] = field(default_factory=frozenset[str])
     """Contracts whose standard is known."""
+    calls: tuple[ViewQuestion, ...] = ()
+    """View functions to ask about wallets."""
 
     @property
     def contracts(self) -> tuple[str, ...]:
         """Every contract to ask about, and "any" if any collection counts."""
-        named = {*self.balances, *(contract for contract, _ in self.tokens)}
+        named = {*self.balances, *(contract for contract, _ in self.tokens), *(one.contract for one in self.calls)}
         return (*sorted(named), *((ANY,) if self.anything else ()))
 
 
@@ -50,6 +54,11 @@ def want_of(leaf: Requirement, standards: Mapping[Place, str]) -> TokenWant | No
         return leaf.contract, leaf.token_ids
     by_token = leaf.chain == SOLANA or standards.get((leaf.chain, leaf.contract)) == MANY
     return (leaf.contract, ()) if source == "tokens" or (source == "balances" and by_token) else None
+
+
+def call_of(leaf: Requirement) -> ViewQuestion | None:
+    """Return what a requirement asks of a view function; None if no such function answers it."""
+    return leaf.details.question(leaf.contract) if isinstance(leaf.details, ViewCall) else None
 
 
 def by_chain(leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> dict[str, Wants]:
@@ -66,8 +75,11 @@ def by_chain(leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> d
 
 def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> Wants:
     balances, tokens, with_traits, anything = set[str](), set[TokenWant](), set[str](), False
-    countable = set[str]()
+    countable, calls = set[str](), set[ViewQuestion]()
     for leaf in leaves:
+        if (call := call_of(leaf)) is not None:
+            calls.add(call)
+            continue
         if standards.get((chain, leaf.contract), "").startswith(ONE_BY_ONE):
             countable.add(leaf.contract)
         want = want_of(leaf, standards)
@@ -87,6 +99,7 @@ def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[Place, 
         beside=tuple(sorted(more)),
         with_traits=frozenset(with_traits),
         sorted=frozenset(contract for place_chain, contract in standards if place_chain == chain),
+        calls=tuple(sorted(calls, key=lambda one: (one.contract, one.function, one.args, one.path))),
     )
 
 

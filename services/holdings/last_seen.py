@@ -20,14 +20,13 @@ from services.holdings.evaluate import (
     Reading,
     WalletShare,
     addresses_on,
-    conclude,
+    conclude_for,
     doubts_of,
-    most_of,
-    needed_of,
     vaults_for,
 )
 from services.holdings.fetch_plan import ANY
 from services.rules.expression import Requirement
+from services.rules.types.view_call import ViewCall
 
 ROWS_A_STATEMENT = 2_000
 BALANCE = "balance"
@@ -66,11 +65,16 @@ def scope_of(leaf: Requirement) -> str:
         return BALANCE
     if leaf.kind.source == "anything":
         return ANY
+    if isinstance(leaf.details, ViewCall):
+        return f"{leaf.type}:{_digest(leaf.details.counted)}"
     what = [text.strip().casefold() for trait in leaf.traits for text in trait] if leaf.kind.names_trait else []
     if leaf.kind.names_ids:
         what += sorted(leaf.token_ids)
-    digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
-    return f"{leaf.type}:{digest}"
+    return f"{leaf.type}:{_digest(what)}"
+
+
+def _digest(what: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
 
 
 async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Sequence[str]) -> Memory:
@@ -117,7 +121,7 @@ def recall(
     if len(seen) < len(asked):
         parts.append(WalletShare("", 0, "not every wallet has been read yet"))
     parts.extend(doubts_of(leaf, delegated))
-    answer, reason = conclude(parts, needed_of(leaf), most_of(leaf))
+    answer, reason = conclude_for(leaf, parts)
     holding = tuple(part for part in parts if part.amount) or tuple(asked)
     oldest = min(seen, key=lambda one: one.observed_at)
     return Remembered(answer, sum(part.amount for part in parts), holding, oldest, reason)

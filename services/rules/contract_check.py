@@ -31,6 +31,7 @@ class RuleContracts:
 async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
     """Check that every contract of a rule exists with a readable standard; store it with its name.
 
+    Of a contract of which only functions are called, nothing but its existence is checked.
     Contracts with a stored standard are not read again. Call it before any write. Raises FieldRefused,
     ProviderUnavailable.
     """
@@ -42,7 +43,9 @@ async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
 
 async def read(db: AsyncSession, outside: Gateways, tree: Expression) -> RuleContracts:
     """Return what is known about the contracts of a rule, and store nothing. Raises ProviderUnavailable."""
-    places = dict.fromkeys((leaf.chain, leaf.contract) for leaf in requirements(tree) if leaf.contract != ANY_CONTRACT)
+    named_in = [leaf for leaf in requirements(tree) if leaf.contract != ANY_CONTRACT]
+    collections = {(leaf.chain, leaf.contract) for leaf in named_in if leaf.kind.source != "calls"}
+    places = dict.fromkeys((leaf.chain, leaf.contract) for leaf in named_in)
     known = await standards.known(db, places)
     await release(db)
     found: dict[Place, str] = {}
@@ -55,6 +58,8 @@ async def read(db: AsyncSession, outside: Gateways, tree: Expression) -> RuleCon
             standard = await outside.chains.contract_standard(chain, contract)
         except ProviderError as fault:
             raise unavailable(fault) from fault
+        if standard != "none" and (chain, contract) not in collections:
+            continue
         if reason := refusal(chain, contract, standard):
             refused[chain, contract] = reason
             continue

@@ -151,6 +151,8 @@ def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
     kind = rule_type(one.get("type"))
     if kind.source == "anything":
         return f"holds no NFT on {chain}"
+    if kind.source == "calls":
+        return f"{name} does not answer what the rule asks for"
     if kind.names_ids and not kind.counts:
         return f"holds none of the tokens asked for of {name}"
     if one.get("most") is not None:

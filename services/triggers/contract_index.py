@@ -30,7 +30,12 @@ class PlacesByExpression:
         if (found := self._known.get(key)) is not None:
             self._known.move_to_end(key)
             return found
-        found = frozenset((leaf.chain, leaf.contract) for leaf in requirements(parse(json.loads(expression))))
+        found = frozenset(
+            (leaf.chain, leaf.contract)
+            for leaf in requirements(parse(json.loads(expression)))
+            # What a contract's function answers does not follow from its tokens' transfers.
+            if leaf.kind.source != "calls"
+        )
         self._known[key] = found
         self.bytes += _weight(found)
         while self.bytes > self._most_bytes and len(self._known) > 1:

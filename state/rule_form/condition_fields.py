@@ -190,7 +190,7 @@ class ConditionFields(rx.State, mixin=True):
             return
         self.contract = self._given = given
         self._forget()
-        if catalog.is_whole(given):
+        if self.type in OF_COLLECTIONS and catalog.is_whole(given):
             async for outcome in self._look_up(actor):
                 yield outcome
 

@@ -25,9 +25,9 @@ from state.core.gate import signed_in
 from state.core.session import SessionState
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState
+from state.rule_form.call_trial import ViewCallTrial
 from state.rule_form.condition_draft import COUNTING, LIMITED, OF_COLLECTIONS, ConditionDraft
 from state.rule_form.condition_fields import CONTRACT_INPUT
-from state.rule_form.conditions import ConditionList
 from state.rule_form.outcome import RuleOutcome
 from state.rule_form.preview import ImpactState
 from state.rule_form.tiers import TierList, drafts
@@ -50,7 +50,7 @@ class ChainOptionView:
 CHAIN_OPTIONS = [ChainOptionView(chain, chain_title(chain), True) for chain in form_order()]
 
 
-class RuleFormState(ConditionList, RuleOutcome, TierList, rx.State):
+class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
     """The fields of a new rule, or of the stored one that `rule_id` names."""
 
     rule_id: int = 0
@@ -123,6 +123,7 @@ class RuleFormState(ConditionList, RuleOutcome, TierList, rx.State):
         self.room = self.full = ""
         self.tiers = []
         self._clear_outcome()
+        self._clear_trial()
         self._begin()
         self._sync()
         self.proposal_key = ""

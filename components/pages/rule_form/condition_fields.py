@@ -6,6 +6,7 @@ from functools import reduce
 
 import reflex as rx
 
+from components.pages.rule_form.call_fields import call_trial, called_contract
 from components.ui.badge import chip
 from components.ui.button import button, spinner
 from components.ui.field import field, number_input, select_input, text_area, text_input
@@ -15,6 +16,7 @@ from state.rule_form.condition_draft import (
     AT_LEAST,
     AT_MOST,
     BETWEEN,
+    CALLING,
     COUNTING,
     DETAILS,
     EXACTLY,
@@ -39,10 +41,12 @@ def condition_fields() -> rx.Component:
     return rx.el.div(
         _kind(),
         rx.cond(_is_one_of(OF_COLLECTIONS), rx.el.div(_collection(), _offers(), class_name="flex flex-col gap-3")),
+        rx.cond(_is_one_of(CALLING), called_contract()),
         rx.cond(_is_one_of(LIMITED), _amounts()),
         rx.cond(_is_one_of(WITH_TRAITS), _trait()),
         rx.cond(_is_one_of(WITH_IDS), _token_ids()),
         *(rx.cond(RuleFormState.type == name, _details(fields)) for name, fields in DETAILS.items()),
+        rx.cond(_is_one_of(CALLING), call_trial()),
         rx.cond(
             RuleFormState.caveat != "",
             rx.el.p(

@@ -55,6 +55,11 @@ class Details(ABC):
         """Return an amount in the smallest units as people read it."""
         return str(amount)
 
+    @property
+    def may_fall(self) -> bool:
+        """Whether a wallet that is not known yet can take from what the other wallets add up to."""
+        return False
+
     @abstractmethod
     def words(self, place: str) -> str:
         """Return the condition in words; `place` is the collection and its chain, such as "USD Coin on Base"."""
@@ -74,8 +79,8 @@ class RuleType:
 
     label: str
     """How the rule form offers it."""
-    source: Literal["balances", "tokens", "anything", "nothing"]
-    """What answers it: balances in a contract, the single tokens in a contract, or whatever a wallet holds."""
+    source: Literal["balances", "tokens", "anything", "calls", "nothing"]
+    """What answers it: balances in a contract, single tokens in a contract, whatever a wallet holds, or a function."""
     counts: bool = False
     """Whether it takes `min_tokens` tokens; else one is enough."""
     names_ids: bool = False
@@ -91,6 +96,11 @@ class RuleType:
     def fields(self) -> tuple[DetailField, ...]:
         """The fields that only this type has."""
         return self.details.FIELDS if self.details is not None else ()
+
+    @property
+    def of_collection(self) -> bool:
+        """Whether its contract is a collection, which has a name and tokens."""
+        return self.source in {"balances", "tokens"}
 
     @property
     def limited(self) -> bool:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 
 from services.rules.types.declaration import RuleType
+from services.rules.types.view_call import ViewCall
 
 RULE_TYPES: Mapping[str, RuleType] = {
     "basic": RuleType("Basic: a number of tokens", "balances", counts=True, previewed=5000),
     "trait": RuleType("Trait: tokens with a trait", "tokens", counts=True, names_trait=True, previewed=1000),
     "token_id": RuleType("Token ID: certain tokens", "tokens", names_ids=True, previewed=2000),
     "any_nft": RuleType("Any NFT on a chain", "anything", previewed=500),
+    "call": RuleType("View call: what a contract answers", "calls", details=ViewCall, previewed=2000),
 }
 """Every type of requirement, in the order in which the form offers them."""
 _UNKNOWN = RuleType("", "nothing")

@@ -12,6 +12,7 @@ import pytest
 from gateways.chains.attributes import Trait
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.token_sheet import TokenSheet
+from gateways.chains.view_sheet import ViewSheet
 from services.collections.trait_match import TokenTraits
 from services.core import queue
 from services.core.answer import Answer
@@ -21,6 +22,7 @@ from services.holdings.confirmation import Confirmation, Means
 from services.holdings.evaluate import Answers, Reading, in_part, read
 from services.rules.expression import Requirement
 from services.rules.terms import RuleTerms
+from services.rules.types.view_call import ViewCall
 
 HISTORIES = int(os.environ.get("HISTORIES", "400"))
 """How many random histories; `make fuzz` asks for many more."""
@@ -30,6 +32,9 @@ DEEP = CHAIN.settled_after
 WALLET = "0x" + "a1" * 20
 COUNTED = Requirement("basic", CHAIN.key, "0x" + "c0" * 20)
 GOLD = replace(COUNTED, type="trait", traits=(("Fur", "Gold"),))
+STAKED = ViewCall("staked(address) view returns (uint256)")
+CALLED = replace(COUNTED, type="call", details=STAKED)
+QUESTION = STAKED.question(COUNTED.contract)
 FUR, OTHER = (Trait("Fur", "Gold"),), (Trait("Status", "Refreshing"),)
 SOURCES = ("OpenSea", "token metadata")
 SOON = timedelta(minutes=30)
@@ -85,12 +90,24 @@ class World:
         block = self.head - behind - (DEEP if settled else 0)
         has = self.held[block] and manner != LYING
         if manner == DOWN:
-            return Answers(frozenset({WALLET}), tokens={(COUNTED.contract, ()): "no answer"})
+            return self._answers("no answer")
         unsure = {WALLET: "cut off"} if manner == PARTIAL else {}
         held = {WALLET: {"7": 1}} if has and (manner != PARTIAL or self.random.random() < 0.5) else {}
         at = self.now - timedelta(seconds=behind * CHAIN.block_seconds)
-        sheet = TokenSheet(CHAIN.key, COUNTED.contract, block, at, node, f"Base node {node + 1}", held, unsure)
-        return Answers(frozenset({WALLET}), tokens={(COUNTED.contract, ()): sheet})
+        source = f"Base node {node + 1}"
+        if self.leaf is CALLED:
+            values = {} if unsure else {WALLET: int(has)}
+            return self._answers(ViewSheet(CHAIN.key, QUESTION, block, at, node, source, values, unsure))
+        return self._answers(TokenSheet(CHAIN.key, COUNTED.contract, block, at, node, source, held, unsure))
+
+    @staticmethod
+    def _answers(said: TokenSheet | ViewSheet | str) -> Answers:
+        answers = Answers(frozenset({WALLET}), tokens={(COUNTED.contract, ()): "not asked"})
+        if isinstance(said, TokenSheet | str):
+            answers.tokens[COUNTED.contract, ()] = said
+        if isinstance(said, ViewSheet | str):
+            answers.calls[QUESTION] = said
+        return answers
 
     def traits(self, source: str) -> TokenTraits | str:
         manner = self.manners.get(source, HONEST)
@@ -158,9 +175,9 @@ def look(world: World, grant: GrantFacts) -> GrantFacts | Taken:
     return replace(grant, first_no=json.dumps(confirmation.document(noted)))
 
 
-def _sheet(answers: Answers) -> TokenSheet | None:
-    said = answers.tokens[COUNTED.contract, ()]
-    return said if isinstance(said, TokenSheet) else None
+def _sheet(answers: Answers) -> TokenSheet | ViewSheet | None:
+    said = answers.calls.get(QUESTION, answers.tokens[COUNTED.contract, ()])
+    return None if isinstance(said, str) else said
 
 
 def _read(world: World, answers: Answers) -> Reading:
@@ -177,7 +194,7 @@ def _decide(world: World, grant: GrantFacts, answer: Answer) -> Move:
     return _decision(world, grant, answer).move
 
 
-@pytest.mark.parametrize("leaf", [COUNTED, GOLD], ids=["counted", "trait"])
+@pytest.mark.parametrize("leaf", [COUNTED, GOLD, CALLED], ids=["counted", "trait", "called"])
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 @pytest.mark.parametrize("sources", [1, 2])
 def test_no_holder_loses_the_role_and_no_former_holder_keeps_it(leaf: Requirement, nodes: int, sources: int) -> None:
@@ -192,8 +209,9 @@ def test_no_holder_loses_the_role_and_no_former_holder_keeps_it(leaf: Requiremen
             grant = look(world, grant)
             if isinstance(grant, Taken):
                 # One source alone may be wrong for as long as nobody contradicts it; the breaker bounds what it takes.
-                honest = world.nodes == 1 and leaf is COUNTED
-                held_all_along = all(world.held[_since(world, honest=leaf is COUNTED) :])
+                by_nodes = leaf is not GOLD
+                honest = world.nodes == 1 and by_nodes
+                held_all_along = all(world.held[_since(world, honest=by_nodes) :])
                 assert not held_all_along or (grant.one_source and not honest), (seed, world.manners)
                 break
         world.manners = manners_at_last(world)

@@ -1,0 +1,78 @@
+"""The fields of a view call: a template to begin with, the contract, and trying the call with a wallet."""
+
+import reflex as rx
+
+from components.ui.button import button
+from components.ui.field import field, select_input, text_input
+from state.core.timing import URL_DEBOUNCE_MILLISECONDS
+from state.rule_form.call_trial import TEMPLATE_OPTIONS, WALLET_INPUT
+from state.rule_form.condition_fields import CONTRACT_INPUT
+from state.rule_form.rule_form import RuleFormState
+
+
+def called_contract() -> rx.Component:
+    """Return the template and the contract, which come before the call's own fields."""
+    options = [rx.el.option(label, value=key) for key, label in TEMPLATE_OPTIONS]
+    return rx.el.div(
+        field(
+            "Template",
+            select_input(
+                "callTemplate",
+                rx.el.option("Choose what to begin with", value=""),
+                *options,
+                value="",
+                on_change=RuleFormState.choose_template,
+            ),
+            name="callTemplate",
+            hint="Fills in the fields below. Change the function's name if your contract calls it otherwise.",
+        ),
+        field(
+            "Contract Address",
+            text_input(
+                CONTRACT_INPUT,
+                placeholder="0x...",
+                default_value=RuleFormState.contract,
+                on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value).debounce(
+                    URL_DEBOUNCE_MILLISECONDS
+                ),
+                spell_check=False,
+            ),
+            name=CONTRACT_INPUT,
+            hint="The contract that has the function, on the chain chosen above. It need not be a collection.",
+        ),
+        class_name="grid grid-cols-1 gap-6 sm:grid-cols-2",
+    )
+
+
+def call_trial() -> rx.Component:
+    """Return the wallet to try the call with, and what came back."""
+    return rx.el.div(
+        field(
+            "Try it",
+            rx.el.div(
+                text_input(
+                    WALLET_INPUT,
+                    placeholder="Any wallet: 0x...",
+                    value=RuleFormState.trial_wallet,
+                    on_change=RuleFormState.enter_trial_wallet,
+                    spell_check=False,
+                ),
+                button(
+                    "Try it",
+                    icon="play",
+                    on_click=RuleFormState.try_call,
+                    disabled=RuleFormState.trying | (RuleFormState.trial_wallet == ""),
+                ),
+                class_name="flex gap-2",
+            ),
+            name=WALLET_INPUT,
+            hint="Asks the contract about this wallet now. Nothing is stored.",
+        ),
+        rx.el.p(RuleFormState.tried, class_name="text-sm font-medium", role="status"),
+        rx.el.p(
+            "The rule counts a delegated wallet only if everything of the contract is delegated. Staking and unstaking "
+            "are seen at the next sweep or re-check, not at once.",
+            class_name="muted text-sm",
+        ),
+        class_name="flex flex-col gap-3",
+    )

@@ -1,0 +1,65 @@
+"""View calls that communities often ask for, to begin with: the names of functions vary from contract to contract."""
+
+from dataclasses import dataclass
+
+from services.rules.types.view_call import AT_LEAST, EXACTLY
+
+
+@dataclass(frozen=True, slots=True)
+class CallTemplate:
+    """One row: how the form offers it, and what it fills in; without a `contract` the person enters it."""
+
+    key: str
+    label: str
+    function: str
+    args: tuple[str, ...] = ("{wallet}",)
+    path: str = ""
+    compare: str = AT_LEAST
+    value: str = "1"
+    chain: str = ""
+    contract: str = ""
+
+
+TEMPLATES = (
+    CallTemplate("staked-number", "Staked tokens, told as a number", "balanceOf(address) view returns (uint256)"),
+    CallTemplate(
+        "staked-list", "Staked tokens, told as a list of their IDs", "tokensOfOwner(address) view returns (uint256[])",
+        path="length",
+    ),
+    CallTemplate(
+        "staked-struct", "Stake in a pool, told as a struct",
+        "userInfo(uint256,address) view returns (uint256,uint256)", args=("0", "{wallet}"), path="0",
+    ),
+    CallTemplate(
+        "unlock", "Unlock membership", "getHasValidKey(address) view returns (bool)", compare=EXACTLY, value="true"
+    ),
+    CallTemplate(
+        "hats", "Hats: wears a hat", "isWearerOfHat(address,uint256) view returns (bool)", args=("{wallet}", "1"),
+        compare=EXACTLY, value="true",
+    ),
+    # The address: https://docs.farcaster.xyz/reference/contracts/deployments
+    CallTemplate(
+        "farcaster", "Farcaster account", "idOf(address) view returns (uint256)", chain="optimism",
+        contract="0x00000000fc6c5f01fc30151999387bb99a9f489b",
+    ),
+    CallTemplate(
+        "balance-of-id", "Balance of one token ID", "balanceOf(address,uint256) view returns (uint256)",
+        args=("{wallet}", "1"),
+    ),
+    CallTemplate(
+        "votes", "Voting power", "getVotes(address) view returns (uint256)", value="1000000000000000000"
+    ),
+    CallTemplate(
+        "vault-assets", "Deposit in a vault (ERC-4626)", "maxWithdraw(address) view returns (uint256)",
+        value="1000000000000000000",
+    ),
+    CallTemplate(
+        "vesting", "Vesting schedules", "getVestingSchedulesCountByBeneficiary(address) view returns (uint256)"
+    ),
+)  # fmt: skip
+"""The rows in the order in which the form offers them."""
+
+
+def template(key: str) -> CallTemplate | None:
+    """Return the row of this key, if there is one."""
+    return next((one for one in TEMPLATES if one.key == key), None)

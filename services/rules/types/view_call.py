@@ -1,0 +1,245 @@
+"""A view call: any function of any contract that reads, by its signature, compared with a value."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, cast
+
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.view_sheet import ViewQuestion
+from gateways.evm.calls import answer_path, arguments, compiled, signature
+from gateways.evm.calls.abi_types import SignatureRefused
+from gateways.evm.calls.answer_path import NUMBER, TRUTH, AnswerPath, PathRefused
+from gateways.evm.calls.arguments import WALLET, ArgumentsRefused
+from services.core.chain_names import chain_title
+from services.core.errors import FieldRefused
+from services.rules.types.declaration import DetailField, Details, ExpressionRefused
+
+AT_LEAST, AT_MOST, EXACTLY = ">=", "<=", "="
+COMPARISONS = (AT_LEAST, AT_MOST, EXACTLY)
+LOWEST = -(2**255)
+LONGEST_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ViewCall(Details):
+    """The function to call, its arguments, where the value is in its answer, and what the value must be.
+
+    Numbers add up over a member's wallets. A truth, a text, and a number that must be exactly so, hold if they hold for
+    one of the wallets.
+    """
+
+    FIELDS: ClassVar[tuple[DetailField, ...]] = (
+        DetailField(
+            "function", "Function", placeholder="stakedOf(address) view returns (uint256)",
+            hint="The function's signature as it stands in the contract's source or ABI. It must be view or pure.",
+        ),
+        DetailField(
+            "args", "Arguments", "lines", placeholder=WALLET,
+            hint=f"One a line; {WALLET} stands for each wallet of a member. Write lists and tuples like [1, 2].",
+        ),
+        DetailField(
+            "path", "Part of the answer", placeholder="length, 0 or 1.2",
+            hint='Empty for a single value, "length" for the size of a list, 0 for its first part.',
+        ),
+        DetailField(
+            "compare", "Compare", "choice",
+            choices=((AT_LEAST, "at least"), (AT_MOST, "at most"), (EXACTLY, "exactly")),
+            hint="Numbers add up over all wallets of a member. Exactly holds if it holds for one of them.",
+        ),
+        DetailField(
+            "value", "Value", placeholder="1",
+            hint="In the contract's own units. The rule sees a change at the next sweep or re-check, not at once.",
+        ),
+    )  # fmt: skip
+
+    function: str
+    args: tuple[str, ...] = (WALLET,)
+    path: str = ""
+    compare: str = AT_LEAST
+    value: str = "1"
+
+    @classmethod
+    def parse(cls, node: Mapping[str, Any]) -> Self:
+        """Read the fields from the JSON of a condition. Raises ExpressionRefused for another shape."""
+        function, path = node.get("function"), node.get("path")
+        if not isinstance(function, str) or not function.strip():
+            raise ExpressionRefused(f"Write the function's signature, such as {signature.EXAMPLE}.", "function")
+        if path is not None and not isinstance(path, str):
+            raise ExpressionRefused('The path is a text, such as "length" or "1.2".', "path")
+        return cls(
+            function=function,
+            args=_arguments(node.get("args", [WALLET])),
+            path=path or "",
+            compare=_text(node.get("compare", AT_LEAST), "compare"),
+            value=_text(node.get("value", ""), "value"),
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return the fields as JSON, so that `parse` reads them back."""
+        path = {"path": self.path} if self.path else {}
+        return {"function": self.function, "args": list(self.args), **path, "compare": self.compare,
+                "value": self.value}  # fmt: skip
+
+    def checked(self, chain: str, contract: str) -> Self:
+        """Return the fields normalised. Raises FieldRefused with what is wrong."""
+        asked = asked_of(chain, contract, self.function, self.args, self.path)
+        where = compiled.compiled(asked).path
+        if self.compare not in COMPARISONS:
+            raise FieldRefused("compare", f"The comparison is one of {', '.join(COMPARISONS)}.")
+        if where.sort != NUMBER and self.compare != EXACTLY:
+            what = "true or false" if where.sort == TRUTH else f"a value of the type {where.kind.name}"
+            raise FieldRefused("compare", f"The function answers {what}, which can only be compared with =.")
+        value = _value(where, self.compare, self.value)
+        return replace(self, function=asked.function, args=asked.args, path=asked.path, value=value)
+
+    def question(self, contract: str) -> ViewQuestion:
+        """Return what to ask the contract; the details are checked ones."""
+        return ViewQuestion(contract, self.function, self.args, self.path)
+
+    @property
+    def _path(self) -> AnswerPath:
+        return answer_path.parse(self.path, signature.parse(self.function).outputs)
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """What decides how much a wallet counts for."""
+        wanted = self.value if self.compare == EXACTLY else ""
+        return (self.function, *self.args, self.path, wanted)
+
+    def share(self, value: int | str) -> int:
+        """Return what a wallet counts for with this answer: the number itself, or 1 where it is the wanted value."""
+        if self.compare == EXACTLY:
+            return int(self._plain(value) == self.value)
+        return int(value)
+
+    def _plain(self, value: int | str) -> str:
+        if self._path.sort == TRUTH:
+            return "true" if value else "false"
+        return str(value)
+
+    @property
+    def may_fall(self) -> bool:
+        """Whether a wallet that is not known yet can take from what the others add up to."""
+        return self.compare != EXACTLY and self._path.signed
+
+    def bounds(self) -> tuple[int, int | None]:
+        """Return the least and the most that the numbers may add up to, or one wallet that has the wanted value."""
+        if self.compare == EXACTLY:
+            return 1, None
+        if self.compare == AT_LEAST:
+            return int(self.value), None
+        return LOWEST if self.may_fall else 0, int(self.value)
+
+    def shown(self, amount: int) -> str:
+        """Return an amount as people read it: a number, or whether the value is the wanted one."""
+        if self.compare == EXACTLY:
+            return "yes" if amount else "no"
+        return "any" if amount == LOWEST else f"{amount:,}"
+
+    def words(self, place: str) -> str:
+        """Return the condition in words; `place` is the contract and its chain."""
+        if self.compare == EXACTLY:
+            return f"{self._call} of {place} is {self._shown_value} for one of the wallets"
+        return f"{self._call} of {place} is at {'least' if self.compare == AT_LEAST else 'most'} {self._shown_value}"
+
+    def opposite(self, place: str) -> str:
+        """Return the opposite of the condition in words."""
+        if self.compare == EXACTLY:
+            return f"{self._call} of {place} is {self._shown_value} for none of the wallets"
+        return f"{self._call} of {place} is {'less' if self.compare == AT_LEAST else 'more'} than {self._shown_value}"
+
+    def name(self, chain: str, collection: str) -> str:
+        """Return the automatic name of a rule with this condition alone."""
+        if not self.value.strip():
+            return ""
+        sign = {AT_LEAST: "≥", AT_MOST: "≤"}.get(self.compare, "=")
+        said = f"{self._call} {sign} {self._shown_value}"
+        return f"{collection} - {said}" if collection else f"{said} on {chain_title(chain)}"
+
+    @property
+    def _call(self) -> str:
+        """The function's name with its arguments, without those that are only the wallet."""
+        name = self.function.removeprefix("function ").partition("(")[0].strip()
+        args = ["wallet" if one == WALLET else one for one in self.args]
+        call = name if args == ["wallet"] else f"{name}({', '.join(args)})"
+        part = {"": "", "length": "length of "}.get(self.path, f"part {self.path} of ")
+        return _short(f"{part}{call}")
+
+    @property
+    def _shown_value(self) -> str:
+        return f"{int(self.value):,}" if _is_number(self.value) else _short(self.value)
+
+
+def asked_of(chain: str, contract: str, function: str, args: Sequence[Any], path: str) -> ViewQuestion:
+    """Return the question of a view call in its one way of writing. Raises FieldRefused with what is wrong."""
+    if chain in CHAINS and CHAINS[chain].family != "evm":
+        raise FieldRefused(
+            "blockchain", f"A view call needs an EVM chain: programs on {chain_title(chain)} have no functions."
+        )
+    try:
+        return compiled.question(contract, function, args, path)
+    except SignatureRefused as fault:
+        raise FieldRefused(_field(fault), str(fault)) from None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+
+
+def _is_number(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 80
+
+
+def _arguments(given: object) -> tuple[str, ...]:
+    if isinstance(given, str):
+        given = given.split("\n")
+    if not isinstance(given, list):
+        raise ExpressionRefused(f'args must be a list, such as ["{WALLET}", "5"].', "args")
+    return tuple(_argument(one) for one in cast("list[object]", given))
+
+
+def _argument(given: object) -> str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, bool | int | list):
+        return json.dumps(given, separators=(",", ":"))
+    raise ExpressionRefused("An argument is a text, a number, true or false, or a list of them.", "args")
+
+
+def _text(given: object, name: str) -> str:
+    if isinstance(given, bool):
+        return "true" if given else "false"
+    if isinstance(given, str | int):
+        return str(given)
+    raise ExpressionRefused(f"{name} must be a text.", name)
+
+
+def _field(fault: SignatureRefused) -> str:
+    return "args" if isinstance(fault, ArgumentsRefused) else "path" if isinstance(fault, PathRefused) else "function"
+
+
+def _value(where: AnswerPath, compare: str, given: str) -> str:
+    """Return the value in the one way of writing of its type."""
+    if not given.strip() and where.kind.kind != "string":
+        raise FieldRefused("value", "Write the value to compare the answer with.")
+    if where.sort == NUMBER:
+        text = given.strip().replace(",", "").replace("_", "")
+        if not _is_number(text):
+            raise FieldRefused("value", f"The value is a whole number, not {given.strip()[:40]}.")
+        number = int(text)
+        if number < 0 and not where.signed:
+            raise FieldRefused("value", "The function's answer is never below 0.")
+        if number <= 0 and compare == AT_LEAST and not where.signed:
+            raise FieldRefused("value", "Every wallet has at least 0. Write a value of at least 1.")
+        return str(number)
+    if given.strip() == WALLET:
+        raise FieldRefused("value", f"{WALLET} is for arguments. Write the value to compare the answer with.")
+    try:
+        found = arguments.scalar(where.kind, given, "The value")
+    except ArgumentsRefused as fault:
+        raise FieldRefused("value", str(fault)) from None
+    if len(found) > 2 * answer_path.LONGEST_VALUE:
+        raise FieldRefused("value", "The value is too long to be compared.")
+    return found

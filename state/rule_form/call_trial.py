@@ -1,0 +1,77 @@
+"""The view call in the rule form: templates to begin with, and trying it with a wallet."""
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services.core.actors import Actor
+from services.core.errors import HoldfastError
+from services.holdings import try_call
+from services.holdings.try_call import CallResult
+from services.rules.types import call_templates
+from services.runtime import rate_limits
+from state.core.gate import signed_in
+from state.rule_form.condition_draft import trial_of
+from state.rule_form.condition_fields import CONTRACT_INPUT
+from state.rule_form.conditions import ConditionList
+
+TEMPLATE_OPTIONS = tuple((one.key, one.label) for one in call_templates.TEMPLATES)
+"""What can be chosen to begin with, and how it is called."""
+WALLET_INPUT = "trialWallet"
+LONGEST = 100
+
+
+class ViewCallTrial(ConditionList, mixin=True):
+    """The wallet to try the open condition's view call with, and what came back."""
+
+    trial_wallet: str = ""
+    trying: bool = False
+    tried: str = ""
+    """What the function answered, or why it did not; empty until it is asked."""
+
+    def _clear_trial(self) -> None:
+        self.trial_wallet, self.trying, self.tried = "", False, ""
+
+    @signed_in
+    async def choose_template(self, actor: Actor, key: str):
+        """Fill in a call that communities often ask for."""
+        chosen = call_templates.template(key)
+        if chosen is None:
+            return None
+        self.details = {
+            **self.details, "function": chosen.function, "args": "\n".join(chosen.args), "path": chosen.path,
+            "compare": chosen.compare, "value": chosen.value,
+        }  # fmt: skip
+        if chosen.contract:
+            self.chain, self.contract, self._given = chosen.chain, chosen.contract, chosen.contract
+            self.collection = ""
+        self.tried = ""
+        self._changed()
+        return rx.set_value(CONTRACT_INPUT, self.contract)
+
+    @signed_in
+    async def enter_trial_wallet(self, actor: Actor, value: str) -> None:
+        """Enter the wallet to try the call with."""
+        self.trial_wallet, self.tried = value.strip()[:LONGEST], ""
+
+    @signed_in
+    async def try_call(self, actor: Actor):
+        """Ask the contract about the wallet."""
+        self.trying, self.tried = True, ""
+        yield
+        try:
+            await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
+            async with transaction() as db:
+                await try_call.allow(db, gateways(), actor)
+            self.tried = _said(await try_call.run(gateways(), trial_of(self._filled_in(), self.trial_wallet)))
+        except HoldfastError as fault:
+            self.tried = fault.message
+        finally:
+            self.trying = False
+
+
+def _said(found: CallResult) -> str:
+    if found.value is None:
+        return f"Unknown: {found.reason} (block {found.block:,})."
+    value = f"{int(found.value):,}" if found.is_number else found.value
+    return f"The answer is {value} (block {found.block:,})."

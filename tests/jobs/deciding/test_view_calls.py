@@ -1,0 +1,199 @@
+"""Rules on view functions, end to end: roles come and go with what contracts answer, and no fault takes one."""
+
+import uuid
+from typing import Any
+
+import pytest
+from sqlmodel import col, select
+
+from gateways import gateways
+from models import Event, now, transaction
+from sandbox.contracts.staking import KINDS
+from services.core.answer import Answer
+from services.core.queue import Claim
+from services.engine import cases, decisions, ledger
+from services.holdings import last_seen
+from services.holdings.evaluate import Reading
+from services.rules.expression import Requirement, to_document
+from services.rules.terms import RuleTerms
+from services.rules.types.view_call import ViewCall
+from tests.jobs.conftest import Engine
+from tests.jobs.town import Town, until
+
+YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
+BOTH = ("rpc:{chain}", "rpc2:{chain}")
+TELLING = ("number", "list", "struct", "constant")
+HOSTILE = ("revert", "huge")
+# Polygon's nodes know no state override, and take three calls in a batch.
+CHAINS = ("base", "polygon")
+
+
+class Den:
+    """Staking contracts of every kind on one chain, in which the town's people stake."""
+
+    def __init__(self, town: Town, chain: str) -> None:
+        self.town, self.chain = town, chain
+        self.contracts: dict[str, str] = {}
+
+    async def build(self, *kinds: str) -> None:
+        for kind in kinds:
+            made = await self.town.call(
+                f"chains/{self.chain}/deploy", standard=f"Staking:{kind}", name=kind, slug=uuid.uuid4().hex
+            )
+            self.contracts[kind] = made["contract"]
+
+    async def stake(self, kind: str, token: int, address: str) -> None:
+        await self._act("stake", kind, token, address)
+
+    async def unstake(self, kind: str, token: int, address: str) -> None:
+        await self._act("unstake", kind, token, address)
+
+    async def _act(self, action: str, kind: str, token: int, address: str) -> None:
+        body: dict[str, Any] = {"contract": self.contracts[kind], "token_id": str(token), "from": address}
+        await self.town.call(f"chains/{self.chain}/{action}", **body)
+
+    def leaf(self, kind: str, compare: str = ">=", value: str = "1") -> Requirement:
+        """What a rule asks of a contract of this kind."""
+        how = KINDS[kind]
+        details = ViewCall(how.view, how.args, how.path, compare, value)
+        contract = self.contracts[kind]
+        return Requirement("call", self.chain, contract, details=details.checked(self.chain, contract))
+
+    async def read(self, *leaves: Requirement) -> list[dict[str, Reading]]:
+        """What one look says of carol and dave; and what is remembered afterwards says the same."""
+        town = self.town
+        claims = {who: Claim(town.server_id, town.people[who]["id"], 0, 0, 0) for who in ("carol", "dave")}
+        terms = [RuleTerms(number, "role", leaf, "active") for number, leaf in enumerate(leaves)]
+        async with transaction() as db:
+            batch = await cases.load(db, list(claims.values()), {town.server_id: terms})
+            wanted = await decisions.questions(db, batch)
+        done = await decisions.look(gateways(), batch, wanted, now())
+        async with transaction() as db:
+            await ledger.remember(db, done)
+            wallets = {item.case.wallets for item in done.looked}
+            memory = await last_seen.load(db, leaves, [address for mine in wallets for _, address in mine])
+        found: list[dict[str, Reading]] = []
+        for number, leaf in enumerate(leaves):
+            said = {who: item.readings[number][0] for who, item in zip(claims, done.looked, strict=True)}
+            found.append(said)
+            for one, item in zip(said.values(), done.looked, strict=True):
+                told = last_seen.recall(leaf, item.case.wallets, memory)
+                if one.answer is not UNKNOWN:
+                    assert (told.answer, told.held) == (one.answer, one.held), leaf
+        return found
+
+
+async def den(town: Town, chain: str, *kinds: str) -> Den:
+    """A den with these kinds, in which carol has staked two tokens and dave none."""
+    made = Den(town, chain)
+    await made.build(*kinds)
+    for who in ("carol", "dave"):
+        await town.prove(who)
+    for kind in set(kinds) & set(TELLING):
+        for token in (1, 2):
+            await made.stake(kind, token, town.wallet("carol"))
+    return made
+
+
+async def kinds_of_events(town: Town) -> list[str]:
+    async with transaction() as db:
+        rows = await db.exec(select(Event.kind).where(Event.server_id == town.server_id).order_by(col(Event.id)))
+        return list(rows.all())
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+async def test_every_kind_of_staking_says_yes_and_no_and_hostile_ones_say_nothing(town: Town, chain: str) -> None:
+    here = await den(town, chain, *KINDS)
+    leaves = [here.leaf(kind) for kind in TELLING]
+    leaves += [here.leaf(kind, ">=", "3") for kind in TELLING]
+    leaves += [here.leaf(kind, "<=", "1") for kind in TELLING]
+    leaves += [here.leaf(kind, "=", "2") for kind in TELLING]
+    leaves += [here.leaf(kind) for kind in HOSTILE]
+    answers = [(found["carol"].answer, found["dave"].answer) for found in await here.read(*leaves)]
+    expected = [(YES, NO)] * 4 + [(NO, NO)] * 4 + [(NO, YES)] * 4 + [(YES, NO)] * 4 + [(UNKNOWN, UNKNOWN)] * 2
+    assert answers == expected
+
+
+async def test_the_evidence_says_what_is_needed_and_held_and_why_nothing_is_known(town: Town) -> None:
+    here = await den(town, "base", "number", "revert")
+    number, revert = await here.read(here.leaf("number", ">=", "2"), here.leaf("revert"))
+    reading = number["carol"]
+    assert (reading.needed, reading.held, reading.source) == (2, 2, "Base node 1")
+    assert reading.block
+    assert [(part.address, part.amount) for part in reading.parts] == [(town.wallet("carol"), 2)]
+    assert (revert["carol"].reason, revert["carol"].held) == ("the contract reverted", 0)
+    assert reading.document()["type"] == "call"
+
+
+@pytest.mark.parametrize("kind", ["down", "429", "500", "empty", "zero", "malformed", "stale"])
+@pytest.mark.parametrize("chain", CHAINS)
+async def test_no_fault_of_the_nodes_makes_a_no(town: Town, chain: str, kind: str) -> None:
+    here = await den(town, chain, *TELLING)
+    await town.break_(kind, *(node.format(chain=chain) for node in BOTH))
+    for found in await here.read(*(here.leaf(one) for one in TELLING)):
+        assert found["carol"].answer is not NO
+
+
+@pytest.mark.parametrize("kind", ["down", "500", "empty", "zero", "malformed", "stale"])
+async def test_no_fault_takes_a_role_and_what_is_unstaked_does_when_it_is_over(
+    town: Town, engine: Engine, kind: str
+) -> None:
+    here = await den(town, "base", "number")
+    await town.change(await town.rule("Holder"), expression=to_document(here.leaf("number", ">=", "2")))
+    async with engine():
+        await until(lambda: town.has("carol", "Holder"))
+        before = await town.mark()
+        await town.break_(kind, *(node.format(chain="base") for node in BOTH))
+        await here.unstake("number", 1, town.wallet("carol"))
+        await town.look()
+
+        async def looked() -> bool:
+            return bool([one for node in BOTH for one in await town.requests(before, node.format(chain="base"))])
+
+        await until(looked)
+        assert await town.writes(before) == []
+        await town.heal()
+        await town.look()
+
+        async def taken() -> bool:
+            return "role.taken" in await kinds_of_events(town)
+
+        await until(taken)
+        assert not await town.has("carol", "Holder")
+    assert [one for one in await kinds_of_events(town) if one.startswith("role.")] == ["role.given", "role.taken"]
+
+
+async def test_a_contract_that_begins_to_revert_takes_nothing(town: Town, engine: Engine) -> None:
+    """The rule's contract is changed to one that reverts: an answer that is none is never a no."""
+    here = await den(town, "base", "number", "revert", "huge")
+    rule = await town.rule("Holder")
+    await town.change(rule, expression=to_document(here.leaf("number")))
+    async with engine():
+        await until(lambda: town.has("carol", "Holder"))
+        before = await town.mark()
+        for hostile in HOSTILE:
+            await town.change(rule, expression=to_document(here.leaf(hostile)))
+            since = await town.mark()
+
+            async def looked(since: int = since) -> bool:
+                return bool(await town.requests(since, "rpc:base"))
+
+            await until(looked)
+        assert await town.writes(before) == []
+        assert await town.has("carol", "Holder")
+
+
+async def test_a_hostile_contract_spoils_nothing_for_the_others(town: Town) -> None:
+    here = await den(town, "base", *KINDS)
+    leaves = [here.leaf("huge"), here.leaf("revert"), here.leaf("number"), Requirement("basic", "base", town.contract)]
+    await town.buys("carol")
+    found = await here.read(*leaves)
+    assert [one["carol"].answer for one in found] == [UNKNOWN, UNKNOWN, YES, YES]
+
+
+async def test_one_question_is_asked_once_however_many_rules_compare_its_answer(town: Town) -> None:
+    here = await den(town, "base", "number")
+    before = await town.mark()
+    await here.read(*(here.leaf("number", ">=", str(least)) for least in range(1, 9)))
+    calls = [one for one in await town.requests(before, "rpc:base") if one["rpc_method"] == "eth_call"]
+    assert len(calls) == 1
