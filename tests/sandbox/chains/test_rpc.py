@@ -35,7 +35,7 @@ def test_every_chain_answers_with_its_own_id_and_three_collections(nodes: Nodes)
             assert int(nodes.rpc("eth_chainId", chain=chain, front=front), 16) == number
         standards = [collection["standard"] for collection in chains[chain]["collections"]]
         assert standards[:3] == ["ERC721", "ERC721Enumerable", "ERC1155"]
-    slugs = [collection["slug"] for chain in IDS for collection in chains[chain]["collections"]]
+    slugs = [collection["slug"] for chain in IDS for collection in chains[chain]["collections"][:3]]
     assert len(set(slugs)) == 21
 
 
