@@ -10,7 +10,7 @@ from gateways.chains.costly_contracts import USELESS, CostlyContracts
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.balances.bulk import CLOCK_SLACK, NothingCame
 from gateways.evm.balances.program import SCRATCH
-from gateways.evm.calls import batches
+from gateways.evm.calls import batches, multicall
 from gateways.evm.calls.answer_path import FIRST_BYTES, LARGEST, NotAllThere, ViewValue, WrongAnswer
 from gateways.evm.calls.compiled import CompiledView, compiled
 from gateways.evm.calls.program import CODE, CopiedAnswer, ViewAnswers, call_data, read_answer
@@ -27,6 +27,8 @@ NEUTRAL = "0x484f4c44464153540000000000000000000b00b6"
 """Who asks: nobody's address, so that no contract answers somebody in particular."""
 FIRST_WALLETS, MOST_WALLETS, FEWEST_WALLETS = 1_000, 4_000, 8
 BATCH = 100
+SINGLE_CALLS = 64
+"""So few calls are made by themselves where they are too much together: one of them may use up the gas of all."""
 AT_ONCE = 4
 STRIKES, STRIKES_AT_FIRST = 60, 8
 """So many wallets for which a contract uses up all its gas, and it is asked no more; so many while it answers none."""
@@ -69,7 +71,7 @@ class ViewReader:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.costly = CostlyContracts()
-        self._batches_until = 0.0
+        self._batches_until = self._single_until = 0.0
         self._paces: dict[bytes, ViewPace] = {}
 
     async def read(
@@ -116,8 +118,17 @@ class ViewReader:
         return monotonic() < self._batches_until
 
     def take_batches(self) -> None:
-        """Ask in batches for a while."""
+        """Put no code of ours on the node for a while."""
         self._batches_until = monotonic() + REMEMBERED
+
+    @property
+    def multicall(self) -> str | None:
+        """Where many calls can be made in one on this chain, as far as is known."""
+        return self.node.chain.multicall3 if monotonic() >= self._single_until else None
+
+    def take_single_calls(self) -> None:
+        """Make each call by itself for a while."""
+        self._single_until = monotonic() + REMEMBERED
 
 
 @dataclass(slots=True)
@@ -136,7 +147,7 @@ class ViewRead:
     short: int = 0
     """Wallets for which it ran out of gas with as little as a question gets at first."""
     strikes: int = 0
-    """Wallets for which it ran out of gas with as much as a question may ever get."""
+    """Wallets for which it ran out of gas with as much as a question may ever get, or broke the call otherwise."""
     silences: int = 0
 
     @property
@@ -162,7 +173,8 @@ class ViewRead:
                 raise
             except (NothingCame, RpcRefused):
                 self.reader.take_batches()
-        self._begin(owners, BATCH, _Piece((), MORE_GAS, LARGEST))
+        size = self.pace.wallets if self.reader.multicall else BATCH
+        self._begin(owners, size, _Piece((), MORE_GAS, LARGEST))
         await self._all()
 
     def _begin(self, owners: Sequence[str], size: int, like: _Piece) -> None:
@@ -216,7 +228,8 @@ class ViewRead:
         if len(piece.owners) > FEWEST_WALLETS:
             half = max(FEWEST_WALLETS, len(piece.owners) // 2)
             self.pace.wallets = min(self.pace.wallets, half)
-            self._add(piece.owners, half, piece)
+            halves = [piece.owners[:half], piece.owners[half:]]
+            self.todo.extendleft(replace(piece, owners=owners) for owners in halves if owners)
             return
         if self.is_silent:
             self.reader.costly.note(self.view.contract, USELESS)
@@ -235,8 +248,8 @@ class ViewRead:
             self.unsure[owner] = REASONS[said]
             return _Piece((), MORE_GAS, piece.most_bytes)
         if isinstance(said, Silence):
-            self.strikes += said is Silence.RAN_OUT
-            self.answered += said is not Silence.RAN_OUT
+            self.strikes += said is not Silence.REVERTED
+            self.answered += said is Silence.REVERTED
             self.unsure[owner] = REASONS[said]
             return None
         self.answered += 1
@@ -262,8 +275,7 @@ class ViewRead:
         node, view = self.reader.node, self.view
         owners = [bytes.fromhex(owner[2:]) for owner in piece.owners]
         if self.reader.in_batches:
-            calls = [view.data.of(owner) for owner in owners]
-            return await batches.ask(node, self.head, NEUTRAL, view.contract, calls)
+            return await self._without_override([view.data.of(owner) for owner in owners])
         data = call_data(
             secrets.token_bytes(18), view.contract, view.data.template, view.data.places, owners,
             gas=piece.gas, most_bytes=piece.most_bytes,
@@ -279,6 +291,19 @@ class ViewRead:
             raise TooMuch(node.name, "it gives too little gas for a single question", status=200)
         self._learn(piece, found)
         return found.said
+
+    async def _without_override(self, calls: Sequence[bytes]) -> Sequence[CopiedAnswer | Silence]:
+        """Ask through Multicall3; a few calls by themselves, because then each has gas of its own."""
+        reader, contract = self.reader, self.view.contract
+        if reader.multicall and len(calls) > FEWEST_WALLETS:
+            try:
+                return await multicall.ask(reader.node, self.head, NEUTRAL, reader.multicall, contract, calls)
+            except TooMuch:
+                if len(calls) > SINGLE_CALLS:
+                    raise
+            except (NothingCame, RpcRefused):
+                reader.take_single_calls()
+        return await batches.ask(reader.node, self.head, NEUTRAL, contract, calls)
 
     def _learn(self, piece: _Piece, found: ViewAnswers) -> None:
         """Size the next calls to four fifths of the node's gas."""

@@ -16,6 +16,7 @@ from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.node import Node
 from gateways.evm.tokens.program import Silence
 from gateways.transport.errors import ProviderConfused, ProviderError
+from sandbox.chains.abi import ARTEFACTS
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
 
 STAKING, LIST, STRUCT, HUGE, NOSY, DEAR, MOODY = (address(number) for number in range(1, 8))
@@ -56,6 +57,8 @@ def node() -> Iterator[str]:
             await deploy(url, where, source)
         for number, source in enumerate(HOSTILE.values()):
             await deploy(url, address(50 + number), source)
+        await rpc(url, "anvil_setCode", CHAINS["base"].multicall3, ARTEFACTS["Multicall3"]["runtime"])
+        await rpc(url, "anvil_mine", "0x1")
 
     with anvil() as url:
         asyncio.run(made(url))
@@ -102,10 +105,17 @@ async def read(reader: ViewReader, question: ViewQuestion, owners: list[str] = O
     return await reader.read(question, owners, 0, asyncio.get_running_loop().time() + 20)
 
 
-@pytest.fixture(params=["program", "batches"])
+def no_multicall(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+    to = call["params"][0].get("to", "") if call["method"] == "eth_call" else ""
+    if to == CHAINS["base"].multicall3:
+        return {"jsonrpc": "2.0", "id": call["id"], "result": "0x"}
+    return no_override(call, true)
+
+
+@pytest.fixture(params=["program", "multicall", "batches"])
 def way(request: pytest.FixtureRequest, end: Front) -> str:
-    if request.param == "batches":
-        end.change = no_override
+    if request.param != "program":
+        end.change = no_override if request.param == "multicall" else no_multicall
     return str(request.param)
 
 
@@ -176,6 +186,20 @@ async def test_a_thousand_wallets_take_one_call_and_many_take_few(reader: ViewRe
     many = [address(1_000 + at) for at in range(20_000)]
     assert len((await read(reader, number(), many)).values) == 20_000
     assert end.methods().count("eth_call") - 1 <= 20
+
+
+async def test_without_override_a_thousand_wallets_take_one_call_of_multicall(reader: ViewReader, end: Front) -> None:
+    end.change = no_override
+    owners = [address(1_000 + at) for at in range(1_000)]
+    assert len((await read(reader, number(), owners)).values) == 1_000
+    asked = [call for call in end.calls if call["method"] == "eth_call" and len(call["params"]) == 2]
+    assert len(asked) == 1
+    before = end.requests
+    burner = number(address(50 + list(HOSTILE).index("burns all its gas")))
+    sheet = await read(reader, burner, owners)
+    assert sheet.values == {}
+    assert set(sheet.unsure) == set(owners)
+    assert end.requests - before < 20
 
 
 async def test_a_contract_that_burns_gas_is_soon_let_be_and_rests(reader: ViewReader, end: Front) -> None:
