@@ -12,8 +12,9 @@ import orjson
 from sandbox.base.chain_table import KEEPER, Facts
 from sandbox.base.journal import Journal
 from sandbox.base.refusal import Refusal
-from sandbox.chains import abi, ledger
+from sandbox.chains import abi, coins, ledger
 from sandbox.chains.anvil import Anvil, NodeError
+from sandbox.chains.coins import Coin
 from sandbox.chains.plans import UNLIMITED, Plan
 from sandbox.chains.seeds import Collection, created, seeded_collections
 from sandbox.contracts import staking
@@ -26,15 +27,16 @@ RESERVED_BLOCKS = 64
 HEADS_KEPT = 5_000
 CALL_GAS = 3_000_000
 BULK_GAS = 900_000_000
-# What an impersonated sender is topped up to when it has less.
-FUNDS = 10**20
+# What an impersonated sender is topped up to when it has less: enough for fees, so that what people have of the chain's
+# own coin stays what they were sent. The keeper pays for bulk.
+FUNDS, KEEPER_FUNDS = 10**17, 10**20
 
 Record = dict[str, Any]
 
 
 class Chain:
-    """`records` is what happened since the seeds, oldest first; `collections` follows from it. Hold `lock` to move
-    the chain. Strangers get of the node what the `plan` gives; the sandbox itself gets everything."""
+    """`records` is what happened since the seeds, oldest first; `collections` and `coins` follow from it. Hold `lock`
+    to move the chain. Strangers get of the node what the `plan` gives; the sandbox itself gets everything."""
 
     def __init__(self, facts: Facts, url: str, data: Path, binary: Path, plan: Plan = UNLIMITED) -> None:
         self.facts = facts
@@ -46,6 +48,7 @@ class Chain:
         self.records: list[Record] = []
         self.collections: dict[str, Collection] = {}
         self.staking: dict[str, Staking] = {}
+        self.coins: dict[str, Coin] = {}
         self.head = 0
         self._head_time = 0.0
         self._heads: deque[tuple[float, int]] = deque(maxlen=HEADS_KEPT)
@@ -127,8 +130,9 @@ class Chain:
 
     async def fund(self, account: str, value: int) -> None:
         """See to it that an account can pay."""
-        if int(await self.node.call("eth_getBalance", account, "latest"), 16) < value + FUNDS // 2:
-            await self.node.call("anvil_setBalance", account, hex(value + FUNDS))
+        funds = KEEPER_FUNDS if account == KEEPER else FUNDS
+        if int(await self.node.call("eth_getBalance", account, "latest"), 16) < value + funds // 2:
+            await self.node.call("anvil_setBalance", account, hex(value + funds))
 
     async def sent(self, record: Record) -> dict[str, Any]:
         """Send a recorded transaction and return the receipt; it must succeed."""
@@ -202,9 +206,10 @@ class Chain:
         self.list_collections()
 
     def list_collections(self) -> None:
-        """Work out the collections and traits from the seeds and the records."""
+        """Work out the collections, traits and coins from the seeds and the records."""
         self.collections = self.collections_at()
         self.staking = self._staking()
+        self.coins = self._coins()
         self._ever_listed |= self.collections.keys()
 
     def collections_at(self, block: int | None = None) -> dict[str, Collection]:
@@ -240,6 +245,20 @@ class Chain:
         request = {"to": one.contract, "data": abi.call(one.source, "stakes()")}
         return abi.stakes_in(await self.node.call("eth_call", request, "latest"))
 
+    def _coins(self) -> dict[str, Coin]:
+        listed = coins.seeded_coins(self.facts)
+        for record in self.records:
+            if record["kind"] == "reset":
+                listed = coins.seeded_coins(self.facts)
+            elif "coin" in record:
+                listed[record["contract"]] = Coin(record["contract"], **record["coin"])
+        return listed
+
+    async def amounts(self, coin: Coin) -> dict[str, int]:
+        """Lower-case address → base units of a coin that it has now."""
+        request = {"to": coin.contract, "data": abi.call(coins.CONTRACT, "holdings()")}
+        return coins.holdings_of(await self.node.call("eth_call", request, "latest"))
+
     async def owners(self, block: int | None = None) -> dict[str, ledger.Owners]:
         """Contract → owners for every listed collection, now or as of a block."""
         if block is not None:
@@ -264,7 +283,8 @@ class Chain:
     async def world(self) -> dict[str, Any]:
         """This chain's part of GET /control/world."""
         owners = await self.owners()
-        places = list(self.staking.values())
+        coins_listed, places = list(self.coins.values()), list(self.staking.values())
+        amounts = await asyncio.gather(*map(self.amounts, coins_listed))
         stakes = await asyncio.gather(*map(self.stakes, places))
         return {
             "rpc": f"{self.url}/rpc/{self.facts.name}",
@@ -287,6 +307,7 @@ class Chain:
                 }
                 for collection in self.collections.values()
             ]
+            + [coin.entry(holders) for coin, holders in zip(coins_listed, amounts, strict=True)]
             + [one.entry(staked) for one, staked in zip(places, stakes, strict=True)],
         }
 
@@ -296,6 +317,14 @@ class Chain:
             if contract.lower() in (candidate.contract, candidate.slug, candidate.name.lower()):
                 return candidate
         raise Refusal(404, f"There is no staking contract {contract} on {self.facts.name}.")
+
+    def coin(self, contract: str) -> Coin | None:
+        """A listed coin by contract, slug, symbol or name, if there is one."""
+        for candidate in self.coins.values():
+            names = (candidate.contract, candidate.slug, candidate.symbol.lower(), candidate.name.lower())
+            if contract.lower() in names:
+                return candidate
+        return None
 
     def collection(self, contract: str) -> Collection:
         """A listed collection by contract, slug or name. Raises Refusal(404)."""

@@ -9,12 +9,14 @@ from aiohttp import web
 from sandbox.base.body import Body, fields, optional_text, text
 from sandbox.base.chain_table import KEEPER
 from sandbox.base.refusal import Refusal
-from sandbox.chains import abi, names, replay
+from sandbox.chains import abi, coins, names, replay
 from sandbox.chains.chain import Chain, Record
+from sandbox.chains.coins import Coin
 from sandbox.chains.seeds import STANDARDS, Collection
 from sandbox.contracts import staking
 
 MOST_BLOCKS = 500
+MOST_PERCENT = 10_000
 DEEPEST_REORG = 100
 UINT256 = 2**256
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -40,7 +42,10 @@ def routes(chains: Mapping[str, Chain]) -> list[web.RouteDef]:
 
 
 async def mint(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, amount?, to}`"""
+    """`{contract, token_id, amount?, to}`; of a coin `{contract, amount, to}` with base units."""
+    if (coin := chain.coin(text(body, "contract"))) is not None:
+        data = coins.moving(None, _address(body, "to"), _units(body))
+        return await _transact(chain, KEEPER, coin.contract, data)
     collection, token, to = chain.collection(text(body, "contract")), _number(body, "token_id"), _address(body, "to")
     amount = _amount(body, collection)
     if collection.standard == "ERC1155":
@@ -51,7 +56,13 @@ async def mint(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def transfer(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, amount?, from?, to}`; from whoever has the token where that is one holder."""
+    """`{contract, token_id, amount?, from?, to}`; from whoever has the token where that is one holder.
+
+    Of a coin `{contract, amount, from?, to}` with base units.
+    """
+    if (coin := chain.coin(text(body, "contract"))) is not None:
+        sender = await _coin_holder(chain, coin, body)
+        return await _transact(chain, sender, coin.contract, coins.moving(sender, _address(body, "to"), _units(body)))
     collection, token, to = chain.collection(text(body, "contract")), _number(body, "token_id"), _address(body, "to")
     sender, amount = await _holder(chain, collection, token, body), _amount(body, collection)
     if collection.standard == "ERC1155":
@@ -62,7 +73,10 @@ async def transfer(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def burn(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, amount?, from?}`"""
+    """`{contract, token_id, amount?, from?}`; of a coin `{contract, amount, from?}` with base units."""
+    if (coin := chain.coin(text(body, "contract"))) is not None:
+        sender = await _coin_holder(chain, coin, body)
+        return await _transact(chain, sender, coin.contract, coins.moving(sender, None, _units(body)))
     collection, token = chain.collection(text(body, "contract")), _number(body, "token_id")
     sender, amount = await _holder(chain, collection, token, body), _amount(body, collection)
     if collection.standard == "ERC1155":
@@ -73,20 +87,38 @@ async def burn(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def deploy(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{standard, name, slug}`"""
+    """`{standard, name, slug}`; of a coin (ERC20) also `{decimals?, symbol?, rebases?}`.
+
+    `decimals` is what the coin says, whatever that is; null for one that says nothing.
+    """
     standard, name, slug = text(body, "standard"), text(body, "name"), text(body, "slug")
-    if standard not in (*STANDARDS, *staking.STANDARDS):
-        raise Refusal(400, f"standard is one of {', '.join((*STANDARDS, *staking.STANDARDS))}.")
+    standards = (*STANDARDS, coins.STANDARD, *staking.STANDARDS)
+    if standard not in standards:
+        raise Refusal(400, f"standard is one of {', '.join(standards)}.")
     if not _SLUG.fullmatch(slug):
         raise Refusal(400, "slug is made of lower-case letters, digits and single hyphens.")
-    if any(listed.slug == slug for listed in (*chain.collections.values(), *chain.staking.values())):
+    every = (*chain.collections.values(), *chain.coins.values(), *chain.staking.values())
+    if any(listed.slug == slug for listed in every):
         raise Refusal(409, f"{chain.facts.name} has a collection {slug} already.")
     if standard in staking.STANDARDS:
         return await _deploy_staking(chain, name, slug, standard.removeprefix(staking.PREFIX))
     symbol = "".join(part[0] for part in slug.split("-")).upper()
+    if standard == coins.STANDARD:
+        return await _deploy_coin(chain, body, name, slug, symbol)
     data = abi.deployment(standard, name, symbol, f"{chain.url}/metadata/{chain.facts.name}/", KEEPER)
     record: Record = {"kind": "tx", "from": chain.facts.deployer, "data": data}
     record["collection"] = {"name": name, "slug": slug, "standard": standard}
+    async with chain.lock:
+        record = await chain.transact(record)
+    return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
+
+
+async def _deploy_coin(chain: Chain, body: Body, name: str, slug: str, symbol: str) -> dict[str, Any]:
+    decimals, symbol = coins.decimals_in(body), optional_text(body, "symbol") or symbol
+    record: Record = {"kind": "tx", "from": coins.deployer(chain.facts)}
+    record["data"] = coins.deployment(name, symbol, decimals)
+    record["coin"] = {"name": name, "symbol": symbol, "slug": slug, "decimals": decimals}
+    record["coin"]["rebases"] = coins.rebases_in(body)
     async with chain.lock:
         record = await chain.transact(record)
     return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
@@ -99,6 +131,17 @@ async def _deploy_staking(chain: Chain, name: str, slug: str, kind: str) -> dict
     async with chain.lock:
         record = await chain.transact(record)
     return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
+
+
+async def rebase(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{contract, percent}`: everybody has so many hundredths of what they had, and no event tells so."""
+    coin = chain.coin(text(body, "contract"))
+    if coin is None or not coin.rebases:
+        raise Refusal(404, f"There is no coin that rebases at {text(body, 'contract')} on {chain.facts.name}.")
+    percent = _number(body, "percent")
+    if not 0 < percent <= MOST_PERCENT:
+        raise Refusal(400, f"percent is at least 1 and at most {MOST_PERCENT}.")
+    return await _transact(chain, KEEPER, coin.contract, coins.rebasing(percent))
 
 
 async def stake(chain: Chain, body: Body) -> dict[str, Any]:
@@ -208,7 +251,7 @@ async def name(chain: Chain, body: Body) -> dict[str, Any]:
 
 ACTIONS: dict[str, Act] = {
     action.__name__: action
-    for action in (mint, transfer, burn, deploy, stake, unstake, traits, send, mine, reorg, delegate, name)
+    for action in (mint, transfer, burn, deploy, rebase, stake, unstake, traits, send, mine, reorg, delegate, name)
 }
 
 
@@ -228,6 +271,24 @@ async def _holder(chain: Chain, collection: Collection, token: int, body: Body) 
     if len(holders) > 1:
         raise Refusal(400, f"from is missing, and token {token} of {collection.name} has several holders.")
     return next(iter(holders))
+
+
+async def _coin_holder(chain: Chain, coin: Coin, body: Body) -> str:
+    """Whose amount moves: who is named, or the only holder."""
+    if body.get("from") is not None:
+        return _address(body, "from")
+    holders = await chain.amounts(coin)
+    if len(holders) != 1:
+        raise Refusal(400, f"from is missing, and {coin.name} has {len(holders)} holders.")
+    return next(iter(holders))
+
+
+def _units(body: Body) -> int:
+    """An amount in base units."""
+    amount = _number(body, "amount")
+    if amount < 1:
+        raise Refusal(400, "amount is at least 1.")
+    return amount
 
 
 def _address(body: Body, name: str) -> str:

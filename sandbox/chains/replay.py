@@ -7,7 +7,7 @@ from typing import Any
 
 from sandbox.base.chain_table import KEEPER
 from sandbox.base.refusal import Refusal
-from sandbox.chains import abi, ledger, names
+from sandbox.chains import abi, coins, ledger, names
 from sandbox.chains.anvil import NodeError
 from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
 from sandbox.chains.seeds import STANDARDS, seeded_addresses, seeded_owners
@@ -78,14 +78,13 @@ async def _prepare(chain: Chain, records: list[Record], nonces: dict[str, int]) 
     await chain.node.call("anvil_setCode", chain.facts.registry, abi.ARTEFACTS["DelegateRegistry"]["runtime"])
     for place, contract in names.CONTRACTS.items() if chain.facts.names else ():
         await chain.node.call("anvil_setCode", place, abi.ARTEFACTS[contract]["runtime"])
-    deployers = (chain.facts.deployer, staking.deployer(chain.facts.name))
-    for sender in (KEEPER, *deployers):
+    for sender in (KEEPER, *_deployers(chain)):
         await chain.fund(sender, 0)
     for sender in {record["from"] for record in records if "from" in record}:
         spent = sum(int(record.get("value", "0")) for record in records if record.get("from") == sender)
         await chain.fund(sender, spent)
     for sender, nonce in nonces.items():
-        if sender not in (KEEPER, *deployers):
+        if sender not in (KEEPER, *_deployers(chain)):
             await chain.node.call("anvil_setNonce", sender, hex(nonce))
 
 
@@ -96,11 +95,17 @@ async def _found(chain: Chain, old: list[Record]) -> None:
     for standard, (name, symbol, _) in zip(STANDARDS, chain.facts.collections, strict=True):
         data = abi.deployment(standard, name, symbol, metadata, KEEPER)
         await chain.submit({"kind": "tx", "from": chain.facts.deployer, "data": data})
-    places = chain.staking_at_start().values()
+    seeded, places = coins.seeded_coins(chain.facts), chain.staking_at_start().values()
+    for coin in seeded.values():
+        data = coins.deployment(coin.name, coin.symbol, coin.decimals)
+        await chain.submit({"kind": "tx", "from": coins.deployer(chain.facts), "data": data})
     for one in places:
         data = abi.staking_deployment(one.source, one.name, KEEPER)
         await chain.submit({"kind": "tx", "from": staking.deployer(chain.facts.name), "data": data})
     await chain.mine(1)
+    for coin in seeded.values():
+        data = coins.settling({}, coins.seeded_amounts(coin))
+        await chain.submit({"kind": "tx", "from": KEEPER, "to": coin.contract, "data": data})
     for one in places:
         data = abi.settlement(_stake_moves({}, one.stakes_at_start))
         await chain.submit({"kind": "tx", "from": KEEPER, "to": one.contract, "data": data})
@@ -146,6 +151,7 @@ def _lost(chain: Chain, record: Record, refused: Exception) -> None:
 async def _undo(chain: Chain) -> None:
     """Settle every token back, withdraw delegations, forget names, and take later collections off the chain."""
     await _undo_staking(chain)
+    await _undo_coins(chain)
     owners = await chain.owners()
     seeds = seeded_addresses(chain.facts)
     for address, now in owners.items():
@@ -157,8 +163,7 @@ async def _undo(chain: Chain) -> None:
             await chain.sent({"kind": "tx", "from": KEEPER, "to": address, "data": data})
             await chain.note_head()
         if address not in seeds:
-            await chain.node.call("anvil_setCode", address, "0x")
-            await chain.node.call("anvil_setNonce", address, "0x0")
+            await _take_off(chain, address)
     for record in _since_reset(chain.records):
         if "withdraw" in record:
             chain.reserve(chain.head + 1)
@@ -170,6 +175,34 @@ async def _undo(chain: Chain) -> None:
         await chain.note_head()
     await chain.node.call("anvil_setNonce", chain.facts.deployer, hex(len(STANDARDS)))
     await chain.node.call("anvil_setNonce", staking.deployer(chain.facts.name), hex(len(staking.KINDS)))
+    await chain.node.call("anvil_setNonce", coins.deployer(chain.facts), hex(len(coins.SEEDS)))
+
+
+async def _undo_coins(chain: Chain) -> None:
+    """Give everybody the coins they had at the start, and take later coins off the chain."""
+    for coin in chain.coins.values():
+        await _kept(chain, coin.contract, coins.restarting())
+        moves = coins.settling(await chain.amounts(coin), coins.seeded_amounts(coin))
+        await _kept(chain, coin.contract, moves)
+        if not coin.seeded:
+            await _take_off(chain, coin.contract)
+
+
+async def _kept(chain: Chain, contract: str, data: str) -> None:
+    """Something that the keeper does, in a block of its own."""
+    chain.reserve(chain.head + 1)
+    await chain.sent({"kind": "tx", "from": KEEPER, "to": contract, "data": data})
+    await chain.note_head()
+
+
+async def _take_off(chain: Chain, contract: str) -> None:
+    await chain.node.call("anvil_setCode", contract, "0x")
+    await chain.node.call("anvil_setNonce", contract, "0x0")
+
+
+def _deployers(chain: Chain) -> tuple[str, ...]:
+    """Who deploys the chain's collections, its coins and its staking contracts."""
+    return chain.facts.deployer, coins.deployer(chain.facts), staking.deployer(chain.facts.name)
 
 
 async def _undo_staking(chain: Chain) -> None:

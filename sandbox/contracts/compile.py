@@ -17,6 +17,7 @@ WANTED = (
     "Collection721",
     "Collection721Enumerable",
     "Collection1155",
+    "Coin",
     "Multicall3",
     "DelegateRegistry",
     "NameRegistry",

@@ -5,6 +5,8 @@ from typing import Any
 
 from sandbox.base.people import person
 from sandbox.chains.seeds import Collection, seeded_traits
+from sandbox.solana import coins
+from sandbox.solana.coins import SplCoin
 from sandbox.solana.keys import address_of, is_address
 
 STANDARD = "Solana"
@@ -86,13 +88,18 @@ class Holdings:
 
     assets: dict[str, Asset] = field(default_factory=dict)
     collections: dict[str, Collection] = field(default_factory=dict)
+    coins: dict[str, SplCoin] = field(default_factory=dict)
 
     def take(self, record: Record) -> None:
         """Let one record take effect."""
         match record["kind"]:
             case "reset":
                 seeded = seeds()
-                self.assets, self.collections = seeded.assets, seeded.collections
+                self.assets, self.collections, self.coins = seeded.assets, seeded.collections, seeded.coins
+            case "coin":
+                self._list_coin(SplCoin(**record["coin"]), record["slot"])
+            case "amounts":
+                self.coins[record["contract"]].change({owner: int(units) for owner, units in record["changes"].items()})
             case "deploy":
                 self._list(record["contract"], record["name"], record["slug"], record["interface"], record["slot"])
             case "mint":
@@ -110,8 +117,16 @@ class Holdings:
         self.collections[contract] = Collection(contract, name, slug, STANDARD, seeded)
         self.assets[contract] = Asset(contract, name, AUTHORITY, interface=interface, created=slot, updated=slot)
 
+    def _list_coin(self, coin: SplCoin, slot: int) -> None:
+        self.coins[coin.contract] = coin
+        self.assets[coin.contract] = Asset(
+            coin.contract, coin.name, AUTHORITY, interface="FungibleToken", created=slot, updated=slot
+        )
+
     def found(self) -> None:
         """Put in what is there at the start."""
+        for coin in coins.seeded().values():
+            self._list_coin(coin, 0)
         contract = address_of(f"collection {SLUG}")
         self._list(contract, NAME, SLUG, "V1_NFT", 0, seeded=True)
         traits = seeded_traits(SLUG, 0)

@@ -9,8 +9,10 @@ from aiohttp import web
 from sandbox.base.body import Body, fields, optional_text, text
 from sandbox.base.refusal import Refusal
 from sandbox.chains.seeds import Collection
+from sandbox.solana import coins
 from sandbox.solana.assets import AUTHORITY, INTERFACES, STANDARD, Record, mint_named, mint_of
 from sandbox.solana.chain import SolanaChain
+from sandbox.solana.coins import SplCoin
 from sandbox.solana.keys import address_of, is_address
 from sandbox.solana.ledger import Ledger
 
@@ -37,14 +39,26 @@ def routes(solana: SolanaChain) -> list[web.RouteDef]:
 
 
 def deploy(ledger: Ledger, body: Body) -> dict[str, Any]:
-    """`{standard, name, slug}`, and `interface` ("MplCoreAsset" for a Core collection)"""
+    """`{standard, name, slug}`, and `interface` ("MplCoreAsset" for a Core collection).
+
+    Of a coin (SPL, or SPL2022 for Token-2022) also `{decimals?, symbol?}`.
+    """
     standard, name, slug = text(body, "standard"), text(body, "name"), text(body, "slug")
-    if standard != STANDARD:
-        raise Refusal(400, f"standard is {STANDARD}.")
+    if standard not in (STANDARD, *coins.STANDARDS):
+        raise Refusal(400, f"standard is one of {', '.join((STANDARD, *coins.STANDARDS))}.")
     if not _SLUG.fullmatch(slug):
         raise Refusal(400, "slug is made of lower-case letters, digits and single hyphens.")
-    if any(collection.slug == slug for collection in ledger.present.collections.values()):
+    if any(one.slug == slug for one in (*ledger.present.collections.values(), *ledger.present.coins.values())):
         raise Refusal(409, f"solana has a collection {slug} already.")
+    if standard in coins.STANDARDS:
+        decimals = coins.decimals_in(body.get("decimals"))
+        if decimals is None:
+            raise Refusal(400, f"decimals is a number of at most {coins.MOST_DECIMALS}.")
+        symbol = optional_text(body, "symbol") or "".join(part[0] for part in slug.split("-")).upper()
+        coin = {"contract": address_of(f"coin {slug}"), "name": name, "symbol": symbol, "slug": slug}
+        coin |= {"standard": standard, "decimals": decimals}
+        done = ledger.keep({"kind": "coin", "coin": coin, "signers": [AUTHORITY], **_memo(body)})
+        return {"contract": coin["contract"], "hash": done["signature"], "block": done["slot"]}
     parent = "MplCoreCollection" if _interface(body) == "MplCoreAsset" else "V1_NFT"
     record: Record = {"kind": "deploy", "contract": address_of(f"collection {slug}"), "name": name, "slug": slug}
     done = ledger.keep({**record, "interface": parent, "signers": [AUTHORITY], **_memo(body)})
@@ -54,8 +68,14 @@ def deploy(ledger: Ledger, body: Body) -> dict[str, Any]:
 def mint(ledger: Ledger, body: Body) -> dict[str, Any]:
     """`{contract, to, token_id?}`: an address, a number that stands for one, or the next number.
 
-    `interface`, `compressed`, `frozen`, `delegate` and `verified` say what is special about it.
+    `interface`, `compressed`, `frozen`, `delegate` and `verified` say what is special about it. Of a coin
+    `{contract, amount, to}` with base units.
     """
+    if (coin := ledger.coin(text(body, "contract"))) is not None:
+        to, units = _address(body, "to"), _units(body)
+        if coin.supply + units > coins.MOST_UNITS:
+            raise Refusal(409, "The chain refuses this: there would be more of it than 64 bits can say.")
+        return _moved(ledger, coin, {to: units}, body)
     collection, to = ledger.collection(text(body, "contract")), _address(body, "to")
     token = optional_text(body, "token_id") or str(_next_number(ledger, collection))
     id_ = mint_named(collection.contract, token)
@@ -72,7 +92,14 @@ def mint(ledger: Ledger, body: Body) -> dict[str, Any]:
 
 
 def transfer(ledger: Ledger, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, from?, to}`; what is special about it ends, unless it is said again."""
+    """`{contract, token_id, from?, to}`; what is special about it ends, unless it is said again.
+
+    Of a coin `{contract, amount, from?, to}` with base units.
+    """
+    if (coin := ledger.coin(text(body, "contract"))) is not None:
+        to, units, sender = _address(body, "to"), _units(body), _coin_holder(coin, body)
+        changes = {sender: 0} if sender == to else {sender: -units, to: units}
+        return _moved(ledger, coin, changes, body)
     collection, to = ledger.collection(text(body, "contract")), _address(body, "to")
     asset = ledger.asset(collection, text(body, "token_id"))
     sender = _owner(body, asset.owner)
@@ -82,7 +109,9 @@ def transfer(ledger: Ledger, body: Body) -> dict[str, Any]:
 
 
 def burn(ledger: Ledger, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, from?}`"""
+    """`{contract, token_id, from?}`; of a coin `{contract, amount, from?}` with base units."""
+    if (coin := ledger.coin(text(body, "contract"))) is not None:
+        return _moved(ledger, coin, {_coin_holder(coin, body): -_units(body)}, body)
     collection = ledger.collection(text(body, "contract"))
     asset = ledger.asset(collection, text(body, "token_id"))
     sender = _owner(body, asset.owner)
@@ -143,6 +172,35 @@ def _done(ledger: Ledger, record: Record, body: Body, *, final: bool = True) -> 
     kept = ledger.keep({**record, **_memo(body)}, final=final)
     asset = kept["asset"]["id"] if kept["kind"] == "mint" else kept.get("asset")
     return {"hash": kept["signature"], "block": kept["slot"], **({"token_id": asset} if asset else {})}
+
+
+def _moved(ledger: Ledger, coin: SplCoin, changes: dict[str, int], body: Body) -> dict[str, Any]:
+    """Amounts change hands, as in one transaction of whoever loses some."""
+    if any(coin.accounts.get(owner, 0) + change < 0 for owner, change in changes.items()):
+        raise Refusal(409, "The chain refuses this: insufficient funds.")
+    signers = [owner for owner, change in changes.items() if change < 0] or [AUTHORITY]
+    others = [one for one in (*changes, coin.contract) if one not in signers]
+    record: Record = {"kind": "amounts", "contract": coin.contract, "signers": signers, "others": others}
+    record["changes"] = {owner: str(change) for owner, change in changes.items()}
+    return _done(ledger, record, body)
+
+
+def _coin_holder(coin: SplCoin, body: Body) -> str:
+    """Whose amount moves: who is named, or the only holder."""
+    if body.get("from") is not None:
+        return _address(body, "from")
+    holders = [owner for owner, units in coin.accounts.items() if units]
+    if len(holders) != 1:
+        raise Refusal(400, f"from is missing, and {coin.name} has {len(holders)} holders.")
+    return holders[0]
+
+
+def _units(body: Body) -> int:
+    """An amount in base units."""
+    units = text(body, "amount")
+    if not (units.isascii() and units.isdigit()) or not 0 < int(units) <= coins.MOST_UNITS:
+        raise Refusal(400, "amount is a number from 1 to 64 bits.")
+    return int(units)
 
 
 def _memo(body: Body) -> dict[str, list[str]]:

@@ -7,7 +7,9 @@ from typing import Any
 from sandbox.base.journal import Journal
 from sandbox.base.refusal import Refusal
 from sandbox.chains.seeds import Collection
+from sandbox.solana import coins
 from sandbox.solana.assets import Asset, Holdings, Record, Transaction, mint_named, seeds
+from sandbox.solana.coins import SplCoin
 from sandbox.solana.keys import signature_of
 from sandbox.solana.slots import TO_FINAL, Slots
 
@@ -118,6 +120,10 @@ class Ledger:
             raise Refusal(404, f"Nobody has token {token} of {collection.name}.")
         return found
 
+    def coin(self, named: str) -> SplCoin | None:
+        """A coin by its mint, slug, symbol or name, if there is one."""
+        return coins.called(self.present.coins.values(), named)
+
     def owners(self, slot: int | None = None) -> dict[str, dict[str, dict[str, int]]]:
         """Listed collection → asset id → owner → 1, now or at a slot; what is burnt or no NFT is left out."""
         then = self.holdings(slot)
@@ -146,4 +152,4 @@ class Ledger:
                 ],
             }
             for collection in self.present.collections.values()
-        ]
+        ] + [coin.entry() for coin in self.present.coins.values()]

@@ -9,7 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from sandbox.base.people import base58
-from sandbox.solana.assets import Holdings, Transaction
+from sandbox.solana.assets import AUTHORITY, Holdings, Transaction
+from sandbox.solana.coins import account_of, mint_account, token_account, token_amount
 from sandbox.solana.keys import is_address, is_signature
 from sandbox.solana.ledger import Ledger
 from sandbox.solana.slots import TO_FINAL
@@ -20,6 +21,7 @@ VERSION = {"solana-core": "2.3.6", "feature-set": 3640012085}
 BEHIND = 24_000_000
 """By how much a block's height is less than its slot: many slots were skipped over the years."""
 INVALID = -32602
+MOST_ACCOUNTS, MOST_LARGEST = 100, 20
 
 
 class RpcError(Exception):
@@ -102,7 +104,10 @@ def get_balance(view: View, params: list[Any]) -> Any:
 
 def get_account_info(view: View, params: list[Any]) -> Any:
     """Whether an account is there, who owns it, and how much it has; its data are left out."""
-    address, slot = _address(params), view.head(_config(params, 1))
+    address, config = _address(params), _config(params, 1)
+    slot = view.head(config)
+    if config.get("encoding") == "jsonParsed" and (parsed := _parsed_account(view, slot, address)) is not None:
+        return _contextual(slot, parsed)
     if address in (MEMO, MEMO_V1):
         return _contextual(slot, _account("BPFLoader2111111111111111111111111111111111", 1_141_440, executable=True))
     asset = view.holdings.assets.get(address)
@@ -114,6 +119,42 @@ def get_account_info(view: View, params: list[Any]) -> Any:
     return _contextual(slot, _account(SYSTEM, 0 if view.zero else view.ledger.balance(address, slot)))
 
 
+def get_multiple_accounts(view: View, params: list[Any]) -> Any:
+    """Up to 100 accounts as in getAccountInfo, in their order."""
+    asked, slot = params[0] if params else None, view.head(_config(params, 1))
+    if not isinstance(asked, list) or not all(isinstance(one, str) and is_address(one) for one in asked):
+        raise RpcError(INVALID, "Invalid params: a list of addresses is expected.")
+    if len(asked) > MOST_ACCOUNTS:
+        raise RpcError(INVALID, f"Too many inputs provided; max {MOST_ACCOUNTS}")
+    balances = ((0 if view.zero else view.ledger.balance(one, slot)) for one in asked)
+    return _contextual(slot, [_account(SYSTEM, balance) for balance in balances])
+
+
+def get_token_largest_accounts(view: View, params: list[Any]) -> Any:
+    """The 20 largest accounts of a coin."""
+    mint, slot = _address(params), view.head(_config(params, 1))
+    coin = view.ledger.holdings(slot).coins.get(mint)
+    if coin is None:
+        raise RpcError(INVALID, "Invalid param: not a Token mint")
+    largest = sorted(coin.accounts.items(), key=lambda held: -held[1])[:MOST_LARGEST]
+    if view.zero:
+        largest = [(owner, 0) for owner, _ in largest]
+    return _contextual(
+        slot, [{"address": account_of(owner, mint), **token_amount(coin, units)} for owner, units in largest]
+    )
+
+
+def _parsed_account(view: View, slot: int, address: str) -> Any:
+    """A coin's mint or an owner's account of it as jsonParsed; None for any other address."""
+    for coin in view.ledger.holdings(slot).coins.values():
+        if address == coin.contract:
+            return mint_account(coin, AUTHORITY)
+        for owner in coin.accounts:
+            if address == account_of(owner, coin.contract):
+                return token_account(coin, owner)
+    return None
+
+
 def get_token_accounts_by_owner(view: View, params: list[Any]) -> Any:
     """The token accounts of an owner for a mint or a token program; compressed and Core assets have none."""
     owner, config = _address(params), _config(params, 2)
@@ -121,12 +162,19 @@ def get_token_accounts_by_owner(view: View, params: list[Any]) -> Any:
     if not isinstance(asked, dict) or not {"mint", "programId"} & asked.keys():
         raise RpcError(INVALID, "Invalid params: missing field `mint` or `programId`.")
     slot = view.head(config)
+    coins = view.ledger.holdings(slot).coins
     found = [
         _token_account(owner, asset.id, asset.frozen, asset.delegate)
         for asset in view.ledger.holdings(slot).assets.values()
         if asset.owner == owner
-        and not (asset.burnt or asset.compressed or asset.interface.startswith("MplCore"))
+        and not (asset.burnt or asset.compressed or asset.interface.startswith("MplCore") or asset.id in coins)
         and (asked.get("mint", asset.id), asked.get("programId", TOKEN)) == (asset.id, TOKEN)
+    ]
+    found += [
+        {"pubkey": account_of(owner, coin.contract), "account": token_account(coin, owner)}
+        for coin in coins.values()
+        if owner in coin.accounts
+        and (asked.get("mint", coin.contract), asked.get("programId", coin.program)) == (coin.contract, coin.program)
     ]
     return _contextual(slot, [] if view.zero else found)
 
@@ -259,13 +307,22 @@ HEADS: dict[str, Method] = {
 DATA: dict[str, tuple[Method, Any]] = {
     "getBalance": (get_balance, 0),
     "getAccountInfo": (get_account_info, None),
+    "getMultipleAccounts": (get_multiple_accounts, []),
+    "getTokenLargestAccounts": (get_token_largest_accounts, []),
     "getTokenAccountsByOwner": (get_token_accounts_by_owner, []),
     "getSignaturesForAddress": (get_signatures_for_address, []),
     "getSignatureStatuses": (get_signature_statuses, []),
     "getTransaction": (get_transaction, None),
 }
 """Each with its form's emptiness; with a context around it where `CONTEXTUAL` says so."""
-CONTEXTUAL = ("getBalance", "getAccountInfo", "getTokenAccountsByOwner", "getSignatureStatuses")
+CONTEXTUAL = (
+    "getBalance",
+    "getAccountInfo",
+    "getMultipleAccounts",
+    "getTokenAccountsByOwner",
+    "getTokenLargestAccounts",
+    "getSignatureStatuses",
+)
 
 
 def emptiness(view: View, method: str) -> Any:

@@ -1,6 +1,6 @@
 """The tool for chains: who holds what, and moving it: mint, transfer, burn, payments, blocks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sandbox.console.elements.forms import card, choice, datalist, field
@@ -75,6 +75,9 @@ def _shown(state: Json, chain: str, wallets: dict[str, str]) -> Markup:
                 address = owner if chain == SOLANA else owner.lower()
                 count = f" ×{amount}" if str(amount) != "1" else ""
                 held.setdefault(address, {}).setdefault(collection["name"], []).append(f"{_short(token['id'])}{count}")
+        for owner, units in collection.get("holders", {}).items():
+            address = owner if chain == SOLANA else owner.lower()
+            held.setdefault(address, {})[collection["name"]] = [_whole(units, collection["decimals"])]
     rows = [
         el(
             "tr",
@@ -86,7 +89,7 @@ def _shown(state: Json, chain: str, wallets: dict[str, str]) -> Markup:
         if found or address in owners
     ]
     collections = [
-        el("li", el("strong", one["name"]), f" {one['standard']} ", el("code", one["contract"]))
+        el("li", el("strong", one["name"]), f" {_kind(one)} ", el("code", one["contract"]))
         for one in state["collections"]
     ]
     head = el("tr", (el("th", text, scope="col") for text in ("Who", "Wallet", "Holds")))
@@ -105,12 +108,49 @@ def _short(id_: str) -> str:
     return id_ if len(id_) <= 12 else f"{id_[:5]}…{id_[-4:]}"
 
 
+def _kind(one: Json) -> str:
+    """The standard of a collection; of a coin also its decimals."""
+    if "decimals" not in one:
+        return str(one["standard"])
+    said = "no decimals" if one["decimals"] is None else f"{one['decimals']} decimals"
+    return f"{one['standard']}, {said}{', rebases' if one.get('rebases') else ''}"
+
+
+def _whole(units: str, decimals: int | None) -> str:
+    """An amount in whole coins, where the coin says how to write it."""
+    if decimals is None or not 0 < decimals <= 36:
+        return units
+    digits = units.rjust(decimals + 1, "0")
+    return f"{digits[:-decimals]}.{digits[-decimals:]}".rstrip("0").rstrip(".")
+
+
 def _collection(state: Json) -> Markup:
-    return choice("Collection", "contract", _named(one for one in state["collections"] if "view" not in one))
+    plain = (one for one in state["collections"] if "view" not in one and "decimals" not in one)
+    return choice("Collection", "contract", _named(plain))
 
 
 def _named(listed: Iterable[Json]) -> dict[str, str]:
     return {str(one["contract"]): str(one["name"]) for one in listed}
+
+
+def _coins(place: Place, base: str, state: Json, standards: Sequence[str], *, rebase: bool) -> Markup:
+    """What can be done with coins: as with tokens, by amounts in base units."""
+    coin = choice("Coin", "contract", _named(one for one in state["collections"] if "decimals" in one))
+    amount = field("Amount (base units)", "amount", required=True, inputmode="numeric")
+    to, sender = field("To", "to", known="wallets", required=True), field("From", "from", known="wallets")
+    decimals = field("Decimals, or nothing", "decimals", "18")
+    name, slug = field("Name", "name", required=True), field("Slug", "slug", required=True)
+    percent = field("Percent of what they have", "percent", "90", inputmode="numeric")
+    return join(
+        card(place, "Mint coins", f"{base}/mint", coin, amount, to, button="Mint"),
+        card(place, "Transfer coins", f"{base}/transfer", coin, amount, sender, to,
+             note="Without From, from the only holder.", button="Transfer"),
+        card(place, "Burn coins", f"{base}/burn", coin, amount, sender, button="Burn"),
+        card(place, "New coin", f"{base}/deploy", choice("Standard", "standard", standards), name, slug, decimals,
+             button="Deploy"),
+        card(place, "Rebase", f"{base}/rebase", coin, percent, note="Only some coins rebase.", button="Rebase")
+        if rebase else None,
+    )  # fmt: skip
 
 
 def _evm(place: Place, chain: str, state: Json, wallets: dict[str, str]) -> Markup:
@@ -132,6 +172,7 @@ def _evm(place: Place, chain: str, state: Json, wallets: dict[str, str]) -> Mark
         card(place, "New collection", f"{base}/deploy", choice("Standard", "standard", STANDARDS),
              field("Name", "name", required=True), field("Slug", "slug", required=True), button="Deploy"),
         _staking(place, base, state),
+        _coins(place, base, state, ("ERC20",), rebase=True),
         card(place, "Blocks", f"{base}/mine", field("Mine", "blocks", "10", inputmode="numeric"), button="Mine"),
         card(place, "Reorganise", f"{base}/reorg", field("Depth", "depth", "3", inputmode="numeric"),
              button="Reorganise"),
@@ -163,6 +204,7 @@ def _solana(place: Place, state: Json, wallets: dict[str, str]) -> Markup:
         card(place, "Burn", "chains/solana/burn", collection, token, sender, button="Burn"),
         card(place, "Sign a memo", "chains/solana/send", signer, field("Memo", "memo", required=True),
              note="A memo with the code proves a wallet.", button="Send"),
+        _coins(place, "chains/solana", state, ("SPL", "SPL2022"), rebase=False),
         card(place, "Slots", "chains/solana/mine", field("Let pass", "blocks", "10", inputmode="numeric"),
              button="Let pass"),
     )  # fmt: skip

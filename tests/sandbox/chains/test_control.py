@@ -1,6 +1,8 @@
 """Control calls on the chains: what they change, and what they refuse."""
 
 from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -113,3 +115,94 @@ def test_what_cannot_be_done_is_refused_with_a_sentence(nodes: Nodes):
     assert (status, "not the owner" in message or "not yours" in message) == (409, True)
     assert nodes.refused("mine", blocks="501")[0] == 400
     assert nodes.refused("explode")[0] == 404
+
+
+def coin_of(nodes: Nodes, slug: str, chain: str = "base") -> dict[str, Any]:
+    return nodes.collection(slug, chain)
+
+
+def called(nodes: Nodes, contract: str, data: str) -> str:
+    return nodes.rpc("eth_call", {"to": contract, "data": data}, "latest")
+
+
+def test_every_chain_begins_with_three_coins(nodes: Nodes):
+    for name, chain in nodes.world()["chains"].items():
+        coins = [one for one in chain["collections"] if "decimals" in one]
+        if name == "solana":
+            assert [(one["standard"], one["decimals"]) for one in coins] == [("SPL", 6)]
+        else:
+            assert [(one["standard"], one["decimals"]) for one in coins] == [("ERC20", 6), ("ERC20", 18), ("ERC20", 18)]
+            assert [one["rebases"] for one in coins] == [False, False, True]
+        assert all(one["tokens"] == [] and one["holders"] for one in coins)
+
+
+def test_amounts_of_a_coin_are_minted_moved_and_burnt(nodes: Nodes):
+    contract = coin_of(nodes, "harbour-dollar")["contract"]
+    carol = nodes.wallet("carol")
+    nodes.act("mint", contract="HUSD", amount="5", to=STRANGER)
+    nodes.act("transfer", contract=contract, amount=str(600 * 10**6), to=STRANGER, **{"from": carol})
+    nodes.act("burn", contract="harbour-dollar", amount="1", **{"from": STRANGER})
+    holders = coin_of(nodes, "harbour-dollar")["holders"]
+    assert (holders[carol], holders[STRANGER]) == (str(400 * 10**6), str(600 * 10**6 + 4))
+    assert nodes.balance("harbour-dollar", STRANGER) == 600 * 10**6 + 4
+    logs = nodes.rpc("eth_getLogs", {"address": contract, "fromBlock": hex(nodes.block() - 30), "toBlock": "latest"})
+    assert {len(log["topics"]) for log in logs} == {3}
+    for wrong in ({"amount": "0", "to": STRANGER}, {"to": STRANGER}, {"amount": "1"}):
+        assert nodes.refused("mint", contract=contract, **wrong)[0] == 400
+    too_much = {"contract": contract, "amount": str(10**30), "to": STRANGER, "from": carol}
+    assert nodes.refused("transfer", **too_much) == (409, "The chain refuses this: Coin: not enough")
+    status, message = nodes.refused("transfer", contract=contract, amount="1", to=STRANGER)
+    assert (status, "holders" in message) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "listed"),
+    [
+        ({}, f"0x{18:064x}", 18),
+        ({"decimals": 0}, f"0x{0:064x}", 0),
+        ({"decimals": "30"}, f"0x{30:064x}", 30),
+        ({"decimals": None}, "0x", None),
+        ({"decimals": "nothing"}, "0x", None),
+        ({"decimals": "lies"}, f"0x{255:064x}", 255),
+        ({"decimals": str(2**255)}, f"0x{2**255:064x}", 2**255),
+    ],
+)
+def test_a_coin_says_of_its_decimals_what_it_was_deployed_with(
+    nodes: Nodes, given: dict[str, Any], said: str, listed: int | None
+):
+    slug = "coin-" + uuid4().hex
+    contract = nodes.act("deploy", standard="ERC20", name="Some Coin", slug=slug, **given)["contract"]
+    assert called(nodes, contract, "0x313ce567") == said
+    assert coin_of(nodes, slug)["decimals"] == listed
+
+
+def test_a_rebase_changes_what_everybody_has_without_a_log(nodes: Nodes):
+    before = coin_of(nodes, "tidal-ether")
+    since = nodes.block()
+    nodes.act("rebase", contract="tidal-ether", percent="50")
+    after = coin_of(nodes, "tidal-ether")
+    assert after["holders"] == {holder: str(int(units) // 2) for holder, units in before["holders"].items()}
+    assert nodes.rpc("eth_getLogs", {"address": before["contract"], "fromBlock": hex(since), "toBlock": "latest"}) == []
+    assert nodes.refused("rebase", contract="harbour-dollar", percent="50")[0] == 404
+
+
+def test_a_reset_gives_everybody_their_coins_back(nodes: Nodes):
+    begin = {slug: coin_of(nodes, slug, "optimism") for slug in ("harbour-dollar", "tidal-ether")}
+    nodes.act("rebase", "optimism", contract="tidal-ether", percent="150")
+    nodes.act("mint", "optimism", contract="harbour-dollar", amount="7", to=STRANGER)
+    slug = "coin-" + uuid4().hex
+    later = nodes.act("deploy", "optimism", standard="ERC20", name="Later", slug=slug)["contract"]
+    nodes.act("mint", "optimism", contract=later, amount="9", to=STRANGER)
+    assert nodes.http.post("/control/reset").status_code == 200
+    assert {slug: coin_of(nodes, slug, "optimism") for slug in begin} == begin
+    assert nodes.rpc("eth_getCode", later, "latest", chain="optimism") == "0x"
+    again = nodes.act("deploy", "optimism", standard="ERC20", name="Later", slug=slug)["contract"]
+    assert again == later
+    assert coin_of(nodes, slug, "optimism")["holders"] == {}
+
+
+def test_what_people_have_of_the_own_coin_is_what_they_were_sent(nodes: Nodes):
+    pauper = "0x" + uuid4().hex + "00000000"
+    nodes.act("send", value_wei=str(5 * 10**18), to=pauper, **{"from": nodes.wallet("bob")})
+    nodes.act("send", value_wei=str(4 * 10**18), to=STRANGER, **{"from": pauper})
+    assert int(nodes.rpc("eth_getBalance", pauper, "latest"), 16) < 10**18 + 10**17

@@ -22,7 +22,8 @@ async def otters(tmp_path: Path) -> AsyncIterator[Otters]:
 
 async def test_the_world_begins_with_a_collection_among_the_peoples_wallets(otters: Otters) -> None:
     world = await otters.world()
-    chain, (collection,) = world["chains"]["solana"], world["chains"]["solana"]["collections"]
+    chain, (collection, coin) = world["chains"]["solana"], world["chains"]["solana"]["collections"]
+    assert (coin["standard"], coin["decimals"], coin["tokens"]) == ("SPL", 6, [])
     assert chain["rpc"].endswith("/solana")
     assert (collection["standard"], collection["slug"]) == ("Solana", OTTERS)
     wallets = {user["wallets"]["solana"] for user in world["users"]}
@@ -245,7 +246,7 @@ async def test_money_and_accounts_can_be_looked_at(otters: Otters) -> None:
     assert (await otters.rpc("getAccountInfo", "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr"))["value"]["executable"]
     program = {"programId": "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"}
     accounts = (await otters.rpc("getTokenAccountsByOwner", carol, program, {"encoding": "jsonParsed"}))["value"]
-    assert len(accounts) == 2  # the third token is compressed
+    assert len(accounts) == 3  # the third token is compressed; a coin has an account too
     assert accounts[0]["account"]["data"]["parsed"]["info"]["tokenAmount"]["amount"] == "1"
 
 
@@ -352,6 +353,6 @@ async def test_nothing_is_lost_by_a_restart_and_a_reset_leads_back(tmp_path: Pat
         slot = again["block"]
     async with running(tmp_path / "sandbox") as otters:
         assert [one["slug"] for one in (await otters.world())["chains"]["solana"]["collections"]] == [
-            OTTERS, "late-show",
+            OTTERS, "late-show", "reef-dollar",
         ]  # fmt: skip
         assert await otters.rpc("getSlot") >= slot

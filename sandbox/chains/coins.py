@@ -1,0 +1,151 @@
+"""ERC-20 coins: those that every chain has at the start, what is known of each, and moving their amounts."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from sandbox.base.body import Body
+from sandbox.base.chain_table import KEEPER, Facts
+from sandbox.base.people import person
+from sandbox.base.refusal import Refusal
+from sandbox.chains import abi
+from sandbox.chains.seeds import created
+
+STANDARD = "ERC20"
+CONTRACT = "Coin"
+USUAL_DECIMALS = 18
+LIE = 255
+"""What a coin says that is deployed with the decimals "lies"."""
+UINT256 = 2**256
+_NOTHING = ("", "none", "nothing", "null")
+_LIES = ("lie", "lies", "lying")
+
+# name, symbol, slug, decimals, whether it rebases, and whole coins by owner
+SEEDS: tuple[tuple[str, str, str, int, bool, dict[str, int]], ...] = (
+    ("Harbour Dollar", "HUSD", "harbour-dollar", 6, False, {"carol": 1_000, "dave": 250, "erin": 20}),
+    ("Orchard Coin", "ORCH", "orchard-coin", 18, False, {"carol": 40, "bob": 5, "erin": 1_200}),
+    ("Tidal Ether", "TIDE", "tidal-ether", 18, True, {"dave": 32, "erin": 8}),
+)
+
+
+@dataclass(frozen=True)
+class Coin:
+    """A coin that the world lists. `decimals` is what it says of them; None where it says nothing."""
+
+    contract: str
+    name: str
+    symbol: str
+    slug: str
+    decimals: int | None
+    rebases: bool = False
+    seeded: bool = False
+
+    def entry(self, holders: Mapping[str, int]) -> dict[str, Any]:
+        """The coin among a chain's collections of GET /control/world; it has holders in place of tokens."""
+        return {
+            "contract": self.contract,
+            "name": self.name,
+            "slug": self.slug,
+            "standard": STANDARD,
+            "symbol": self.symbol,
+            "decimals": self.decimals,
+            "rebases": self.rebases,
+            "tokens": [],
+            "holders": {holder: str(amount) for holder, amount in holders.items()},
+        }
+
+
+def deployer(facts: Facts) -> str:
+    """The account whose first contracts are the chain's coins, and whose later ones are those deployed since."""
+    return "0x" + sha256(f"sandbox coin deployer on {facts.name}".encode()).hexdigest()[:40]
+
+
+def seeded_coins(facts: Facts) -> dict[str, Coin]:
+    """Contract → coin, on a fresh chain."""
+    listed: dict[str, Coin] = {}
+    for nonce, (name, symbol, slug, decimals, rebases, _) in enumerate(SEEDS):
+        address = created(deployer(facts), nonce)
+        listed[address] = Coin(address, name, symbol, slug, decimals, rebases, seeded=True)
+    return listed
+
+
+def seeded_amounts(coin: Coin) -> dict[str, int]:
+    """Lower-case address → base units at the start; nothing for a coin that was deployed later."""
+    for _, _, slug, decimals, _, holders in SEEDS:
+        if coin.seeded and slug == coin.slug:
+            return {person(name).wallets.evm.lower(): amount * 10**decimals for name, amount in holders.items()}
+    return {}
+
+
+def deployment(name: str, symbol: str, decimals: int | None) -> str:
+    """What to send to deploy a coin that says these decimals, or None: nothing."""
+    tails = [abi.text(name), abi.text(symbol)]
+    offsets = [5 * 32, 5 * 32 + len(tails[0]) // 2]
+    heads = [*offsets, int(decimals is not None), decimals or 0, KEEPER]
+    return abi.ARTEFACTS[CONTRACT]["bytecode"] + "".join(map(abi.word, heads)) + "".join(tails)
+
+
+def holdings_of(answer: str) -> dict[str, int]:
+    """What `holdings()` answered: lower-case address → base units, without zeros."""
+    data = abi.words(answer)
+    who, amounts = (data[at // 32 + 1 : at // 32 + 1 + data[at // 32]] for at in data[:2])
+    return {f"0x{holder:040x}": amount for holder, amount in zip(who, amounts, strict=True) if amount}
+
+
+def settling(now: Mapping[str, int], wanted: Mapping[str, int]) -> str:
+    """Call data that leads from these amounts to those."""
+    taken = [
+        (holder, abi.NOBODY, 0, amount - wanted.get(holder, 0))
+        for holder, amount in now.items()
+        if amount > wanted.get(holder, 0)
+    ]
+    given = [
+        (abi.NOBODY, holder, 0, amount - now.get(holder, 0))
+        for holder, amount in wanted.items()
+        if amount > now.get(holder, 0)
+    ]
+    return abi.settlement([*taken, *given])
+
+
+def restarting() -> str:
+    """Call data after which amounts are again what they were minted as."""
+    return abi.call(CONTRACT, "restart()")
+
+
+def decimals_in(body: Body) -> int | None:
+    """What a coin is to say: a number of at most 256 bits, or None for nothing (null or "nothing"). Raises Refusal."""
+    if "decimals" not in body:
+        return USUAL_DECIMALS
+    given = body["decimals"]
+    said = "" if given is None else str(given).lower()
+    if said in _NOTHING:
+        return None
+    if said in _LIES:
+        return LIE
+    if isinstance(given, bool) or not re.fullmatch(r"[0-9]{1,78}", said) or int(said) >= UINT256:
+        raise Refusal(400, "decimals is a number of at most 256 bits; null for a coin that says nothing.")
+    return int(said)
+
+
+def rebases_in(body: Body) -> bool:
+    """Whether a coin is to rebase. Raises Refusal."""
+    given = body.get("rebases", False)
+    if not isinstance(given, bool):
+        raise Refusal(400, "rebases is true or false.")
+    return given
+
+
+def moving(sender: str | None, to: str | None, amount: int) -> str:
+    """Call data that mints to somebody, burns somebody's, or moves them."""
+    if sender is None:
+        return abi.call(CONTRACT, "mint(address,uint256)", to or abi.NOBODY, amount)
+    if to is None:
+        return abi.call(CONTRACT, "burn(address,uint256)", sender, amount)
+    return abi.call(CONTRACT, "transfer(address,uint256)", to, amount)
+
+
+def rebasing(percent: int) -> str:
+    """Call data that leaves everybody so many hundredths of what they have."""
+    return abi.call(CONTRACT, "rebase(uint256)", percent)
