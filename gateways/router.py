@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from gateways.chains.balance_sheet import BalanceSheet, Segment
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.coin_facts import CoinFacts
 from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.chains.token_sheet import NO_TRAILS, TokenSheet, Trails
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
@@ -79,3 +80,7 @@ class AllChains:
     async def contract_name(self, chain: str, contract: str) -> str | None:
         """As the family's client does."""
         return await self._of(chain).contract_name(chain, contract)
+
+    async def coin(self, chain: str, contract: str) -> CoinFacts | None:
+        """As the family's client does."""
+        return await self._of(chain).coin(chain, contract)

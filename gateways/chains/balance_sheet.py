@@ -7,8 +7,12 @@ from datetime import datetime
 
 UNKNOWN = 0
 LARGE = 255
-MOST = 2**64 - 2
+MOST = 2**256 - 2
 """Amounts above this are given as this."""
+NATIVE = "native"
+"""In place of a contract: the chain's own coin."""
+NATIVE_ADDRESS = "0x" + 20 * "ee"
+"""Stands for the chain's own coin among an EVM chain's contracts; no contract is there."""
 MOST_INDEXED = 50_000
 """Owners of a sheet that gets a dictionary (some 5 MB) for quick questions."""
 
@@ -26,10 +30,14 @@ def packed(addresses: Iterable[str]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Contracts and owners that are asked about as a product: each contract about each owner."""
+    """Contracts and owners that are asked about as a product: each contract about each owner.
+
+    Those of the contracts that are `coins` have large amounts as a rule; NATIVE is the chain's own coin.
+    """
 
     contracts: tuple[str, ...]
     owners: tuple[str, ...]
+    coins: frozenset[str] = frozenset()
 
 
 class _Packed(Sequence[bytes]):
@@ -80,10 +88,14 @@ class Cells:
 
 @dataclass(slots=True)
 class Asked:
-    """A segment under way: its packed contracts and owners (20 bytes each), and the cells that are being filled."""
+    """A segment under way: its packed contracts and owners (20 bytes each), and the cells that are being filled.
+
+    `coins` are those of the contracts that have large amounts as a rule.
+    """
 
     contracts: bytes
     owners: bytes
+    coins: frozenset[bytes] = frozenset()
     cells: Cells = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,8 +128,8 @@ class Asked:
 class BalanceSheet:
     """What every owner held of every contract at one block of one chain, as one node told.
 
-    `source` names the node for people ("Base node 1"), `endpoint` is its place in the settings. Amounts are ERC-721's
-    `balanceOf(address)`.
+    `source` names the node for people ("Base node 1"), `endpoint` is its place in the settings. Amounts are those of
+    `balanceOf(address)`, and of NATIVE the account's own balance, in the coin's smallest unit.
     """
 
     chain: str
@@ -149,12 +161,22 @@ class BalanceSheet:
         """The contract's place."""
         if not self._rows:
             self._rows.update(_places(self.contracts))
-        return self._rows.get(contract.lower())
+        return self._rows.get(NATIVE_ADDRESS if contract == NATIVE else contract.lower())
 
     def row(self, contract: str) -> bytes:
         """The cells of a contract, in the owners' order (see Cells); unknown throughout if it was not asked about."""
         place = self._row(contract)
         return bytes(len(self.owners) // 20) if place is None else bytes(self.cells.rows[place])
+
+    def amounts(self, contract: str) -> list[int | None]:
+        """The amounts of a contract, in the owners' order; None is unknown."""
+        place = self._row(contract)
+        if place is None:
+            return [None] * (len(self.owners) // 20)
+        return [
+            None if cell == UNKNOWN else cell - 1 if cell != LARGE else self.cells.large.get((place, column))
+            for column, cell in enumerate(self.cells.rows[place])
+        ]
 
     def holders(self, contract: str) -> Iterator[tuple[str, int]]:
         """The owners known to hold some, lower-case, with how many."""

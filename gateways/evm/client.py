@@ -1,12 +1,13 @@
 """Who holds what on the chains: bulk balances with failover between a chain's nodes, and a few ordinary questions."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from gateways.chains.balance_sheet import BalanceSheet, Segment, packed
+from gateways.chains.balance_sheet import NATIVE, NATIVE_ADDRESS, BalanceSheet, Segment, packed
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.chain_file import Chain
+from gateways.chains.coin_facts import CoinFacts
 from gateways.chains.indexer import LOWEST_CONTRACT, Indexer, Listed, Listing, listing
 from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.chains.token_sheet import NO_TRAILS, TokenSheet, Trails
@@ -19,6 +20,7 @@ from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.any_nft import AnythingReader
 from gateways.evm.tokens.contract_info import ContractReader, Standard
 from gateways.evm.tokens.reader import TokenReader
+from gateways.transport.errors import ProviderConfused
 
 __all__ = [
     "CHAINS",
@@ -34,6 +36,8 @@ __all__ = [
     "ViewSheet",
 ]
 
+NATIVE_DECIMALS = 18
+"""Of the coin that fees are paid in: the EVM counts it in wei on every chain."""
 PAIRS_A_DEADLINE = 100_000
 """Balances that are read within the time for one question; more of them are given more time."""
 VIEWS_A_DEADLINE = 10_000
@@ -104,6 +108,10 @@ class Chains(Protocol):
         """What the contract calls itself, if it does."""
         ...
 
+    async def coin(self, chain: str, contract: str) -> CoinFacts | None:
+        """What a coin says of itself, NATIVE being the chain's own; None when no contract is there."""
+        ...
+
 
 class EvmChains:
     """The real thing, for the EVM chains, through the nodes of a pool.
@@ -150,8 +158,11 @@ class EvmChains:
         An amount is None (unknown) where the contract's own call failed, or
         where there was no time for it; ValueError for an address that is none.
         """
-        asked = [(_callable(segment.contracts), packed(segment.owners)) for segment in segments]
-        pairs = sum(len(wanted) // 20 * (len(holders) // 20) for wanted, holders in asked)
+        asked = [
+            (_callable(_addresses(segment.contracts)), packed(segment.owners), frozenset(_split(_coins(segment))))
+            for segment in segments
+        ]
+        pairs = sum(len(wanted) // 20 * (len(holders) // 20) for wanted, holders, _ in asked)
         seconds = self._pool.deadline * max(1.0, pairs / PAIRS_A_DEADLINE)
         deadline = asyncio.get_running_loop().time() + seconds
         return await self._pool.first(
@@ -268,6 +279,39 @@ class EvmChains:
 
         packed([contract])
         return await self._pool.first(chain, ask)
+
+    async def coin(self, chain: str, contract: str) -> CoinFacts | None:
+        """As every node that answers has it: what decides what amounts mean is not believed where they differ.
+
+        A node that knows no such contract lags behind one that does.
+        """
+        if contract == NATIVE:
+            return CoinFacts(CHAINS[chain].coin, CHAINS[chain].coin, NATIVE_DECIMALS)
+
+        async def ask(node: Node) -> CoinFacts | None:
+            await node.head()
+            return await self._contract[node].coin(contract)
+
+        packed([contract])
+        nodes = range(self.endpoints(chain))
+        said = await asyncio.gather(
+            *(self._pool.first(chain, ask, endpoint=node) for node in nodes), return_exceptions=True
+        )
+        if not any(one is None or isinstance(one, CoinFacts) for one in said):
+            return await self._pool.first(chain, ask)
+        found = {one for one in said if isinstance(one, CoinFacts)}
+        if len({one.stated for one in found}) > 1:
+            raise ProviderConfused(CHAINS[chain].title, f"its nodes differ about the decimals of {contract}")
+        return max(found, key=lambda one: one.title, default=None)
+
+
+def _addresses(contracts: Iterable[str]) -> list[str]:
+    """The contracts' addresses; the chain's own coin has one that only stands for it."""
+    return [NATIVE_ADDRESS if contract == NATIVE else contract for contract in contracts]
+
+
+def _coins(segment: Segment) -> bytes:
+    return packed(_addresses(segment.coins))
 
 
 def _callable(contracts: Sequence[str]) -> bytes:

@@ -1,4 +1,4 @@
-"""Counts of assets in the form of an EVM chain's balances, made of the sheets of single collections."""
+"""Counts of assets and amounts of coins in the form of an EVM chain's balances."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,20 +11,31 @@ from gateways.solana.node import SOLANA, SolanaNode
 
 @dataclass(frozen=True, slots=True)
 class SolanaBalances(BalanceSheet):
-    """A BalanceSheet whose addresses are Solana's; an amount is a count of assets."""
+    """A BalanceSheet whose addresses are Solana's; an amount is a count of assets, or a coin's.
+
+    `coins` has coin → owner → amount, without those of whom it is unknown.
+    """
 
     sheets: Mapping[str, TokenSheet] = field(default_factory=dict[str, TokenSheet])
     asked: frozenset[str] = frozenset()
+    coins: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
 
     def amount(self, contract: str, owner: str) -> int | None:
         """How many the owner held; None is *unknown* (also for a collection or owner that was not asked about)."""
+        if owner not in self.asked:
+            return None
+        if (amounts := self.coins.get(contract)) is not None:
+            return amounts.get(owner)
         sheet = self.sheets.get(contract)
-        if sheet is None or owner not in self.asked or owner in sheet.unsure:
+        if sheet is None or owner in sheet.unsure:
             return None
         return len(sheet.of(owner))
 
     def holders(self, contract: str) -> Iterator[tuple[str, int]]:
         """The owners known to hold some, with how many."""
+        for owner, amount in self.coins.get(contract, {}).items():
+            if amount and owner in self.asked:
+                yield owner, amount
         sheet = self.sheets.get(contract)
         for owner, tokens in sheet.held.items() if sheet else ():
             if owner in self.asked:
@@ -32,14 +43,21 @@ class SolanaBalances(BalanceSheet):
 
     def unknown(self, contract: str) -> int:
         """How many of the owners' amounts are unknown."""
+        if (amounts := self.coins.get(contract)) is not None:
+            return len(self.asked - amounts.keys())
         sheet = self.sheets.get(contract)
         return len(self.asked) if sheet is None else len(self.asked & sheet.unsure.keys())
 
 
 def balances_of(
-    node: SolanaNode, slot: int, head: Head, sheets: Mapping[str, TokenSheet], owners: Sequence[str]
+    node: SolanaNode,
+    slot: int,
+    head: Head,
+    sheets: Mapping[str, TokenSheet],
+    owners: Sequence[str],
+    coins: Mapping[str, Mapping[str, int]],
 ) -> SolanaBalances:
-    """The sheets of one endpoint as one, as of a slot."""
+    """The sheets and coins of one endpoint as one, as of a slot."""
     return SolanaBalances(
         chain=SOLANA.key,
         block=slot,
@@ -51,4 +69,5 @@ def balances_of(
         cells=Cells(0, 0),
         sheets=sheets,
         asked=frozenset(owners),
+        coins=coins,
     )

@@ -5,11 +5,12 @@ escrow holds is the escrow's. Burnt assets, coins and unverified members of a co
 """
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
-from gateways.chains.balance_sheet import BalanceSheet, Segment
+from gateways.chains.balance_sheet import NATIVE, BalanceSheet, Segment
+from gateways.chains.coin_facts import CoinFacts
 from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.chains.token_sheet import NO_TRAILS, TokenHints, TokenIdsRefused, TokenSheet, Trails
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
@@ -19,6 +20,7 @@ from gateways.evm.tokens.contract_info import Standard
 from gateways.solana.asset_lists import by_collection, first_page
 from gateways.solana.assets import Kind, asset
 from gateways.solana.balances import balances_of
+from gateways.solana.coins import CoinRead, coin_facts, native_facts
 from gateways.solana.cross_checks import ANY, NotIndexed, doubt_silence
 from gateways.solana.holders import HolderRead
 from gateways.solana.node import SOLANA, SolanaNode, SolanaNodes
@@ -72,10 +74,18 @@ class SolanaChains:
         """The balances of many segments, all through one endpoint, as of the oldest slot that its index answered for.
 
         A collection is read once for the owners of all segments that name it; in a confirmation once for each segment,
-        because the node's own token accounts are asked only about few owners.
+        because the node's own token accounts are asked only about few owners. Coins are read for all owners at once.
         """
         self._own(chain)
-        asked = [(addresses(segment.contracts), addresses(segment.owners)) for segment in segments]
+        asked = [
+            (addresses([one for one in segment.contracts if one not in segment.coins]), addresses(segment.owners))
+            for segment in segments
+        ]
+        coins = sorted({one for segment in segments for one in segment.coins})
+        addresses([one for one in coins if one != NATIVE])
+        coin_owners = dict.fromkeys(
+            owner for segment, (_, holders) in zip(segments, asked, strict=True) if segment.coins for owner in holders
+        )
         owners_of: dict[tuple[int, str], dict[str, None]] = {}
         for number, (wanted, holders) in enumerate(asked):
             for one in wanted:
@@ -84,14 +94,12 @@ class SolanaChains:
         deadline = self._deadline()
 
         async def ask(node: SolanaNode) -> list[BalanceSheet]:
+            amounts, as_of = await self._coins(node, coins, list(coin_owners), at, deadline)
             sheets = await together(
                 self._read(node, one, list(owners), {}, at, deadline) for (_, one), owners in owners_of.items()
             )
-            if sheets:
-                oldest = min(sheets, key=lambda sheet: sheet.block)
-                head = Head(oldest.block, oldest.block_time)
-            else:
-                head = await node.head(at.not_before_block)
+            heads = [Head(sheet.block, sheet.block_time) for sheet in sheets] + ([as_of] if as_of else [])
+            head = min(heads, key=lambda head: head.block) if heads else await node.head(at.not_before_block)
             read = dict(zip(owners_of, sheets, strict=True))
             return [
                 balances_of(
@@ -100,6 +108,7 @@ class SolanaChains:
                     head,
                     {one: read[0 if at.endpoint is None else number, one] for one in wanted},
                     holders,
+                    {one: amounts[one] for one in segments[number].coins},
                 )
                 for number, (wanted, holders) in enumerate(asked)
             ]
@@ -191,6 +200,21 @@ class SolanaChains:
 
         return await self._nodes.first(ask)
 
+    async def coin(self, chain: str, contract: str) -> CoinFacts | None:
+        """What a mint says of its coin; of NATIVE what is fixed."""
+        self._own(chain)
+        if contract == NATIVE:
+            return native_facts()
+        addresses([contract])
+
+        async def ask(node: SolanaNode) -> CoinFacts | None:
+            await node.head()
+            if (found := await coin_facts(node, contract)) is None:
+                await _knows_something(node)
+            return found
+
+        return await self._nodes.first(ask)
+
     async def collection_of(self, mint: str) -> str | None:
         """Return the collection that has confirmed a single asset as its own, for somebody who pasted the asset's mint.
 
@@ -204,6 +228,20 @@ class SolanaChains:
             return found.collection or None if found else None
 
         return await self._nodes.first(ask)
+
+    async def _coins(
+        self, node: SolanaNode, coins: Sequence[str], owners: Sequence[str], at: ReadPoint, deadline: float
+    ) -> tuple[Mapping[str, Mapping[str, int]], Head | None]:
+        """The owners' amounts of coins, and the slot of the oldest answer; None where there is nothing to read."""
+        if not coins or not owners:
+            return {one: {} for one in coins}, None
+        if at.endpoint is not None:
+            await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
+        head = await node.head(at.not_before_block)
+        look = CoinRead(node, coins, owners)
+        with _noted(node):
+            await look.run(deadline - KEPT_FOR_THE_REST)
+            return look.held, _as_of(node, head, look.slot, at.not_before_block)
 
     async def _read(
         self,
@@ -275,22 +313,29 @@ async def _knows_something(node: SolanaNode) -> None:
 def _sheet(look: HolderRead, head: Head, not_before: int, trails: Trails) -> TokenSheet:
     """The look as a sheet, as of the slot up to which the index had read the chain (the node's head where it does not
     say). Raises ProviderConfused when that is too long ago."""
-    slot = head.block if look.slot is None else min(look.slot, head.block)
-    if head.block - slot > STALE_SLOTS:
-        raise provider_reports.Stale(look.node.name, f"its index is {head.block - slot} slots behind")
-    if slot < not_before:
-        raise provider_reports.Stale(look.node.name, f"its index is at slot {slot}, before {not_before}")
+    read = _as_of(look.node, head, look.slot, not_before)
+    slot = read.block
     return TokenSheet(
         chain=SOLANA.key,
         contract=look.collection,
         block=slot,
-        block_time=head.time - timedelta(seconds=(head.block - slot) * SOLANA.block_seconds),
+        block_time=read.time,
         endpoint=look.node.index,
         source=look.node.source,
         held=look.held,
         unsure=look.unsure,
         trails={owner: _trail(look, owner, trails.get(owner, TokenHints()), slot) for owner in look.owners},
     )
+
+
+def _as_of(node: SolanaNode, head: Head, slot: int | None, not_before: int) -> Head:
+    """The slot of an answer as a head; None is the node's own. Raises ProviderConfused when that is too long ago."""
+    slot = head.block if slot is None else min(slot, head.block)
+    if head.block - slot > STALE_SLOTS:
+        raise provider_reports.Stale(node.name, f"its index is {head.block - slot} slots behind")
+    if slot < not_before:
+        raise provider_reports.Stale(node.name, f"its index is at slot {slot}, before {not_before}")
+    return Head(slot, head.time - timedelta(seconds=(head.block - slot) * SOLANA.block_seconds))
 
 
 def _trail(look: HolderRead, owner: str, before: TokenHints, slot: int) -> TokenHints:

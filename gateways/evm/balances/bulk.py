@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 from secrets import randbelow, token_bytes
 from time import monotonic
 
-from gateways.chains.balance_sheet import Asked
+from gateways.chains.balance_sheet import LARGE, NATIVE_ADDRESS, Asked, Cells
 from gateways.chains.costly_contracts import USELESS, CostlyContracts
 from gateways.evm.balances.program import (
     CALL_GAS,
     CODE,
     ENTRY,
     MARGIN,
+    NATIVE_CODE,
     SCRATCH,
     Entry,
     LoopAnswer,
@@ -42,6 +43,10 @@ MOST_LEFT_OUT, MOST_LEFT_OUT_AT_FIRST = 8, 2
 """Contracts that are left out because they make each call fail; so many where the node has answered no call yet."""
 MOST_SILENCES = 2
 """A node that answers none of so many calls in time is not asked for less and less until the time is up."""
+WIDE = 16
+"""Bytes of a cell where amounts are large as a rule; larger ones are read again, as everywhere."""
+WIDEST = 32
+NATIVE = bytes.fromhex(NATIVE_ADDRESS[2:])
 CLOCK_SLACK = 90
 """Seconds by which the TIMESTAMP inside a call may differ from its block's: some nodes run calls in the next block."""
 BODY_TOO_LARGE = 413
@@ -95,7 +100,7 @@ class ReadPace:
 class Piece:
     """Some contracts of a segment times a range of its owners, still to be asked.
 
-    A check takes the room of `weight` ordinary ones.
+    A check takes the room of `weight` ordinary ones. The answer has cells of `width` bytes.
     """
 
     segment: int
@@ -103,6 +108,7 @@ class Piece:
     start: int
     stop: int
     weight: int = 1
+    width: int = 1
 
     @property
     def owners(self) -> int:
@@ -156,9 +162,13 @@ class LoopRead:
 
     async def _fill(self) -> None:
         for number, one in enumerate(self.asked):
-            contracts = [at for at in range(one.cells.contracts) if not self.costly.rests(one.contract(at))]
-            if contracts and one.cells.owners:
-                self.todo.append(Piece(number, contracts, 0, one.cells.owners))
+            places = [at for at in range(one.cells.contracts) if not self.costly.rests(one.contract(at))]
+            for width, contracts in (
+                (1, [at for at in places if one.contract(at) not in one.coins]),
+                (WIDE, [at for at in places if one.contract(at) in one.coins]),
+            ):
+                if contracts and one.cells.owners:
+                    self.todo.append(Piece(number, contracts, 0, one.cells.owners, width=width))
         # Where the time ends before everything is read, it is not always the same that stays unknown.
         self.todo.rotate(randbelow(max(1, len(self.todo))))
         while not self.tried and self.silences is not None and self.todo:
@@ -192,7 +202,7 @@ class LoopRead:
         runs, owners = self._runs(pieces)
         entries = _entries([(run.address, run.piece.weight, run.first, run.piece.owners) for run in runs])
         try:
-            answer = await self._ask(1, entries, owners)
+            answer = await self._ask(pieces[0].width, entries, owners)
         except (TooMuch, NodeTimedOut) as fault:
             if self._is_silent(fault):
                 raise
@@ -204,7 +214,11 @@ class LoopRead:
             return
         self.silences = None
         for run, line in zip(runs, answer.cells, strict=True):
-            self.asked[run.piece.segment].cells.rows[run.contract][run.piece.start : run.piece.stop] = line
+            cells = self.asked[run.piece.segment].cells
+            if run.piece.width == 1:
+                cells.rows[run.contract][run.piece.start : run.piece.stop] = line
+            else:
+                _note_wide(cells, run.contract, run.piece.start, run.piece.width, line)
         whole = [reached == entry.owners for reached, entry in zip(answer.reached, entries, strict=True)]
         self._note_use(runs, answer, whole)
         if not all(whole):
@@ -244,13 +258,16 @@ class LoopRead:
             self.fault = fault
 
     def _take(self) -> list[Piece]:
-        """As many pieces as fit into a call; the last one is cut so that it fits."""
+        """As many pieces as fit into a call, all with cells of one width; the last one is cut so that it fits."""
         taken, checks, size = list[Piece](), self.pace.checks, self.pace.bytes
         while self.todo:
             piece = self._worth_asking(self.todo.popleft())
             count = len(piece.contracts)
             if not count:
                 continue
+            if taken and piece.width != taken[0].width:
+                self.todo.appendleft(piece)
+                break
             fits = min(checks // (count * piece.weight), (size - count * ENTRY) // 20)
             if fits < 1 and taken:
                 self.todo.appendleft(piece)
@@ -317,10 +334,10 @@ class LoopRead:
                 run, start = runs[number], runs[number].piece.start + answer.reached[number]
                 if not whole[number]:
                     most = max(weight, run.piece.weight)
-                    self.later.append(Piece(run.piece.segment, (run.contract,), start, run.piece.stop, most))
+                    self.later.append(replace(run.piece, contracts=(run.contract,), start=start, weight=most))
 
     async def _exactly(self) -> None:
-        """Read amounts that did not fit into a byte once more, eight bytes wide."""
+        """Read amounts that did not fit into their cells once more, as wide as amounts can be."""
         large = [
             (asked.contract(contract), asked, contract, at)
             for asked in self.asked
@@ -333,7 +350,7 @@ class LoopRead:
             owners = b"".join(asked.owners[at * 20 : at * 20 + 20] for _, asked, _, at in some)
             entries = _entries([(address, 1, index, 1) for index, (address, _, _, _) in enumerate(some)])
             try:
-                answer = await self._ask(8, entries, owners)
+                answer = await self._ask(WIDEST, entries, owners)
             except (TooMuch, NodeTimedOut) as fault:
                 if len(some) <= FEWEST_CHECKS:
                     # The node answers calls, as it did before this one, so the contracts are to blame.
@@ -345,13 +362,16 @@ class LoopRead:
                 continue
             line = b"".join(answer.cells)
             for index, (_, asked, contract, at) in enumerate(some):
-                cell = int.from_bytes(line[index * 8 : index * 8 + 8], "big")
+                cell = int.from_bytes(line[index * WIDEST : (index + 1) * WIDEST], "big")
                 asked.cells.put(contract, at, cell - 1 if cell else None)
             del large[: len(some)]
 
     async def _ask(self, width: int, entries: Sequence[Entry], owners: bytes) -> LoopAnswer:
         data = call_data(token_bytes(27), width, entries, owners)
-        params = ({"to": SCRATCH, "data": "0x" + data.hex()}, hex(self.head.block), {SCRATCH: {"code": CODE}})
+        codes = {SCRATCH: {"code": CODE}}
+        if any(entry.contract == NATIVE for entry in entries):
+            codes[NATIVE_ADDRESS] = {"code": NATIVE_CODE}
+        params = ({"to": SCRATCH, "data": "0x" + data.hex()}, hex(self.head.block), codes)
         said = binary(self.node.name, await patiently(self.node, "eth_call", params))
         if not said:
             raise NothingCame(self.node.name, "nothing where balances should be")
@@ -359,6 +379,20 @@ class LoopRead:
         if abs(answer.timestamp - self.head.time.timestamp()) > CLOCK_SLACK:
             raise ProviderConfused(self.node.name, "the balances are of another block")
         return answer
+
+
+def _note_wide(cells: Cells, contract: int, start: int, width: int, line: bytes) -> None:
+    """Note amounts from wide cells; one that fills its cell is large, and not known exactly yet."""
+    full = (1 << 8 * width) - 1
+    row, large = cells.rows[contract], cells.large
+    for place in range(len(line) // width):
+        cell = int.from_bytes(line[place * width : (place + 1) * width], "big")
+        if cell < LARGE:
+            row[start + place] = cell
+        else:
+            row[start + place] = LARGE
+            if cell < full:
+                large[contract, start + place] = cell - 1
 
 
 def _entries(rows: Sequence[tuple[bytes, int, int, int]]) -> list[Entry]:

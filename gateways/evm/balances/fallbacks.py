@@ -1,5 +1,6 @@
 """Reads balances from nodes that know no state override: by Multicall3's aggregate3, or by JSON-RPC batches."""
 
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from secrets import randbelow
 
-from gateways.chains.balance_sheet import MOST, Asked
+from gateways.chains.balance_sheet import MOST, NATIVE_ADDRESS, Asked
 from gateways.chains.costly_contracts import CostlyContracts
 from gateways.evm.balances.bulk import AT_ONCE, NothingCame
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, RpcRefused, TooMuch
@@ -26,7 +27,12 @@ BALANCE_OF = bytes.fromhex("70a08231") + bytes(12)
 AGGREGATE3 = bytes.fromhex("82ad56cb")
 GET_CHAIN_ID = bytes.fromhex("3408e470")
 GET_BLOCK_NUMBER = bytes.fromhex("42cbb15c")
+GET_ETH_BALANCE = bytes.fromhex("4d2301cc") + bytes(12)
 IS_ERC165 = bytes.fromhex("01ffc9a7") + bytes.fromhex("01ffc9a7") + bytes(28)
+TOTAL_SUPPLY = bytes.fromhex("18160ddd")
+NATIVE = bytes.fromhex(NATIVE_ADDRESS[2:])
+NEVER_EMPTY = ("0x" + 20 * "00", "0x" + 18 * "00" + "dead", "0x" + 19 * "00" + "01")
+"""Addresses that lost or burnt coins have been sent to on every chain: a node that finds none there is not believed."""
 ONE = (1).to_bytes(32, "big")
 
 A_NUMBER = ONE + (64).to_bytes(32, "big") + (32).to_bytes(32, "big")
@@ -52,10 +58,10 @@ class Range:
         """How many owners."""
         return self.stop - self.start
 
-    def questions(self) -> Iterator[bytes]:
-        """What to ask the contract, owner by owner."""
+    def owners(self) -> Iterator[bytes]:
+        """The owners, 20 bytes each."""
         for at in range(self.start, self.stop):
-            yield BALANCE_OF + self.asked.owners[at * 20 : at * 20 + 20]
+            yield self.asked.owners[at * 20 : at * 20 + 20]
 
     def note(self, amounts: Iterable[int | None]) -> None:
         """Note the owners' amounts."""
@@ -69,7 +75,10 @@ Ask = Callable[[Sequence[Range]], Awaitable[None]]
 
 @dataclass(slots=True)
 class FallbackRead:
-    """What both ways share: the pairs of all segments in requests of one size, halved when they are too much."""
+    """What both ways share: the pairs of all segments in requests of one size, halved when they are too much.
+
+    The chain's own coin is asked of Multicall3 itself, or by `eth_getBalance`.
+    """
 
     node: Node
     head: Head
@@ -91,7 +100,8 @@ class FallbackRead:
     async def by_batches(self) -> None:
         """JSON-RPC batches with a question to each contract whose answer is known: it does support ERC-165.
 
-        A contract that does not say so is unknown; when none does, the node itself is not believed.
+        A coin has a supply instead, and of the chain's own coin somebody has some. A contract that does not say so is
+        unknown; when none does, the node itself is not believed.
         """
         believed = set[bytes]()
 
@@ -158,7 +168,10 @@ class FallbackRead:
 
     async def _aggregate(self, multicall: str, ranges: Sequence[Range]) -> list[int | None]:
         name, itself = self.node.name, bytes.fromhex(multicall[2:])
-        calls = [(itself, GET_CHAIN_ID), *((one.address, data) for one in ranges for data in one.questions())]
+        calls = [(itself, GET_CHAIN_ID)]
+        for one in ranges:
+            place, question = (itself, GET_ETH_BALANCE) if one.address == NATIVE else (one.address, BALANCE_OF)
+            calls += [(place, question + owner) for owner in one.owners()]
         calls.append((itself, GET_BLOCK_NUMBER))
         params = ({"to": multicall, "data": "0x" + pack_aggregate3(calls).hex()}, hex(self.head.block))
         said = binary(name, await patiently(self.node, "eth_call", params))
@@ -175,21 +188,22 @@ class FallbackRead:
     async def _batch(self, ranges: Sequence[Range]) -> set[bytes]:
         """Ask and note some ranges; the contracts that said what is known about them."""
         block = hex(self.head.block)
-        contracts = list(dict.fromkeys(one.address for one in ranges))
-        questions = [(address, IS_ERC165) for address in contracts]
-        questions += [(one.address, data) for one in ranges for data in one.questions()]
-        results = await self.node.batch(
-            [("eth_call", ({"to": "0x" + to.hex(), "data": "0x" + data.hex()}, block)) for to, data in questions]
-        )
+        known = {one.address: _known_of(one) for one in ranges}
+        questions = [(address, question) for address, some in known.items() for question in some]
+        owners = [(one.address, owner) for one in ranges for owner in one.owners()]
+        asked = [*questions, *((to, owner if to == NATIVE else BALANCE_OF + owner) for to, owner in owners)]
+        results = await self.node.batch([_question(to, data, block) for to, data in asked])
         believed = set[bytes]()
-        for address, canary in zip(contracts, results, strict=False):
+        for (address, question), canary in zip(questions, results, strict=False):
             if isinstance(canary, ProviderError) and not isinstance(canary, RpcRefused):
                 raise canary
-            if _word(canary) == 1:
+            if (said := _number(address, canary)) == 1 or (said and question != IS_ERC165):
                 believed.add(address)
-        words = map(_word, results[len(contracts) :])
+        words = (_number(address, said) for (address, _), said in zip(owners, results[len(questions) :], strict=True))
         for one in ranges:
             amounts = list(islice(words, one.size))
+            if one.address == NATIVE and any(amounts):
+                believed.add(NATIVE)
             if one.address in believed:
                 one.note(amounts)
         return believed
@@ -203,6 +217,31 @@ def _halves(ranges: Sequence[Range]) -> tuple[list[Range], list[Range]]:
     (one,) = ranges
     middle = (one.start + one.stop) // 2
     return [replace(one, stop=middle)], [replace(one, start=middle)]
+
+
+def _known_of(one: Range) -> list[bytes]:
+    """The questions whose answers are known: call data, or for the chain's own coin an address that has some."""
+    if one.address == NATIVE:
+        return [bytes.fromhex(address[2:]) for address in NEVER_EMPTY]
+    return [TOTAL_SUPPLY if one.address in one.asked.coins else IS_ERC165]
+
+
+def _question(address: bytes, data: bytes, block: str) -> tuple[str, tuple[object, ...]]:
+    """A call of a contract; for the chain's own coin the balance of the address in `data`."""
+    if address == NATIVE:
+        return "eth_getBalance", ("0x" + data.hex(), block)
+    return "eth_call", ({"to": "0x" + address.hex(), "data": "0x" + data.hex()}, block)
+
+
+def _number(address: bytes, result: object) -> int | None:
+    return _quantity(result) if address == NATIVE else _word(result)
+
+
+def _quantity(result: object) -> int | None:
+    """A number in as few digits as it needs (0x0 for nothing); None for everything else."""
+    if not isinstance(result, str) or not re.fullmatch(r"0x(0|[1-9a-f][0-9a-f]{0,63})", result):
+        return None
+    return int(result, 16)
 
 
 def _word(result: object) -> int | None:

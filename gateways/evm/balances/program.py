@@ -48,7 +48,7 @@ _OPCODES = {
     for line in (
         "00 STOP ADD MUL SUB DIV",
         "10 LT GT SLT SGT EQ ISZERO AND OR XOR NOT BYTE SHL SHR",
-        "32 ORIGIN CALLER CALLVALUE CALLDATALOAD CALLDATASIZE CALLDATACOPY",
+        "31 BALANCE ORIGIN CALLER CALLVALUE CALLDATALOAD CALLDATASIZE CALLDATACOPY",
         "3b EXTCODESIZE EXTCODECOPY RETURNDATASIZE RETURNDATACOPY",
         "42 TIMESTAMP",
         "46 CHAINID",
@@ -142,6 +142,12 @@ def assemble(source: str) -> bytes:
 
 
 CODE = "0x" + assemble(SOURCE).hex()
+NATIVE_SOURCE = """
+    4 CALLDATALOAD BALANCE 0 MSTORE
+    32 0 RETURN
+"""
+NATIVE_CODE = "0x" + assemble(NATIVE_SOURCE).hex()
+"""What answers `balanceOf(address)` for the chain's own coin, put at NATIVE_ADDRESS as the program is at SCRATCH."""
 
 
 class Entry(NamedTuple):

@@ -18,6 +18,9 @@ REMEMBERED = 600.0
 """Seconds after which a node that could not do better is asked again whether it can."""
 KEPT_FOR_THE_ANSWER = 0.5
 
+AskedSegment = tuple[bytes, bytes, frozenset[bytes]]
+"""Packed contracts and owners (20 bytes each), and those of the contracts that are coins."""
+
 
 class Way(Enum):
     """The ways, best first (docs/facts.md#cost-of-a-balance-check: 1, 3 and 20 µs a check)."""
@@ -39,18 +42,18 @@ class BulkReader:
 
     async def read(
         self,
-        segments: Sequence[tuple[bytes, bytes]],
+        segments: Sequence[AskedSegment],
         not_before_block: int,
         deadline: float,
         *,
         settled: bool = False,
     ) -> list[BalanceSheet]:
-        """A sheet for each segment (packed contracts and owners), all at the node's head; `deadline` is loop time.
+        """A sheet for each segment, all at the node's head; `deadline` is loop time.
 
         ProviderError when the node cannot be trusted.
         """
         head = await (self.node.settled(not_before_block) if settled else self.node.head_since(not_before_block))
-        asked = [Asked(contracts, owners) for contracts, owners in segments]
+        asked = [Asked(*segment) for segment in segments]
         if any(one.cells.contracts and one.cells.owners for one in asked):
             asked = await self._fill(head, segments, deadline)
         return [
@@ -67,7 +70,7 @@ class BulkReader:
             for one in asked
         ]
 
-    async def _fill(self, head: Head, segments: Sequence[tuple[bytes, bytes]], deadline: float) -> list[Asked]:
+    async def _fill(self, head: Head, segments: Sequence[AskedSegment], deadline: float) -> list[Asked]:
         """Try the way that is known to work, or each in turn.
 
         Only a refusal, or the nothing that a node without state override answers, leads on to the next way. A wrong
@@ -83,7 +86,7 @@ class BulkReader:
                 continue
             try:
                 # Each way begins with cells that are all unknown.
-                asked = [Asked(contracts, owners) for contracts, owners in segments]
+                asked = [Asked(*segment) for segment in segments]
                 await self._by(way, head, asked, deadline)
             except TooMuch:
                 raise

@@ -1,4 +1,4 @@
-"""What a contract says about itself, by web3.py: its standard and its name."""
+"""What a contract says about itself, by web3.py: its standard, its name, and its decimals if it is a coin."""
 
 import sys
 from typing import Any, Literal, cast
@@ -8,6 +8,7 @@ from eth_typing import ChecksumAddress
 from web3 import AsyncHTTPProvider, AsyncWeb3
 from web3.exceptions import BadFunctionCallOutput, ContractLogicError, Web3Exception, Web3RPCError
 
+from gateways.chains.coin_facts import CoinFacts
 from gateways.evm.rpc.errors import Reverted, rpc_error
 from gateways.evm.rpc.node import Node
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
@@ -24,7 +25,8 @@ Standard = Literal["ERC721", "ERC721Enumerable", "ERC1155", "Solana", "none"]
 SUPPORTS = bytes.fromhex("01ffc9a7")
 ERC165, NEVER = bytes.fromhex("01ffc9a7"), bytes.fromhex("ffffffff")
 ERC721, ENUMERABLE, ERC1155 = bytes.fromhex("80ac58cd"), bytes.fromhex("780e9d63"), bytes.fromhex("d9b67a26")
-NAME = bytes.fromhex("06fdde03")
+NAME, SYMBOL = bytes.fromhex("06fdde03"), bytes.fromhex("95d89b41")
+DECIMALS, TOTAL_SUPPLY = bytes.fromhex("313ce567"), bytes.fromhex("18160ddd")
 LONGEST_NAME = 200
 
 
@@ -59,11 +61,34 @@ class ContractReader:
 
     async def name(self, contract: str) -> str | None:
         """The contract's name() as one line of printable text, at most 200 characters; None when it has none."""
+        return await self._text(contract, NAME)
+
+    async def coin(self, contract: str) -> CoinFacts | None:
+        """What the contract says of itself as a coin; None when there is no contract."""
+        if not await self._ask("get_code", contract):
+            await self._has_code_somewhere()
+            return None
+        name, symbol = await self._text(contract, NAME), await self._text(contract, SYMBOL)
+        decimals = await self._number(contract, DECIMALS)
+        if decimals == 0 and not name and not symbol and not await self._number(contract, TOTAL_SUPPLY):
+            # Nothing but zeros is also what a node answers that answers everything with zeros.
+            raise ProviderConfused(self._node.name, f"it has nothing but zeros to say of {contract}")
+        return CoinFacts(name or "", symbol or "", decimals)
+
+    async def _text(self, contract: str, selector: bytes) -> str | None:
         try:
-            said = await self._ask("call", {"to": contract, "data": "0x" + NAME.hex()})
+            said = await self._ask("call", {"to": contract, "data": "0x" + selector.hex()})
         except Reverted:
             return None
         return plain(_text(said).replace("\ufffd", ""), LONGEST_NAME) or None
+
+    async def _number(self, contract: str, selector: bytes) -> int | None:
+        """One number, exactly as long as the ABI has it; None for any other answer."""
+        try:
+            said = await self._ask("call", {"to": contract, "data": "0x" + selector.hex()})
+        except Reverted:
+            return None
+        return int.from_bytes(said, "big") if len(said) == 32 else None
 
     async def _supports(self, contract: str, interface: bytes) -> bool:
         data = "0x" + (SUPPORTS + interface.ljust(32, b"\0")).hex()

@@ -13,7 +13,7 @@ CONTRACT = "0x" + "Ab" * 20
 
 def sheet() -> BalanceSheet:
     cells = Cells(1, len(OWNERS))
-    for place, amount in {0: 0, 1: 1, 2: 253, 3: 254, 4: 2**70, 5: None}.items():
+    for place, amount in {0: 0, 1: 1, 2: 253, 3: 254, 4: 2**256 - 1, 5: None}.items():
         cells.put(0, place, amount)
     return BalanceSheet("base", 7, datetime.now(UTC), 0, "Base node 1", packed([CONTRACT]), packed(OWNERS), cells)
 

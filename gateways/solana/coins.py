@@ -1,0 +1,189 @@
+"""How much of a coin each wallet on Solana has: lamports, and tokens of both token programs over all its accounts.
+
+Amounts are in the coin's smallest unit. A frozen or delegated account is still its owner's; what an escrow holds is the
+escrow's. Amounts that Token-2022 keeps confidential are not seen.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from gateways.chains.balance_sheet import NATIVE
+from gateways.chains.coin_facts import CoinFacts
+from gateways.evm.rpc.errors import RpcRefused, Unsupported
+from gateways.solana.assets import LONGEST_NAME, asset
+from gateways.solana.cross_checks import TOKEN_PROGRAMS
+from gateways.solana.node import SOLANA, SolanaNode
+from gateways.transport import question_time
+from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
+from gateways.transport.json_shape import Shape
+from gateways.transport.plain_text import plain
+
+A_REQUEST = 100
+"""Accounts of one getMultipleAccounts: the most that nodes take (docs/facts.md#solana-coins)."""
+LAMPORT_DECIMALS = 9
+KNOWN_ACCOUNT = TOKEN_PROGRAMS[0]
+"""An account that has lamports on any node that knows the chain."""
+NOT_IN_TIME = "its coins were not read in time"
+UNKNOWN_COIN = "the node does not know the coin"
+SILENT = "the node shows nobody's coins"
+UNSHOWN = "the node does not show that it knows who holds the coin"
+CONFIRMED = {"commitment": "confirmed"}
+PARSED = {"encoding": "jsonParsed", **CONFIRMED}
+
+Filter = dict[str, str]
+
+
+@dataclass(slots=True)
+class CoinRead:
+    """What becomes known through one endpoint of the owners' amounts of some coins, mints or NATIVE.
+
+    `held` has coin → owner → amount, and nobody of whom anything is unknown. `slot` is the earliest of the answers.
+    """
+
+    node: SolanaNode
+    coins: Sequence[str]
+    owners: Sequence[str]
+    held: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    slot: int | None = None
+    _lists_work: bool = False
+    """Whether any owner's list showed a token account."""
+
+    async def run(self, deadline: float) -> None:
+        """Read; `deadline` is loop time. Raises ProviderError when nothing could be read, or can be believed."""
+        self.held = {coin: {} for coin in self.coins}
+        faults: list[ProviderError] = []
+        mints = [coin for coin in self.coins if coin != NATIVE]
+        try:
+            async with question_time.timeout_at(deadline):
+                if NATIVE in self.held:
+                    await self._lamports(faults)
+                if mints:
+                    await self._tokens(mints, faults)
+        except TimeoutError:
+            faults.append(ProviderDown(self.node.name, NOT_IN_TIME))
+        if faults and not any(self.held.values()):
+            raise faults[0]
+        if not self._lists_work and (read := [mint for mint in mints if self.held[mint]]):
+            await self._believe_nobody(read[0])
+
+    async def _lamports(self, faults: list[ProviderError]) -> None:
+        order = random.sample(list(self.owners), len(self.owners))
+        for start in range(0, len(order), A_REQUEST - 1):
+            owners = order[start : start + A_REQUEST - 1]
+            accounts = [*owners, KNOWN_ACCOUNT]
+            options = {"encoding": "base64", "dataSlice": {"offset": 0, "length": 0}, **CONFIRMED}
+            try:
+                said = self._contextual(await self.node.ask("getMultipleAccounts", [accounts, options]))
+                amounts = [_lamports_of(self.node, item) for item in said.items("value")]
+            except ProviderError as fault:
+                faults.append(fault)
+                continue
+            if len(amounts) != len(accounts):
+                raise ProviderConfused(self.node.name, f"{len(amounts)} accounts in place of {len(accounts)}")
+            if not amounts[-1]:
+                raise ProviderConfused(self.node.name, SILENT)
+            self.held[NATIVE].update(zip(owners, amounts, strict=False))
+
+    async def _tokens(self, mints: Sequence[str], faults: list[ProviderError]) -> None:
+        """Ask for each owner's accounts: of the one mint, or of the whole token program where that is fewer calls."""
+        by_mint = len(mints) <= len(TOKEN_PROGRAMS)
+        filters: list[Filter] = [{"mint": one} for one in mints] if by_mint else _of_programs()
+
+        async def one(owner: str) -> None:
+            amounts, unknown = dict.fromkeys(mints, 0), set[str]()
+            for wanted in filters:
+                try:
+                    found = await self._accounts(owner, wanted)
+                except ProviderError as fault:
+                    faults.append(fault)
+                    unknown.update([wanted["mint"]] if by_mint else mints)
+                    continue
+                self._lists_work = self._lists_work or bool(found)
+                for mint, amount in found:
+                    if mint in amounts:
+                        amounts[mint] += amount
+            for mint in amounts.keys() - unknown:
+                self.held[mint][owner] = amounts[mint]
+
+        # So that what is slow does not keep the same owners waiting each time.
+        order = random.sample(list(self.owners), len(self.owners))
+        await asyncio.gather(*(one(owner) for owner in order))
+
+    async def _accounts(self, owner: str, wanted: Filter) -> list[tuple[str, int]]:
+        """An owner's token accounts, as mints and amounts. Raises ProviderError."""
+        said = self._contextual(await self.node.ask("getTokenAccountsByOwner", [owner, wanted, PARSED]))
+        found = list[tuple[str, int]]()
+        for item in said.items("value"):
+            info = _info(self.node, item)
+            if info.text("owner") != owner:
+                raise ProviderConfused(self.node.name, "a token account is somebody else's")
+            found.append((info.text("mint"), info.inner("tokenAmount").number("amount")))
+        return found
+
+    async def _believe_nobody(self, mint: str) -> None:
+        """That nobody has any counts only from a node that lists the account of somebody who does.
+
+        Raises ProviderConfused.
+        """
+        try:
+            said = self._contextual(await self.node.ask("getTokenLargestAccounts", [mint, CONFIRMED]))
+            largest = [Shape(item, "an account", self.node.name).text("address") for item in said.items("value")]
+            if not largest:
+                raise ProviderConfused(self.node.name, UNSHOWN)
+            account = self._contextual(await self.node.ask("getAccountInfo", [largest[0], PARSED])).inner("value")
+            owner = account.inner("data").inner("parsed").inner("info").text("owner")
+        except (Unsupported, RpcRefused):
+            raise ProviderConfused(self.node.name, UNSHOWN) from None
+        if not any(found == mint for found, _ in await self._accounts(owner, {"mint": mint})):
+            raise ProviderConfused(self.node.name, SILENT)
+
+    def _contextual(self, said: object) -> Shape:
+        """An answer with its slot, which is noted."""
+        shape = Shape(said, "the answer", self.node.name)
+        slot = shape.inner("context").number("slot")
+        self.slot = slot if self.slot is None else min(slot, self.slot)
+        return shape
+
+
+async def coin_facts(node: SolanaNode, mint: str) -> CoinFacts | None:
+    """What a mint says of its coin, with the name that the index has for it; None when there is no such account."""
+    said = await node.ask("getAccountInfo", [mint, PARSED])
+    shape = Shape(said, "the answer", node.name)
+    if shape.has("value") and cast("Mapping[str, object]", said)["value"] is None:
+        return None
+    account = shape.inner("value")
+    if account.text("owner") not in TOKEN_PROGRAMS or not _is_parsed(said):
+        return CoinFacts("", "", None)
+    parsed = account.inner("data").inner("parsed")
+    if parsed.text("type") != "mint":
+        return CoinFacts("", "", None)
+    found = await asset(node, mint)
+    return CoinFacts(plain(found.name, LONGEST_NAME) if found else "", "", parsed.inner("info").number("decimals"))
+
+
+def _is_parsed(said: object) -> bool:
+    """Whether the node understood an account's data: else it gives bytes and their encoding."""
+    value = cast("Mapping[str, Mapping[str, object]]", said)["value"]
+    return not isinstance(value.get("data"), list)
+
+
+def native_facts() -> CoinFacts:
+    """Solana's own coin."""
+    return CoinFacts(SOLANA.coin, SOLANA.coin, LAMPORT_DECIMALS)
+
+
+def _of_programs() -> list[Filter]:
+    return [{"programId": program} for program in TOKEN_PROGRAMS]
+
+
+def _lamports_of(node: SolanaNode, item: object) -> int:
+    """An account's lamports; one that is not there has none."""
+    return 0 if item is None else Shape(item, "an account", node.name).number("lamports")
+
+
+def _info(node: SolanaNode, item: object) -> Shape:
+    account = Shape(item, "a token account", node.name).inner("account")
+    return account.inner("data").inner("parsed").inner("info")

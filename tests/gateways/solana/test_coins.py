@@ -1,0 +1,133 @@
+"""Coins on Solana: exact amounts over all token accounts and both programs, and no fault that reads as nothing."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateways.chains.balance_sheet import NATIVE, BalanceSheet, Segment
+from gateways.chains.coin_facts import CoinFacts
+from gateways.chains.read_point import NEWEST, ReadPoint
+from gateways.solana import coins
+from gateways.solana.client import SolanaChains
+from gateways.solana.node import SolanaNodes
+from gateways.transport.errors import ProviderError
+from sandbox.solana.ledger import AIRDROP
+from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters, running
+
+SOLANA = "solana"
+NOBODY = ["1" * 31 + letter for letter in "23456789"]
+FAULTS = ["down", "500", "empty", "zero", "malformed", "429"]
+
+
+@pytest.fixture
+async def otters(tmp_path: Path) -> AsyncIterator[Otters]:
+    async with running(tmp_path / "sandbox") as made:
+        yield made
+
+
+@pytest.fixture
+async def chains(otters: Otters) -> AsyncIterator[SolanaChains]:
+    nodes = SolanaNodes([f"{str(otters.http.base_url).rstrip('/')}/solana"], request_seconds=2, deadline=6)
+    yield SolanaChains(nodes)
+    await nodes.close()
+
+
+async def deployed(otters: Otters, standard: str, **more: Any) -> str:
+    slug = f"{standard.lower()}-coin"
+    return (await otters.act("deploy", standard=standard, name="Some Coin", slug=slug, **more))["contract"]
+
+
+async def read(chains: SolanaChains, mints: list[str], owners: list[str], at: ReadPoint = NEWEST) -> BalanceSheet:
+    (sheet,) = await chains.balances(SOLANA, [Segment(tuple(mints), tuple(owners), frozenset(mints))], at=at)
+    return sheet
+
+
+async def test_amounts_of_both_programs_and_lamports_are_exact(chains: SolanaChains, otters: Otters) -> None:
+    reef = (await otters.collection("reef-dollar"))["contract"]
+    young = await deployed(otters, "SPL2022", decimals="9")
+    third = await deployed(otters, "SPL", decimals=0)
+    await otters.act("mint", contract=young, amount=str(2**64 - 1), to=STRANGER)
+    await otters.act("mint", contract=third, amount="3", to=STRANGER)
+    carol = await otters.wallet("carol")
+    await otters.act("transfer", contract=reef, amount="1", to=STRANGER, **{"from": carol})
+    owners = [carol, STRANGER, NOBODY[0]]
+    sheet = await read(chains, [reef, young, NATIVE], owners)
+    assert [sheet.amount(reef, owner) for owner in owners] == [1_000 * 10**6 - 1, 1, 0]
+    assert [sheet.amount(young, owner) for owner in owners] == [0, 2**64 - 1, 0]
+    lamports = [sheet.amount(NATIVE, owner) for owner in owners]
+    assert lamports[1:] == [AIRDROP, AIRDROP]
+    assert lamports[0] == AIRDROP - 5_000
+    assert [sheet.unknown(one) for one in (reef, young, NATIVE)] == [0, 0, 0]
+    assert dict(sheet.holders(young)) == {STRANGER: 2**64 - 1}
+    assert (sheet.amount(reef, NOBODY[1]), sheet.amount(NOBODY[0], carol)) == (None, None)
+    several = await read(chains, [reef, young, third], owners)
+    assert [several.amount(third, owner) for owner in owners] == [0, 3, 0]
+    assert [several.amount(reef, owner) for owner in owners] == [sheet.amount(reef, owner) for owner in owners]
+
+
+async def test_what_was_spent_is_gone_and_a_later_slot_confirms_it(chains: SolanaChains, otters: Otters) -> None:
+    reef, erin = (await otters.collection("reef-dollar"))["contract"], await otters.wallet("erin")
+    done = await otters.act("burn", contract=reef, amount=str(20 * 10**6), **{"from": erin})
+    for endpoint in (None, 0):
+        sheet = await read(chains, [reef], [erin], ReadPoint(endpoint, done["block"]))
+        assert sheet.amount(reef, erin) == 0
+        assert sheet.block >= done["block"]
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+async def test_no_fault_ever_reads_as_having_none(chains: SolanaChains, otters: Otters, kind: str) -> None:
+    reef, carol = (await otters.collection("reef-dollar"))["contract"], await otters.wallet("carol")
+    assert (await read(chains, [reef, NATIVE], [carol])).amount(reef, carol)
+    await otters.fault(kind)
+    for coin in (reef, NATIVE):
+        for owner in (carol, NOBODY[0]):
+            with pytest.raises(ProviderError):
+                await read(chains, [coin], [owner])
+
+
+async def test_an_owner_whose_accounts_cannot_be_read_is_unknown_alone(
+    chains: SolanaChains, otters: Otters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reef, carol, dave = (
+        (await otters.collection("reef-dollar"))["contract"],
+        await otters.wallet("carol"),
+        await otters.wallet("dave"),
+    )
+    accounts = coins.CoinRead._accounts
+
+    async def failing(self: coins.CoinRead, owner: str, wanted: dict[str, str]) -> list[tuple[str, int]]:
+        if owner == dave:
+            raise ProviderError("Solana", "too many accounts")
+        return await accounts(self, owner, wanted)
+
+    monkeypatch.setattr(coins.CoinRead, "_accounts", failing)
+    sheet = await read(chains, [reef, NATIVE], [carol, dave])
+    assert (sheet.amount(reef, carol), sheet.amount(reef, dave)) == (1_000 * 10**6, None)
+    assert sheet.unknown(reef) == 1
+    assert sheet.amount(NATIVE, dave) == AIRDROP
+
+
+async def test_nobody_has_any_only_where_the_node_shows_somebody_who_does(chains: SolanaChains, otters: Otters) -> None:
+    fresh = await deployed(otters, "SPL", decimals=6)
+    with pytest.raises(ProviderError, match="does not show"):
+        await read(chains, [fresh], [NOBODY[0]])
+    await otters.act("mint", contract=fresh, amount="1", to=STRANGER)
+    assert (await read(chains, [fresh], [NOBODY[0]])).amount(fresh, NOBODY[0]) == 0
+
+
+async def test_a_mint_says_what_it_is(chains: SolanaChains, otters: Otters) -> None:
+    reef = (await otters.collection("reef-dollar"))["contract"]
+    young = await deployed(otters, "SPL2022", decimals="30")
+    assert await chains.coin(SOLANA, reef) == CoinFacts("Reef Dollar", "", 6)
+    found = await chains.coin(SOLANA, young)
+    assert found is not None
+    assert (found.decimals, found.title) == (30, "Some Coin")
+    own = await chains.coin(SOLANA, NATIVE)
+    assert own is not None
+    assert (own.decimals, own.title) == (9, "SOL")
+    collection = await chains.coin(SOLANA, (await otters.collection(OTTERS))["contract"])
+    assert collection is None or collection.decimals is None
+    wallet = await chains.coin(SOLANA, NOBODY[0])
+    assert wallet is None or wallet.decimals is None
