@@ -34,7 +34,7 @@ from services.runtime import garbage_collection, logs, marketplace_limits, node_
 from services.runtime.listen import Listener
 from services.servers import verified_counts
 from services.triggers import sweep
-from services.triggers.chain_cursor import WALLETS
+from services.triggers.chain_cursor import COINS, WALLETS
 from services.triggers.solana_poller import SOLANA
 from services.triggers.transfer_poller import followed_chains
 from settings import settings
@@ -66,7 +66,8 @@ def lives(parts: Collection[str]) -> list[Life]:
             if not settings().follow_pace(chain):
                 continue
             called = asyncio.Event()
-            found += [Follower(chain, turns, called).run, Follower(chain, turns, kind=WALLETS).run]
+            found += [Follower(chain, turns, called).run]
+            found += [Follower(chain, turns, kind=kind).run for kind in (WALLETS, COINS)]
             if gateways().heads.offered(chain):
                 found.append(HeadCalls(chain, called).run)
         if gateways().chains.endpoints(SOLANA) and settings().solana_follow_requests:

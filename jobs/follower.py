@@ -13,7 +13,7 @@ from services.core import queue
 from services.holdings import delegations
 from services.runtime.listen import wait
 from services.triggers import block_corrections, chain_cursor, quarantine, sightings
-from services.triggers.chain_cursor import CONTRACTS, WALLETS, Position, cursor_of
+from services.triggers.chain_cursor import COINS, CONTRACTS, Position, cursor_of
 from services.triggers.sightings import Marks
 from services.triggers.transfer_poller import PollResult, Reader, UnreadableTransfers, WalletReader
 from services.triggers.watch_list import Watched
@@ -32,8 +32,8 @@ NOTED_SECONDS = 5.0
 class Follower:
     """Follows one chain while it holds the lease; a process without the lease waits for it.
 
-    It follows either the contracts that rules name or the wallets of members (`kind`). The two run apart, so that
-    neither waits for the other or fails with it. The followers of one process share their `turns`.
+    It follows the contracts that rules name, the wallets of members, or these wallets' coins (`kind`). The three run
+    apart, so that none waits for another or fails with it. The followers of one process share their `turns`.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Follower:
         self._turns: FollowerTurns = turns or FollowerTurns(worker_name())
         self.name: str = self._turns.owner
         self._reader: Reader | WalletReader = (
-            Reader(chain) if kind == CONTRACTS else WalletReader(chain, settings().follow_wallets)
+            Reader(chain) if kind == CONTRACTS else WalletReader(chain, settings().follow_wallets, kind)
         )
         self._marks: Marks = Marks()
         self._noted: tuple[Position, int, float] | None = None
@@ -85,16 +85,17 @@ class Follower:
             self._reader.forget()
             return None if turn is None else False
         addresses = turn.watched.of(self.kind)
-        look = await self._reader.look(gateways(), turn.position, addresses)
+        coins = turn.watched.coins if self.kind == COINS else ()
+        look = await self._reader.look(gateways(), turn.position, addresses, coins)
         moment = asyncio.get_running_loop().time()
         ended = any(kind == self.kind for kind, _ in turn.watched.released)
-        late = turn.watched.late if self.kind == WALLETS else ()
+        late = turn.watched.late_of(self.kind)
         news = look.moved or look.missed or look.excessive or ended or late
         if news or not self._is_noted(look, moment):
             self._noted = None
             try:
                 if await self._note(look, turn.watched):
-                    self._turns.watch_list.marked(self.chain, late)
+                    self._turns.watch_list.marked(self.chain, self.kind, late)
                     self._noted = (look.position, look.head, moment)
             finally:
                 if self._noted is None:
@@ -129,8 +130,8 @@ class Follower:
                     await quarantine.begin(db, self.chain, self.kind, look.excessive, watched.servers)
                 if ended := [one for kind, one in watched.released if kind == self.kind and one not in look.excessive]:
                     await quarantine.end(db, self.chain, self.kind, ended, watched.servers)
-                if watched.late and self.kind == WALLETS:
-                    queue.mark_holders(db, self.chain, watched.late, queue.SWEPT)
+                if late := watched.late_of(self.kind):
+                    queue.mark_holders(db, self.chain, late, queue.SWEPT)
         except chain_cursor.Overtaken:
             return False
         return True

@@ -1,4 +1,4 @@
-"""Transfers as they happen: the logs of token contracts in a range of blocks, read from one node of a chain.
+"""Transfers as they happen: the logs of tokens and coins in a range of blocks, read from one node of a chain.
 
 The registry of delegations is read along, in the same request: what goes from a vault to a delegate there is a right.
 """
@@ -48,12 +48,15 @@ SPENT_SHARE = 0.6
 """Of the time for a question: no further piece of the range is begun after it."""
 WALLETS_TRIED_AGAIN = 3_600.0
 """Seconds after which a node that wanted contracts named is asked for wallets' logs once more."""
-CONTRACTS, WALLETS = "contracts", "wallets"
-"""What logs are asked for by; a node may take more blocks of the one than of the other."""
+CONTRACTS, WALLETS, COINS = "contracts", "wallets", "coins"
+"""What logs are asked for by; a node may take more blocks of the one than of the other.
+
+Of coins the logs are asked for that name certain wallets: some move thousands of times in a block.
+"""
 
 
 class Transfer(NamedTuple):
-    """A token of a contract that left one address for another, in a block with this hash.
+    """A token of a contract, or some of a coin, that left one address for another, in a block with this hash.
 
     Where the contract is the registry of delegations: what a vault (the sender) lets a delegate do has changed.
     A tuple, since thousands are made and compared at a time: that takes half as long as with a dataclass.
@@ -108,6 +111,7 @@ class _RangeRead:
     kind: str
     addresses: Sequence[str]
     last: int
+    coins: Sequence[str] = ()
     found: list[Transfer] = field(default_factory=list[Transfer])
     excessive: dict[str, str] = field(default_factory=dict[str, str])
     skipped: Counter[str] = field(default_factory=Counter[str])
@@ -190,13 +194,22 @@ class TransferLogs:
         """
         return await self._read(chain, WALLETS, wallets, first, last, endpoint)
 
+    async def of_coins(
+        self, chain: str, coins: Sequence[str], wallets: Sequence[str], first: int, last: int, endpoint: int
+    ) -> LogRead:
+        """Return every transfer of these coins from or to these wallets in the blocks from `first` to `last`.
+
+        By the coins' addresses and the wallets as indexed topics, so what moves between others is not read.
+        """
+        return await self._read(chain, COINS, wallets, first, last, endpoint, *coins)
+
     async def _read(
-        self, chain: str, kind: str, addresses: Sequence[str], first: int, last: int, endpoint: int
+        self, chain: str, kind: str, addresses: Sequence[str], first: int, last: int, endpoint: int, *coins: str
     ) -> LogRead:
         done: list[_RangeRead] = []
 
         async def ask(node: Node) -> None:
-            reading = _RangeRead(node, kind, addresses, first - 1)
+            reading = _RangeRead(node, kind, addresses, first - 1, coins)
             done.append(reading)
             await self._pieces(reading, first, last)
 
@@ -321,14 +334,15 @@ class TransferLogs:
     async def _ask(self, reading: _RangeRead, addresses: Sequence[str], first: int, last: int) -> list[Transfer]:
         found: list[Transfer] = []
         node, where = reading.node, {"fromBlock": hex(first), "toBlock": hex(last)}
-        for wanted in _filters(reading.kind, addresses):
+        for wanted in _filters(reading.kind, addresses, reading.coins):
             answer = await patiently(node, "eth_getLogs", ({**wanted, **where},), decode_logs)
             said: list[object] = cast("list[object]", answer) if isinstance(answer, list) else []
             logs = [one for one in said if isinstance(one, Log)] if len(said) > log_floods.MOST_OF_ONE else []
             if reading.kind == CONTRACTS and (crowded := log_floods.floods(logs, node.chain.delegates)):
                 reading.excessive.update(crowded)
                 answer = [one for one in logs if one.address.lower() not in crowded]
-            found += read_logs(node.name, cast("object", answer), first, last, node.chain.delegates, reading.skipped)
+            registry, coins = node.chain.delegates, reading.kind == COINS
+            found += read_logs(node.name, cast("object", answer), first, last, registry, reading.skipped, coins=coins)
         return found
 
 
@@ -343,10 +357,16 @@ def _cut(addresses: Sequence[str], most: int) -> list[Sequence[str]]:
     return [addresses[start : start + most] for start in range(0, len(addresses), most)]
 
 
-def _filters(kind: str, addresses: Sequence[str]) -> list[Mapping[str, object]]:
+def _filters(kind: str, addresses: Sequence[str], coins: Sequence[str]) -> list[Mapping[str, object]]:
     if kind == CONTRACTS:
         return [{"address": list(addresses), "topics": [[TRANSFER, *_THIRD, *delegate_registry.CHANGED]]}]
     who = ["0x" + 24 * "0" + wallet[2:] for wallet in addresses]
+    if kind == COINS:
+        return [
+            {"address": list(some), "topics": topics}
+            for some in _cut(coins, CONTRACTS_AT_ONCE)
+            for topics in ([TRANSFER, who], [TRANSFER, None, who])
+        ]
     return [
         {"topics": [TRANSFER, who]},
         {"topics": [TRANSFER, None, who]},
@@ -375,8 +395,10 @@ def read_logs(
     last: int,
     registry: str | None = None,
     skipped: Counter[str] | None = None,
+    *,
+    coins: bool = False,
 ) -> list[Transfer]:
-    """The transfers in an answer to eth_getLogs; ERC-20's, which look alike with a topic less, are left out.
+    """The transfers in an answer to eth_getLogs; ERC-20's, which look alike with a topic less, only with `coins`.
 
     `answer` is the result that `decode_logs` gave, or plain JSON. Of delegations only what the `registry` itself wrote
     counts. Logs that are neither are counted in `skipped` by their contract: anybody may write what they like in a log
@@ -387,15 +409,15 @@ def read_logs(
     odd = Counter[str]() if skipped is None else skipped
     try:
         logs = msgspec.convert(cast("list[object]", answer), list[Log])
-        return _transfers(provider, logs, first, last, (registry or "").lower(), odd)
+        return _transfers(provider, logs, first, last, (registry or "").lower(), odd, least=3 if coins else 4)
     except (ValueError, IndexError) as fault:
         raise ProviderConfused(provider, "a log has a wrong shape") from fault
 
 
 def _transfers(
-    provider: str, logs: Sequence[Log], first: int, last: int, registry: str, skipped: Counter[str]
+    provider: str, logs: Sequence[Log], first: int, last: int, registry: str, skipped: Counter[str], least: int
 ) -> list[Transfer]:
-    """Raises ValueError for a log as no contract can write it."""
+    """The transfers with at least so many topics. Raises ValueError for a log as no contract can write it."""
     found: list[Transfer] = []
     # Thousands of rounds: nothing in here is looked up or called that need not be. A NamedTuple's own constructor is
     # a function in Python, tuple's is none. Logs come block by block: most have the number of the one before.
@@ -411,7 +433,7 @@ def _transfers(
         event = topics[0] if topics else ""
         address = log.address.lower()
         if event == TRANSFER:
-            if len(topics) != 4:
+            if not least <= len(topics) <= 4:
                 continue  # an ERC-20's
             at = 1
         elif event in third and len(topics) == 4:

@@ -8,11 +8,12 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import select
 
 from gateways import Gateways
+from gateways.chains.balance_sheet import NATIVE
 from gateways.transport.errors import ProviderError
 from models import Collection, now
 from models.db.database import release
 from models.db.session import AsyncSession
-from services.collections import lookup, trait_options
+from services.collections import coins, lookup, trait_options
 from services.collections.lookup import FROM_OPENSEA, Found, address_on, asked_chain
 from services.collections.urls import (
     MAGIC_EDEN,
@@ -26,7 +27,7 @@ from services.collections.urls import (
     site,
 )
 from services.core.addresses import AddressRefused
-from services.core.errors import CollectionView, FieldRefused, unavailable
+from services.core.errors import CollectionElsewhere, CollectionNotFound, CollectionView, FieldRefused, unavailable
 from settings import settings
 
 __all__ = ["FRESH_FOR", "CollectionView", "is_whole", "names", "parse", "trait_types", "trait_values"]
@@ -50,12 +51,16 @@ async def parse(
 ) -> CollectionView:
     """Return the collection that an address on `blockchain` or a marketplace's page refers to.
 
+    An address that is no collection's may be a coin's.
+
     A page of one token, or a single token's address on Solana, refers to the token's collection. A page that names its
     chain, or an address in Solana's form, overrides `blockchain`. A name read within `no_older_than` is not read again.
     Raises FieldRefused, CollectionNotFound, CollectionElsewhere, ProviderUnavailable.
     """
     if not given.strip():
         raise FieldRefused("input", "Enter a contract address or collection URL first")
+    if coins.is_native(given):
+        return await coin(db, outside, given, blockchain)
     try:
         named = read(given, _sites())
     except LinkRefused as fault:
@@ -65,6 +70,25 @@ async def parse(
         return await _by_contract(db, outside, chain, contract, no_older_than)
 
     return await _found(db, outside, named, blockchain, by_contract)
+
+
+async def coin(db: AsyncSession, outside: Gateways, given: str, blockchain: str) -> CollectionView:
+    """Return the coin that an address on `blockchain` or "native" refers to.
+
+    Raises FieldRefused, CollectionNotFound, ProviderUnavailable.
+    """
+    if not given.strip():
+        raise FieldRefused("input", "Enter a coin's contract address, or native")
+    chain = asked_chain(blockchain)
+    try:
+        contract = NATIVE if coins.is_native(given) else address_on(chain, given)
+    except AddressRefused as fault:
+        raise FieldRefused("input", str(fault)) from None
+    await release(db)
+    try:
+        return await coins.found(db, outside, chain, contract)
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
 
 
 async def _found(
@@ -133,6 +157,12 @@ async def _by_contract(
     await release(db)
     try:
         found = await lookup.by_contract(outside, chain, contract)
+    except CollectionElsewhere:
+        raise
+    except CollectionNotFound:
+        if (one := await _coin_at(db, outside, chain, contract)) is None:
+            raise
+        return one
     except ProviderError as fault:
         if known is not None:
             return _view(known)
@@ -141,6 +171,16 @@ async def _by_contract(
         # The name people know, even if OpenSea does not answer just now.
         return _view(known)
     return await _keep(db, found)
+
+
+async def _coin_at(db: AsyncSession, outside: Gateways, chain: str, contract: str) -> CollectionView | None:
+    """Return the coin at an address that is no collection's, if there is one."""
+    if not lookup.belongs_to(contract, chain):
+        return None
+    try:
+        return await coins.found(db, outside, chain, contract)
+    except (CollectionNotFound, ProviderError):
+        return None
 
 
 async def _stored(db: AsyncSession, chain: str, contract: str) -> Collection | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,7 +80,7 @@ class DecisionCache:
 class _Cells:
     """One chain's balances by wallet, one cell for each contract in a requirement."""
 
-    amounts: Mapping[str, tuple[int, ...]]
+    amounts: Mapping[str, tuple[int | None, ...]]
     reached: Mapping[str, tuple[int, ...]]
     """Number of thresholds that the balance reaches, in place of the amount; 0 if unknown."""
 
@@ -91,10 +92,17 @@ class _Cells:
         needs: dict[str, set[int]] = {}
         for leaf in leaves:
             needs.setdefault(leaf.contract, set()).update(_thresholds(leaf))
-        amounts = [sheet.row(contract) for contract in needs]
-        reached = [
-            row.translate(_steps(frozenset(needs[contract]))) for contract, row in zip(needs, amounts, strict=True)
-        ]
+        amounts = list[Sequence[int | None]]()
+        reached = list[Sequence[int]]()
+        for contract, thresholds in needs.items():
+            row = sheet.row(contract)
+            if max(thresholds) < LARGE - 1:
+                amounts.append(row)
+                reached.append(row.translate(_steps(frozenset(thresholds))))
+            else:
+                exact = sheet.amounts(contract)
+                amounts.append(exact)
+                reached.append(_reached(exact, sorted(thresholds)))
         return cls(
             dict(zip(owners, zip(*amounts, strict=True), strict=True)),
             dict(zip(owners, zip(*reached, strict=True), strict=True)),
@@ -102,11 +110,8 @@ class _Cells:
 
 
 def _by_balance(leaf: Requirement, answers: Answers | None) -> bool:
-    """Return whether a balance answers the requirement, or nobody has a wallet on the chain.
-
-    A cell distinguishes amounts up to 253: members under requirements beyond that are decided one by one.
-    """
-    if leaf.kind.source != "balances" or family_of(leaf.chain) != EVM or max(_thresholds(leaf)) >= LARGE - 1:
+    """Return whether a balance answers the requirement, or nobody has a wallet on the chain."""
+    if leaf.kind.source not in {"balances", "coins"} or family_of(leaf.chain) != EVM:
         return False
     return answers is None or (answers.sheet is not None and told_of(leaf, answers) is answers.sheet)
 
@@ -115,6 +120,14 @@ def _thresholds(leaf: Requirement) -> tuple[int, ...]:
     """Return the amounts at which the answer to a requirement changes."""
     least, most = evaluate.needed_of(leaf), evaluate.most_of(leaf)
     return (least,) if most is None else (least, most + 1)
+
+
+def _reached(amounts: Sequence[int | None], thresholds: Sequence[int]) -> list[int]:
+    """Return for each amount 1 plus the number of thresholds reached, or 0 if it is unknown.
+
+    A cell of one byte distinguishes amounts up to 253; this is for thresholds beyond that.
+    """
+    return [0 if amount is None else 1 + bisect_right(thresholds, amount) for amount in amounts]
 
 
 @lru_cache(maxsize=1_000)

@@ -29,7 +29,7 @@ from services.holdings import delegations
 from services.holdings.fetch import HoldingsQuestion
 from services.rules import contract_check, limits
 from services.rules.draft import RuleDraft, check
-from services.rules.expression import parse, requirements
+from services.rules.expression import parse, requirements, to_document
 from services.rules.mapping import apply, copy_of, new_row
 from services.rules.rules import own
 from services.rules.single_source import SingleSource, single_sources
@@ -205,7 +205,9 @@ async def whole(outside: Gateways, plan: PreviewPlan) -> Impact:
 async def _check_contracts(db: AsyncSession, outside: Gateways, rule: Rule) -> None:
     # While a node is down, a preview that says "unknown" of everybody is more useful than an error.
     with contextlib.suppress(ProviderUnavailable):
-        await contract_check.check(db, outside, parse(rule.expression))
+        tree = parse(rule.expression)
+        decimals = await contract_check.check(db, outside, tree)
+        rule.expression = to_document(contract_check.completed(tree, decimals))
 
 
 async def _plan(

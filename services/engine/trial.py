@@ -88,8 +88,9 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     server_id, tree, delegated = await _asked(db, outside, actor, proposal)
     await release(db)
     family, address, name = await names.wallet_of(outside, given)
-    terms = RuleTerms(_RULE, "", tree, "active", delegated=delegated)
     words, facts = await _contracts(db, outside, tree)
+    tree = contract_check.completed(tree, facts.decimals)
+    terms = RuleTerms(_RULE, "", tree, "active", delegated=delegated)
     standards = {**facts.known, **facts.found}
     wants = {chain: one for chain, one in by_chain(requirements(tree), standards).items() if family_of(chain) == family}
     (rows,) = await db.together(balance_snapshots.followed_heads(sorted(wants)))

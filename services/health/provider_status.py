@@ -12,7 +12,7 @@ from services.core.ages import length
 from services.health.provider_log import silent_after
 from services.health.views import BAD, GOOD, OFF, WARNING, LagHealth, ProviderHealth
 from services.rules import single_source
-from services.triggers.chain_cursor import WALLETS, FollowView
+from services.triggers.chain_cursor import COINS, WALLETS, FollowView
 from services.triggers.quarantine import Quarantined
 from settings import settings
 
@@ -171,8 +171,8 @@ def lag(
         seconds = max(0, int((now - one.updated_at).total_seconds()))
         late = now - one.updated_at > late_after(one.chain)
         blocks = "1 block" if one.behind == 1 else f"{one.behind} blocks"
-        wallets = one.kind == WALLETS
-        what = f"For rules about any NFT, members' wallets on {title} are" if wallets else f"{title} is"
+        about = {WALLETS: "any NFT", COINS: "coins"}.get(one.kind)
+        what = f"For rules about {about}, members' wallets on {title} are" if about else f"{title} is"
         text = f"{what} followed up to block {one.block}, {blocks} behind its newest."
         if one.slices > 1:
             text += f" There are so many wallets that they are read in {one.slices} turns, so a purchase shows later."
@@ -180,7 +180,7 @@ def lag(
             text += f" The last look failed: {one.fault}."
         if late:
             text += f" Nothing was read for {length(seconds)}; the daily sweep notices sales there meanwhile."
-        away = [] if wallets else [rest for rest in quarantined if rest.chain == one.chain]
+        away = [] if about else [rest for rest in quarantined if rest.chain == one.chain]
         for rest in away:
             left = length((rest.until - now).total_seconds())
             text += f" {shorten(rest.contract)} is not followed for {left} more: {QUARANTINE_REASON}"

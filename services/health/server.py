@@ -30,9 +30,9 @@ from services.health.views import (
     worst,
 )
 from services.rules import pausing
-from services.rules.expression import parse, requirements
+from services.rules.expression import Requirement, parse, requirements
 from services.triggers import chain_cursor, quarantine
-from services.triggers.chain_cursor import ANY, CONTRACTS
+from services.triggers.chain_cursor import ANY, COINS, CONTRACTS, WALLETS
 
 BOT_SILENT_AFTER = timedelta(seconds=60)
 
@@ -74,12 +74,12 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     ).order_by(col(Rule.id)))).all())  # fmt: skip
     names = {rule.role_id: rule.role_name for rule in rules}
     states = await provider_log.states(db)
-    leaves = {(leaf.chain, leaf.contract) for rule in rules for leaf in requirements(parse(rule.expression))}
-    used = frozenset(chain for chain, _ in leaves)
+    kinds = {(leaf.chain, _followed_as(leaf)) for rule in rules for leaf in requirements(parse(rule.expression))}
+    used = frozenset(chain for chain, _ in kinds)
     followed = [
         one
         for one in await chain_cursor.views(db)
-        if one.chain in used and (one.kind == CONTRACTS or (one.chain, ANY) in leaves)
+        if one.chain in used and (one.kind == CONTRACTS or (one.chain, one.kind) in kinds)
     ]
     bot = _bot(place.server, states, moment)
     permissions = _permissions(place)
@@ -112,6 +112,13 @@ async def _place(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
             raise
         return _Place(server, None, None)
     return _Place(found.server, found.guild.roles if found.guild else None, found.bot)
+
+
+def _followed_as(leaf: Requirement) -> str:
+    """Return the kind of following that reports what a condition counts."""
+    if leaf.contract == ANY:
+        return WALLETS
+    return COINS if leaf.kind.source == "coins" else CONTRACTS
 
 
 def _bot(server: Server, states: provider_status.States, moment: datetime) -> BotHealth:

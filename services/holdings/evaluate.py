@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from gateways.chains.balance_sheet import NATIVE_ADDRESS
 from gateways.chains.token_sheet import TokenSheet, token_ids
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.client import BalanceSheet
@@ -14,6 +15,7 @@ from services.core.answer import Answer
 from services.holdings.delegation_shares import Delegated, Vault
 from services.holdings.fetch_plan import SOLANA, TokenWant, call_of, family_of
 from services.rules.expression import ANY_NFT, Expression, Requirement, evaluate, requirements
+from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
 
 Place = tuple[str, str, str]
@@ -34,6 +36,10 @@ class Answers:
     traits: dict[Place, TokenTraits | str] = field(default_factory=dict[Place, TokenTraits | str])
     beside: frozenset[str] = frozenset()
     """Contracts on the sheet whose balances only add to what an indexer lists (see `Wants.beside`)."""
+    coins: frozenset[str] = frozenset()
+    """Coins on the sheet, which are no NFTs."""
+    coin_fault: str | None = None
+    """Why there is no sheet, if coins were asked for."""
     standards: dict[str, str] = field(default_factory=dict[str, str])
     """The standards that contracts turned out to have."""
     settled: bool = False
@@ -93,12 +99,19 @@ def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenS
         return answers.calls.get(call)
     if leaf.kind.source == "anything":
         return answers.anything
+    if leaf.kind.source == "coins":
+        return answers.sheet or answers.coin_fault if _has_decimals(leaf) else "the coin's decimals are not known"
     if leaf.kind.source == "balances":
         tokens = answers.tokens.get((leaf.contract, ()))
         if tokens is not None and (answers.sheet is None or _says_nothing(answers.sheet, leaf.contract)):
             return tokens
         return answers.sheet or answers.fault
     return answers.tokens.get((leaf.contract, leaf.token_ids if leaf.kind.names_ids else ()))
+
+
+def _has_decimals(leaf: Requirement) -> bool:
+    """Return whether a coin's amounts mean something: a preview goes on while its contract does not answer."""
+    return isinstance(leaf.details, CoinAmount) and leaf.details.decimals is not None
 
 
 def _says_nothing(sheet: BalanceSheet, contract: str) -> bool:
@@ -176,7 +189,9 @@ def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> WalletSh
         return replace(part, through=vault.through, mark=vault.mark)
     cut = vault.cut(leaf.contract)
     told = told_of(leaf, answers)
-    if cut.whole or vault.address not in answers.owners:
+    if leaf.kind.source == "coins" and not cut.rest:
+        part = WalletShare(vault.address, 0)  # single tokens are delegated, of which a coin has none
+    elif leaf.kind.source == "coins" or cut.whole or vault.address not in answers.owners:
         part = part_of(leaf, vault.address, answers)
     elif isinstance(told, TokenSheet):
         held = cut.of(told.of(vault.address))
@@ -229,7 +244,8 @@ def _anything(
     """Return the share of any collection: the tokens found, and the balances of contracts that answered."""
     sheet = answers.sheet
     if sheet is not None and not found:
-        asked = (f"0x{sheet.contracts[at : at + 20].hex()}" for at in range(0, len(sheet.contracts), 20))
+        listed = (f"0x{sheet.contracts[at : at + 20].hex()}" for at in range(0, len(sheet.contracts), 20))
+        asked = (one for one in listed if one not in answers.coins and one != NATIVE_ADDRESS)
         # A contract that answers for no wallet proves nothing and must not affect the others.
         amounts = {
             contract: sheet.amount(contract, address)
@@ -289,13 +305,14 @@ class Reading:
 
     def document(self) -> dict[str, Any]:
         """Return the evidence as the ledger and the log store it; it contains no address."""
-        most = most_of(self.requirement)
+        most, details = most_of(self.requirement), self.requirement.details
+        shown = details.shown if details is not None else str
         return {
             "chain": self.requirement.chain, "contract": self.requirement.contract, "type": self.requirement.type,
-            "answer": self.answer.value, "needed": self.needed,
-            **({"most": most} if most is not None else {}),
-            "held": None if self.held is None else str(self.held),
-            "delegated": str(sum(part.amount for part in self.parts if part.through)),
+            "answer": self.answer.value, "needed": self.needed if details is None else shown(self.needed),
+            **({"most": most if details is None else shown(most)} if most is not None else {}),
+            "held": None if self.held is None else shown(self.held),
+            "delegated": shown(sum(part.amount for part in self.parts if part.through)),
             "block": self.block, "source": self.source, "reason": self.reason,
             "observedAt": self.observed_at.isoformat() if self.observed_at else None,
             **({"first": {"source": self.first[0], "block": self.first[1]}} if self.first else {}),

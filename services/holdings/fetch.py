@@ -112,13 +112,19 @@ class _Reader:
     async def all(self) -> Answers:
         """Ask all parts at once."""
         wants, first = self._question.wants, self._first
-        answers = Answers(frozenset(self._question.owners), beside=frozenset(wants.beside), settled=first is not None)
+        answers = Answers(
+            frozenset(self._question.owners),
+            beside=frozenset(wants.beside),
+            coins=frozenset(wants.coins) - {*wants.balances, *wants.beside},
+            settled=first is not None,
+        )
 
         async def balances() -> None:
-            said = await self._get(lambda one: one.sheet or one.fault, self._balances)
+            said = await self._get(lambda one: one.sheet or one.fault or one.coin_fault, self._balances)
             if isinstance(said, str):
                 # Without an answer, additional balances make nothing unknown.
                 answers.fault = said if wants.balances else None
+                answers.coin_fault = said if wants.coins else None
             else:
                 answers.sheet = said
 
@@ -152,7 +158,7 @@ class _Reader:
         answers.tokens.update(dict.fromkeys(every, OUT_OF_TIME))
         answers.anything = OUT_OF_TIME if wants.anything else None
         await asyncio.gather(
-            *([balances()] if wants.balances or wants.beside else []),
+            *([balances()] if wants.balances or wants.beside or wants.coins else []),
             *(in_time(tokens(want)) for want in every),
             *(in_time(view(call)) for call in calls),
             *([in_time(anything())] if wants.anything else []),
@@ -220,9 +226,11 @@ class _Reader:
 
     async def _balances(self, node: int | None) -> BalanceSheet:
         question = self._question
+        wants = question.wants
+        contracts = tuple(dict.fromkeys((*wants.balances, *wants.beside, *wants.coins)))
         return await self._joint.read(
-            question.chain, (*question.wants.balances, *question.wants.beside), question.owners,
-            endpoint=node, not_before=question.not_before,
+            question.chain, contracts, question.owners, endpoint=node, not_before=question.not_before,
+            coins=frozenset(wants.coins),
         )  # fmt: skip
 
     async def _tokens(self, want: TokenWant, node: int | None) -> TokenSheet:
@@ -271,10 +279,12 @@ async def remember(db: AsyncSession, asked: Asked) -> None:
     await balance_snapshots.remember(
         db,
         [
-            balance_snapshots.BalanceRead(question.server_id, question.wants.balances, question.owners, answers.sheet)
+            balance_snapshots.BalanceRead(question.server_id, contracts, question.owners, answers.sheet)
             for question, answers in asked
             # A settled block is older than that of the first read.
-            if answers.sheet is not None and question.wants.balances and not answers.settled
+            if answers.sheet is not None
+            and (contracts := tuple(dict.fromkeys((*question.wants.balances, *question.wants.coins))))
+            and not answers.settled
         ],
     )
     for question, _ in asked:

@@ -39,11 +39,14 @@ class Wants:
     """Contracts whose standard is known."""
     calls: tuple[ViewQuestion, ...] = ()
     """View functions to ask about wallets."""
+    coins: tuple[str, ...] = ()
+    """Coins to ask for wallets' amounts, by their contracts or NATIVE."""
 
     @property
     def contracts(self) -> tuple[str, ...]:
         """Every contract to ask about, and "any" if any collection counts."""
-        named = {*self.balances, *(contract for contract, _ in self.tokens), *(one.contract for one in self.calls)}
+        named = {*self.balances, *self.coins, *(contract for contract, _ in self.tokens)}
+        named.update(one.contract for one in self.calls)
         return (*sorted(named), *((ANY,) if self.anything else ()))
 
 
@@ -75,10 +78,13 @@ def by_chain(leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> d
 
 def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> Wants:
     balances, tokens, with_traits, anything = set[str](), set[TokenWant](), set[str](), False
-    countable, calls = set[str](), set[ViewQuestion]()
+    countable, calls, coins = set[str](), set[ViewQuestion](), set[str]()
     for leaf in leaves:
         if (call := call_of(leaf)) is not None:
             calls.add(call)
+            continue
+        if leaf.kind.source == "coins":
+            coins.add(leaf.contract)
             continue
         if standards.get((chain, leaf.contract), "").startswith(ONE_BY_ONE):
             countable.add(leaf.contract)
@@ -100,6 +106,7 @@ def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[Place, 
         with_traits=frozenset(with_traits),
         sorted=frozenset(contract for place_chain, contract in standards if place_chain == chain),
         calls=tuple(sorted(calls, key=lambda one: (one.contract, one.function, one.args, one.path))),
+        coins=tuple(sorted(coins)),
     )
 
 

@@ -61,7 +61,7 @@ Memory = Mapping[tuple[str, str, str, str], LastSeen]
 
 def scope_of(leaf: Requirement) -> str:
     """Return what a requirement counts, apart from the number it needs: equal scopes count the same."""
-    if leaf.kind.source == "balances":
+    if leaf.kind.source in {"balances", "coins"}:
         return BALANCE
     if leaf.kind.source == "anything":
         return ANY

@@ -11,6 +11,9 @@ from services.holdings.last_seen import Remembered
 from services.rules.expression import Requirement
 from services.rules.wording import Names, in_words
 
+Amount = int | str
+"""A number of tokens, or a decimal text in whole coins."""
+
 
 @json_view
 @dataclass(frozen=True, slots=True)
@@ -18,8 +21,8 @@ class RequirementView:
     """One requirement and the last known holdings; `wallet` only for those who may see it."""
 
     text: str
-    needed: int
-    held: int | None
+    needed: Amount
+    held: Amount | None
     wallet: str | None
     chain: str
     block: int | None
@@ -27,7 +30,7 @@ class RequirementView:
     observed_at: datetime | None
     outcome: str
     reason: str | None
-    most: int | None
+    most: Amount | None
     """The most that the member may hold; None without a limit."""
     amounts: Internal[tuple[str, str]]
     """What is needed and what is held, as people read it."""
@@ -38,8 +41,8 @@ def view_of(leaf: Requirement, held: Remembered, names: Names, *, shared: bool) 
     oldest = held.oldest
     return RequirementView(
         text=in_words(leaf, names),
-        needed=needed_of(leaf),
-        held=held.held,
+        needed=_told(leaf, needed_of(leaf)),
+        held=None if held.held is None else _told(leaf, held.held),
         wallet=_wallets(held.holding) if shared else None,
         chain=leaf.chain,
         block=oldest.block if oldest else None,
@@ -47,7 +50,7 @@ def view_of(leaf: Requirement, held: Remembered, names: Names, *, shared: bool) 
         observed_at=oldest.observed_at if oldest else None,
         outcome=held.answer.value,
         reason=held.reason,
-        most=most_of(leaf),
+        most=_most(leaf),
         amounts=_amounts(leaf, held.held),
     )
 
@@ -57,8 +60,8 @@ def view_of_reading(reading: Reading, names: Names) -> RequirementView:
     leaf = reading.requirement
     return RequirementView(
         text=in_words(leaf, names),
-        needed=reading.needed,
-        held=reading.held,
+        needed=_told(leaf, reading.needed),
+        held=None if reading.held is None else _told(leaf, reading.held),
         wallet=_wallets([part for part in reading.parts if part.amount]),
         chain=leaf.chain,
         block=reading.block,
@@ -66,9 +69,19 @@ def view_of_reading(reading: Reading, names: Names) -> RequirementView:
         observed_at=reading.observed_at,
         outcome=reading.answer.value,
         reason=reading.reason,
-        most=most_of(leaf),
+        most=_most(leaf),
         amounts=_amounts(leaf, reading.held),
     )
+
+
+def _told(leaf: Requirement, amount: int) -> Amount:
+    """Return a number of tokens; an amount of a type that has its own fields as a text, which loses no digit."""
+    return amount if leaf.details is None else leaf.details.shown(amount)
+
+
+def _most(leaf: Requirement) -> Amount | None:
+    most = most_of(leaf)
+    return None if most is None else _told(leaf, most)
 
 
 def _wallets(parts: Sequence[WalletShare]) -> str | None:

@@ -24,6 +24,7 @@ class _Asked:
 
     contracts: tuple[str, ...]
     owners: tuple[str, ...]
+    coins: frozenset[str]
     not_before: int
     answer: asyncio.Future[BalanceSheet]
 
@@ -47,11 +48,19 @@ class JointBalances:
         self._open: dict[tuple[str, int | None], list[_Asked]] = {}
 
     async def read(
-        self, chain: str, contracts: tuple[str, ...], owners: tuple[str, ...], *, endpoint: int | None, not_before: int
+        self,
+        chain: str,
+        contracts: tuple[str, ...],
+        owners: tuple[str, ...],
+        *,
+        endpoint: int | None,
+        not_before: int,
+        coins: frozenset[str] = frozenset(),
     ) -> BalanceSheet:
         """Return how many tokens of each contract each owner holds, at or after block `not_before`.
 
-        `endpoint` is the place of the node that must answer; None lets any. Raises ProviderError.
+        Those of the contracts that are `coins` have large amounts as a rule. `endpoint` is the place of the node that
+        must answer; None lets any. Raises ProviderError.
         """
         loop = asyncio.get_running_loop()
         group = self._open.get((chain, endpoint))
@@ -59,7 +68,7 @@ class JointBalances:
             group = self._open[chain, endpoint] = []
             # Callers of this turn of the loop have been scheduled before this call.
             loop.call_soon(self._send, chain, endpoint)
-        asked = _Asked(contracts, owners, not_before, loop.create_future())
+        asked = _Asked(contracts, owners, coins, not_before, loop.create_future())
         group.append(asked)
         return await asked.answer
 
@@ -123,10 +132,10 @@ class JointBalances:
         self, chain: str, endpoint: int | None, group: Sequence[_Asked], not_before: int
     ) -> Sequence[BalanceSheet]:
         """Ask about equal contracts together, and split the result into the group's shares."""
-        alike: dict[tuple[str, ...], list[_Asked]] = {}
+        alike: dict[tuple[tuple[str, ...], frozenset[str]], list[_Asked]] = {}
         for one in group:
-            alike.setdefault(one.contracts, []).append(one)
-        segments = [Segment(contracts, _owners(some)) for contracts, some in alike.items()]
+            alike.setdefault((one.contracts, one.coins), []).append(one)
+        segments = [Segment(contracts, _owners(some), coins) for (contracts, coins), some in alike.items()]
         if not segments:
             return []
         sheets = await self._chains.balances(chain, segments, at=ReadPoint(endpoint, not_before, self._settled))

@@ -1,73 +1,107 @@
-"""Check that the contracts that a rule names are collections on their chains."""
+"""Check that the contracts that a rule names are collections or coins on their chains."""
 
 import contextlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from gateways import Gateways
 from gateways.transport.errors import ProviderError
 from models.db.database import release
 from models.db.session import AsyncSession
-from services.collections import standards
+from services.collections import coins, standards
 from services.collections.standards import Place
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused, unavailable
-from services.rules.expression import ANY_CONTRACT, Expression, requirements
+from services.rules.expression import ANY_CONTRACT, AtLeast, Expression, Not, requirements
+from services.rules.types.coin import CoinAmount
+
+Decimals = Mapping[Place, int]
+"""How many decimals the coins of a rule have, by chain and contract."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleContracts:
     """The standards of the contracts of a rule; `found` were read just now, with the names in `named`.
 
-    `refused` says why no rule can use a contract.
+    `refused` says why no rule can use a contract. `decimals` are those of coins, which are read each time.
     """
 
     known: dict[Place, str]
     found: dict[Place, str]
     named: dict[Place, str]
     refused: dict[Place, str]
+    decimals: dict[Place, int] = field(default_factory=dict[Place, int])
 
 
-async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
+async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> Decimals:
     """Check that every contract of a rule exists with a readable standard; store it with its name.
 
-    Of a contract of which only functions are called, nothing but its existence is checked.
-    Contracts with a stored standard are not read again. Call it before any write. Raises FieldRefused,
-    ProviderUnavailable.
+    Of a contract of which only functions are called, nothing but its existence is checked. Contracts with a stored
+    standard are not read again. Coins are asked each time for their decimals, which are returned; `completed` puts
+    them into the tree. Call it before any write. Raises FieldRefused, ProviderUnavailable.
     """
     facts = await read(db, outside, tree)
     if facts.refused:
         raise FieldRefused("contractAddress", next(iter(facts.refused.values())))
+    completed(tree, facts.decimals)
     await standards.remember(db, facts.found, facts.named)
+    await coins.remember_names(db, {place: facts.named[place] for place in facts.decimals})
+    return facts.decimals
 
 
 async def read(db: AsyncSession, outside: Gateways, tree: Expression) -> RuleContracts:
     """Return what is known about the contracts of a rule, and store nothing. Raises ProviderUnavailable."""
-    named_in = [leaf for leaf in requirements(tree) if leaf.contract != ANY_CONTRACT]
-    collections = {(leaf.chain, leaf.contract) for leaf in named_in if leaf.kind.source != "calls"}
-    places = dict.fromkeys((leaf.chain, leaf.contract) for leaf in named_in)
-    known = await standards.known(db, places)
+    leaves = [leaf for leaf in requirements(tree) if leaf.contract != ANY_CONTRACT]
+    collections = {(leaf.chain, leaf.contract) for leaf in leaves if leaf.kind.source not in {"calls", "coins"}}
+    places = dict.fromkeys((leaf.chain, leaf.contract) for leaf in leaves if leaf.kind.source != "coins")
+    facts = RuleContracts(await standards.known(db, places), {}, {}, {})
     await release(db)
-    found: dict[Place, str] = {}
-    named: dict[Place, str] = {}
-    refused: dict[Place, str] = {}
-    for chain, contract in places:
-        if (chain, contract) in known:
-            continue
-        try:
-            standard = await outside.chains.contract_standard(chain, contract)
-        except ProviderError as fault:
-            raise unavailable(fault) from fault
-        if standard != "none" and (chain, contract) not in collections:
-            continue
-        if reason := refusal(chain, contract, standard):
-            refused[chain, contract] = reason
-            continue
-        found[chain, contract] = str(standard)
-        # Only the rule's wording uses the name; without one it shows the address.
-        with contextlib.suppress(ProviderError):
-            named[chain, contract] = await outside.chains.contract_name(chain, contract) or ""
-    return RuleContracts(known, found, named, refused)
+    for place in places:
+        if place not in facts.known:
+            await _read_contract(outside, place, facts, is_collection=place in collections)
+    for place in dict.fromkeys((leaf.chain, leaf.contract) for leaf in leaves if leaf.kind.source == "coins"):
+        await _read_coin(outside, place, facts)
+    return facts
+
+
+async def _read_contract(outside: Gateways, place: Place, facts: RuleContracts, *, is_collection: bool) -> None:
+    try:
+        standard = await outside.chains.contract_standard(*place)
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
+    if standard != "none" and not is_collection:
+        return
+    if reason := refusal(*place, standard):
+        facts.refused[place] = reason
+        return
+    facts.found[place] = str(standard)
+    # Only the rule's wording uses the name; without one it shows the address.
+    with contextlib.suppress(ProviderError):
+        facts.named[place] = await outside.chains.contract_name(*place) or ""
+
+
+async def _read_coin(outside: Gateways, place: Place, facts: RuleContracts) -> None:
+    try:
+        coin = await outside.chains.coin(*place)
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
+    if coin is None or coin.decimals is None:
+        facts.refused[place] = coins.refusal(*place, coin) or ""
+        return
+    facts.decimals[place], facts.named[place] = coin.decimals, coin.title
+
+
+def completed(tree: Expression, decimals: Decimals) -> Expression:
+    """Return the tree with the decimals of its coins. Raises FieldRefused for an amount that is finer than its coin."""
+    if isinstance(tree, Not):
+        return Not(completed(tree.branch, decimals))
+    if isinstance(tree, AtLeast):
+        return AtLeast(tree.n, tuple(completed(branch, decimals) for branch in tree.of))
+    known = decimals.get((tree.chain, tree.contract))
+    if known is None or not isinstance(tree.details, CoinAmount):
+        return tree
+    return replace(tree, details=replace(tree.details, decimals=known).checked(tree.chain, tree.contract))
 
 
 def refusal(chain: str, contract: str, standard: str | None) -> str | None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, cast
 
+from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.catalogue import CHAINS, form_order
 from gateways.transport.plain_text import one_line, plain
 from services.core.addresses import AddressRefused, is_solana, parse_evm
@@ -255,9 +256,13 @@ def _trait(given: tuple[str, str]) -> tuple[str, str]:
 
 def _contract(leaf: Requirement) -> str:
     given = leaf.contract.strip()
+    if leaf.kind.source == "coins" and given.lower() == NATIVE:
+        return NATIVE
     if leaf.chain == SOLANA:
         if is_solana(given):
             return given
+        if leaf.kind.source == "coins":
+            raise FieldRefused("contractAddress", "On Solana a coin is named by its mint: 32 to 44 characters.")
         raise FieldRefused("contractAddress", "On Solana a collection is named by its address: 32 to 44 characters.")
     try:
         return parse_evm(given)

@@ -168,7 +168,7 @@ def _leaf(node: Mapping[str, Any]) -> Requirement:
     kind = rule_type(node["type"])
     if kind.source != "nothing":
         # A newer version may know the type, and with it fields that this one does not.
-        _only(node, _LEAF_FIELDS | {one.name for one in kind.fields}, "A condition")
+        _only(node, _LEAF_FIELDS | kind.names, "A condition")
     most = node.get("maxTokens")
     floor = 1 if most is None else 0
     least = node.get("minTokens", 1)

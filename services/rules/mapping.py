@@ -115,9 +115,11 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
         values["more_traits"] = tuple(traits[1:])
     elif values.keys() & {"trait_type", "trait_value"}:
         values["more_traits"] = ()
-    if given := {name: fields[name] for name in DETAIL_FIELDS if name in fields}:
-        values["details"] = {**draft.details, **given}
     of_condition = {*_CONDITION.values(), "more_traits", "details"}
+    given = {name: fields[name] for name in DETAIL_FIELDS if name in fields}
+    if given or values.keys() & of_condition:
+        # What was learnt about the former condition is learnt again.
+        values["details"] = {name: draft.details[name] for name in DETAIL_FIELDS if name in draft.details} | given
     if "expression" not in values and values.keys() & of_condition:
         # Fields of one condition make a rule of that condition alone.
         values["expression"] = None

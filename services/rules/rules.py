@@ -16,7 +16,7 @@ from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.rules import contract_check, limits, pausing, views
 from services.rules.draft import RuleDraft, check
-from services.rules.expression import parse
+from services.rules.expression import Expression, parse, to_document
 from services.rules.mapping import apply, copy_of, document, new_row
 from services.rules.views import RuleView
 
@@ -40,9 +40,12 @@ async def create_all(
         check(draft)  # before any request; the conditions are parsed only for those who run the server
     found = await permissions.by_id(db, outside, actor, drafts[0].server_id)
     made = [new_row(replace(draft, server_id=drafts[0].server_id), found, actor.discord_id) for draft in drafts]
-    trees = [parse(rule.expression) for rule in made]
-    for tree in trees:
-        await contract_check.check(db, outside, tree)
+    trees = list[Expression]()
+    for rule in made:
+        tree = parse(rule.expression)
+        tree = contract_check.completed(tree, await contract_check.check(db, outside, tree))
+        rule.expression = to_document(tree)
+        trees.append(tree)
     server_id = drafts[0].server_id
     await limits.lock(db, server_id)
     for rule, tree in zip(made, trees, strict=True):
@@ -80,8 +83,9 @@ async def change(
     rule, found = await own(db, outside, actor, rule_id)
     proposed = copy_of(rule)
     apply(proposed, changes, found)
+    decimals: contract_check.Decimals = {}
     if proposed.expression != rule.expression:
-        await contract_check.check(db, outside, parse(proposed.expression))
+        decimals = await contract_check.check(db, outside, parse(proposed.expression))
     await limits.lock(db, rule.server_id)
     rule = await _locked(db, rule_id)
     before = document(rule)
@@ -90,6 +94,7 @@ async def change(
     if proposed.expression != rule.expression:
         await limits.check(db, rule.server_id, parse(proposed.expression), rule_id=rule_id)
     apply(rule, changes, found)
+    rule.expression = to_document(contract_check.completed(parse(rule.expression), decimals))
     db.add(rule)
     await db.flush()
     await audit.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from sqlmodel import select
 
 from gateways.chains.catalogue import CHAINS, evm_chains
+from gateways.evm.transfer_logs import COINS as COINS
 from gateways.evm.transfer_logs import CONTRACTS as CONTRACTS
 from gateways.evm.transfer_logs import WALLETS as WALLETS
 from models import Cursor, transaction
@@ -153,7 +154,7 @@ async def failed(db: AsyncSession, cursor: str, owner: str, fault: str) -> None:
 
 
 async def views(db: AsyncSession) -> list[FollowView]:
-    """Return how far each chain has been followed, once for contracts and once for members' wallets.
+    """Return how far each chain has been followed: for contracts, for members' wallets, and for their coins.
 
     Excludes chains that the settings leave to sweeps.
     """

@@ -3,11 +3,18 @@
 import json
 from collections import OrderedDict
 from hashlib import blake2b
+from typing import NamedTuple
 
 from services.rules.expression import parse, requirements
 
-Place = tuple[str, str]
-"""A chain and a contract."""
+
+class NamedContract(NamedTuple):
+    """A contract that a rule names, and whether as a coin."""
+
+    chain: str
+    contract: str
+    is_coin: bool = False
+
 
 MOST_BYTES = 32 * 2**20
 """Approximate memory limit of the cache in one process."""
@@ -21,17 +28,17 @@ class PlacesByExpression:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         # By digest: a text can have tens of thousands of token ids, which are of no use here.
-        self._known: OrderedDict[bytes, frozenset[Place]] = OrderedDict()
+        self._known: OrderedDict[bytes, frozenset[NamedContract]] = OrderedDict()
         self.bytes: int = 0
 
-    def of(self, expression: str) -> frozenset[Place]:
+    def of(self, expression: str) -> frozenset[NamedContract]:
         """Return the chains and contracts in an expression, given as JSON text."""
         key = blake2b(expression.encode(), digest_size=20).digest()
         if (found := self._known.get(key)) is not None:
             self._known.move_to_end(key)
             return found
         found = frozenset(
-            (leaf.chain, leaf.contract)
+            NamedContract(leaf.chain, leaf.contract, leaf.kind.source == "coins")
             for leaf in requirements(parse(json.loads(expression)))
             # What a contract's function answers does not follow from its tokens' transfers.
             if leaf.kind.source != "calls"
@@ -43,5 +50,5 @@ class PlacesByExpression:
         return found
 
 
-def _weight(places: frozenset[Place]) -> int:
+def _weight(places: frozenset[NamedContract]) -> int:
     return _ENTRY_BYTES + _PLACE_BYTES * len(places)

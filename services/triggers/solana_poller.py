@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from sqlalchemy import text
 
 from gateways import Gateways
+from gateways.chains.balance_sheet import NATIVE, Segment
 from gateways.chains.catalogue import CHAINS
 from gateways.transport.errors import ProviderError
 from models.db.session import AsyncSession
+from services.rules.types.registry import COIN
 from services.triggers.chain_cursor import ANY
 from services.triggers.transfer_poller import UnreadableTransfers
 
@@ -22,10 +24,14 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class AssetQuestion:
-    """A request for these wallets' tokens of a collection, or with ANY whether they hold anything at all."""
+    """A request for these wallets' tokens of a collection, or with ANY whether they hold anything at all.
+
+    With `coin` the collection is a coin's mint, and its amounts are asked for.
+    """
 
     collection: str
     owners: tuple[str, ...]
+    coin: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +49,25 @@ async def questions(db: AsyncSession) -> list[AssetQuestion]:
     result = await db.execute(
         text(
             """
-            SELECT DISTINCT leaf ->> 'contract' AS collection, w.address
+            SELECT DISTINCT leaf ->> 'contract' AS collection, w.address, leaf ->> 'type' = :coin AS coin
             FROM rule r JOIN server s ON s.id = r.server_id AND s.bot_invited
             CROSS JOIN LATERAL jsonb_path_query(r.expression, '$.** ? (@.chain == "solana")') AS leaf
             JOIN member m ON m.server_id = s.id AND m.left_at IS NULL
             JOIN "user" u ON u.discord_id = m.discord_id
             JOIN wallet w ON w.user_id = u.id AND w.family = 'solana'
-            WHERE r.deleted_at IS NULL
+            WHERE r.deleted_at IS NULL AND NOT (leaf ->> 'type' = :coin AND leaf ->> 'contract' = :native)
             ORDER BY 1, 2
             """
-        )
+        ),
+        {"coin": COIN, "native": NATIVE},
     )
-    wanted: dict[str, list[str]] = {}
-    for collection, address in result.all():
-        wanted.setdefault(str(collection), []).append(str(address))
+    wanted: dict[tuple[str, bool], list[str]] = {}
+    for collection, address, coin in result.all():
+        wanted.setdefault((str(collection), bool(coin)), []).append(str(address))
     return [
-        AssetQuestion(collection, owners) for collection, addresses in wanted.items() for owners in _groups(addresses)
+        AssetQuestion(collection, owners, coin)
+        for (collection, coin), addresses in wanted.items()
+        for owners in _groups(addresses)
     ]
 
 
@@ -77,6 +86,8 @@ class Poll:
 
     async def _ask(self, outside: Gateways, question: AssetQuestion) -> Polled:
         owners = question.owners
+        if question.coin:
+            return await self._ask_coin(outside, question)
         if question.collection == ANY:
             sheet = await outside.chains.anything(SOLANA, owners)
             seen = {owner: int(bool(sheet.of(owner))) for owner in owners}
@@ -84,8 +95,19 @@ class Poll:
             sheet = await outside.chains.tokens(SOLANA, question.collection, owners)
             seen = {owner: hash(frozenset(sheet.of(owner))) for owner in owners}
         sure = {(question.collection, owner): now for owner, now in seen.items() if owner not in sheet.unsure}
+        return self._polled(sheet.block, sure)
+
+    async def _ask_coin(self, outside: Gateways, question: AssetQuestion) -> Polled:
+        coin = question.collection
+        (sheet,) = await outside.chains.balances(SOLANA, [Segment((coin,), question.owners, frozenset({coin}))])
+        amounts = {owner: sheet.amount(coin, owner) for owner in question.owners}
+        return self._polled(
+            sheet.block, {(coin, owner): amount for owner, amount in amounts.items() if amount is not None}
+        )
+
+    def _polled(self, slot: int, sure: Mapping[Place, int]) -> Polled:
         return Polled(
-            slot=sheet.block,
+            slot=slot,
             fresh=tuple(owner for (where, owner) in sure if (where, owner) not in self.lists),
             changed=tuple(owner for (where, owner), now in sure.items() if self.lists.get((where, owner), now) != now),
             lists=sure,

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
-from gateways.evm.transfer_logs import CONTRACTS, NOBODY, WALLETS, LogRead, Transfer, TransferLogs
+from gateways.evm.transfer_logs import COINS, CONTRACTS, NOBODY, WALLETS, LogRead, Transfer, TransferLogs
 from gateways.transport.errors import ProviderConfused, ProviderError, ProviderRefused
 from services.triggers.chain_cursor import ANY, Position, registry_on
 from services.triggers.sightings import Moved
@@ -144,20 +144,26 @@ class _Memory:
 class Reader:
     """Polls one chain; its memory between polls may be lost without harm.
 
-    It follows either contracts or wallets (`kind`).
+    It follows either contracts, or wallets, or wallets' transfers of certain coins (`kind`).
     """
 
     def __init__(self, chain: str, kind: str = CONTRACTS) -> None:
         self.chain: str = chain
         self.kind: str = kind
+        self._coins: tuple[str, ...] = ()
         self._memory: _Memory = _Memory()
 
     def forget(self) -> None:
         """Forget everything, because another process follows the chain or no rule needs it."""
         self._memory = _Memory()
 
-    async def look(self, outside: Gateways, stored: Position, addresses: Sequence[str]) -> PollResult:
+    async def look(
+        self, outside: Gateways, stored: Position, addresses: Sequence[str], coins: tuple[str, ...] = ()
+    ) -> PollResult:
         """Poll from the stored position. Raises UnreadableTransfers."""
+        if coins != self._coins:
+            # What was read up to the head, was read without some of them.
+            self._coins, self._memory.end = coins, None
         try:
             return await self._look(outside.transfers, stored, addresses)
         except ProviderError as fault:
@@ -214,7 +220,7 @@ class Reader:
     def _endpoints(self, transfers: TransferLogs) -> Sequence[int]:
         """Return the nodes that can be asked. Raises ProviderRefused if there is none."""
         count = transfers.endpoints(self.chain)
-        if self.kind == CONTRACTS:
+        if self.kind != WALLETS:
             return range(max(1, count))
         if not (found := transfers.for_wallets(self.chain)):
             reason = "no node gives logs of wallets, only of contracts that are named"
@@ -231,7 +237,7 @@ class Reader:
                 self._memory.reach[endpoint] = wider
 
     def _moved(self, news: set[Transfer]) -> tuple[Moved, ...]:
-        named = self.kind == CONTRACTS
+        named = self.kind != WALLETS
         return tuple(
             sorted(
                 Moved(one.contract if named else ANY, who, one.block)
@@ -341,8 +347,11 @@ class Reader:
     async def _read(
         self, transfers: TransferLogs, addresses: Sequence[str], first: int, last: int, endpoint: int
     ) -> LogRead:
-        ask = transfers.of_contracts if self.kind == CONTRACTS else transfers.of_wallets
-        read = await ask(self.chain, addresses, first, last, endpoint)
+        if self.kind == COINS:
+            read = await transfers.of_coins(self.chain, self._coins, addresses, first, last, endpoint)
+        else:
+            ask = transfers.of_contracts if self.kind == CONTRACTS else transfers.of_wallets
+            read = await ask(self.chain, addresses, first, last, endpoint)
         if read.skipped:
             count = sum(read.skipped.values())
             log.info(
@@ -352,10 +361,14 @@ class Reader:
 
 
 class WalletReader:
-    """Reads the logs that name members' wallets, at most `most` of them in each poll, in turn."""
+    """Reads the logs that name members' wallets, at most `most` of them in each poll, in turn.
 
-    def __init__(self, chain: str, most: int) -> None:
+    With the kind COINS only those of certain coins.
+    """
+
+    def __init__(self, chain: str, most: int, kind: str = WALLETS) -> None:
         self.chain: str = chain
+        self.kind: str = kind
         self._most: int = most
         self._readers: list[Reader] = []
         self._positions: list[Position] = []
@@ -370,17 +383,19 @@ class WalletReader:
         """Forget everything, because another process follows the chain or no rule needs it."""
         self._readers = []
 
-    async def look(self, outside: Gateways, stored: Position, addresses: Sequence[str]) -> PollResult:
+    async def look(
+        self, outside: Gateways, stored: Position, addresses: Sequence[str], coins: tuple[str, ...] = ()
+    ) -> PollResult:
         """Poll one slice; the position is that of the slice furthest behind. Raises UnreadableTransfers."""
         slices = max(1, ceil(len(addresses) / self._most))
         if slices != len(self._readers):
-            self._readers = [Reader(self.chain, WALLETS) for _ in range(slices)]
+            self._readers = [Reader(self.chain, self.kind) for _ in range(slices)]
             self._positions = [stored] * slices
         if slices == 1:
             self._positions = [stored]
         turn = self._turn = (self._turn + 1) % slices
         part = addresses if slices == 1 else tuple(one for one in addresses if crc32(one.encode()) % slices == turn)
-        look = await self._readers[turn].look(outside, self._positions[turn], part)
+        look = await self._readers[turn].look(outside, self._positions[turn], part, coins)
         if look.missed or self._positions[turn].block == 0:
             # The other slices begin at the same position; earlier blocks belong to none.
             self._positions = [look.position] * slices

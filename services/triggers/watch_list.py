@@ -1,11 +1,12 @@
-"""What the followers watch: contracts in rules, and wallets of members under rules about any NFT."""
+"""What the followers watch: contracts in rules, and wallets of members under rules about any NFT or about coins."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.catalogue import CHAINS
-from gateways.evm.transfer_logs import CONTRACTS, WALLETS
+from gateways.evm.transfer_logs import COINS, CONTRACTS, WALLETS
 from models.db.session import AsyncSession, Question
 from services.rules.pausing import TOO_MANY
 from services.triggers.chain_cursor import ANY, registry_on
@@ -26,11 +27,14 @@ Servers = Mapping[str, Mapping[str, frozenset[int]]]
 class Watched:
     """What is watched on one chain: collections by their contracts, and wallets if any token counts.
 
-    Includes the delegation registry if a rule counts delegations. Two are equal if their addresses are.
+    Of coins, their transfers from and to certain wallets, which are their `holders`. Includes the delegation registry
+    if a rule counts delegations. Two are equal if their addresses are.
     """
 
     contracts: tuple[str, ...] = ()
     wallets: tuple[str, ...] = ()
+    coins: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
     servers: Mapping[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]], compare=False)
     """Contract (or ANY) → the servers whose rules name it."""
     released: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
@@ -39,6 +43,8 @@ class Watched:
     """Kind and address of those in quarantine."""
     late: tuple[str, ...] = field(default=(), compare=False)
     """Wallets that may have existed for longer than they have been watched."""
+    late_holders: tuple[str, ...] = field(default=(), compare=False)
+    """The same among the holders of coins."""
 
     def asked(self, kind: str) -> bool:
         """Return whether any address of this kind is followed or in quarantine."""
@@ -46,7 +52,11 @@ class Watched:
 
     def of(self, kind: str) -> tuple[str, ...]:
         """Return the addresses of this kind."""
-        return self.contracts if kind == CONTRACTS else self.wallets
+        return {CONTRACTS: self.contracts, WALLETS: self.wallets, COINS: self.holders}[kind]
+
+    def late_of(self, kind: str) -> tuple[str, ...]:
+        """Return the wallets of this kind that may have existed for longer than they have been watched."""
+        return {WALLETS: self.late, COINS: self.late_holders}.get(kind, ())
 
 
 async def named(db: AsyncSession) -> Servers:
@@ -55,7 +65,7 @@ async def named(db: AsyncSession) -> Servers:
     Excludes rules paused for exceeding the limits.
     """
     (rows,) = await db.together(_RULES)
-    return _named(rows)[0]
+    return _named(rows).servers
 
 
 _RULES: Question = (
@@ -78,27 +88,53 @@ _STAMPS: Question = (
 _QUARANTINE: Question = ("SELECT chain, kind, address, until > now() FROM quarantine WHERE ended_at IS NULL", {})
 
 
-def _named(rows: Sequence[Sequence[object]]) -> tuple[Servers, dict[str, dict[int, bool]]]:
-    """Return the servers by chain and contract; and by chain the servers with a rule about any NFT.
+Watching = tuple[str, str]
+"""WALLETS or COINS, and a chain."""
 
-    The latter map to whether that rule counts vaults.
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What rules name: servers by chain and contract, and by chain the contracts whose own logs are followed.
+
+    `coins` are followed by the wallets of their servers. `asking` are the servers whose members' wallets are followed,
+    with whether vaults count too.
     """
+
+    servers: Servers
+    followed: Mapping[str, frozenset[str]]
+    coins: Mapping[str, frozenset[str]]
+    asking: Mapping[Watching, Mapping[int, bool]]
+
+
+_NOTHING = _Named({}, {}, {}, {})
+
+
+def _named(rows: Sequence[Sequence[object]]) -> _Named:
     servers: dict[str, dict[str, set[int]]] = {}
-    any_nft: dict[str, dict[int, bool]] = {}
+    followed: dict[str, set[str]] = {}
+    coins: dict[str, set[str]] = {}
+    asking: dict[Watching, dict[int, bool]] = {}
     for server_id, expression, delegated in rows:
         server = int(str(server_id))
-        for chain, contract in _places.of(str(expression)):
+        for chain, contract, is_coin in _places.of(str(expression)):
             contracts = servers.setdefault(chain, {})
             contracts.setdefault(contract, set()).add(server)
             if delegated and (registry := registry_on(chain)) is not None:
                 contracts.setdefault(registry, set()).add(server)
-            if contract == ANY:
-                asking = any_nft.setdefault(chain, {})
-                asking[server] = asking.get(server, False) or bool(delegated)
-    found = {
-        chain: {contract: frozenset(ids) for contract, ids in contracts.items()} for chain, contracts in servers.items()
-    }
-    return found, any_nft
+                followed.setdefault(chain, set()).add(registry)
+            if is_coin and contract == NATIVE:
+                continue  # it moves without a log
+            if is_coin or contract == ANY:
+                wallets = asking.setdefault((COINS if is_coin else WALLETS, chain), {})
+                wallets[server] = wallets.get(server, False) or bool(delegated)
+            if contract != ANY:
+                (coins if is_coin else followed).setdefault(chain, set()).add(contract)
+    return _Named(
+        {chain: {contract: frozenset(ids) for contract, ids in named.items()} for chain, named in servers.items()},
+        {chain: frozenset(contracts) for chain, contracts in followed.items()},
+        {chain: frozenset(contracts) for chain, contracts in coins.items()},
+        asking,
+    )
 
 
 def _wallets(chain: str, asking: Mapping[int, bool]) -> Question:
@@ -124,10 +160,9 @@ class WatchList:
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._stamps: tuple[object, ...] = ()
-        self._servers: Servers = {}
-        self._any: dict[str, dict[int, bool]] = {}
-        self._wallets: dict[str, tuple[str, ...]] = {}
-        self._late: dict[str, set[str]] = {}
+        self._named: _Named = _NOTHING
+        self._wallets: dict[Watching, tuple[str, ...]] = {}
+        self._late: dict[Watching, set[str]] = {}
         self._wallets_for: object = None
         """What the wallets depended on when they were read."""
         self._again_at = 0.0
@@ -140,51 +175,54 @@ class WatchList:
             stamps, quarantined = await db.together(_STAMPS, _QUARANTINE)
             if stamps[0] != self._stamps:
                 (rows,) = await db.together(_RULES)
-                self._servers, self._any = _named(rows)
+                self._named = _named(rows)
                 self._stamps = stamps[0]
             await self._read_wallets(db)
             held = {(str(chain), str(kind), str(address)): bool(lasts) for chain, kind, address, lasts in quarantined}
-            return {chain: self._watched(chain, contracts, held) for chain, contracts in self._servers.items()}
+            return {chain: self._watched(chain, held) for chain in self._named.servers}
 
-    def marked(self, chain: str, wallets: Collection[str]) -> None:
+    def marked(self, chain: str, kind: str, wallets: Collection[str]) -> None:
         """Record that these wallets' owners are queued, so that the wallets no longer count as late."""
-        self._late.get(chain, set[str]()).difference_update(wallets)
+        self._late.get((kind, chain), set[str]()).difference_update(wallets)
 
     async def _read_wallets(self, db: AsyncSession) -> None:
         clock = asyncio.get_running_loop()
-        began, depends = clock.time(), (self._stamps[1:], self._any)
+        began, depends = clock.time(), (self._stamps[1:], self._named.asking)
         if depends == self._wallets_for and began < self._again_at:
             return
-        asking = {chain: servers for chain, servers in self._any.items() if CHAINS[chain].family == "evm"}
-        found = await db.together(*(_wallets(chain, servers) for chain, servers in asking.items())) if asking else []
+        asking = {key: servers for key, servers in self._named.asking.items() if CHAINS[key[1]].family == "evm"}
+        found = (
+            await db.together(*(_wallets(chain, servers) for (_, chain), servers in asking.items())) if asking else []
+        )
         wallets = {
-            chain: tuple(sorted(str(address) for (address,) in rows)) for chain, rows in zip(asking, found, strict=True)
+            key: tuple(sorted(str(address) for (address,) in rows)) for key, rows in zip(asking, found, strict=True)
         }
         if depends == self._wallets_for:
             # No stamp showed them: they may have existed since the last read.
-            for chain, addresses in wallets.items():
-                if addresses != self._wallets.get(chain):
-                    more = set(addresses) - set(self._wallets.get(chain, ()))
-                    self._late.setdefault(chain, set()).update(more)
+            for key, addresses in wallets.items():
+                if addresses != self._wallets.get(key):
+                    more = set(addresses) - set(self._wallets.get(key, ()))
+                    self._late.setdefault(key, set()).update(more)
         self._wallets = {
-            chain: self._wallets[chain] if addresses == self._wallets.get(chain) else addresses
-            for chain, addresses in wallets.items()
+            key: self._wallets[key] if addresses == self._wallets.get(key) else addresses
+            for key, addresses in wallets.items()
         }
         self._wallets_for = depends
         self._again_at = began + max(READ_AGAIN_SECONDS, SHARE_OF_TIME * (clock.time() - began))
 
-    def _watched(
-        self, chain: str, contracts: Mapping[str, frozenset[int]], held: Mapping[tuple[str, str, str], bool]
-    ) -> Watched:
+    def _watched(self, chain: str, held: Mapping[tuple[str, str, str], bool]) -> Watched:
         away = {(kind, address) for (where, kind, address), lasts in held.items() if where == chain and lasts}
         ended = {(kind, address) for (where, kind, address), lasts in held.items() if where == chain and not lasts}
         return Watched(
-            _without(sorted(contracts.keys() - {ANY}), CONTRACTS, away),
-            _without(self._wallets.get(chain, ()), WALLETS, away),
-            contracts,
-            frozenset(ended),
-            frozenset(away),
-            tuple(sorted(self._late.get(chain, ()))),
+            contracts=_without(sorted(self._named.followed.get(chain, ())), CONTRACTS, away),
+            wallets=_without(self._wallets.get((WALLETS, chain), ()), WALLETS, away),
+            coins=tuple(sorted(self._named.coins.get(chain, ()))),
+            holders=_without(self._wallets.get((COINS, chain), ()), COINS, away),
+            servers=self._named.servers[chain],
+            released=frozenset(ended),
+            away=frozenset(away),
+            late=tuple(sorted(self._late.get((WALLETS, chain), ()))),
+            late_holders=tuple(sorted(self._late.get((COINS, chain), ()))),
         )
 
 

@@ -14,6 +14,10 @@ TYPE_OPTIONS = tuple((name, one.label) for name, one in RULE_TYPES.items())
 """What can be chosen, and how it is called."""
 OF_COLLECTIONS = tuple(name for name, one in RULE_TYPES.items() if one.of_collection)
 CALLING = tuple(name for name, one in RULE_TYPES.items() if one.source == "calls")
+CONTRACT_HINTS: dict[str, str] = {name: one.contract_hint for name, one in RULE_TYPES.items()}
+NOTES: dict[str, str] = {name: one.note for name, one in RULE_TYPES.items() if one.note}
+"""What the form says about the contract of each type, and about how some are read."""
+OF_COINS = tuple(name for name, one in RULE_TYPES.items() if one.source == "coins")
 COUNTING = tuple(name for name, one in RULE_TYPES.items() if one.counts)
 WITH_TRAITS = tuple(name for name, one in RULE_TYPES.items() if one.names_trait)
 WITH_IDS = tuple(name for name, one in RULE_TYPES.items() if one.names_ids)

@@ -9,6 +9,7 @@ import reflex as rx
 from gateways import gateways
 from models import transaction
 from services.collections import catalog
+from services.collections.coins import is_native
 from services.core.actors import Actor
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title, form_order
@@ -25,6 +26,7 @@ from state.rule_form.condition_draft import (
     DEFAULT_CHAIN,
     DEFAULT_TYPE,
     EXACTLY,
+    OF_COINS,
     OF_COLLECTIONS,
     WITH_TRAITS,
     ConditionDraft,
@@ -151,7 +153,7 @@ class ConditionFields(rx.State, mixin=True):
             return
         self.chain = value
         self._forget()
-        if self.type in OF_COLLECTIONS and catalog.is_whole(self.contract):
+        if self.type in OF_COLLECTIONS and self._is_whole(self.contract):
             async for outcome in self._look_up(actor):
                 yield outcome
 
@@ -190,9 +192,13 @@ class ConditionFields(rx.State, mixin=True):
             return
         self.contract = self._given = given
         self._forget()
-        if self.type in OF_COLLECTIONS and catalog.is_whole(given):
+        if self.type in OF_COLLECTIONS and self._is_whole(given):
             async for outcome in self._look_up(actor):
                 yield outcome
+
+    def _is_whole(self, given: str) -> bool:
+        """Return whether what is typed names a contract, or the chain's own coin where a coin is asked for."""
+        return catalog.is_whole(given) or (self.type in OF_COINS and is_native(given))
 
     def _forget(self, *, keep_typed: bool = False) -> None:
         """Clear the known collection, because the fields now name another or it cannot be read."""
@@ -211,7 +217,10 @@ class ConditionFields(rx.State, mixin=True):
         yield
         try:
             async with transaction() as db:
-                found = await catalog.parse(db, gateways(), self.contract, self.chain, no_older_than=no_older_than)
+                if self.type in OF_COINS:
+                    found = await catalog.coin(db, gateways(), self.contract, self.chain)
+                else:
+                    found = await catalog.parse(db, gateways(), self.contract, self.chain, no_older_than=no_older_than)
         except ProviderUnavailable:
             self._forget(keep_typed=True)
             await refuse(self, "Connection error", "Failed to fetch collection data. Please try again.")

@@ -17,12 +17,14 @@ from state.rule_form.condition_draft import (
     AT_MOST,
     BETWEEN,
     CALLING,
+    CONTRACT_HINTS,
     COUNTING,
     DETAILS,
     EXACTLY,
     LESS,
     LIMITED,
     MORE,
+    NOTES,
     OF_COLLECTIONS,
     TYPE_OPTIONS,
     WITH_IDS,
@@ -47,6 +49,7 @@ def condition_fields() -> rx.Component:
         rx.cond(_is_one_of(WITH_IDS), _token_ids()),
         *(rx.cond(RuleFormState.type == name, _details(fields)) for name, fields in DETAILS.items()),
         rx.cond(_is_one_of(CALLING), call_trial()),
+        *(rx.cond(RuleFormState.type == name, _note(text)) for name, text in NOTES.items()),
         rx.cond(
             RuleFormState.caveat != "",
             rx.el.p(
@@ -57,6 +60,10 @@ def condition_fields() -> rx.Component:
         ),
         class_name="flex flex-col gap-6",
     )
+
+
+def _note(text: str) -> rx.Component:
+    return rx.el.p(text, class_name="text-sm opacity-75", role="note")
 
 
 def _is_one_of(types: Sequence[str]) -> bool:
@@ -127,7 +134,7 @@ def _collection() -> rx.Component:
             hint=rx.cond(
                 RuleFormState.collection != "",
                 f"{RuleFormState.collection} on {RuleFormState.chain.capitalize()}",
-                "The collection's contract on the chain chosen above, or its page on a marketplace.",
+                rx.match(RuleFormState.type, *CONTRACT_HINTS.items(), ""),
             ),
         ),
     )

@@ -33,6 +33,8 @@ class Details(ABC):
     """The fields that one type has of its own. A subclass is a frozen dataclass, so that requirements can be hashed."""
 
     FIELDS: ClassVar[tuple[DetailField, ...]]
+    STORED: ClassVar[tuple[str, ...]] = ()
+    """Further names in the JSON, which nobody types: what was learnt when the rule was saved."""
 
     @classmethod
     @abstractmethod
@@ -79,8 +81,8 @@ class RuleType:
 
     label: str
     """How the rule form offers it."""
-    source: Literal["balances", "tokens", "anything", "calls", "nothing"]
-    """What answers it: balances in a contract, single tokens in a contract, whatever a wallet holds, or a function."""
+    source: Literal["balances", "tokens", "anything", "coins", "calls", "nothing"]
+    """What answers it: balances in a contract, single tokens in it, whatever a wallet holds, a coin, or a function."""
     counts: bool = False
     """Whether it takes `min_tokens` tokens; else one is enough."""
     names_ids: bool = False
@@ -91,6 +93,10 @@ class RuleType:
     """The fields that only this type has."""
     previewed: int = 500
     """How many members a preview reads: the more expensive the reads, the fewer."""
+    contract_hint: str = "The collection's contract on the chain chosen above, or its page on a marketplace."
+    """What the form asks for as the contract."""
+    note: str = ""
+    """What the form says about how it is read, if there is something to say."""
 
     @property
     def fields(self) -> tuple[DetailField, ...]:
@@ -99,8 +105,14 @@ class RuleType:
 
     @property
     def of_collection(self) -> bool:
-        """Whether its contract is a collection, which has a name and tokens."""
-        return self.source in {"balances", "tokens"}
+        """Whether its contract is a collection, which has a name and tokens, or a coin."""
+        return self.source in {"balances", "tokens", "coins"}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its own fields in the JSON of a condition."""
+        stored = self.details.STORED if self.details is not None else ()
+        return frozenset((*(one.name for one in self.fields), *stored))
 
     @property
     def limited(self) -> bool:

@@ -2,14 +2,26 @@
 
 from collections.abc import Mapping
 
+from services.rules.types.coin import CoinAmount
 from services.rules.types.declaration import RuleType
 from services.rules.types.view_call import ViewCall
 
+COIN = "token"
 RULE_TYPES: Mapping[str, RuleType] = {
     "basic": RuleType("Basic: a number of tokens", "balances", counts=True, previewed=5000),
     "trait": RuleType("Trait: tokens with a trait", "tokens", counts=True, names_trait=True, previewed=1000),
     "token_id": RuleType("Token ID: certain tokens", "tokens", names_ids=True, previewed=2000),
     "any_nft": RuleType("Any NFT on a chain", "anything", previewed=500),
+    COIN: RuleType(
+        "Coin: an amount of a token",
+        "coins",
+        details=CoinAmount,
+        previewed=5000,
+        contract_hint="The coin's contract on the chain chosen above, or \"native\" for the chain's own coin.",
+        note="Transfers show within moments. The chain's own coin, and coins that change balances without a transfer "
+        "(rebasing coins), are read in the daily sweep and at Re-check. A wallet delegated as a whole counts with all "
+        "its coins, one delegated for this coin's contract with this coin.",
+    ),
     "call": RuleType("View call: what a contract answers", "calls", details=ViewCall, previewed=2000),
 }
 """Every type of requirement, in the order in which the form offers them."""

@@ -285,6 +285,21 @@ async def test_a_node_that_fails_is_never_an_empty_list(server: Wire) -> None:
     await pool.close()
 
 
+async def test_coins_are_asked_about_certain_wallets_alone(server: Wire) -> None:
+    paid = [log(TRANSFER, topic(ALICE), topic(BOB)), log(TRANSFER, topic(ALICE), topic(BOB), topic("0x7"))]
+    odd = [log(TRANSFER, topic(ALICE)), log(TRANSFER)]
+    server.says(lambda: web.json_response({"jsonrpc": "2.0", "id": 1, "result": paid + odd}))
+    pool = NodePool({"base": [server.url]})
+    read = await TransferLogs(pool).of_coins("base", [CONTRACT], [ALICE, BOB], 1, 9, 0)
+    await pool.close()
+    assert set(read.transfers) == {Transfer(7, "0x7", CONTRACT, ALICE, BOB)}
+    asked = [json.loads(one.body)["params"][0] for one in server.asked]
+    who = [topic(ALICE), topic(BOB)]
+    assert [(one["address"], one["topics"]) for one in asked] == [
+        ([CONTRACT], [TRANSFER, who]), ([CONTRACT], [TRANSFER, None, who]),
+    ]  # fmt: skip
+
+
 async def test_wallets_are_found_as_senders_and_receivers_of_every_event(server: Wire) -> None:
     server.says(lambda: web.json_response({"jsonrpc": "2.0", "id": 1, "result": []}))
     pool = NodePool({"base": [server.url]})

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from gateways.chains.attributes import Trait
+from gateways.chains.balance_sheet import BalanceSheet, Cells, packed
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.token_sheet import TokenSheet
 from gateways.chains.view_sheet import ViewSheet
@@ -22,6 +23,7 @@ from services.holdings.confirmation import Confirmation, Means
 from services.holdings.evaluate import Answers, Reading, in_part, read
 from services.rules.expression import Requirement
 from services.rules.terms import RuleTerms
+from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
 
 HISTORIES = int(os.environ.get("HISTORIES", "400"))
@@ -31,6 +33,10 @@ CHAIN = CHAINS["base"]
 DEEP = CHAIN.settled_after
 WALLET = "0x" + "a1" * 20
 COUNTED = Requirement("basic", CHAIN.key, "0x" + "c0" * 20)
+DOLLARS = replace(COUNTED, type="token", details=CoinAmount("100", None, 6))
+NOT_TOO_MANY = replace(COUNTED, type="token", details=CoinAmount(None, "250.5", 6))
+AMOUNTS = {DOLLARS: (10**12 + 1, 20 * 10**6), NOT_TOO_MANY: (0, 10**30)}
+"""Of each coin the amount with which she is a holder, and with which she is not."""
 GOLD = replace(COUNTED, type="trait", traits=(("Fur", "Gold"),))
 STAKED = ViewCall("staked(address) view returns (uint256)")
 CALLED = replace(COUNTED, type="call", details=STAKED)
@@ -89,6 +95,8 @@ class World:
         behind = self.random.randint(1, 40) if manner == STALE else 0
         block = self.head - behind - (DEEP if settled else 0)
         has = self.held[block] and manner != LYING
+        if self.leaf in AMOUNTS:
+            return self._amounts(node, manner, block, behind, has=has)
         if manner == DOWN:
             return self._answers("no answer")
         unsure = {WALLET: "cut off"} if manner == PARTIAL else {}
@@ -108,6 +116,17 @@ class World:
         if isinstance(said, ViewSheet | str):
             answers.calls[QUESTION] = said
         return answers
+
+    def _amounts(self, node: int, manner: str, block: int, behind: int, *, has: bool) -> Answers:
+        """What a node says of a coin; in part means that the contract gave no answer."""
+        if manner == DOWN:
+            return Answers(frozenset({WALLET}), coin_fault="no answer")
+        cells = Cells(1, 1)
+        cells.put(0, 0, None if manner == PARTIAL else AMOUNTS[self.leaf][0 if has else 1])
+        at = self.now - timedelta(seconds=behind * CHAIN.block_seconds)
+        source, contract = f"Base node {node + 1}", packed([COUNTED.contract])
+        sheet = BalanceSheet(CHAIN.key, block, at, node, source, contract, packed([WALLET]), cells)
+        return Answers(frozenset({WALLET}), sheet)
 
     def traits(self, source: str) -> TokenTraits | str:
         manner = self.manners.get(source, HONEST)
@@ -175,7 +194,9 @@ def look(world: World, grant: GrantFacts) -> GrantFacts | Taken:
     return replace(grant, first_no=json.dumps(confirmation.document(noted)))
 
 
-def _sheet(answers: Answers) -> TokenSheet | ViewSheet | None:
+def _sheet(answers: Answers) -> TokenSheet | ViewSheet | BalanceSheet | None:
+    if answers.sheet is not None or answers.coin_fault is not None:
+        return answers.sheet
     said = answers.calls.get(QUESTION, answers.tokens[COUNTED.contract, ()])
     return None if isinstance(said, str) else said
 
@@ -194,7 +215,11 @@ def _decide(world: World, grant: GrantFacts, answer: Answer) -> Move:
     return _decision(world, grant, answer).move
 
 
-@pytest.mark.parametrize("leaf", [COUNTED, GOLD, CALLED], ids=["counted", "trait", "called"])
+@pytest.mark.parametrize(
+    "leaf",
+    [COUNTED, GOLD, CALLED, DOLLARS, NOT_TOO_MANY],
+    ids=["counted", "trait", "called", "coin", "at most of a coin"],
+)
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 @pytest.mark.parametrize("sources", [1, 2])
 def test_no_holder_loses_the_role_and_no_former_holder_keeps_it(leaf: Requirement, nodes: int, sources: int) -> None:

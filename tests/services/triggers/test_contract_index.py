@@ -3,7 +3,7 @@
 import json
 import tracemalloc
 
-from services.triggers.contract_index import PlacesByExpression
+from services.triggers.contract_index import NamedContract, PlacesByExpression
 
 
 def expression(number: int, conditions: int = 40) -> str:
@@ -16,7 +16,10 @@ def expression(number: int, conditions: int = 40) -> str:
 def test_places_are_those_of_the_conditions() -> None:
     places = PlacesByExpression()
     for _ in range(2):
-        assert places.of(expression(1, 2)) == {("base", f"0x{1:020x}{0:020x}"), ("polygon", "0x1")}
+        assert places.of(expression(1, 2)) == {
+            NamedContract("base", f"0x{1:020x}{0:020x}"),
+            NamedContract("polygon", "0x1"),
+        }
 
 
 def test_memory_is_bounded_however_many_and_long_the_expressions_are() -> None:

@@ -108,7 +108,7 @@ async def test_wallets_of_which_nothing_told_are_found_after_a_while_and_said_to
     found = await read(listed)
     assert found.wallets == found.late == (wallet,)
     assert (await read(listed)).late == (wallet,), "until they are marked"
-    listed.marked("base", found.late)
+    listed.marked("base", WALLETS, found.late)
     assert (await read(listed)).late == ()
 
 

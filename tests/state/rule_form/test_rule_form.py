@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from gateways.chains.catalogue import CHAINS
 from models import Rule
 from services.collections import catalog
 from services.core.actors import Actor
-from services.core.errors import NotSignedIn
+from services.core.errors import CollectionView, NotSignedIn
 from services.rules import draft as rule_form
 from services.rules import mapping, single_source, token_ids
 from services.rules.draft import expression_of
@@ -20,9 +21,11 @@ from services.rules.expression import AtLeast, Expression, Not, Requirement, par
 from services.rules.form_groups import from_tree
 from services.rules.limits import RoomView
 from services.rules.single_source import SingleSource
+from services.rules.types.coin import CoinAmount
+from services.runtime import rate_limits
 from state.core import gate
 from state.core.toasts import ToastState
-from state.rule_form import tiers
+from state.rule_form import condition_fields, tiers
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.conditions import ROOT, UNFILLED
 from state.rule_form.rule_form import RuleFormState, chain_options
@@ -426,3 +429,32 @@ async def test_a_chain_of_a_file_is_offered_after_the_others(
     assert (form.chain, form.rule_name) == ("ninth", "Any NFT on Ninth Chain")
     await Tab.run(form.choose_chain("tenth"))
     assert form.chain == "ninth"
+
+
+async def test_a_coin_is_looked_up_and_its_amounts_are_sent_as_they_are_typed(
+    form: RuleFormState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    async def coin(db: object, outside: object, given: str, chain: str) -> CollectionView:
+        asked.append((given, chain))
+        return CollectionView("ETH", "native", chain)
+
+    monkeypatch.setattr(catalog, "coin", coin)
+    monkeypatch.setattr(rate_limits, "spend", nothing)
+    monkeypatch.setattr(condition_fields, "transaction", nullcontext)
+    await Tab.run(form.choose_type("token"))
+    await Tab.run(form.choose_chain("base"))
+    await Tab.run(form.enter_contract(form.open, "Native"))
+    assert (asked, form.contract, form.collection) == ([("Native", "base")], "native", "ETH")
+    assert form._first_fault()[0] != ""
+    await form.enter_detail("min", "0.5")
+    assert form.rule_name == "0.5 ETH"
+    assert [line.text for line in form.lines] == ["At least 0.5 of ETH on Base"]
+    await form.enter_detail("max", "2")
+    (slot,) = form._slots
+    assert slot.draft.leaf == Requirement("token", "base", "native", details=CoinAmount("0.5", "2"))
+
+
+async def nothing(*_: object) -> None:
+    """Done."""

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -155,3 +156,90 @@ async def test_a_contract_that_cannot_be_looked_up_is_the_nodes_fault_and_a_know
         assert changed.status_code == 200, changed.text
     finally:
         await fault(None)
+
+
+COINS = {"verificationType": "token", "minTokens": 1}
+
+
+async def deployed(**body: Any) -> str:
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+        given = {"standard": "ERC20", "name": "Some Coin", "slug": f"coin-{uuid4().hex}", **body}
+        answer = await sandbox.post("/control/chains/base/deploy", json=given)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["contract"]
+
+
+async def test_a_rule_may_count_a_coin_by_the_decimals_that_it_says(browser: Browser, world: dict[str, Any]) -> None:
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    flat = rule(world, server_id) | COINS
+
+    async def said(status: int, **changed: Any) -> dict[str, Any]:
+        answer = await browser.client.post("/api/verification-rules", json=flat | changed)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    dollar = next(one["contract"] for one in world["chains"]["base"]["collections"] if one.get("decimals") == 6)
+    made = await said(201, contractAddress=dollar, min="0100.50", max="250.5")
+    assert made["expression"]["decimals"] == 6
+    assert (made["expression"]["min"], made["expression"]["max"]) == ("100.5", "250.5")
+    assert made["summary"] == "Between 100.5 and 250.5 of Harbour Dollar on Base"
+    changed = await browser.client.patch(f"/api/verification-rules/{made['id']}", json={"min": "7", "max": None})
+    assert (changed.status_code, changed.json()["summary"]) == (200, "At least 7 of Harbour Dollar on Base")
+    assert changed.json()["expression"]["decimals"] == 6
+
+    leaf = {"type": "token", "chain": "base", "contract": "native", "min": "0.5"}
+    own = await said(201, expression={"any": [leaf, {**leaf, "contract": dollar}]})
+    assert own["summary"] == "Any of: At least 0.5 of ETH on Base; At least 0.5 of Harbour Dollar on Base"
+    assert [one["decimals"] for one in own["expression"]["any"]] == [18, 6]
+    # What somebody sends as the decimals is not what the coin says.
+    lied = await said(201, expression={**leaf, "contract": dollar, "decimals": 18})
+    assert lied["expression"]["decimals"] == 6
+
+    refusals = {
+        "6 decimals": {"contractAddress": dollar, "min": "0.0000001"},
+        "at least how many coins": {"contractAddress": dollar},
+        "must not be less": {"contractAddress": dollar, "min": "5", "max": "4"},
+        "such as 100": {"contractAddress": dollar, "min": "a lot"},
+        "no contract at": {"contractAddress": NOWHERE, "min": "1"},
+        "does not say how many decimals": {"contractAddress": standing(world, "ERC721"), "min": "1"},
+        "at most 36": {"contractAddress": await deployed(decimals="lies"), "min": "1"},
+        "an absurd number": {"contractAddress": await deployed(decimals=str(2**255)), "min": "1"},
+    }
+    mute = await deployed(decimals=None)
+    for message, sent in {**refusals, "does not say how many": {"contractAddress": mute, "min": "1"}}.items():
+        assert message in (await said(400, **sent))["message"]
+    for decimals in (0, 18, 30):
+        coin = await deployed(decimals=decimals)
+        assert (await said(201, contractAddress=coin, min="1"))["expression"]["decimals"] == decimals
+        assert (await said(400, contractAddress=coin, min="0." + "0" * decimals + "1"))["message"]
+    assert (
+        "does not say that it is an NFT"
+        in (await said(400, verificationType="basic", contractAddress=dollar))["message"]
+    )
+
+
+async def test_a_coin_is_found_by_its_address(browser: Browser, world: dict[str, Any]) -> None:
+    await browser.sign_in("ada")
+    dollar = next(one["contract"] for one in world["chains"]["base"]["collections"] if one.get("decimals") == 6)
+    for given, name in ((dollar, "Harbour Dollar"), ("native", "ETH")):
+        answer = await browser.client.post("/api/collection/parse", json={"input": given, "blockchain": "base"})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["name"] == name
+        assert answer.json()["blockchain"] == "base"
+
+
+async def test_a_preview_asks_the_coin_and_goes_on_while_nobody_answers(
+    browser: Browser, world: dict[str, Any]
+) -> None:
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    dollar = next(one["contract"] for one in world["chains"]["base"]["collections"] if one.get("decimals") == 6)
+    sent = rule(world, server_id) | COINS | {"contractAddress": dollar, "min": "100"}
+    assert (await browser.client.post("/api/verification-rules/preview", json=sent)).status_code == 200
+    fine = await browser.client.post("/api/verification-rules/preview", json=sent | {"min": "0.0000001"})
+    assert (fine.status_code, "6 decimals" in fine.json()["message"]) == (400, True)
+    await fault("down")
+    assert (await browser.client.post("/api/verification-rules/preview", json=sent)).status_code == 200
+    assert (await browser.client.post("/api/verification-rules", json=sent)).status_code == 503
+    await fault(None)

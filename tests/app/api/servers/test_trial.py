@@ -188,3 +188,21 @@ async def test_what_takes_too_long_is_unknown(browser: Browser, town: Town, monk
     monkeypatch.setattr(trial, "LONGEST_SECONDS", -1.0)
     found = await tried(browser, payload(town, town.wallet("carol")))
     assert (found["outcome"], found["requirements"][0]["reason"]) == ("unknown", trial.NO_TIME)
+
+
+async def test_an_address_is_tried_for_coins_in_whole_ones(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    slug = uuid.uuid4().hex
+    made = await town.call("chains/base/deploy", standard="ERC20", name="Trial Dollar", slug=slug, decimals=6)
+    await town.call("chains/base/mint", contract=made["contract"], amount="99500000", to=town.wallet("carol"))
+    before = await sizes()
+    sent = payload(town, town.wallet("carol"), verificationType="token", contractAddress=made["contract"])
+    yes, no = [await tried(browser, sent | {"min": least}) for least in ("99.5", "99.500001")]
+    assert (yes["outcome"], no["outcome"]) == ("yes", "no")
+    (found,) = yes["requirements"]
+    assert (found["needed"], found["held"], found["text"]) == ("99.5", "99.5", "At least 99.5 of Trial Dollar on Base")
+    refused = await browser.client.post(TRY, json=sent | {"min": "0.0000001"})
+    assert (refused.status_code, "6 decimals" in refused.json()["message"]) == (400, True)
+    collection = await tried(browser, sent | {"contractAddress": town.contract, "min": "1"})
+    assert (collection["outcome"], "decimals" in collection["requirements"][0]["reason"]) == ("unknown", True)
+    assert await sizes() == before

@@ -1,0 +1,65 @@
+"""Coins that rules name: their names and decimals as their contracts state them, and why one cannot be used."""
+
+from collections.abc import Mapping
+
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col
+
+from gateways import Gateways
+from gateways.chains.balance_sheet import NATIVE
+from gateways.chains.coin_facts import MOST_DECIMALS, CoinFacts
+from models import Collection, now
+from models.db.session import AsyncSession
+from services.collections.standards import Place
+from services.core.addresses import shorten
+from services.core.chain_names import chain_title
+from services.core.errors import CollectionNotFound, CollectionView
+
+
+def refusal(chain: str, contract: str, facts: CoinFacts | None) -> str | None:
+    """Return why no rule can count a coin, as a sentence, or None."""
+    where = f"{shorten(contract)} on {chain_title(chain)}"
+    if facts is None:
+        return f"There is no contract at {where}. Is it a wallet's address, or is the coin on another chain?"
+    if facts.stated is None:
+        return f"The contract {where} does not say how many decimals its amounts have, so a rule cannot count them."
+    if facts.decimals is None:
+        stated = str(facts.stated) if facts.stated < 10**6 else "an absurd number of"
+        return f"The contract {where} claims to have {stated} decimals. A rule can count at most {MOST_DECIMALS}."
+    return None
+
+
+async def found(db: AsyncSession, outside: Gateways, chain: str, contract: str) -> CollectionView:
+    """Return the coin at an address, or the chain's own, as it names itself, and store its name.
+
+    Raises CollectionNotFound, and ProviderError if its chain does not answer.
+    """
+    facts = await outside.chains.coin(chain, contract)
+    if (reason := refusal(chain, contract, facts)) or facts is None:
+        raise CollectionNotFound(reason or "")
+    await remember_names(db, {(chain, contract): facts.title})
+    return CollectionView(facts.title or shorten(contract), contract, chain)
+
+
+def is_native(text: str) -> bool:
+    """Return whether a text means the chain's own coin."""
+    return text.strip().lower() == NATIVE
+
+
+async def remember_names(db: AsyncSession, named: Mapping[Place, str]) -> None:
+    """Store the names of coins; those of collections, which have a standard or a marketplace's name, stay."""
+    rows = [
+        {"chain": chain, "contract": contract, "name": name, "source": "", "updated_at": now()}
+        for (chain, contract), name in sorted(named.items())
+        if name
+    ]
+    if not rows:
+        return
+    statement = insert(Collection).values(rows)
+    await db.execute(
+        statement.on_conflict_do_update(
+            index_elements=["chain", "contract"],
+            set_={"name": statement.excluded.name},
+            where=col(Collection.standard).is_(None) & (col(Collection.source) == ""),
+        )
+    )
