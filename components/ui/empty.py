@@ -6,7 +6,9 @@ from components.ui.button import button
 from state.core.timing import PATIENCE_MILLISECONDS
 
 
-def empty(icon: str, title: str, text: str, *actions: rx.Component, whole_screen: bool = False) -> rx.Component:
+def empty(
+    icon: str, title: str, text: str | rx.Var[str], *actions: rx.Component, whole_screen: bool = False
+) -> rx.Component:
     """Return why there is nothing here and what to do; `whole_screen` if there is no other heading."""
     heading = rx.el.h1 if whole_screen else rx.el.h2
     return rx.el.div(
@@ -43,16 +45,21 @@ def progress(label: str | rx.Var[str]) -> rx.Component:
     )
 
 
-def could_not_load(again: rx.event.EventType[()]) -> rx.Component:
-    """Return a message for content that could not be read, with a button to try again."""
+def could_not_load(
+    again: rx.event.EventType[()], reason: str | rx.Var[str] = "", *, in_card: bool = False
+) -> rx.Component:
+    """Return a message for content that could not be read, with its reason and a button to try again.
+
+    `in_card` for a part of a card, which has a surface already.
+    """
     return rx.el.section(
         empty(
             "cloud-off",
             "This could not be loaded",
-            "Something on the way did not answer. Nothing was changed.",
+            reason if isinstance(reason, rx.Var) or reason else "A service did not answer. Nothing was changed.",
             button("Try Again", kind="primary", icon="refresh-cw", on_click=again),
         ),
-        class_name="surface p-5 sm:p-6",
+        class_name="" if in_card else "surface p-5 sm:p-6",
     )
 
 
@@ -63,6 +70,7 @@ def waiting(again: rx.event.EventType[()], *outline: rx.Component, word: str = "
         said,
         *outline,
         rx.el.div(
+            rx.el.p("This takes longer than usual.", class_name="muted mb-3"),
             button("Try Again", icon="refresh-cw", on_click=again),
             class_name="late mt-6 text-center",
             style={"--patience": f"{PATIENCE_MILLISECONDS}ms"},

@@ -7,6 +7,8 @@ from typing import Protocol
 ADMINISTRATOR = 1 << 3
 MANAGE_ROLES = 1 << 28
 MANAGE_SERVER = 1 << 5
+UNKNOWN_ROLE = "Unknown Role"
+"""What a role is called whose name nobody knows any more."""
 
 # Bits and names: facts of Discord's permission table (docs/security.md names why each is dangerous).
 DANGEROUS = {
@@ -54,6 +56,10 @@ _GIVERS = {
     "": "is managed by Discord or an integration and cannot be given by a rule.",
 }
 """The explanation after the role's name, by what gives the role instead of people."""
+_SHORT_GIVERS = {
+    "linked": "a Linked Role", "booster": "the Server Booster role", "shop": "a role of the server's shop",
+    "bot": "a bot's own role", "integration": "a role of an integration", "": "managed by an integration",
+}  # fmt: skip
 
 Rank = tuple[int, int]
 """Higher is mightier; of two roles at one position the older (lower id) is higher."""
@@ -110,11 +116,12 @@ def dangers(permissions: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class NotGrantable:
-    """Why a rule cannot grant a role: a `cause` for programs, a sentence, and how to fix it."""
+    """Why a rule cannot grant a role: a `cause` for programs, a sentence, how to fix it, and the reason in brief."""
 
     cause: str
     text: str
     mend: str
+    short: str
 
 
 def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> NotGrantable | None:
@@ -127,33 +134,39 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
             "everyone",
             "@everyone belongs to every member already, so a rule cannot grant it.",
             "Choose another role for the rule.",
+            "belongs to everybody",
         )
     if role.managed or role.giver:
         cause = "linked" if role.giver == "linked" else "managed"
-        return NotGrantable(cause, f"{role.name} {_GIVERS[role.giver]}", "Choose another role for the rule.")
+        text, short = f"{role.name} {_GIVERS[role.giver]}", _SHORT_GIVERS[role.giver]
+        return NotGrantable(cause, text, "Choose another role for the rule.", short)
     if found := dangers(role.permissions):
         return NotGrantable(
             "dangerous",
             f"{role.name} carries the permission {found[0]}; a rule never grants a role with such power.",
             f"Take {' and '.join(found)} from {role.name} in Server Settings › Roles, or choose another role.",
+            f"has {found[0]}",
         )
     if not bot.may_manage_roles:
         return NotGrantable(
             "manage_roles",
             "The bot lacks the permission Manage Roles in this server. Invite it again to give it that.",
             "Give the bot's role Manage Roles in Server Settings › Roles, or invite the bot again.",
+            "the bot lacks Manage Roles",
         )
     if not bot.owner and rank(role) >= bot.top:
         return NotGrantable(
             "above_bot",
             f"{role.name} is above the bot's own role. Move the bot's role above it in Server Settings › Roles.",
             f"Drag the bot's role above {role.name} in Server Settings › Roles.",
+            "above the bot's role",
         )
     if person is not None and not person.owner and rank(role) >= person.top:
         return NotGrantable(
             "above_person",
             f"{role.name} is not below your own highest role, so you cannot hand it out.",
             "Choose a role below your own highest one.",
+            "not below your own highest role",
         )
     return None
 

@@ -12,7 +12,7 @@ from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.catalogue import CHAINS, form_order
 from gateways.transport.plain_text import one_line, plain
 from services.core.addresses import AddressRefused, is_solana, parse_evm
-from services.core.chain_names import chain_title
+from services.core.chain_names import capitalised, chain_title
 from services.core.errors import FieldRefused
 from services.rules import token_ids
 from services.rules.expression import (
@@ -33,6 +33,7 @@ TYPES = tuple(RULE_TYPES)
 SUPPORTED_TYPES: tuple[str, ...] = TYPES
 DEFAULT_COLOR = "#5865F2"
 MOST_TOKENS = 2**31 - 1
+WHOLE_TOKENS = "Minimum tokens must be a whole number"
 SOLANA = "solana"
 _BOUND = re.compile(r"(>=|<=|≥|≤)\s*")
 _RANGE = re.compile(r"([+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*\.\.\s*([+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?)")
@@ -166,6 +167,8 @@ def _check_amounts(least: object, most: object) -> None:
 
 
 def _whole_number(name: str, value: object, least: int, most: int, message: str) -> None:
+    if name == "minTokens" and isinstance(value, float | str):
+        raise FieldRefused(name, WHOLE_TOKENS)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise FieldRefused(name, message)
 
@@ -299,7 +302,7 @@ def automatic_name(
         return details.name(chain, collection or "")[:LONGEST_NAME]
     limit = "" if amounts is None else " (none)" if amounts[1] == 0 else f" ({amounts[0]} to {amounts[1]})"
     if kind.source == "anything":
-        return f"Any NFT on {chain_title(chain)}{limit}"
+        return f"Any NFT on {capitalised(chain)}{limit}"
     if not collection:
         return ""
     name = collection

@@ -6,7 +6,8 @@ import time
 import psycopg
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
-_FAMILIES = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
+DATABASE_FAULTS = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
+"""The families of errors in which a database that is away or overloaded shows itself."""
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _CONNECTION, _ENDING, _FULL = "08", "57P0", "53300"
 _READ_ONLY = "25006"
@@ -26,7 +27,7 @@ def is_absent(fault: BaseException) -> bool:
     A server with too many connections, or one that is starting or stopping, is absent too. Any other answer means that
     it is there: a deadlock, a cancelled statement, a full disk, a standby.
     """
-    if not isinstance(fault, _FAMILIES):
+    if not isinstance(fault, DATABASE_FAULTS):
         return False
     state = _state(fault)
     if state is None:
@@ -39,7 +40,7 @@ def is_the_databases(fault: BaseException) -> bool:
     """Return whether the database cannot work right now, whatever the statement, so that waiting may help."""
     if _state(fault) == _READ_ONLY:
         return True
-    return isinstance(fault, _FAMILIES) and not _is_oversized(fault)
+    return isinstance(fault, DATABASE_FAULTS) and not _is_oversized(fault)
 
 
 def first_line(fault: BaseException) -> str:

@@ -1,6 +1,7 @@
 """Read the audit log: filtered, in pages, with names for ids and a sentence for each line."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,7 @@ from sqlalchemy.orm import aliased
 from sqlmodel import col, select
 
 from gateways import Gateways
-from models import Event, Member
+from models import Event, Member, Rule
 from models.db.session import AsyncSession
 from services.collections import catalog
 from services.core import rollups
@@ -277,6 +278,28 @@ async def role_names(db: AsyncSession, server_id: int, role_ids: Sequence[str]) 
     return await _named(db, _ROLES, server_id, role_ids)
 
 
+async def _told_apart(db: AsyncSession, server_id: int, named: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Return rules' names; deleted ones say so, and those that share a name say when each was created (UTC)."""
+    present = set(
+        (await db.exec(select(Rule.id).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)))).all()
+    )
+    counts = Counter(name for _, name in named)
+    alike = [rule_id for rule_id, name in named if counts[name] > 1]
+    made = select(Event.rule_id, Event.at).where(
+        Event.server_id == server_id, Event.kind == "rule.created", col(Event.rule_id).in_(alike)
+    )
+    days = {rule_id: f"{at:%-d %b %Y, %H:%M}" for rule_id, at in (await db.exec(made)).all()}
+    return [
+        (rule_id, name + _note([days.get(rule_id, ""), "" if rule_id in present else "deleted"]))
+        for rule_id, name in named
+    ]
+
+
+def _note(parts: Sequence[str]) -> str:
+    told = ", ".join(part for part in parts if part)
+    return f" ({told})" if told else ""
+
+
 async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> LogChoices:
     """Return the choices of the log's filters. Raises ServerNotFound unless the actor runs the server."""
     await permissions.to_read(db, outside, actor, server_id)
@@ -297,8 +320,9 @@ async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     role_names = await _named(db, _ROLES, server_id, roles)
     rule_names = await _named(db, _RULES, server_id, rules)
     known = KnownNames(people=await _people(db, server_id, set(people)))
+    named = [(int(one), name) for one, name in rule_names.items()]
     return LogChoices(
         tuple(sorted(role_names.items(), key=lambda one: one[1].casefold())),
-        tuple(sorted(((int(one), name) for one, name in rule_names.items()), key=lambda one: one[1].casefold())),
+        tuple(sorted(await _told_apart(db, server_id, named), key=lambda one: one[1].casefold())),
         tuple(sorted(((one, known.person(one)) for one in people), key=lambda one: one[1].casefold())),
     )

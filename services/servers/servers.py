@@ -22,7 +22,7 @@ from services.core.actors import Actor
 from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.core.json_view import Internal, json_view
 from services.guilds import last_answers, permissions
-from services.guilds.role_safety import color_hex, rank, refusal
+from services.guilds.role_safety import color_hex, judge, rank
 from services.roles import breaker
 from services.rules.views import RuleView
 from services.rules.views import of_servers as rules_of_servers
@@ -85,6 +85,8 @@ class RoleView:
     color_hex: Internal[str]
     assignable: bool
     reason: str | None
+    short_reason: Internal[str]
+    """The reason in a few words; empty if it could."""
 
 
 async def list_servers(db: AsyncSession, actor: Actor) -> list[ServerView]:
@@ -307,7 +309,8 @@ async def roles(db: AsyncSession, outside: Gateways, actor: Actor, discord_serve
     views: list[RoleView] = []
     for role in sorted(guild.roles, key=rank, reverse=True):
         if role.id != guild.id:
-            reason = refusal(role, guild.id, bot, person)
+            refused = judge(role, guild.id, bot, person)
+            reason, short = (refused.text, refused.short) if refused else (None, "")
             color = role.color or int(color_hex(0)[1:], 16)
-            views.append(RoleView(role.id, role.name, color, color_hex(role.color), reason is None, reason))
+            views.append(RoleView(role.id, role.name, color, color_hex(role.color), refused is None, reason, short))
     return views

@@ -10,6 +10,7 @@ from services.core.actors import Actor
 from services.runtime import rate_limits
 from services.wallets import names, wallets
 from state.core.gate import background, signed_in
+from state.core.retry import ask
 from state.core.toasts import say
 from state.core.watchers import Watcher
 
@@ -31,6 +32,7 @@ class WalletsState(rx.State):
     """The list Verified Wallets."""
 
     loaded: bool = False
+    failed: bool = False
     rows: list[WalletRowView] = []
     asked_id: int = 0
     asked_short: str = ""
@@ -39,8 +41,9 @@ class WalletsState(rx.State):
     @signed_in
     async def load(self, actor: Actor):
         """List the wallets."""
+        self.failed = not self.loaded
         await self._read(actor)
-        self.loaded = True
+        self.loaded, self.failed = True, False
         yield WalletsState.name_rows()
 
     @signed_in
@@ -50,8 +53,11 @@ class WalletsState(rx.State):
         yield WalletsState.name_rows()
 
     async def _read(self, actor: Actor) -> None:
-        async with transaction() as db:
-            listed = await wallets.list_wallets(db, actor)
+        async def read() -> list[wallets.WalletView]:
+            async with transaction() as db:
+                return await wallets.list_wallets(db, actor)
+
+        listed = await ask(read)
         self.rows = [_row(wallet, self._names.get(wallet.wallet_address, "")) for wallet in listed]
 
     @background

@@ -8,12 +8,14 @@ from collections import deque
 from reflex.event import EventSpec
 
 from services.core.errors import HoldfastError, NotSignedIn, explained
-from services.runtime.database_faults import first_line, is_absent
+from services.runtime.database_faults import DATABASE_FAULTS, first_line, is_absent
 from state.core.session import DATABASE_AWAY, SessionState
 from state.core.toasts import ToastState
 
 _log = logging.getLogger(__name__)
 
+UNREADABLE = (HoldfastError, *DATABASE_FAULTS)
+"""Errors after which a screen says what it could not read."""
 LONGEST_REPORT = 1_000
 """Characters of a browser's report that are logged."""
 REPORTS_A_MINUTE = 30
@@ -23,16 +25,21 @@ _reported: deque[float] = deque(maxlen=REPORTS_A_MINUTE)
 
 def show_fault(exception: Exception) -> EventSpec | None:
     """Handle a backend exception for Reflex: show our own errors; log others and show a general message."""
-    exception = explained(exception)
-    if isinstance(exception, NotSignedIn):
+    if isinstance(explained(exception), NotSignedIn):
         return SessionState.left()
+    return ToastState.show("Error", sentence_of(exception), True)
+
+
+def sentence_of(exception: Exception) -> str:
+    """Return what a person reads about an exception; log the ones that are not ours."""
+    exception = explained(exception)
     if isinstance(exception, HoldfastError):
-        return ToastState.show("Error", exception.message, True)
+        return exception.message
     if is_absent(exception):
         _log.warning("database did not answer a handler reason=%s", first_line(exception))
-        return ToastState.show("Error", DATABASE_AWAY, True)
+        return DATABASE_AWAY
     _log.error("handler failed\n%s", "".join(traceback.format_exception(exception)))
-    return ToastState.show("Error", "Something went wrong on our side. Please try again.", True)
+    return "Something went wrong on our side. Please try again."
 
 
 def note_report(exception: Exception) -> None:

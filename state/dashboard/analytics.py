@@ -29,6 +29,7 @@ class AnalyticsState(rx.State):
     """The numbers of the person's servers, and their history over the chosen days."""
 
     loaded: bool = False
+    failed: bool = False
     busy: bool = False
     total_verifications: int = 0
     active_rules: int = 0
@@ -70,6 +71,8 @@ class AnalyticsState(rx.State):
                 self.busy = False
 
     async def _read(self, actor: Actor) -> None:
+        self.failed = not self.loaded
+
         async def read() -> tuple[analytics.AnalyticsView, analytics.HistoryView]:
             async with transaction() as db:
                 await servers.ask_again(db, gateways(), actor)
@@ -90,4 +93,4 @@ class AnalyticsState(rx.State):
         self.more_rules = len(history.rules) - len(self.rules)
         self.day_rows = days_of(history)
         self.day_names = [row.day for row in reversed(self.day_rows)]
-        self.loaded = True
+        self.loaded, self.failed = True, False

@@ -1,17 +1,24 @@
 """The server that a screen is about, the open tab, and the content above the tabs."""
 
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 import reflex as rx
+from reflex.event import EventSpec
 
 from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import NotFound
+from services.core.errors import NotFound, NotSignedIn, ProviderUnavailable
 from services.servers import servers
+from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import signed_in
+from state.core.retry import ask
 from state.dashboard.servers import configure_url
 
 TABS = ("rules", "members", "activity", "health", "channel")
 """Values of `tab` in the URL; any other value means the first."""
+T = TypeVar("T")
 
 
 class ServerPageState(rx.State):
@@ -26,6 +33,8 @@ class ServerPageState(rx.State):
     tab: str = TABS[0]
     loaded: bool = False
     missing: bool = False
+    fault: str = ""
+    """Why not even the server's name could be read; else empty."""
     bot_invited: bool = True
     _read_for: int = 0
 
@@ -54,16 +63,39 @@ class ServerPageState(rx.State):
         elif self.tab != before and not self.missing:
             self._name(discord_id, name)
             return
+        self.fault = ""
         try:
-            async with transaction() as db:
-                server = await servers.get(db, gateways(), actor, self.server_id)
-        except NotFound:
-            self.missing = True
-        else:
-            self._name(server.id, server.name)
-            self.missing, self.bot_invited, self.icon_url = False, server.bot_invited, server.icon_url or ""
+            await self._read(actor)
+        except NotSignedIn:
+            raise
+        except UNREADABLE as fault:
+            self.fault = sentence_of(fault)
         finally:
             self.loaded, self._read_for = True, self.server_id
+
+    async def _read(self, actor: Actor) -> None:
+        async def read() -> servers.ServerView:
+            async with transaction() as db:
+                return await servers.get(db, gateways(), actor, self.server_id)
+
+        try:
+            server = await ask(read)
+        except NotFound:
+            self.missing = True
+            return
+        except ProviderUnavailable:
+            # Discord is away. Its last answer is enough for the name; each tab checks the permission itself.
+            async with transaction() as db:
+                mine = {one.internal_id: one for one in await servers.list_servers(db, actor)}
+            if (server := mine.get(self.server_id)) is None:
+                raise
+        self._name(server.id, server.name)
+        self.missing, self.bot_invited, self.icon_url = False, server.bot_invited, server.icon_url or ""
+
+    @signed_in
+    async def invite(self, actor: Actor) -> EventSpec:
+        """Open Discord's page that adds the bot to this server."""
+        return rx.redirect(servers.invite_url(gateways(), self.discord_id), is_external=True)
 
     def _lost(self) -> None:
         """Show that the server does not exist, or that the person does not run it."""
@@ -75,3 +107,30 @@ async def open_tab(state: rx.State, tab: str) -> ServerPageState | None:
     page = await state.get_state(ServerPageState)
     known = page.loaded and not page.missing and page._read_for == page.server_id
     return page if known and page.tab == tab else None
+
+
+class ServerTab(rx.State, mixin=True):
+    """What every tab of a server has: the server whose content it shows, or why there is none."""
+
+    shown_for: int = 0
+    """The internal id of the server whose content is shown; 0 at first."""
+    fault: str = ""
+    """Why nothing could be read; else empty."""
+
+    async def _tried(self, page: ServerPageState, read: Callable[[], Awaitable[T]]) -> T | None:
+        """Return what the tab shows; None if there is no such server any more, or after a failure.
+
+        If the tab shows its content already, that stays, and the failure is raised for a toast.
+        """
+        self.fault = ""
+        try:
+            return await ask(read)
+        except NotFound:
+            page._lost()
+        except NotSignedIn:
+            raise
+        except UNREADABLE as fault:
+            if self.shown_for == page.server_id:
+                raise
+            self.fault = sentence_of(fault)
+        return None

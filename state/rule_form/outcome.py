@@ -36,6 +36,7 @@ class RuleOutcome(rx.State, mixin=True):
     role_color: str = DEFAULT_COLOR
     roles: list[RoleOptionView] = []
     roles_loaded: bool = False
+    roles_failed: bool = False
     removal: str = NOW
     grace_hours: str = DEFAULT_GRACE_HOURS
     shadow: bool = False
@@ -50,7 +51,7 @@ class RuleOutcome(rx.State, mixin=True):
 
     def _clear_outcome(self) -> None:
         self.role_id, self.role_name, self.role_color = "", "", DEFAULT_COLOR
-        self.roles, self.roles_loaded = [], False
+        self.roles, self.roles_loaded, self.roles_failed = [], False, False
         self.removal, self.grace_hours = NOW, DEFAULT_GRACE_HOURS
         self.shadow, self.takes_over, self.paused, self._stored_state = False, False, False, ""
         self.delegated = False
@@ -122,6 +123,6 @@ class RuleOutcome(rx.State, mixin=True):
 
 
 def _option(role: servers.RoleView) -> RoleOptionView:
-    label = role.name if role.assignable else f"{role.name} ({role.reason})"
+    label = role.name if role.assignable else f"{role.name} – {role.short_reason}"
     color = f"#{role.color:06x}" if role.color else DEFAULT_COLOR
     return RoleOptionView(role.id, role.name, color, label, role.assignable)

@@ -1,6 +1,8 @@
 """The form that adds or edits a verification rule."""
 
 import hashlib
+import logging
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +13,7 @@ from models import transaction
 from services.collections import catalog
 from services.core.actors import Actor
 from services.core.chain_names import chain_title, form_order
-from services.core.errors import FieldRefused, HoldfastError, RuleNotFound
+from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, RuleNotFound, ServerNotFound
 from services.engine.preview import Proposal
 from services.rules import draft as rule_form
 from services.rules import limits, rules
@@ -21,7 +23,9 @@ from services.rules.limits import RoomView
 from services.rules.rules import RuleDraft, RuleView
 from services.rules.wording import Names
 from services.servers import servers
+from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import signed_in
+from state.core.retry import ask
 from state.core.session import SessionState
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState
@@ -32,6 +36,8 @@ from state.rule_form.outcome import RuleOutcome
 from state.rule_form.preview import ImpactState
 from state.rule_form.tiers import TierList, drafts
 from state.rule_form.tiers import fault as tier_fault
+
+_log = logging.getLogger(__name__)
 
 OWN_FIELDS = frozenset({"ruleName", "roleId", "removal"})
 """Fields of the form itself, for a rule whose conditions it cannot show."""
@@ -55,6 +61,9 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
 
     rule_id: int = 0
     missing: bool = False
+    unknown_server: bool = False
+    load_fault: str = ""
+    """Why the stored rule could not be read; else empty."""
     visit: int = -1
     """The page load that the fields belong to; the fields of an earlier one are hidden and reset."""
     loaded: bool = False
@@ -96,29 +105,68 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
         self.visit = visit
         yield
         try:
-            async with transaction() as db:
-                server = await servers.get(db, gateways(), actor, page.server_id)
-                page._name(server.id, server.name)
-                if number:
-                    rule = await rules.get(db, gateways(), actor, self.rule_id)
-                    tree = parse(rule.expression)
-                    places = [(leaf.chain, leaf.contract) for leaf in requirements(tree)]
-                    self._show_rule(rule, tree, await catalog.names(db, places), page.server_id)
-                found = await servers.roles(db, gateways(), actor, server.id)
-                self._show_room(await limits.room(db, page.server_id))
-            self._offer(found)
+            await ask(lambda: self._read(actor, page, number))
         except RuleNotFound:
             self.missing = True
-        except HoldfastError as fault:
-            self.fault = fault.message
+        except ServerNotFound:
+            self.unknown_server = True
+        except NotSignedIn:
+            raise
+        except UNREADABLE as fault:
+            self._failed(fault)
         finally:
-            self.roles_loaded = self.loaded = True
+            self.roles_loaded, self.loaded = True, not self.load_fault
         self._changed()
         async for outcome in self._read_traits():
             yield outcome
 
+    async def _read(self, actor: Actor, page: ServerPageState, number: str) -> None:
+        async with transaction() as db:
+            server = await servers.get(db, gateways(), actor, page.server_id)
+            page._name(server.id, server.name)
+            if number:
+                rule = await rules.get(db, gateways(), actor, self.rule_id)
+                tree = parse(rule.expression)
+                places = [(leaf.chain, leaf.contract) for leaf in requirements(tree)]
+                self._show_rule(rule, tree, await catalog.names(db, places), page.server_id)
+            self._show_room(await limits.room(db, page.server_id))
+            found = await servers.roles(db, gateways(), actor, server.id)
+        self._offer(found)
+
+    def _failed(self, fault: Exception) -> None:
+        """Note what could not be read: without its rule there is no form, without the roles there is."""
+        message = sentence_of(fault)
+        _log.info("rule form not loaded rule=%s reason=%s", self.rule_id, message)
+        if self.rule_id and not self._kept[1]:
+            self.load_fault = message
+        else:
+            self.roles_failed = True
+
+    @signed_in
+    async def load_roles(self, actor: Actor):
+        """Read the server's roles again after a failure."""
+        self.roles_loaded = self.roles_failed = False
+        yield
+        page = await self.get_state(ServerPageState)
+        try:
+            await ask(lambda: self._read_roles(actor, page))
+        except NotSignedIn:
+            raise
+        except UNREADABLE as fault:
+            self._failed(fault)
+        finally:
+            self.roles_loaded = True
+
+    async def _read_roles(self, actor: Actor, page: ServerPageState) -> None:
+        async with transaction() as db:
+            server = await servers.get(db, gateways(), actor, page.server_id)
+            page._name(server.id, server.name)
+            found = await servers.roles(db, gateways(), actor, server.id)
+        self._offer(found)
+
     def _clear(self) -> None:
         self.rule_id, self.missing, self.loaded, self.asking = 0, False, False, False
+        self.unknown_server, self.load_fault = False, ""
         self.rule_name, self._kept, self.pending, self.fault = "", ("", ""), False, ""
         self.room = self.full = ""
         self.tiers = []
@@ -153,23 +201,25 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
         self._recheck()
 
     def _recheck(self) -> None:
+        self.fault = ""
         fault, _ = self._first_fault()
         self.proposal_key = "" if fault else _digest(self._draft(0))
         self.conditions_key = _digest((self._signature(), self._stored, self.delegated))
 
     def _first_fault(self) -> tuple[str, int]:
-        """Return what is wrong with the rule, and the number of the condition; ("", 0) if nothing is."""
+        """Return what is wrong with the rule, and the number of the condition; ("", 0) if nothing is.
+
+        The conditions come first, as on the screen: their name follows from them, and nobody can type it.
+        """
         for slot in self._ordered():
             draft = self._drafted(slot.draft, None)
-            # Several conditions get a common name, so the missing part is the more useful message.
-            named = replace(draft, rule_name=draft.rule_name or UNNAMED) if self.composed else draft
-            try:
-                rule_form.expression_of(rule_form.check(named))
-            except FieldRefused as refused:
-                if not self.too_deep or refused.field in OWN_FIELDS:
-                    return refused.message, slot.number
+            named = replace(draft, rule_name=draft.rule_name or UNNAMED, role_id=draft.role_id or UNNAMED)
+            if fault := _half_a_token(slot.draft) or _refused(named, OWN_FIELDS if self.too_deep else None):
+                return fault, slot.number
         if not self.rule_name:
             return "Rule name is required", self.open
+        if not self.role_id:
+            return "Role is required", self.open
         return (tier_fault(self._draft(0), self.tiers), self.open) if self.has_tiers else ("", 0)
 
     @rx.var
@@ -313,6 +363,20 @@ def _digest(what: object) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()[:16]
 
 
+def _refused(draft: RuleDraft, only: Collection[str] | None = None) -> str:
+    """Return why a rule with this one condition is refused, if because of one of these fields; else empty."""
+    try:
+        rule_form.expression_of(rule_form.check(draft))
+    except FieldRefused as refused:
+        return refused.message if only is None or refused.field in only else ""
+    return ""
+
+
+def _half_a_token(draft: ConditionDraft) -> str:
+    whole = draft.min_tokens.lstrip("-").isdigit() or not draft.min_tokens
+    return "" if whole or not draft.kind.counts else rule_form.WHOLE_TOKENS
+
+
 def chain_options() -> list[ChainOptionView]:
     """Return the chains in the form's order, each with whether rules can use it here."""
     return [_chain(chain) for chain in form_order()]
@@ -321,4 +385,4 @@ def chain_options() -> list[ChainOptionView]:
 def _chain(chain: str) -> ChainOptionView:
     reason = rule_form.chain_refusal(chain)
     title = chain_title(chain)
-    return ChainOptionView(chain, f"{title} (no source is configured for it)" if reason else title, not reason)
+    return ChainOptionView(chain, f"{title} – no node is set here" if reason else title, not reason)

@@ -13,15 +13,14 @@ from models import now, transaction
 from services.core import event_kinds
 from services.core.actors import Actor
 from services.core.ages import ago
-from services.core.errors import HoldfastError, NotFound
+from services.core.errors import HoldfastError
 from services.servers import activity, undo
-from services.servers.activity import BY_ITSELF, LogFilter, LogLine
+from services.servers.activity import BY_ITSELF, LogChoices, LogFilter, LogLine
 from services.servers.activity_sentences import FORGOTTEN
 from settings import settings
 from state.core.gate import public, signed_in
-from state.core.retry import ask
 from state.core.toasts import refuse, say
-from state.dashboard.server_page import ServerPageState, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
 
 PAGE_SIZE = 50
 ROLE, RULE = "role:", "rule:"
@@ -59,10 +58,9 @@ class OptionView:
     label: str
 
 
-class ActivityState(rx.State):
+class ActivityState(ServerTab, rx.State):
     """One page of the log, its filters, and the dialog before an undo."""
 
-    shown_for: int = 0
     rows: list[EventRowView] = []
     page: int = 1
     is_last: bool = True
@@ -94,17 +92,19 @@ class ActivityState(rx.State):
             self._clear()
             self.member = named
         self.asked_batch = ""
-        try:
+
+        async def read() -> LogChoices:
             async with transaction() as db:
-                choices = await activity.choices(db, gateways(), actor, page.server_id)
-        except NotFound:
-            page._lost()
+                return await activity.choices(db, gateways(), actor, page.server_id)
+
+        choices = await self._tried(page, read)
+        if choices is None:
             return
         self.roles = [OptionView(f"{ROLE}{role_id}", name) for role_id, name in choices.roles]
         self.rules = [OptionView(f"{RULE}{rule_id}", name) for rule_id, name in choices.rules]
         self.actors = [OptionView(discord_id, name) for discord_id, name in choices.actors]
-        await self._first(actor, page)
-        self.shown_for = page.server_id
+        if await self._first(actor, page):
+            self.shown_for = page.server_id
 
     def _clear(self) -> None:
         self.kind = self.member = self.subject = self.done_by = self.days = ""
@@ -121,11 +121,11 @@ class ActivityState(rx.State):
             since=now() - timedelta(days=int(self.days)) if self.days in dict(PERIODS) else None,
         )
 
-    async def _first(self, actor: Actor, page: ServerPageState) -> None:
+    async def _first(self, actor: Actor, page: ServerPageState) -> bool:
         self.page, self._starts = 1, []
-        await self._read(actor, page)
+        return await self._read(actor, page)
 
-    async def _read(self, actor: Actor, page: ServerPageState) -> None:
+    async def _read(self, actor: Actor, page: ServerPageState) -> bool:
         wanted = self._wanted()
         before = self._starts[self.page - 2] if self.page > 1 else None
 
@@ -135,16 +135,15 @@ class ActivityState(rx.State):
                     db, gateways(), actor, page.server_id, wanted, before=before, limit=PAGE_SIZE + 1
                 )
 
-        try:
-            found = await ask(read)
-        except NotFound:
-            page._lost()
-            return
+        found = await self._tried(page, read)
+        if found is None:
+            return False
         self.is_last = len(found) <= PAGE_SIZE
         self.rows = _rows(found[:PAGE_SIZE])
         if not self.is_last:
             self._starts = [*self._starts[: self.page - 1], found[PAGE_SIZE - 1].id]
         self.csv_url = f"/api/servers/{page.server_id}/events.csv?{_query(wanted)}"
+        return True
 
     async def _filtered(self, actor: Actor) -> None:
         page = await open_tab(self, "activity")
@@ -266,5 +265,5 @@ def _query(wanted: LogFilter) -> str:
     return urlencode({name: value for name, value in asked.items() if value})
 
 
-ACTORS = (OptionView(BY_ITSELF, f"{settings().product_name} by itself"),)
+ACTORS = (OptionView(BY_ITSELF, f"{settings().product_name}, automatically"),)
 """Actors besides people."""

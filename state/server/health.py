@@ -8,16 +8,16 @@ import reflex as rx
 from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import NotFound
+from services.core.chain_names import chain_title
 from services.health import server
-from services.health.views import HealthView, ProviderHealth
+from services.health.views import OFF, HealthView, LagHealth, ProviderHealth, UnknownReading
 from state.core.gate import signed_in
-from state.dashboard.server_page import open_tab
+from state.dashboard.server_page import ServerTab, open_tab
 
 HEADLINES = {
     "good": "Everything works",
-    "warning": "It works, with something to look at",
-    "bad": "Something needs you",
+    "warning": "Everything works, with warnings",
+    "bad": "There is a problem",
 }
 
 
@@ -33,10 +33,9 @@ class HealthLineView:
     since: str
 
 
-class ServerHealthState(rx.State):
+class ServerHealthState(ServerTab, rx.State):
     """The Health tab of a server's configuration."""
 
-    shown_for: int = 0
     state: str = "good"
     headline: str = ""
     checked: str = ""
@@ -51,12 +50,12 @@ class ServerHealthState(rx.State):
         page = await open_tab(self, "health")
         if page is None:
             return
-        try:
+
+        async def read() -> HealthView:
             async with transaction() as db:
-                view = await server.look(db, gateways(), actor, page.server_id)
-        except NotFound:
-            page._lost()
-        else:
+                return await server.look(db, gateways(), actor, page.server_id)
+
+        if (view := await self._tried(page, read)) is not None:
             self._show(view)
             self.shown_for = page.server_id
 
@@ -104,15 +103,27 @@ def _here(view: HealthView) -> list[HealthLineView]:
 
 
 def _work(view: HealthView) -> list[HealthLineView]:
-    """Return the lines about Holdfast's own work: the sweep, the queue, failed reads, and the followers."""
-    round_, queue = view.last_sweep, view.queue
+    """Return the lines about background work: the sweep, the queue, failed reads, and the followers by chain."""
+    sweep, queue = view.last_sweep, view.queue
     lines = [
-        _line("sweep", round_.state, "Daily round", f"{round_.text}{_next(round_.next_at)}", round_.mend),
+        _line("sweep", sweep.state, "Daily sweep", f"{sweep.text}{_next(sweep.next_at)}", sweep.mend),
         _line("queue", queue.state, "Queue", queue.text, queue.mend),
     ]
-    lines += [_line(f"unknown:{at}", one.state, "Unknown", one.text) for at, one in enumerate(view.unknown)]
-    lines += [_line(f"lag:{place}", one.state, "Following", one.text) for place, one in enumerate(view.lag)]
+    lines += [_line(f"unknown:{at}", one.state, _waits(one), one.text) for at, one in enumerate(view.unknown)]
+    lines += [_line(f"lag:{place}", one.state, _distance(one), one.text) for place, one in enumerate(view.lag)]
     return lines
+
+
+def _waits(one: UnknownReading) -> str:
+    return "1 member waits" if one.members == 1 else f"{one.members} members wait"
+
+
+def _distance(one: LagHealth) -> str:
+    """Return a follower's title: its chain, and how far it is behind."""
+    if one.state == OFF:
+        return f"{chain_title(one.chain)}: not followed"
+    behind = {0: "up to date", 1: "1 block behind"}.get(one.behind, f"{one.behind} blocks behind")
+    return f"{chain_title(one.chain)}: {behind}"
 
 
 def _next(moment: datetime | None) -> str:

@@ -1,5 +1,6 @@
 """Removals that the breaker holds back, in a banner above a server's tabs, with an admin's decision."""
 
+import logging
 from dataclasses import dataclass
 
 import reflex as rx
@@ -8,12 +9,14 @@ from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
 from services.core.ages import ago
-from services.core.errors import NotFound
+from services.core.errors import NotFound, ProviderUnavailable
 from services.servers import breaker_review
 from services.servers.breaker_review import HeldBackView, Loser
 from state.core.gate import public, signed_in
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, open_tab
+
+_log = logging.getLogger(__name__)
 
 SHOWN_ON = ("rules", "members", "health")
 """The tabs with the banner."""
@@ -74,6 +77,9 @@ class HeldBackState(rx.State):
         except NotFound:
             page._lost()
             self.roles = []
+        except ProviderUnavailable as fault:
+            # The tab below says so too. `look` tries again while something waits.
+            _log.info("held-back removals not read server=%s reason=%s", page.server_id, fault.message)
         else:
             self.roles, self.shown_for = [_role(view) for view in found], page.server_id
 

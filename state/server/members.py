@@ -8,18 +8,19 @@ import reflex as rx
 from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import MemberNotFound, NotFound
+from services.core.errors import MemberNotFound, Retryable
 from services.rules.draft import DEFAULT_COLOR
 from services.runtime import rate_limits
 from services.servers import explain, member_list, protection
 from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
 from services.servers.member_list import MemberRow, MembersPage
 from services.triggers import rechecks, sweep
+from settings import settings
 from state.core.evidence import RequirementLineView, line_of
 from state.core.gate import signed_in
 from state.core.retry import ask
 from state.core.toasts import say
-from state.dashboard.server_page import ServerPageState, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
 
 EVERYBODY = "everybody"
 """The value for a recheck of all members."""
@@ -69,10 +70,9 @@ class RoleWhyView:
     rules: list[RuleWhyView]
 
 
-class MembersState(rx.State):
+class MembersState(ServerTab, rx.State):
     """One page of the search's results, the open member, and a running recheck."""
 
-    shown_for: int = 0
     rows: list[MemberRowView] = []
     query: str = ""
     search_key: int = 0
@@ -86,6 +86,8 @@ class MembersState(rx.State):
     """Whether the open member is protected."""
     why_of: str = ""
     """The member whose reasons are loaded; those of another one are still loading."""
+    why_fault: str = ""
+    """Why the reasons could not be read; else empty."""
     checking: str = ""
     left: int = 0
     asked: int = 0
@@ -108,16 +110,14 @@ class MembersState(rx.State):
             await self._read_why(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> bool:
-        """Read the page of the list; return False if the person does not run the server any more."""
+        """Read the page of the list; return False after a failure, or if the person runs the server no more."""
 
         async def read() -> MembersPage:
             async with transaction() as db:
                 return await member_list.list_members(db, gateways(), actor, page.server_id, self.query, page=self.page)
 
-        try:
-            found = await ask(read)
-        except NotFound:
-            page._lost()
+        found = await self._tried(page, read)
+        if found is None:
             return False
         self.rows = [_row(member) for member in found.members]
         self._colors = {role.role_id: role.role_color for member in found.members[:1] for role in member.roles}
@@ -132,10 +132,14 @@ class MembersState(rx.State):
             async with transaction() as db:
                 return await explain.why(db, gateways(), actor, page.server_id, self.opened)
 
+        self.why_fault = ""
         try:
             found = await ask(read)
         except MemberNotFound:
             self.opened, self.why_of, self.why = "", "", []
+            return
+        except Retryable as fault:
+            self.why_fault = fault.message
             return
         self.why = [_role(role, self._colors) for role in found.roles]
         self.why_of, self.why_protected = self.opened, found.protected
@@ -170,6 +174,13 @@ class MembersState(rx.State):
             await self._read_why(actor, page)
 
     @signed_in
+    async def why_again(self, actor: Actor) -> None:
+        """Read the open member's reasons again after a failure."""
+        page = await open_tab(self, "members")
+        if page is not None:
+            await self._read_why(actor, page)
+
+    @signed_in
     async def check_everybody(self, actor: Actor) -> None:
         """Recheck all members of the server."""
         page = await self.get_state(ServerPageState)
@@ -179,7 +190,11 @@ class MembersState(rx.State):
         if self.asked:
             self.checking, self.left, self._settled = EVERYBODY, self.asked, False
         else:
-            await say(self, "Nobody to check", "Nobody here has proved a wallet or has a role from us yet.")
+            await say(
+                self,
+                "Nobody to check",
+                f"Nobody here has verified a wallet or has a role from {settings().product_name} yet.",
+            )
 
     @signed_in
     async def check(self, actor: Actor, member: str) -> None:
@@ -237,7 +252,7 @@ def _row(member: MemberRow) -> MemberRowView:
 
 def _role(role: RoleWhy, colors: Mapping[str, str]) -> RoleWhyView:
     if role.held:
-        status = "Has it, from us" if role.granted_by_us else "Has it, not from us"
+        status = f"Has it, from {settings().product_name}" if role.granted_by_us else "Has it, from somebody else"
     else:
         status = "Does not have it"
     return RoleWhyView(

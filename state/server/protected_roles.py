@@ -8,12 +8,11 @@ from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
 from services.core.ages import ago
-from services.core.errors import NotFound
 from services.servers import protection
 from services.servers.protection import ProtectedRole
 from state.core.gate import public, signed_in
 from state.core.toasts import say
-from state.dashboard.server_page import ServerPageState, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
 
 
 @dataclass(frozen=True)
@@ -26,10 +25,9 @@ class ProtectedRoleView:
     since: str
 
 
-class ProtectedRolesState(rx.State):
+class ProtectedRolesState(ServerTab, rx.State):
     """The protected roles, the selected next one, and the dialog before a protection ends."""
 
-    shown_for: int = 0
     rows: list[ProtectedRoleView] = []
     ids: list[str] = []
     """The ids of the protected roles, for the texts about rules."""
@@ -48,11 +46,12 @@ class ProtectedRolesState(rx.State):
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
-        try:
+        async def read() -> protection.ProtectionView:
             async with transaction() as db:
-                found = await protection.view(db, gateways(), actor, page.server_id)
-        except NotFound:
-            page._lost()
+                return await protection.view(db, gateways(), actor, page.server_id)
+
+        found = await self._tried(page, read)
+        if found is None:
             self.rows, self.ids, self.offered = [], [], []
             return
         self.rows, self.offered = [_row(role) for role in found.roles], [_row(role) for role in found.offered]

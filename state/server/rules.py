@@ -9,13 +9,12 @@ from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
-from services.core.errors import NotFound
 from services.engine.preview import Proposal
 from services.rules import limits, rules
 from services.rules.wording import Line
 from state.core.gate import public, signed_in
 from state.core.toasts import say
-from state.dashboard.server_page import ServerPageState, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
 from state.rule_form.preview import ImpactState
 from state.server.protected_roles import ProtectedRolesState
 
@@ -43,11 +42,9 @@ class RuleRowView:
     edit_url: str
 
 
-class RulesState(rx.State):
+class RulesState(ServerTab, rx.State):
     """The Rules tab of a server's configuration."""
 
-    shown_for: int = 0
-    """The internal id of the server whose rules these are; 0 at first."""
     rows: list[RuleRowView] = []
     room: str = ""
     """How much of its limits the server has used."""
@@ -65,21 +62,16 @@ class RulesState(rx.State):
         if page is None:
             return
         self.asked_id = 0
-        try:
-            async with transaction() as db:
-                listed = await rules.list_rules(db, gateways(), actor, page.server_id)
-                self.room = (await limits.room(db, page.server_id)).words
-        except NotFound:
-            page._lost()
-        else:
-            self.rows, self.shown_for = [_row(rule, page) for rule in listed], page.server_id
+        if (found := await self._tried(page, lambda: _read(actor, page.server_id))) is not None:
+            self._show(found, page)
+
+    def _show(self, found: tuple[list[rules.RuleView], str], page: ServerPageState) -> None:
+        listed, self.room = found
+        self.rows, self.shown_for = [_row(rule, page) for rule in listed], page.server_id
 
     async def _reread(self, actor: Actor) -> None:
         page = await self.get_state(ServerPageState)
-        async with transaction() as db:
-            listed = await rules.list_rules(db, gateways(), actor, page.server_id)
-            self.room = (await limits.room(db, page.server_id)).words
-        self.rows = [_row(rule, page) for rule in listed]
+        self._show(await _read(actor, page.server_id), page)
 
     @signed_in
     async def ask(self, actor: Actor, rule_id: int, what: str):
@@ -124,6 +116,13 @@ class RulesState(rx.State):
             self.working = 0
         # The rules decide which roles can be protected.
         yield ProtectedRolesState.load
+
+
+async def _read(actor: Actor, server_id: int) -> tuple[list[rules.RuleView], str]:
+    """Return the rules, and how much of its limits the server has used."""
+    async with transaction() as db:
+        listed = await rules.list_rules(db, gateways(), actor, server_id)
+        return list(listed), (await limits.room(db, server_id)).words
 
 
 @dataclass(frozen=True)

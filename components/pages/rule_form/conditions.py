@@ -80,7 +80,18 @@ def _section(section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
 
 
 def _join(words: str, section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
-    """Return a sentence with a choice of how many parts must hold."""
+    """Return a sentence with a choice of how many parts must hold; a single part leaves nothing to choose."""
+    return rx.cond(
+        section.size == 1,
+        rx.el.p(
+            rx.cond(section.mode == "none", "This must not be met:", "This must be met:"),
+            class_name="text-sm",
+        ),
+        _choice_of_mode(words, section),
+    )
+
+
+def _choice_of_mode(words: str, section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
     root = section.number == ROOT
     return rx.el.div(
         rx.el.span(words),

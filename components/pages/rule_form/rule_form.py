@@ -7,6 +7,7 @@ from components.pages.rule_form.condition_fields import token_form
 from components.pages.rule_form.conditions import rule_conditions
 from components.pages.rule_form.tiers import tiers
 from components.pages.rule_form.trial import trial_form, trial_panel
+from components.pages.server.loading import missing_server
 from components.pages.server.rule_preview import impact_panel
 from components.pages.server.rules import rule_line
 from components.ui.badge import role_mark
@@ -14,8 +15,8 @@ from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm
 from components.ui.effects.changed import when_changed
-from components.ui.empty import empty, skeleton
-from components.ui.field import field, number_input, select_input, switch, text_input
+from components.ui.empty import could_not_load, empty, skeleton, waiting
+from components.ui.field import field, number_input, select_input, switch
 from components.ui.tooltip import tooltip
 from state.core.session import SessionState
 from state.dashboard.server_page import ServerPageState
@@ -36,10 +37,18 @@ def rule_form() -> rx.Component:
             RuleFormState.missing,
             _missing(),
             rx.cond(
-                # Hide fields that are about to be reset or filled.
-                (RuleFormState.visit == SessionState.visit) & (~edits | RuleFormState.loaded),
-                rx.el.div(_form(), token_form(), trial_form(), _question()),
-                rx.el.div(skeleton("h-72"), role="status", aria_label="Loading"),
+                RuleFormState.unknown_server,
+                missing_server(),
+                rx.cond(
+                    RuleFormState.load_fault != "",
+                    could_not_load(RuleFormState.load, RuleFormState.load_fault),
+                    rx.cond(
+                        # Hide fields that are about to be reset or filled.
+                        (RuleFormState.visit == SessionState.visit) & (~edits | RuleFormState.loaded),
+                        rx.el.div(_form(), token_form(), trial_form(), _question()),
+                        waiting(RuleFormState.load, skeleton("h-72")),
+                    ),
+                ),
             ),
         ),
         narrow=True,
@@ -109,7 +118,15 @@ def _name() -> rx.Component:
     return field(
         "Rule Name",
         rx.el.div(
-            text_input("ruleName", value=RuleFormState.rule_name, read_only=True, placeholder="Filled in for you"),
+            rx.el.input(
+                id="ruleName",
+                name="ruleName",
+                value=RuleFormState.rule_name,
+                read_only=True,
+                placeholder="Follows from the conditions",
+                title=RuleFormState.rule_name,
+                class_name="input read-only-input",
+            ),
             tooltip(
                 rx.el.button(
                     rx.icon("refresh-cw", size=18, aria_hidden="true"),
@@ -123,6 +140,7 @@ def _name() -> rx.Component:
             class_name="flex gap-2",
         ),
         name="ruleName",
+        hint="The name is automatic.",
     )
 
 
@@ -133,13 +151,26 @@ def _role() -> rx.Component:
             "Role",
             select_input(
                 "roleId",
-                rx.el.option(rx.cond(RuleFormState.roles_loaded, "Choose a role", "Loading roles..."), value=""),
+                rx.el.option(
+                    rx.cond(
+                        RuleFormState.roles_failed,
+                        "The roles could not be loaded",
+                        rx.cond(RuleFormState.roles_loaded, "Choose a role", "Loading roles..."),
+                    ),
+                    value="",
+                ),
                 rx.foreach(RuleFormState.roles, _role_option),
                 value=RuleFormState.role_id,
                 on_change=RuleFormState.choose_role,
             ),
             name="roleId",
-            hint="A role that cannot be given shows the reason.",
+            hint=rx.cond(
+                RuleFormState.roles_failed,
+                rx.el.button(
+                    "Try again", type="button", on_click=RuleFormState.load_roles, class_name="link font-semibold"
+                ),
+                "A role that cannot be given shows the reason.",
+            ),
         ),
         rx.el.div(
             field(
@@ -152,7 +183,7 @@ def _role() -> rx.Component:
                     on_change=RuleFormState.choose_removal,
                 ),
                 name="removal",
-                hint=rx.cond(grace, "", "After a second reading confirms it."),
+                hint=rx.cond(grace, "", "Once a second reading confirms it."),
             ),
             rx.cond(
                 grace,
@@ -230,7 +261,7 @@ def _summary() -> rx.Component:
             rx.cond(
                 RuleFormState.proposal_key != "",
                 rx.el.div(
-                    _part("Whom it concerns", impact_panel()),
+                    _part("Members affected", impact_panel()),
                     when_changed(RuleFormState.proposal_key, RuleFormState.preview),
                     class_name="mt-6 border-t hairline pt-5",
                 ),
@@ -247,8 +278,9 @@ def _question() -> rx.Component:
         title=rx.cond(RuleFormState.rule_id != 0, "Save these changes?", f"Take over {RuleFormState.role_name}?"),
         text=rx.cond(
             RuleFormState.takes_over,
-            f"Members who have {RuleFormState.role_name} from somebody else count as well, and can lose it.",
-            "This is what the rule does to members as it is filled in now.",
+            f"The rule also decides about members who got {RuleFormState.role_name} from somebody else. They can lose "
+            "it.",
+            "This is what the rule changes for members.",
         ),
         body=rx.el.div(impact_panel(), class_name="mt-5"),
         cancel=button("Not yet", kind="quiet", on_click=RuleFormState.think_again(False)),

@@ -2,10 +2,11 @@
 
 import reflex as rx
 
+from components.pages.server.loading import list_outline, once_loaded
 from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm
-from components.ui.empty import empty, skeleton
+from components.ui.empty import empty
 from components.ui.field import field, select_input
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ACTORS, KINDS, MARKS, PERIODS, ActivityState, EventRowView, OptionView
@@ -20,15 +21,11 @@ def activity_tab() -> rx.Component:
     """Return the filters, the lines, and the dialog before an undo."""
     return rx.el.div(
         _filters(),
-        rx.cond(
-            ActivityState.shown_for == ServerPageState.server_id,
+        once_loaded(
+            ActivityState,
+            ActivityState.load,
             rx.cond(ActivityState.rows, _list(), _nothing()),
-            rx.el.div(
-                *[skeleton("h-14") for _ in range(8)],
-                class_name="grid grid-cols-1 gap-2",
-                role="status",
-                aria_label="Loading",
-            ),
+            list_outline(8, "h-14"),
         ),
         confirm(
             is_open=ActivityState.asked_batch != "",

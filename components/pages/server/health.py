@@ -2,10 +2,9 @@
 
 import reflex as rx
 
+from components.pages.server.loading import list_outline, once_loaded
 from components.ui.card import card, card_title
 from components.ui.effects.every import every
-from components.ui.empty import skeleton
-from state.dashboard.server_page import ServerPageState
 from state.server.health import HealthLineView, ServerHealthState
 
 EVERY_SECONDS = 5.0
@@ -13,8 +12,8 @@ EVERY_SECONDS = 5.0
 # Icon, colour and word of each state; the word alone carries the meaning.
 _MARKS = {
     "good": ("circle-check", "text-success", "Works"),
-    "warning": ("triangle-alert", "text-warning", "Look at this"),
-    "bad": ("octagon-alert", "text-error", "Needs you"),
+    "warning": ("triangle-alert", "text-warning", "Warning"),
+    "bad": ("octagon-alert", "text-error", "Problem"),
     "off": ("circle-minus", "muted", "Not in use"),
 }
 
@@ -23,16 +22,7 @@ def server_health_tab() -> rx.Component:
     """Return one line per subject, refreshed while the tab is open."""
     return rx.el.div(
         every(EVERY_SECONDS, ServerHealthState.load, seen_only=True),
-        rx.cond(
-            ServerHealthState.shown_for == ServerPageState.server_id,
-            _shown(),
-            rx.el.div(
-                *[skeleton("h-40") for _ in range(3)],
-                class_name="grid grid-cols-1 gap-5",
-                role="status",
-                aria_label="Loading",
-            ),
-        ),
+        once_loaded(ServerHealthState, ServerHealthState.load, _shown(), list_outline(3, "h-40", "gap-5")),
     )
 
 
@@ -42,12 +32,17 @@ def _shown() -> rx.Component:
             _mark(ServerHealthState.state, 28),
             rx.el.div(
                 rx.el.p(ServerHealthState.headline, class_name="display text-xl font-semibold", role="status"),
-                rx.el.p(f"Looked at {ServerHealthState.checked}; again every few seconds.", class_name="muted text-sm"),
+                rx.el.p(
+                    f"Checked at {ServerHealthState.checked}. This page checks again every few seconds.",
+                    class_name="muted text-sm",
+                ),
             ),
             class_name="surface flex items-center gap-4 p-5",
         ),
         _group("This server", "The bot, its rights, and the roles that rules give.", ServerHealthState.here),
-        _group("Background work", "The daily sweep, and the members waiting to be checked.", ServerHealthState.work),
+        _group(
+            "Background work", "The daily sweep, the queue, and how far each chain is followed.", ServerHealthState.work
+        ),
         _group("Providers", "Outside services that this server depends on.", ServerHealthState.providers),
         rx.el.details(
             rx.el.summary(

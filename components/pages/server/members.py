@@ -2,8 +2,8 @@
 
 import reflex as rx
 
-from components.pages.server.downloads import downloads
 from components.pages.server.evidence import requirement_line
+from components.pages.server.loading import list_outline, once_loaded
 from components.pages.server.member_actions import member_actions
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
@@ -60,20 +60,25 @@ def members_tab() -> rx.Component:
                 disabled=MembersState.checking != "",
                 on_click=MembersState.check_everybody,
             ),
-            *downloads(),
+            _download("Members as CSV", "members.csv"),
+            _download("Everything as JSON", "export"),
             class_name="mb-5 flex flex-wrap gap-3",
         ),
         _progress(),
-        rx.cond(
-            MembersState.shown_for == ServerPageState.server_id,
-            rx.cond(MembersState.rows, _list(), _nobody()),
-            rx.el.div(
-                *[skeleton("h-16") for _ in range(6)],
-                class_name="grid grid-cols-1 gap-2",
-                role="status",
-                aria_label="Loading",
-            ),
+        once_loaded(
+            MembersState, MembersState.load, rx.cond(MembersState.rows, _list(), _nobody()), list_outline(6, "h-16")
         ),
+    )
+
+
+def _download(label: str, call: str) -> rx.Component:
+    """Return a link to a file of this server, from the call of that name."""
+    return link_button(
+        label,
+        f"/api/servers/{ServerPageState.server_id}/{call}",
+        icon="download",
+        leaves_app=True,
+        download=True,
     )
 
 
@@ -220,7 +225,14 @@ def _why(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
                     class_name="muted",
                 ),
             ),
-            rx.el.div(skeleton("h-5 w-56"), skeleton("mt-3 h-16"), role="status", aria_label="Loading"),
+            rx.cond(
+                MembersState.why_fault != "",
+                rx.el.div(
+                    rx.el.p(MembersState.why_fault, class_name="mb-3 font-medium", role="alert"),
+                    button("Try Again", icon="refresh-cw", class_name="btn-sm", on_click=MembersState.why_again),
+                ),
+                rx.el.div(skeleton("h-5 w-56"), skeleton("mt-3 h-16"), role="status", aria_label="Loading"),
+            ),
         ),
         member_actions(member),
         class_name="px-4 py-4 sm:pl-[4.25rem]",

@@ -2,6 +2,7 @@
 
 import reflex as rx
 
+from components.pages.server.loading import once_loaded
 from components.ui.badge import role_mark
 from components.ui.button import button
 from components.ui.card import card_title
@@ -36,9 +37,13 @@ def protected_roles() -> rx.Component:
             ),
             _question(),
         ),
+        # Without the rules, their own part of the tab says what is wrong.
         rx.cond(
-            ProtectedRolesState.shown_for != ServerPageState.server_id,
-            rx.cond(RulesState.rows, skeleton("mt-4 h-48")),
+            (rx.Var.create(RulesState.rows).length() > 0) & (RulesState.shown_for == ServerPageState.server_id),
+            rx.el.div(
+                once_loaded(ProtectedRolesState, ProtectedRolesState.load, rx.fragment(), skeleton("h-48")),
+                class_name="mt-4",
+            ),
         ),
     )
 

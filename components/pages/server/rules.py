@@ -2,13 +2,14 @@
 
 import reflex as rx
 
+from components.pages.server.loading import list_outline, once_loaded
 from components.pages.server.protected_roles import protected_roles
 from components.pages.server.rule_preview import impact_panel
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm
-from components.ui.empty import empty, skeleton
+from components.ui.empty import empty
 from state.dashboard.server_page import ServerPageState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, Line, RuleRowView, RulesState
@@ -17,8 +18,9 @@ from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, Line, RuleRowVie
 def rules_tab() -> rx.Component:
     """Return the list of rules, and the dialog before an action."""
     return rx.el.div(
-        rx.cond(
-            RulesState.shown_for == ServerPageState.server_id,
+        once_loaded(
+            RulesState,
+            RulesState.load,
             rx.cond(
                 RulesState.rows,
                 rx.el.div(
@@ -27,7 +29,7 @@ def rules_tab() -> rx.Component:
                 ),
                 _none(),
             ),
-            rx.el.div(*[skeleton("h-32") for _ in range(2)], class_name="grid grid-cols-1 gap-4"),
+            list_outline(2, "h-32", "gap-4"),
         ),
         protected_roles(),
         confirm(

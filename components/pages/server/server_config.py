@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import reflex as rx
 
@@ -11,11 +12,11 @@ from components.pages.server.channels import channels_tab
 from components.pages.server.first_steps import first_steps
 from components.pages.server.health import server_health_tab
 from components.pages.server.held_back import held_back_banner
+from components.pages.server.loading import missing_server
 from components.pages.server.members import members_tab
 from components.pages.server.rules import rules_tab
-from components.ui.button import link_button
-from components.ui.card import card
-from components.ui.empty import empty, skeleton
+from components.ui.button import button, link_button
+from components.ui.empty import could_not_load, skeleton, waiting
 from settings import settings
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ActivityState
@@ -51,26 +52,26 @@ LOAD = (ServerPageState.load, FirstStepsState.load, HeldBackState.load, *(load f
 """What runs when the page is opened or the tab changes; only the open tab's load reads anything."""
 
 
+def _load_again() -> list[rx.event.EventCallback[()]]:
+    return cast("list[rx.event.EventCallback[()]]", list(LOAD))
+
+
 def server_config() -> rx.Component:
     """Return the server's name and its tabs."""
     return member_frame(
         rx.cond(
             ServerPageState.loaded,
-            rx.cond(ServerPageState.missing, _missing(), _server()),
-            rx.el.div(skeleton("h-9 w-72"), skeleton("mt-8 h-40"), role="status", aria_label="Loading"),
+            rx.cond(
+                ServerPageState.missing,
+                missing_server(),
+                rx.cond(
+                    ServerPageState.fault != "",
+                    could_not_load(_load_again(), ServerPageState.fault),
+                    _server(),
+                ),
+            ),
+            waiting(_load_again(), skeleton("h-9 w-72"), skeleton("mt-8 h-40")),
         ),
-    )
-
-
-def _missing() -> rx.Component:
-    return card(
-        empty(
-            "server-off",
-            "Server not found",
-            "It does not exist here, or you are not one of its administrators.",
-            link_button("Back to Dashboard", "/dashboard", kind="primary"),
-            whole_screen=True,
-        )
     )
 
 
@@ -96,9 +97,12 @@ def _content(tab: Tab) -> rx.Component:
 
 
 def _bot_is_away() -> rx.Component:
-    return rx.el.p(
-        f"{settings().bot_name} is not in this server, so no role can be given or taken. Invite it from the dashboard.",
-        class_name="mb-6 rounded-box border border-warning/50 bg-warning/12 p-4 font-medium",
+    bot = settings().bot_name
+    return rx.el.div(
+        rx.el.p(f"{bot} is not in this server, so no role can be given or taken.", class_name="min-w-0 font-medium"),
+        button("Invite Bot", kind="primary", class_name="btn-sm", on_click=ServerPageState.invite),
+        class_name="mb-6 flex flex-wrap items-center justify-between gap-3 rounded-box border border-warning/50 "
+        "bg-warning/12 p-4",
         role="alert",
     )
 

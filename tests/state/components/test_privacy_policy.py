@@ -21,6 +21,8 @@ def test_how_long_things_are_kept_is_what_housekeeping_does() -> None:
     assert f"from its list of members after {retention.LEFT_DAYS} days" in page
     assert f"{retention.LEFT_DAYS} days after you leave the server we delete that entry" in page
     assert f"{retention.TOLD_DAYS} days after we showed them to you, and {retention.UNTOLD_DAYS} days" in page
+    assert f"an ID {retention.TALLY_DAYS} days after we counted them" in page
+    assert f"a wallet received {retention.TRAIL_DAYS} days after we last used it" in page
     assert SESSION_LIFE.days == 7
     assert "at most seven days" in page
 

@@ -23,7 +23,7 @@ from components.pages.rule_form.rule_form import rule_form
 Screen = Callable[[], rx.Component]
 WORDS: dict[Screen, tuple[str, ...]] = {
     landing: ("Redirecting to dashboard...", "Get Started", "Login with Discord"),
-    member_bar: ("Logout", "Verify Wallets"),
+    member_bar: ("Logout", "Verify Wallets", "Invite Bot"),
     loading: ("Loading...",),
     dashboard: (
         "Welcome back, ", "Loading dashboard...", "Refresh", "Logout", "No servers configured", "Invite Bot",
@@ -82,7 +82,7 @@ def bare(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     """A screen for itself: what bar and footer say on every page does not count as its own."""
     if request.getfixturevalue("screen") is not landing:
         for part in ("member_bar", "visitor_bar", "footer"):
-            monkeypatch.setattr(frame, part, lambda *_: rx.fragment())
+            monkeypatch.setattr(frame, part, lambda *_, **__: rx.fragment())
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,9 @@ async def test_what_is_no_id_of_ours_is_no_server(number: str) -> None:
 def test_every_tab_of_the_bar_can_be_in_the_address() -> None:
     shown = [tab.key for tab in server_config.TABS]
     assert shown == [key for key in TABS if key in shown]
-    assert len(server_config.LOAD) == len(shown) + 3, "the head, the banner, each tab, and the card below the rules"
+    assert len(server_config.LOAD) == len(shown) + 4, (
+        "the head, the checklist, the banner, each tab, the card below rules"
+    )
 
 
 def test_the_page_has_the_content_of_every_tab() -> None:

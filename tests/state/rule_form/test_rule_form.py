@@ -233,19 +233,36 @@ async def test_a_condition_that_goes_takes_its_empty_group_with_it_and_one_alway
 
 
 async def test_what_lacks_something_is_named_in_the_order_of_the_form(form: RuleFormState) -> None:
-    assert form._first_fault() == ("Rule name is required", 1)
+    assert form._first_fault() == ("Contract address is required", 1)
+    form.contract = CATS
+    form._changed()
+    assert form._first_fault() == ("Rule name is required", 1), "no collection was found there"
     fill(form, CATS)
     assert form._first_fault()[0] == "Role is required"
     await form.choose_role("77")
     assert form._first_fault() == ("", 0)
     await form.enter_min_tokens(None)
     assert form._first_fault()[0] == "Minimum tokens must be at least 1"
+    await form.enter_min_tokens(1.5)
+    assert form._first_fault()[0] == "Minimum tokens must be a whole number"
     await form.enter_min_tokens(1)
     await form.add_condition(ROOT)
     second = form.open
     assert form._first_fault() == ("Contract address is required", second)
     fill(form, CATS, type="token_id")
     assert form._first_fault() == ("At least one token ID is required for token ID verification", second)
+
+
+async def test_what_was_wrong_is_no_longer_said_once_a_field_changes(form: RuleFormState) -> None:
+    for change in (
+        lambda: form.choose_role("77"),
+        lambda: form.enter_min_tokens(2),
+        lambda: form.add_condition(ROOT),
+        lambda: form.choose_removal("grace"),
+    ):
+        await form._refuse("Role is required")
+        await change()
+        assert form.fault == ""
 
 
 STORED: dict[str, Expression] = {

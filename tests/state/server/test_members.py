@@ -56,7 +56,7 @@ async def test_members_are_searched_and_one_is_opened(made: tuple[Tab, dict[str,
     await tab.run(state.toggle(carol))
     (role,) = state.why
     assert (state.why_of, role.name, role.status, role.held) == (carol, "Holder", "Does not have it", False)
-    assert role.then == "Given at the next look, within moments."
+    assert role.then == "Given at the next check, within moments."
     (told,) = role.rules
     (line,) = told.lines
     assert (told.outcome, line.outcome, line.amount) == ("yes", "yes", "Holds 2, needs 1")

@@ -34,10 +34,11 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
         await expect(roles.locator("option", has_text=name)).to_be_disabled()
 
     await page.get_by_role("button", name="Create Rule").click()
-    await expect(page.get_by_role("alert").filter(has_text="Rule name is required").first).to_be_visible()
+    await expect(page.get_by_role("alert").filter(has_text="Contract address is required").first).to_be_visible()
 
     await page.get_by_label("Blockchain").select_option("polygon")
     await page.get_by_label("Contract Address").fill(contract)
+    await expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
     await page.get_by_label("Minimum Tokens").fill("9")
     await expect(page.get_by_label("Rule Name", exact=True)).not_to_have_value("")
     await roles.select_option("Whale")

@@ -1,0 +1,111 @@
+"""The tabs of a server while Discord does not answer: each says so, and reads again when asked."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from services.core.errors import ProviderUnavailable
+from services.guilds import permissions
+from state.core import retry
+from state.dashboard.server_page import ServerPageState
+from state.rule_form.rule_form import RuleFormState
+from state.server.activity import ActivityState
+from state.server.channels import ChannelsState
+from state.server.health import ServerHealthState
+from state.server.held_back import HeldBackState
+from state.server.members import MembersState
+from state.server.protected_roles import ProtectedRolesState
+from state.server.rules import RulesState
+from tests.app.api.browsers import Browser
+from tests.state.conftest import Tab
+from tests.state.towns import with_rule
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+SILENT = "Discord does not answer as it should right now."
+TABS: dict[Any, str] = {
+    RulesState: "rules", ProtectedRolesState: "rules", MembersState: "members", ActivityState: "activity",
+    ChannelsState: "channel",
+}  # fmt: skip
+
+
+@pytest.fixture
+def storm(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Lets Discord be silent, and answer again."""
+    kept = {name: getattr(permissions, name) for name in ("to_read", "by_id", "by_discord_id")}
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
+
+    async def silent(*_: object, **__: object) -> None:
+        raise ProviderUnavailable(SILENT)
+
+    def turn(on: bool) -> None:
+        for name, own in kept.items():
+            monkeypatch.setattr(permissions, name, silent if on else own)
+
+    return turn
+
+
+async def test_each_tab_says_what_is_wrong_and_shows_its_content_when_asked_again(
+    sign_in: SignIn, storm: Callable[[bool], None]
+) -> None:
+    tab, browser = await sign_in("ada")
+    server_id = (await with_rule(browser))["serverId"]
+    await browser.client.get("/api/servers")
+    for kind, name in TABS.items():
+        storm(True)
+        tab.go("/server-config", serverId=server_id, tab=name)
+        page = await tab.state(ServerPageState)
+        await tab.run(page.load())
+        assert (page.name, page.loaded, page.missing, page.fault) == ("Base Builders", True, False, ""), name
+        state: Any = await tab.state(kind)
+        await tab.run(state.load())
+        assert (state.fault, state.shown_for) == (SILENT, 0), name
+        storm(False)
+        await tab.run(state.load())
+        assert (state.fault, state.shown_for) == ("", server_id), name
+
+
+async def test_health_and_the_banner_need_no_answer_of_discords(sign_in: SignIn, storm: Callable[[bool], None]) -> None:
+    tab, browser = await sign_in("ada")
+    server_id = (await with_rule(browser))["serverId"]
+    await browser.client.get("/api/servers")
+    storm(True)
+    tab.go("/server-config", serverId=server_id, tab="health")
+    await tab.run((await tab.state(ServerPageState)).load())
+    health = await tab.state(ServerHealthState)
+    await tab.run(health.load())
+    assert (health.fault, health.shown_for) == ("", server_id)
+    banner = await tab.state(HeldBackState)
+    await tab.run(banner.load())
+    assert banner.shown_for == 0
+
+
+async def test_the_rule_form_stays_usable_without_the_roles_and_never_shows_a_rule_it_has_not_read(
+    sign_in: SignIn, storm: Callable[[bool], None]
+) -> None:
+    tab, browser = await sign_in("ada")
+    rule = await with_rule(browser)
+    form = await tab.state(RuleFormState)
+    storm(True)
+    tab.go("/add-verification-rule", serverId=rule["serverId"])
+    await tab.run(form.load())
+    assert (form.loaded, form.roles_failed, form.fault, form.load_fault) == (True, True, "", "")
+    storm(False)
+    await tab.run(form.load_roles())
+    assert (form.roles_failed, bool(form.roles)) == (False, True)
+    form.visit = -1
+    storm(True)
+    tab.go("/add-verification-rule", serverId=rule["serverId"], ruleId=rule["id"])
+    await tab.run(form.load())
+    assert (form.loaded, form.load_fault) == (False, SILENT)
+    storm(False)
+    await tab.run(form.load())
+    assert (form.loaded, form.load_fault, form.rule_name) == (True, "", rule["ruleName"])
+
+
+async def test_the_form_of_somebody_elses_server_is_not_shown(sign_in: SignIn) -> None:
+    tab, _ = await sign_in("mallory")
+    form = await tab.state(RuleFormState)
+    tab.go("/add-verification-rule", serverId=1, serverName="Cats")
+    await tab.run(form.load())
+    assert form.unknown_server
