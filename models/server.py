@@ -28,6 +28,11 @@ class Server(SQLModel, table=True):
     verify_channel_id: str | None = None
     """The verification channel that we made, and the message with the buttons in it."""
     panel_message_id: str | None = None
+    panel_title: str | None = None
+    panel_text: str | None = None
+    panel_button: str | None = None
+    panel_color: str | None = None
+    """What an admin changed of the panel: the colour as `#RRGGBB`, None where it says the default."""
     log_channel_id: str | None = None
     """Where alerts for the admins are posted, if they chose a channel."""
     protected_members: list[str] = texts()

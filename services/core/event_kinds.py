@@ -15,6 +15,7 @@ Kind = Literal[
     "member.left", "member.protected", "member.chose", "member.forgotten",
     "recheck.asked",
     "bot.joined", "bot.left", "server.added", "server.exported", "channel.repaired", "log_channel.chosen",
+    "panel.changed",
     "user.signed_in", "user.connected", "wallet.proved", "wallet.removed", "wallet.moved", "writer.stopped",
 ]  # fmt: skip
 """A family and an event; the type checker refuses any other."""
@@ -122,8 +123,8 @@ def _given(facts: EventFacts) -> str:
 
 def _previewed(facts: EventFacts) -> str:
     if facts.data.get("deletes"):
-        return f"{facts.who} looked at whom the end of the rule {facts.rule} would concern."
-    return f"{facts.who} looked at whom the rule {facts.rule} would concern{_after_colon(facts.asks)}."
+        return f"{facts.who} previewed deleting the rule {facts.rule}."
+    return f"{facts.who} previewed the rule {facts.rule}{_after_colon(facts.asks)}."
 
 
 def _chose(facts: EventFacts) -> str:
@@ -142,12 +143,13 @@ def _rechecked(facts: EventFacts) -> str:
 
 def _left(facts: EventFacts) -> str:
     count = facts.count("roles")
-    return f"{facts.member} left the server, and with them {'1 role' if count == 1 else f'{count} roles'} of ours."
+    had = f" They had {'1 role' if count == 1 else f'{count} roles'} from {settings().product_name}." if count else ""
+    return f"{facts.member} left the server.{had}"
 
 
 def _channel(facts: EventFacts) -> str:
     done = ", ".join(cast("list[str]", facts.data.get("done") or [])).rstrip(".")
-    return f"{facts.who} put the verification channel in order{_after_colon(done[:1].lower() + done[1:])}."
+    return f"{facts.who} repaired the verification channel{_after_colon(done[:1].lower() + done[1:])}."
 
 
 def _undone(facts: EventFacts) -> str:
@@ -157,9 +159,9 @@ def _undone(facts: EventFacts) -> str:
         case "rule.changed":
             return f"{facts.who} undid a change of the rule {facts.rule}."
         case "rule.paused":
-            return f"{facts.who} let the rules for {facts.role} go on."
+            return f"{facts.who} resumed the rules for {facts.role}."
         case "role.lost":
-            return f"{facts.who} gave {facts.role} back to {facts.members('members')} from whom somebody had taken it."
+            return f"{facts.who} gave {facts.role} back to {facts.members('members')} who had lost it to somebody else."
         case _:
             return f"{facts.who} undid a removal of {facts.role}: {facts.members('members')} get it back."
 
@@ -175,7 +177,7 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
         EventGroup.ROLES, "circle-minus", "bad", undoable=True,
     ),
     "role.lost": EventKind(
-        lambda facts: f"somebody took {facts.role} from {facts.member}; it was not us.",
+        lambda facts: f"somebody else took {facts.role} from {facts.member}.",
         EventGroup.ROLES, "circle-slash", "warning", undoable=True,
     ),
     "role.reasons": EventKind(
@@ -185,7 +187,9 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
         lambda facts: f"{facts.role} of {facts.member} was given by hand and now follows the rules.", EventGroup.ROLES
     ),
     "role.deleted": EventKind(
-        lambda facts: f"{facts.role} was deleted in Discord; {facts.members('holders')} had it from us.",
+        lambda facts: (
+            f"{facts.role} was deleted in Discord; {facts.members('holders')} had it from {settings().product_name}."
+        ),
         EventGroup.ROLES,
     ),
     "role.protected": EventKind(
@@ -197,7 +201,7 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
         EventGroup.ROLES, "shield",
     ),
     "rule.created": EventKind(
-        lambda facts: f"{facts.who} made the rule {facts.rule} for {facts.role}{_after_colon(facts.asks)}.",
+        lambda facts: f"{facts.who} created the rule {facts.rule} for {facts.role}{_after_colon(facts.asks)}.",
         EventGroup.RULES,
     ),
     "rule.changed": EventKind(
@@ -223,7 +227,7 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
         EventGroup.BREAKER, "shield-alert", "warning",
     ),
     "breaker.approved": EventKind(
-        lambda facts: f"{facts.who} let the held-back removals of {facts.role} go on.",
+        lambda facts: f"{facts.who} approved the held-back removals of {facts.role}.",
         EventGroup.BREAKER, "shield-check",
     ),
     "breaker.dismissed": EventKind(
@@ -244,13 +248,13 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
     ),
     "member.chose": EventKind(_chose, EventGroup.MEMBERS),
     "member.forgotten": EventKind(
-        lambda facts: "a member asked to be forgotten; roles first, then their data.", EventGroup.MEMBERS
+        lambda facts: "a member deleted their data. Their roles are taken first.", EventGroup.MEMBERS
     ),
     "recheck.asked": EventKind(_rechecked, EventGroup.RECHECKS, "refresh-cw"),
-    "bot.joined": EventKind(lambda facts: f"{settings().bot_name} came to the server.", EventGroup.SERVER),
+    "bot.joined": EventKind(lambda facts: f"{settings().bot_name} joined the server.", EventGroup.SERVER),
     "bot.left": EventKind(
         lambda facts: (
-            f"{settings().bot_name} left the server; removals left undone: {facts.count('removalsLeftUndone')}."
+            f"{settings().bot_name} left the server; {facts.count('removalsLeftUndone')} removals were not finished."
         ),
         EventGroup.SERVER,
     ),
@@ -259,6 +263,7 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
         lambda facts: f"{facts.who} downloaded the rules and the list of members.", EventGroup.SERVER, "download"
     ),
     "channel.repaired": EventKind(_channel, EventGroup.SERVER),
+    "panel.changed": EventKind(lambda facts: f"{facts.who} changed the panel's texts.", EventGroup.SERVER),
     "log_channel.chosen": EventKind(
         lambda facts: (
             f"{facts.who} chose #{facts.data['name']} for alerts."
@@ -267,11 +272,11 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
         ),
         EventGroup.SERVER,
     ),
-    "user.signed_in": EventKind(lambda facts: f"{facts.who} signed in."),
+    "user.signed_in": EventKind(lambda facts: f"{facts.who} logged in."),
     "user.connected": EventKind(lambda facts: f"{facts.who} connected their Discord account."),
-    "wallet.proved": EventKind(lambda facts: f"{facts.member} proved a wallet."),
+    "wallet.proved": EventKind(lambda facts: f"{facts.member} verified a wallet."),
     "wallet.removed": EventKind(lambda facts: f"{facts.member} removed a wallet."),
-    "wallet.moved": EventKind(lambda facts: f"a wallet of {facts.member} was proved by somebody else and moved there."),
+    "wallet.moved": EventKind(lambda facts: f"somebody else verified a wallet of {facts.member}, who lost it."),
     "writer.stopped": EventKind(lambda facts: "Discord rejects the bot's token: no role can be given or taken."),
 }  # fmt: skip
 """Every kind with what the log, its screen, its filter and its undo need. All are kept for `LOG_DAYS`."""

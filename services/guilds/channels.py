@@ -17,6 +17,7 @@ from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import Conflict, unavailable
 from services.guilds import panel, permissions
+from services.guilds.panel import PanelTexts
 from services.guilds.permissions import Rights
 from settings import settings
 
@@ -56,10 +57,16 @@ class ChannelOption:
 
 @dataclass(frozen=True, slots=True)
 class ChannelsView:
-    """The verification channel as Discord shows it now: its name (None if there is none) and its problems."""
+    """The verification channel as Discord shows it now: its name (None if there is none), its problems, and its panel.
+
+    `bot_id` and `server_name` are what the panel's texts name.
+    """
 
     name: str | None
     faults: tuple[str, ...]
+    panel: PanelTexts
+    bot_id: str
+    server_name: str
     log_channel_id: str | None
     options: tuple[ChannelOption, ...]
 
@@ -77,11 +84,15 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
             key=lambda one: one.name,
         )
         channel, faults = await _inspect(outside, found)
+        me = (await outside.discord.me()).id
     except ProviderError as fault:
         raise unavailable(fault) from fault
     return ChannelsView(
         channel.name if channel else None,
         faults,
+        panel.texts_of(found.server),
+        me,
+        guild.name,
         found.server.log_channel_id,
         tuple(ChannelOption(one.id, one.name) for one in options),
     )
@@ -95,6 +106,35 @@ async def create_or_repair(db: AsyncSession, outside: Gateways, actor: Actor, se
     found = await permissions.by_id(db, outside, actor, server_id)
     found.guild_with_bot()
     return await _repair(db, outside, actor, found)
+
+
+async def change_panel(
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, texts: PanelTexts
+) -> str | None:
+    """Change what the panel says, also in the message that is posted; return its channel's name, None without one.
+
+    Raises ServerNotFound, FieldRefused for a text that Discord would not take, Conflict when the bot is not in the
+    server or may not change the message, ProviderUnavailable.
+    """
+    found = await permissions.by_id(db, outside, actor, server_id)
+    guild, _, _ = found.guild_with_bot()
+    await _lock(db, found.server)
+    try:
+        me = (await outside.discord.me()).id
+        panel.keep(found.server, panel.checked(texts, guild.name, me))
+        channel = await _stored(outside, found.server)
+        done = await _panel(outside, found, channel, me) if channel else []
+    except MissingAccess:
+        raise _unseen() from None
+    except MissingPermissions:
+        raise _not_permitted() from None
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
+    db.add(found.server)
+    await audit.record(
+        db, audit.line("panel.changed", server_id=server_id, actor=actor.discord_id, data={"done": done})
+    )
+    return channel.name if channel else None
 
 
 async def set_up(db: AsyncSession, outside: Gateways, actor: Actor, guild_id: str) -> Repaired:
@@ -132,31 +172,23 @@ async def _inspect(outside: Gateways, found: Rights) -> tuple[Channel | None, tu
     message = await _stored_panel(outside, found.server, channel)
     if message is None:
         faults.append("The panel was deleted.")
-    elif not panel.fits(message, panel.body(me)):
-        faults.append("The panel is an old one.")
+    elif not panel.fits(message, _body(found, me)):
+        faults.append("The panel is not up to date.")
     return channel, tuple(faults)
 
 
 async def _repair(db: AsyncSession, outside: Gateways, actor: Actor, found: Rights) -> Repaired:
     server = found.server
-    # One at a time, so that two presses do not make two channels.
-    await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 2))"), {"name": f"channel:{server.id}"})
-    await db.refresh(server)
+    await _lock(db, server)
     try:
         me = (await outside.discord.me()).id
         channel, done = await _channel(outside, found, me)
         server.verify_channel_id = channel.id
         done += await _panel(outside, found, channel, me)
     except MissingAccess:
-        raise Conflict(
-            f"The bot cannot see the verification channel any more. Let {settings().bot_name} view it, or delete it, "
-            "then try again."
-        ) from None
+        raise _unseen() from None
     except MissingPermissions:
-        raise Conflict(
-            "Discord refused: the bot lacks a permission for this channel. It needs Manage Channels, Manage Roles, "
-            "View Channels, Send Messages, Embed Links and Read Message History."
-        ) from None
+        raise _not_permitted() from None
     except ProviderError as fault:
         raise unavailable(fault) from fault
     db.add(server)
@@ -166,6 +198,30 @@ async def _repair(db: AsyncSession, outside: Gateways, actor: Actor, found: Righ
             audit.line("channel.repaired", server_id=server.id, actor=actor.discord_id, data={"done": done}),
         )
     return Repaired(channel.id, channel.name, tuple(done))
+
+
+async def _lock(db: AsyncSession, server: Server) -> None:
+    """Let one change at a time through, so that two presses do not make two channels or two panels."""
+    await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 2))"), {"name": f"channel:{server.id}"})
+    await db.refresh(server)
+
+
+def _unseen() -> Conflict:
+    return Conflict(
+        f"The bot cannot see the verification channel any more. Let {settings().bot_name} view it, or delete it, "
+        "then try again."
+    )
+
+
+def _not_permitted() -> Conflict:
+    return Conflict(
+        "Discord refused: the bot lacks a permission for this channel. It needs Manage Channels, Manage Roles, "
+        "View Channels, Send Messages, Embed Links and Read Message History."
+    )
+
+
+def _body(found: Rights, me: str) -> Mapping[str, object]:
+    return panel.body(me, panel.texts_of(found.server), found.guild_with_bot()[0].name)
 
 
 async def _stored(outside: Gateways, server: Server) -> Channel | None:
@@ -193,15 +249,15 @@ async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, 
             )
         overwrites = _wanted(found, None, me)
         channel = await outside.discord.create_channel(guild.id, NAME, _topic(), overwrites, _REASON)
-        return channel, [f"Made the channel #{channel.name}."]
+        return channel, [f"Created the channel #{channel.name}."]
     wrong = [one for one in _wanted(found, channel, me) if one != _have(channel, one.id)]
     for overwrite in wrong:
         await outside.discord.set_overwrite(channel.id, overwrite, _REASON)
-    return channel, ["Set the channel's permissions right."] if wrong else []
+    return channel, ["Corrected the channel's permissions."] if wrong else []
 
 
 def _topic() -> str:
-    return f"Prove your wallets to {settings().bot_name} and get your roles. {panel.SAFETY}"
+    return f"Verify your wallets with {settings().bot_name} and get your roles. {panel.SAFETY}"
 
 
 def _wanted(found: Rights, channel: Channel | None, me: str) -> list[Overwrite]:
@@ -249,7 +305,7 @@ def _may_read(found: Rights, channel: Channel, me: str) -> bool:
 
 async def _panel(outside: Gateways, found: Rights, channel: Channel, me: str) -> list[str]:
     server = found.server
-    wanted: Mapping[str, object] = panel.body(me)
+    wanted = _body(found, me)
     message = await _stored_panel(outside, server, channel)
     if message is None:
         recent = await outside.discord.recent_messages(channel.id)
@@ -267,4 +323,4 @@ async def _panel(outside: Gateways, found: Rights, channel: Channel, me: str) ->
     if panel.fits(message, wanted):
         return []
     await outside.discord.edit_message(channel.id, message.id, wanted)
-    return ["Brought the panel up to date."]
+    return ["Updated the panel."]

@@ -1,51 +1,139 @@
-"""The panel: one message with three buttons, whose ids never change, and its text."""
+"""The panel: one message with three buttons, whose ids never change, and the server's own words in it."""
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from gateways.discord.channels import Message
-from services.core.discord_text import COLORS
+from gateways.transport.plain_text import one_line
+from models import Server
+from services.core.discord_text import COLORS, LONGEST_DESCRIPTION
+from services.core.errors import FieldRefused
+from services.core.texts import can_be_kept
 from settings import settings
 
 VERIFY, MY_ROLES, RECHECK = "holdfast:verify", "holdfast:roles", "holdfast:recheck"
 """The buttons' custom ids. They never change: panels posted years ago still send them."""
-BUTTONS = ((VERIFY, "Verify", 1), (MY_ROLES, "My roles", 2), (RECHECK, "Re-check", 2))
-"""Custom id, label and Discord's style (1 primary, 2 secondary)."""
 SAFETY = "We never DM you, never ask you to connect a wallet, never send links."
+LONGEST_TITLE, LONGEST_LABEL, LONGEST_EMBED = 256, 80, 6000
+"""Discord's limits in characters (docs/facts.md#discord-messages); the last one is of all texts together."""
+PLACEHOLDERS = ("{server}", "{bot}", "{button}")
+"""What a title and a text may contain: the server's name, the bot's name, and the button's label."""
 
+_PLACEHOLDER = re.compile(r"\{[A-Za-z_]{1,40}\}")
+_COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
+_PRIMARY, _SECONDARY = 1, 2
 _ROW, _BUTTON = 1, 2
 
 
-def body(bot_id: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class PanelTexts:
+    """What an admin can change: the title, the text, the first button's label, and the colour as `#RRGGBB`."""
+
+    title: str
+    text: str
+    button: str
+    color: str
+
+
+def default_texts() -> PanelTexts:
+    """Return what a panel says until an admin changes it."""
+    return PanelTexts(
+        title="Your NFTs, your roles",
+        text=(
+            "Some roles here belong to members who hold certain NFTs. Verify once that a wallet is yours, and you get "
+            "your roles automatically. No wallet is ever connected.\n\n"
+            "**How it works**\n"
+            "1. Press **{button}** and enter your wallet's address.\n"
+            "2. Show the code that only you see: in the bio of the wallet's profile, or in a transaction to yourself.\n"
+            "3. Your roles arrive within moments. **My roles** says why you have each or not, **Re-check** checks "
+            "again."
+        ),
+        button="Verify",
+        color=f"#{COLORS['good']:06X}",
+    )
+
+
+def texts_of(server: Server) -> PanelTexts:
+    """Return what the server's panel says."""
+    default = default_texts()
+    return PanelTexts(
+        server.panel_title or default.title,
+        server.panel_text or default.text,
+        server.panel_button or default.button,
+        server.panel_color or default.color,
+    )
+
+
+def keep(server: Server, texts: PanelTexts) -> None:
+    """Write checked texts to the server's row. What equals the default is not kept, so it follows a later default."""
+    default = default_texts()
+    server.panel_title = texts.title if texts.title != default.title else None
+    server.panel_text = texts.text if texts.text != default.text else None
+    server.panel_button = texts.button if texts.button != default.button else None
+    server.panel_color = texts.color if texts.color != default.color else None
+
+
+def checked(texts: PanelTexts, server_name: str, bot_id: str) -> PanelTexts:
+    """Return the texts without stray spaces, an empty one replaced by the default.
+
+    Raises FieldRefused (`title`, `text`, `button` or `color`) for an unknown placeholder, or beyond Discord's limits.
+    """
+    default = default_texts()
+    given = PanelTexts(
+        one_line(texts.title) or default.title,
+        _lines(texts.text) or default.text,
+        one_line(texts.button) or default.button,
+        texts.color.strip().upper() or default.color,
+    )
+    for name in ("title", "text"):
+        wrong = next((one for one in _PLACEHOLDER.findall(getattr(given, name)) if one not in PLACEHOLDERS), None)
+        if wrong is not None:
+            raise FieldRefused(name, f"{wrong} is no placeholder. You can use {', '.join(PLACEHOLDERS)}.")
+    if not all(can_be_kept(one) for one in (given.title, given.text, given.button)):
+        raise FieldRefused("text", "The text has characters that cannot be stored.")
+    if not _COLOR.fullmatch(given.color):
+        raise FieldRefused("color", "The colour is # and six hexadecimal digits, such as #2E9E6B.")
+    for name, most, text in (
+        ("title", LONGEST_TITLE, filled(given.title, given, server_name)),
+        ("text", LONGEST_DESCRIPTION, filled(given.text, given, server_name)),
+        ("button", LONGEST_LABEL, given.button),
+    ):
+        if len(text) > most:
+            raise FieldRefused(name, f"Discord takes at most {most} characters here, and this has {len(text)}.")
+    embed = body(bot_id, given, server_name)["embeds"][0]
+    safe = sum(len(part["name"]) + len(part["value"]) for part in embed["fields"])
+    if len(embed["title"]) + len(embed["description"]) + safe > LONGEST_EMBED:
+        raise FieldRefused("text", f"Discord takes at most {LONGEST_EMBED} characters in one message.")
+    return given
+
+
+def _lines(text: str) -> str:
+    """Return a text of several lines without control characters, and with at most one empty line in a row."""
+    lines = [
+        "".join(one for one in line if one.isprintable() or one in "\u200c\u200d\t").rstrip()
+        for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    ]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+
+
+def filled(text: str, texts: PanelTexts, server_name: str) -> str:
+    """Return the text with its placeholders replaced."""
+    values = {"{server}": server_name, "{bot}": settings().bot_name, "{button}": texts.button}
+    return _PLACEHOLDER.sub(lambda found: values.get(found[0], found[0]), text)
+
+
+def body(bot_id: str, texts: PanelTexts, server_name: str) -> dict[str, Any]:
     """Return the message in Discord's format (docs/facts.md#discord-messages)."""
-    bot = settings().bot_name
+    buttons = ((VERIFY, texts.button, _PRIMARY), (MY_ROLES, "My roles", _SECONDARY), (RECHECK, "Re-check", _SECONDARY))
     return {
         "embeds": [
             {
-                "title": "Your NFTs, your roles",
-                "description": (
-                    "Some roles here belong to those who hold certain NFTs. Prove once that a wallet is yours, and "
-                    "they come and go by themselves. Nothing is connected and nothing is signed."
-                ),
-                "color": COLORS["good"],
-                "fields": [
-                    {
-                        "name": "How it goes",
-                        "value": (
-                            "1. Press **Verify** and give your wallet's address.\n"
-                            "2. Show the code that only you see: in the profile's bio, or in a transaction to yourself."
-                            "\n3. Your roles arrive within moments. **My roles** says why you have each or not, "
-                            "**Re-check** looks again."
-                        ),
-                    },
-                    {
-                        "name": "Stay safe",
-                        "value": (
-                            f"{SAFETY} This message is from {bot} (id {bot_id}); who shows another id and says so is "
-                            "an impostor."
-                        ),
-                    },
-                ],
+                "title": filled(texts.title, texts, server_name),
+                "description": filled(texts.text, texts, server_name),
+                "color": int(texts.color[1:], 16),
+                "fields": [{"name": SAFE_NAME, "value": safe_text(bot_id)}],
             }
         ],
         "components": [
@@ -53,11 +141,20 @@ def body(bot_id: str) -> dict[str, Any]:
                 "type": _ROW,
                 "components": [
                     {"type": _BUTTON, "style": style, "label": label, "custom_id": custom_id}
-                    for custom_id, label, style in BUTTONS
+                    for custom_id, label, style in buttons
                 ],
             }
         ],
     }
+
+
+SAFE_NAME = "Stay safe"
+"""The name of the part that no admin can change: members know an impostor by it."""
+
+
+def safe_text(bot_id: str) -> str:
+    """Return how members know the bot."""
+    return f"{SAFETY} This message is from {settings().bot_name} (id {bot_id}). A bot with another id is an impostor."
 
 
 def is_panel(message: Message, bot_id: str) -> bool:
@@ -74,9 +171,12 @@ def fits(message: Message, wanted: Mapping[str, Any]) -> bool:
 
 def _said(embeds: Iterable[Any]) -> list[object]:
     return [
-        (one.get("title"), one.get("description"), [(part["name"], part["value"]) for part in one.get("fields", [])])
+        (
+            one.get("title"), one.get("description"), one.get("color"),
+            [(part["name"], part["value"]) for part in one.get("fields", [])],
+        )
         for one in embeds
-    ]
+    ]  # fmt: skip
 
 
 def _offered(components: Iterable[Any]) -> list[tuple[object, object]]:

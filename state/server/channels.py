@@ -7,12 +7,13 @@ import reflex as rx
 from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import HoldfastError, NotFound, NotSignedIn
+from services.core.errors import HoldfastError, NotSignedIn
 from services.guilds import alert_channel, channels
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
-from state.dashboard.server_page import ServerPageState, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.server.panel import PanelState
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,12 @@ class ChannelOptionView:
     name: str
 
 
-class ChannelsState(rx.State):
+class ChannelsState(ServerTab, rx.State):
     """The Verification channel tab of a server's configuration."""
 
-    shown_for: int = 0
     name: str = ""
     """The channel's name; empty if the bot sees no such channel."""
     faults: list[str] = []
-    problem: str = ""
-    """Why the channel's state is unknown; else empty."""
     options: list[ChannelOptionView] = []
     log_channel_id: str = ""
     chosen: str = ""
@@ -46,22 +44,18 @@ class ChannelsState(rx.State):
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
-        try:
+        async def read() -> channels.ChannelsView:
             async with transaction() as db:
-                seen = await channels.view(db, gateways(), actor, page.server_id)
-        except NotFound:
-            page._lost()
+                return await channels.view(db, gateways(), actor, page.server_id)
+
+        if (seen := await self._tried(page, read)) is None:
             return
-        except NotSignedIn:
-            raise
-        except HoldfastError as fault:
-            self.problem, self.name, self.faults, self.options = fault.message, "", [], []
-        else:
-            self.problem, self.name, self.faults = "", seen.name or "", list(seen.faults)
-            self.options = [ChannelOptionView(one.id, one.name) for one in seen.options]
-            known = {one.id for one in seen.options}
-            self.log_channel_id = seen.log_channel_id if seen.log_channel_id in known else ""
-            self.chosen = self.log_channel_id
+        self.name, self.faults = seen.name or "", list(seen.faults)
+        self.options = [ChannelOptionView(one.id, one.name) for one in seen.options]
+        known = {one.id for one in seen.options}
+        self.log_channel_id = seen.log_channel_id if seen.log_channel_id in known else ""
+        self.chosen = self.log_channel_id
+        (await self.get_state(PanelState))._open(page.server_id, seen)
         self.shown_for = page.server_id
 
     @signed_in
@@ -74,7 +68,7 @@ class ChannelsState(rx.State):
             await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
             async with transaction() as db:
                 outcome = await channels.create_or_repair(db, gateways(), actor, page.server_id)
-            done = " ".join(outcome.done) or "Everything was right already."
+            done = " ".join(outcome.done) or "There was nothing to repair."
             await say(self, f"#{outcome.channel_name} is ready", done)
             await self._read(actor, page)
         finally:

@@ -2,20 +2,22 @@
 
 import reflex as rx
 
+from components.pages.server.loading import once_loaded
+from components.pages.server.panel import panel_card
 from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.empty import empty, skeleton
 from components.ui.field import field, select_input
 from settings import settings
-from state.dashboard.server_page import ServerPageState
 from state.server.channels import ChannelOptionView, ChannelsState
 
 
 def channels_tab() -> rx.Component:
-    """Return the verification channel on the left and the log channel on the right."""
-    return rx.cond(
-        ChannelsState.shown_for == ServerPageState.server_id,
-        rx.el.div(_channel(), _log(), class_name="grid grid-cols-1 items-start gap-5 lg:grid-cols-2"),
+    """Return the verification channel, the log channel, and the panel below them."""
+    return once_loaded(
+        ChannelsState,
+        ChannelsState.load,
+        rx.el.div(_channel(), _log(), panel_card(), class_name="grid grid-cols-1 items-start gap-5 lg:grid-cols-2"),
         rx.el.div(skeleton("h-64"), skeleton("h-64"), class_name="grid grid-cols-1 gap-5 lg:grid-cols-2"),
     )
 
@@ -26,15 +28,7 @@ def _channel() -> rx.Component:
             "Verification channel",
             "Members read here, press Verify and never have to leave Discord. They cannot write in it.",
         ),
-        rx.cond(
-            ChannelsState.problem != "",
-            empty("plug-zap", "Not known right now", ChannelsState.problem),
-            rx.cond(
-                ChannelsState.faults,
-                _wrong(),
-                rx.cond(ChannelsState.name != "", _right(), _none()),
-            ),
-        ),
+        rx.cond(ChannelsState.faults, _wrong(), rx.cond(ChannelsState.name != "", _right(), _none())),
         rx.el.p(
             "The command ",
             rx.el.code("/setup", class_name="code font-semibold"),
@@ -48,7 +42,7 @@ def _none() -> rx.Component:
     return empty(
         "hash",
         "No verification channel yet",
-        f"{settings().bot_name} makes #verify with one message: Verify, My roles and Re-check.",
+        f"{settings().bot_name} creates #verify with one message and its buttons: Verify, My roles and Re-check.",
         _repair("Create channel", "Creating..."),
     )
 

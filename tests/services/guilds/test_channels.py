@@ -1,6 +1,7 @@
 """The verification channel against the sandbox: made, found right, mended, and refused where Discord refuses."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -58,7 +59,7 @@ async def grant_the_bot(town: Town, permissions: int) -> None:
 
 async def test_it_makes_a_channel_that_members_read_and_the_bot_writes_with_one_panel_that_stays_one(town: Town):
     made = await repair(town)
-    assert made.done == ("Made the channel #verify.", "Posted the panel.")
+    assert made.done == ("Created the channel #verify.", "Posted the panel.")
     channel = await discord(town, "GET", f"/channels/{made.channel_id}")
     overwrites = {one["id"]: (int(one["allow"]), int(one["deny"])) for one in channel["permission_overwrites"]}
     me = (await gateways().discord.me()).id
@@ -91,7 +92,7 @@ async def test_what_is_missing_is_told_and_mended_and_what_an_admin_added_stays(
     seen = await view(town)
     assert seen.name == "verify"
     assert [fault.split(":")[0] for fault in seen.faults] == ["Its permissions were changed", "The panel was deleted."]
-    assert (await repair(town)).done == ("Set the channel's permissions right.", "Posted the panel.")
+    assert (await repair(town)).done == ("Corrected the channel's permissions.", "Posted the panel.")
     channel = await discord(town, "GET", f"/channels/{made.channel_id}")
     everyone = next(one for one in channel["permission_overwrites"] if one["id"] == guild)
     assert int(everyone["allow"]) & (SEND | invite | VIEW) == invite | VIEW
@@ -107,9 +108,49 @@ async def test_a_deleted_channel_is_made_again_and_an_old_panel_is_brought_up_to
     (message,) = (await shown(town, again.channel_id))["messages"]
     path = f"/channels/{again.channel_id}/messages/{message['id']}"
     await discord(town, "PATCH", path, {"embeds": [{"title": "Of last year"}]})
-    assert (await view(town)).faults == ("The panel is an old one.",)
-    assert (await repair(town)).done == ("Brought the panel up to date.",)
+    assert (await view(town)).faults == ("The panel is not up to date.",)
+    assert (await repair(town)).done == ("Updated the panel.",)
     assert [one["id"] for one in (await shown(town, again.channel_id))["messages"]] == [message["id"]]
+
+
+async def change(town: Town, who: str = "ada", **texts: str) -> str | None:
+    wanted = replace(panel.default_texts(), **texts)
+    async with transaction() as db:
+        return await channels.change_panel(db, gateways(), acting(town, who), town.server_id, wanted)
+
+
+async def test_a_servers_own_words_are_in_its_panel_and_stay_there(town: Town):
+    assert await change(town, title="Before the channel") is None, "they wait for it"
+    made = await repair(town)
+    (message,) = (await shown(town, made.channel_id))["messages"]
+    assert message["embeds"][0]["title"] == "Before the channel"
+    words = {"title": "{server} wants you", "text": "Press **{button}**.", "button": "Start", "color": "#a02020"}
+    assert await change(town, **words) == "verify"
+    (message,) = (await shown(town, made.channel_id))["messages"]
+    embed = message["embeds"][0]
+    assert (embed["title"], embed["description"]) == (f"{town.name} wants you", "Press **Start**.")
+    assert embed["color"] == 0xA02020
+    assert panel.SAFETY in embed["fields"][0]["value"], "nobody can take that away"
+    first = message["components"][0]["components"][0]
+    assert (first["label"], first["custom_id"]) == ("Start", panel.VERIFY)
+    seen = await view(town)
+    assert (seen.faults, seen.panel.color) == ((), "#A02020")
+    assert await repair(town) == Repaired(made.channel_id, "verify", ())
+    await change(town)
+    assert (await view(town)).panel == panel.default_texts()
+    async with transaction() as db:
+        assert (await db.get_one(Server, town.server_id)).panel_title is None, "a later default is followed"
+
+
+async def test_words_that_discord_would_refuse_change_nothing(town: Town):
+    made = await repair(town)
+    before = (await shown(town, made.channel_id))["messages"]
+    with pytest.raises(FieldRefused, match="is no placeholder"):
+        await change(town, text="Hello {name}")
+    with pytest.raises(ServerNotFound):
+        await change(town, "carol", title="Mine now")
+    assert (await shown(town, made.channel_id))["messages"] == before
+    assert (await view(town)).panel == panel.default_texts()
 
 
 async def test_what_was_made_before_a_crash_is_taken_up_and_not_made_twice(town: Town):
@@ -187,7 +228,7 @@ async def test_inside_discord_manage_server_is_enough_and_checked_there_and_then
         await repair(town, "carol")
     made = await town.call("guilds", action="add_role", guild=town.name, name="Keeper", permissions=str(1 << 5))
     await town.call("members", guild=town.name, user=town.people["carol"]["id"], action="add_role", role=made["id"])
-    assert (await set_up()).done[0] == "Made the channel #verify."
+    assert (await set_up()).done[0] == "Created the channel #verify."
     async with transaction() as db:
         (line,) = (await db.exec(select(Event).where(Event.kind == "channel.repaired"))).all()
     assert line.actor == town.people["carol"]["id"]

@@ -33,7 +33,7 @@ async def test_health_tells_of_a_kicked_bot_by_itself_and_of_its_return(product:
     await expect(page.get_by_text("The bot is not in this server, so no role can be given")).to_be_visible(
         timeout=20_000
     )
-    await expect(page.get_by_role("status").get_by_text("Something needs you")).to_be_visible()
+    await expect(page.get_by_role("status").get_by_text("There is a problem")).to_be_visible()
     await expect(page.get_by_text("Invite it from the dashboard")).to_be_visible()
     product.control("guilds", {"action": "add_bot", "guild": name})
     await expect(page.get_by_text("The bot is in this server and listens.")).to_be_visible()
@@ -54,8 +54,24 @@ async def test_the_channel_is_made_its_loss_is_noticed_and_alerts_get_a_place(
     labels = [one["label"] for one in channel["messages"][0]["components"][0]["components"]]
     assert labels == ["Verify", "My roles", "Re-check"]
 
+    preview = page.get_by_role("figure", name="The panel as Discord will show it")
+    await page.get_by_label("Title").fill("Welcome to {server}")
+    await page.get_by_label("Text", exact=True).fill("Press **{button}**.\n- _quick_\n- {nobody}")
+    await expect(page.get_by_text("{nobody} is no placeholder.")).to_be_visible()
+    await page.get_by_label("Text", exact=True).fill("Press **{button}**.\n- _quick_")
+    await page.get_by_label("Button label").fill("Start")
+    await expect(preview.get_by_text(f"Welcome to {name}")).to_be_visible()
+    await expect(preview.locator(".font-bold").get_by_text("Start", exact=True)).to_be_visible()
+    await expect(preview.locator(".italic").get_by_text("quick", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Save panel").click()
+    await expect(page.get_by_text("#verify shows it now.")).to_be_visible()
+    panel = next(one for one in product.guild(name)["channels"] if one["name"] == "verify")["messages"][0]
+    assert panel["embeds"][0]["title"] == f"Welcome to {name}"
+    assert panel["embeds"][0]["description"] == "Press **Start**.\n- _quick_"
+    assert panel["components"][0]["components"][0]["label"] == "Start"
+
     await page.get_by_label("Post alerts in").select_option("#verify")
-    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("button", name="Save", exact=True).click()
     await expect(page.get_by_text("They are posted in #verify from now on.")).to_be_visible()
     posted = next(one for one in product.guild(name)["channels"] if one["name"] == "verify")["messages"]
     assert posted[-1]["embeds"][0]["title"] == "Alerts arrive here"

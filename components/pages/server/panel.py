@@ -1,0 +1,161 @@
+"""The panel's card on the Verification channel tab: its fields, and a preview that looks as in Discord."""
+
+from typing import Any
+
+import reflex as rx
+
+from components.ui.button import button
+from components.ui.card import card, card_title
+from components.ui.field import field
+from settings import settings
+from state.server.panel import BUTTON, COLOR, TEXT, TITLE, BlockView, PanelState, RunView
+
+PLACEHOLDERS = "{server}, {bot} and {button}"
+_DEBOUNCE_MS = 250
+_KINDS = {
+    "h1": "discord-h1", "h2": "discord-h2", "h3": "discord-h3", "small": "discord-small", "quote": "discord-quote",
+    "code": "discord-fence",
+}  # fmt: skip
+
+
+def panel_card() -> rx.Component:
+    """Return the fields beside the preview."""
+    return card(
+        card_title(
+            "Panel",
+            "The message in the verification channel. Your changes also update the message that is posted already.",
+        ),
+        rx.el.div(
+            rx.el.form(
+                field(
+                    "Title",
+                    _line(TITLE, PanelState.title, PanelState.enter_title),
+                    name=TITLE,
+                    error=PanelState.faults[TITLE],
+                ),
+                field(
+                    "Text",
+                    rx.el.textarea(
+                        id=TEXT,
+                        name=TEXT,
+                        key=f"{TEXT}{PanelState.key}",
+                        default_value=PanelState.text,
+                        rows="10",
+                        on_change=PanelState.enter_text.debounce(_DEBOUNCE_MS),
+                        class_name="textarea",
+                    ),
+                    name=TEXT,
+                    hint=rx.fragment(
+                        PanelState.left, f". Discord's markdown works, and so do the placeholders {PLACEHOLDERS}."
+                    ),
+                    error=PanelState.faults[TEXT],
+                ),
+                rx.el.div(
+                    field(
+                        "Button label",
+                        _line(BUTTON, PanelState.button, PanelState.enter_button),
+                        name=BUTTON,
+                        error=PanelState.faults[BUTTON],
+                    ),
+                    field(
+                        "Colour",
+                        rx.el.input(
+                            id=COLOR,
+                            name=COLOR,
+                            type="color",
+                            key=f"{COLOR}{PanelState.key}",
+                            default_value=PanelState.color.lower(),
+                            on_change=PanelState.choose_color.debounce(_DEBOUNCE_MS),
+                            class_name="input cursor-pointer p-1",
+                        ),
+                        name=COLOR,
+                        error=PanelState.faults[COLOR],
+                    ),
+                    class_name="grid grid-cols-[2fr_1fr] gap-4",
+                ),
+                rx.el.div(
+                    button("Use the default texts", kind="quiet", on_click=PanelState.restore),
+                    button("Save panel", kind="primary", type="submit", busy=PanelState.saving, busy_label="Saving..."),
+                    class_name="flex flex-wrap justify-end gap-3",
+                ),
+                on_submit=PanelState.save,
+                class_name="flex min-w-0 flex-col gap-4",
+            ),
+            rx.el.div(
+                rx.el.h3("Preview", class_name="mb-1.5 text-sm font-semibold"),
+                _preview(),
+                class_name="min-w-0",
+            ),
+            class_name="grid grid-cols-1 gap-6 lg:grid-cols-2",
+        ),
+        class_name="lg:col-span-2",
+    )
+
+
+def _line(name: str, value: str, enter: Any) -> rx.Component:
+    return rx.el.input(
+        id=name,
+        name=name,
+        key=f"{name}{PanelState.key}",
+        default_value=value,
+        auto_complete="off",
+        on_change=enter.debounce(_DEBOUNCE_MS),
+        class_name="input",
+    )
+
+
+def _preview() -> rx.Component:
+    """Return the message as Discord shows it in its dark theme."""
+    bot = settings().bot_name
+    return rx.el.div(
+        rx.el.div(
+            rx.el.span(bot[0], class_name="discord-avatar", aria_hidden="true"),
+            rx.el.div(
+                rx.el.p(rx.el.strong(bot), rx.el.span("APP", class_name="discord-app"), class_name="mb-1"),
+                rx.el.div(
+                    rx.el.p(_runs(PanelState.shown_title), class_name="font-semibold"),
+                    rx.el.div(rx.foreach(PanelState.shown, _block), class_name="mt-2 text-sm"),
+                    rx.el.p("Stay safe", class_name="mt-3 text-sm font-semibold"),
+                    rx.el.div(rx.foreach(PanelState.safe, _block), class_name="text-sm"),
+                    class_name="discord-embed",
+                    style={"border_left_color": PanelState.color},
+                ),
+                rx.el.div(
+                    rx.el.span(PanelState.button, class_name="discord-button discord-button-primary"),
+                    rx.el.span("My roles", class_name="discord-button"),
+                    rx.el.span("Re-check", class_name="discord-button"),
+                    class_name="mt-2 flex flex-wrap gap-2",
+                ),
+                class_name="min-w-0 flex-1",
+            ),
+            class_name="flex gap-3",
+        ),
+        class_name="discord-message",
+        role="figure",
+        aria_label="The panel as Discord will show it",
+    )
+
+
+def _block(block: rx.vars.ObjectVar[BlockView]) -> rx.Component:
+    line = _runs(block.runs.to(list[RunView]))
+    plain = rx.match(
+        block.kind,
+        *((kind, rx.el.div(line, class_name=look)) for kind, look in _KINDS.items()),
+        rx.el.div(line, class_name="whitespace-pre-wrap break-words"),
+    )
+    mark = rx.cond(block.kind == "number", f"{block.mark}.", "•")
+    item = rx.el.div(
+        rx.el.span(mark, class_name="shrink-0"),
+        rx.el.span(line, class_name="min-w-0 break-words"),
+        class_name="flex gap-2",
+        style={"padding_left": f"{block.depth.to(int) * 1.25}rem"},
+    )
+    return rx.cond((block.kind == "bullet") | (block.kind == "number"), item, plain)
+
+
+def _runs(found: rx.Var[list[RunView]] | list[RunView]) -> rx.Component:
+    return rx.fragment(
+        rx.foreach(
+            found, lambda run: rx.cond(run.kind == "break", rx.el.br(), rx.el.span(run.text, class_name=run.look))
+        )
+    )

@@ -1,0 +1,168 @@
+"""The panel's texts on the Verification channel tab: what an admin types, and how Discord will show it."""
+
+from dataclasses import dataclass
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.guilds import channels, markdown, panel
+from services.guilds.channels import ChannelsView
+from services.guilds.panel import PanelTexts
+from services.runtime import rate_limits
+from state.core.gate import signed_in
+from state.core.toasts import refuse, say
+from state.dashboard.server_page import ServerPageState
+
+TITLE, TEXT, BUTTON, COLOR = "panelTitle", "panelText", "panelButton", "panelColor"
+"""The names of the fields."""
+LONGEST_TYPED = 6000
+NO_FAULTS = {TITLE: "", TEXT: "", BUTTON: "", COLOR: ""}
+_FIELDS = {"title": TITLE, "text": TEXT, "button": BUTTON, "color": COLOR}
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A part of a line and its look: `kind` is empty, `code`, `link`, `mention`, `spoiler` or `break`."""
+
+    text: str
+    kind: str
+    look: str
+
+
+@dataclass(frozen=True)
+class BlockView:
+    """A block of the preview, see `services.guilds.markdown.Block`."""
+
+    kind: str
+    mark: str
+    depth: int
+    runs: list[RunView]
+
+
+class PanelState(rx.State):
+    """The fields as typed, what is wrong with them, and the preview."""
+
+    shown_for: int = 0
+    key: int = 0
+    """Changes when we fill in the fields, so that the inputs are created again."""
+    title: str = ""
+    text: str = ""
+    button: str = ""
+    color: str = ""
+    faults: dict[str, str] = NO_FAULTS
+    """What is wrong, by the field's name."""
+    left: str = ""
+    saving: bool = False
+    shown_title: list[RunView] = []
+    shown: list[BlockView] = []
+    safe: list[BlockView] = []
+    _bot_id: str = ""
+    _server_name: str = ""
+    _stored: PanelTexts | None = None
+
+    def _open(self, server_id: int, seen: ChannelsView) -> None:
+        """Show what is stored; what an admin has typed meanwhile stays."""
+        self._bot_id, self._server_name = seen.bot_id, seen.server_name
+        if self.shown_for != server_id or self._typed() == self._stored:
+            self._fill(seen.panel)
+        self._stored, self.shown_for = seen.panel, server_id
+
+    def _fill(self, texts: PanelTexts) -> None:
+        self.title, self.text, self.button, self.color = texts.title, texts.text, texts.button, texts.color
+        self.key += 1
+        self._draw()
+
+    def _typed(self) -> PanelTexts:
+        return PanelTexts(self.title, self.text, self.button, self.color)
+
+    def _draw(self) -> None:
+        """Draw the preview, and note what Discord would refuse."""
+        self.faults = dict(NO_FAULTS)
+        texts = self._typed()
+        try:
+            texts = panel.checked(texts, self._server_name, self._bot_id)
+        except FieldRefused as fault:
+            self.faults[_FIELDS.get(fault.field, TEXT)] = fault.message
+        filled = panel.filled(texts.text, texts, self._server_name)
+        self.left = f"{len(filled)} of {panel.LONGEST_DESCRIPTION} characters"
+        self.shown_title = _runs(markdown.runs(panel.filled(texts.title, texts, self._server_name)))
+        self.shown = _blocks(filled)
+        self.safe = _blocks(panel.safe_text(self._bot_id))
+
+    # One handler for each field: a pause in typing is counted for each handler.
+    @signed_in
+    async def enter_title(self, actor: Actor, value: str) -> None:
+        """Take the typed title."""
+        self.title = value[:LONGEST_TYPED]
+        self._draw()
+
+    @signed_in
+    async def enter_text(self, actor: Actor, value: str) -> None:
+        """Take the typed text."""
+        self.text = value[:LONGEST_TYPED]
+        self._draw()
+
+    @signed_in
+    async def enter_button(self, actor: Actor, value: str) -> None:
+        """Take the typed label."""
+        self.button = value[:LONGEST_TYPED]
+        self._draw()
+
+    @signed_in
+    async def choose_color(self, actor: Actor, value: str) -> None:
+        """Take the chosen colour."""
+        self.color = value[:7]
+        self._draw()
+
+    @signed_in
+    async def restore(self, actor: Actor) -> None:
+        """Fill in the default texts, without saving them."""
+        self._fill(panel.default_texts())
+
+    @signed_in
+    async def save(self, actor: Actor, form: dict[str, str]):
+        """Save the texts and change the panel that is posted."""
+        # The person may have submitted before the pause after typing.
+        self.title, self.text = form.get(TITLE, self.title), form.get(TEXT, self.text)
+        self.button, self.color = form.get(BUTTON, self.button), form.get(COLOR, self.color)
+        self._draw()
+        if any(self.faults.values()):
+            return
+        self.saving = True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
+            async with transaction() as db:
+                name = await channels.change_panel(db, gateways(), actor, page.server_id, self._typed())
+            self._stored = panel.checked(self._typed(), self._server_name, self._bot_id)
+            self._fill(self._stored)
+            await say(
+                self, "Panel saved", f"#{name} shows it now." if name else "It shows once the channel is created."
+            )
+        except NotSignedIn:
+            raise
+        except HoldfastError as fault:
+            await refuse(self, "Panel not saved", fault.message)
+        finally:
+            self.saving = False
+
+
+def _blocks(text: str) -> list[BlockView]:
+    return [BlockView(one.kind, one.mark, one.depth, _runs(one.runs)) for one in markdown.blocks(text)]
+
+
+def _runs(found: tuple[markdown.StyledRun, ...]) -> list[RunView]:
+    return [RunView(one.text, one.kind, _look(one)) for one in found]
+
+
+def _look(run: markdown.StyledRun) -> str:
+    """Return the run's CSS classes."""
+    styles = (
+        ("font-bold", run.bold), ("italic", run.italic), ("underline", run.underline), ("line-through", run.strike),
+        (f"discord-{run.kind}", bool(run.kind)),
+    )  # fmt: skip
+    return " ".join(name for name, wanted in styles if wanted)
