@@ -50,9 +50,9 @@ class Settings(BaseSettings):
     product_name: str = "Holdfast"
     brand: str = "Holdfast Labs"
     brand_year: int = 2025
-    support_invite: str = "https://discord.gg/holdfast"
+    support_invite: str = ""
     contact_address: str = "support@holdfast.example"
-    hosting_dashboard: str = "https://hosting.example/dashboard"
+    hosting_dashboard: str = ""
     staging_url: str = "https://staging.holdfast.example"
     operator_pages: bool = True
 

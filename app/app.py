@@ -36,7 +36,7 @@ def _documents(inner: ASGIApp) -> ASGIApp:
         for page in PAGES
         if page.route != "404"
     ]
-    redirects = {SUPPORT_PATH: settings().support_invite}
+    redirects = {SUPPORT_PATH: settings().support_invite or "/contact"}
     if settings().sandbox:
         redirects[CONSOLE_PATH] = f"{settings().sandbox_url}/console"
     return Documents(inner, routes, redirects)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import reflex as rx
 from reflex.event import EventSpec
 
-from components.layout.audience import for_audience
+from components.layout.audience import for_audience, for_everybody
 from components.layout.frame import shared_frame, visitor_frame
 from components.pages.account.login import login
 from components.pages.account.profile import account, account_left
@@ -52,7 +52,10 @@ SOCIAL_IMAGE = "/social.png"
 
 @dataclass(frozen=True)
 class Page:
-    """One route. An audience without a screen of its own sees the landing page (visitors) or the 404 page (members)."""
+    """One route. An audience without a screen of its own sees the landing page (visitors) or the 404 page (members).
+
+    A page whose two screens are one and the same is for everybody.
+    """
 
     route: str
     title: str = ""
@@ -71,13 +74,10 @@ class Page:
 def _shared(route: str, title: str, description: str, content: Screen, load: tuple[object, ...] = ()) -> Page:
     """A public page: the same content for everybody, with each audience's own navigation."""
 
-    def visitors() -> rx.Component:
-        return visitor_frame(content())
-
-    def members() -> rx.Component:
+    def everybody() -> rx.Component:
         return shared_frame(content())
 
-    return Page(route, title, description, visitors=visitors, members=members, left=visitors, load=load)
+    return Page(route, title, description, visitors=everybody, members=everybody, load=load)
 
 
 def _operator(route: str, title: str, description: str, content: Screen) -> Page:
@@ -117,7 +117,7 @@ PUBLIC_PAGES = (
 
 OPERATOR_PAGES = (
     _shared(
-        "/test-auth", "Test Authentication", "Whether this browser is signed in, and what sign-in works with.",
+        "/test-auth", "Test Authentication", "Whether this browser is logged in, and which settings login uses.",
         test_auth, load=(OperatorState.load,),
     ),
     _operator(
@@ -150,7 +150,7 @@ def table(*, operator_pages: bool) -> tuple[Page, ...]:
     """Return every page of the product."""
     return (
         Page("/", "Roles that hold as long as the NFT does", members=dashboard, load=_DASHBOARD),
-        Page("/login", "Login", visitors=login, members=dashboard),
+        Page("/login", "Log in", visitors=login, members=dashboard),
         Page(
             "/oauth-error", "Authentication error", visitors=oauth_error, members=oauth_error, load=(ProblemState.load,)
         ),
@@ -165,7 +165,7 @@ def table(*, operator_pages: bool) -> tuple[Page, ...]:
         Page("/verification", "Wallet verification", members=wallets, left=wallets_left, load=WALLETS_LOAD),
         *PUBLIC_PAGES,
         *(OPERATOR_PAGES if operator_pages else ()),
-        Page("404"),
+        Page("404", "Page not found"),
     )
 
 
@@ -179,6 +179,8 @@ def _screen(page: Page) -> Screen:
     """
 
     def screen() -> rx.Component:
+        if page.visitors is page.members:
+            return for_everybody(page.visitors)
         return for_audience(page.visitors, page.members, page.left)
 
     name = "".join(letter if letter.isalnum() else "_" for letter in page.route.strip("/")) or "landing"

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import reflex as rx
 
+from components.layout.frame import member_frame
 from components.ui.empty import skeleton, skeleton_cards
 from state.core.session import LEFT, MEMBER, SESSION_PARAMETER, STORAGE_KEY, UNKNOWN, VISITOR, SessionState
-from state.core.timing import LOADING_MILLISECONDS
+from state.core.timing import LOADING_MILLISECONDS, PATIENCE_MILLISECONDS
 
 Screen = Callable[[], rx.Component]
 
@@ -34,12 +35,23 @@ def for_audience(visitors: Screen, members: Screen, left: Screen | None = None) 
     audience = SessionState.audience
     visiting = (audience == UNKNOWN) | (audience == VISITOR)
     return rx.fragment(
-        rx.window_event_listener(on_storage=_reload_on_other_tab),
-        rx.cond(SessionState.handed_over > 0, _clean_address()),
+        _session_events(),
         rx.cond(visiting, rx.el.div(visitors(), class_name=rx.cond(audience == UNKNOWN, "for-visitors", ""))),
         rx.cond(audience == MEMBER, members()),
-        rx.cond(audience == UNKNOWN, rx.el.div(loading(), class_name="for-members")),
+        rx.cond(audience == UNKNOWN, rx.el.div(member_frame(loading()), class_name="for-members")),
         rx.cond(audience == LEFT, left() if left is not None else _start_afresh()),
+    )
+
+
+def for_everybody(screen: Screen) -> rx.Component:
+    """Return a page with the same content for everybody, which shows before the socket connects."""
+    return rx.fragment(_session_events(), screen())
+
+
+def _session_events() -> rx.Component:
+    return rx.fragment(
+        rx.window_event_listener(on_storage=_reload_on_other_tab),
+        rx.cond(SessionState.handed_over > 0, _clean_address()),
     )
 
 
@@ -61,7 +73,7 @@ def _start_afresh() -> rx.Component:
 
 
 def loading() -> rx.Component:
-    """Show the word for at most one second, then a neutral skeleton."""
+    """Show the word for at most one second, then a neutral skeleton, and after a while a way to load the page again."""
     return rx.el.div(
         rx.el.p("Loading...", class_name="loading-word muted", role="status"),
         rx.el.div(
@@ -71,6 +83,10 @@ def loading() -> rx.Component:
             class_name="loading-skeleton",
             aria_hidden="true",
         ),
-        class_name="mx-auto max-w-6xl px-4 py-10 sm:px-6",
-        style={"--loading": f"{LOADING_MILLISECONDS}ms"},
+        rx.el.p(
+            "This takes longer than usual. ",
+            rx.el.a("Try again", href="", reload_document=True, class_name="link font-semibold"),
+            class_name="late mt-6",
+        ),
+        style={"--loading": f"{LOADING_MILLISECONDS}ms", "--patience": f"{PATIENCE_MILLISECONDS}ms"},
     )

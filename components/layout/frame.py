@@ -1,10 +1,13 @@
 """The frame around a page's content: banner, navigation, footer, toast, and a notice of a lost connection."""
 
+from collections.abc import Callable
+
 import reflex as rx
 from reflex_components_core.core.banner import has_connection_errors
 
 from components.layout.banner import sandbox_banner
 from components.layout.navigation import MEMBERS_DOCS, footer, member_bar, visitor_bar
+from state.core.session import MEMBER, UNKNOWN, SessionState
 
 
 def visitor_frame(*children: rx.Component, class_name: str = "") -> rx.Component:
@@ -12,16 +15,33 @@ def visitor_frame(*children: rx.Component, class_name: str = "") -> rx.Component
     return _frame(visitor_bar(), rx.el.main(*children, id="content", class_name=f"flex-1 {class_name}"), footer())
 
 
-def shared_frame(*children: rx.Component) -> rx.Component:
-    """Return a public page for members, with their navigation."""
-    return _frame(member_bar(), rx.el.main(*children, id="content", class_name="flex-1"), footer(MEMBERS_DOCS))
+def shared_frame(*children: rx.Component, class_name: str = "") -> rx.Component:
+    """Return a page for everybody, with each audience's own navigation around the same content."""
+    main = rx.el.main(*children, id="content", class_name=f"flex-1 {class_name}")
+    return _frame(_of_audience(visitor_bar, member_bar), main, _of_audience(footer, lambda: footer(MEMBERS_DOCS)))
 
 
-def member_frame(*children: rx.Component, narrow: bool = False) -> rx.Component:
-    """Return a signed-in screen in one column; `narrow` limits it to a readable width."""
+def _of_audience(visitors: Callable[[], rx.Component], members: Callable[[], rx.Component]) -> rx.Component:
+    """Return one of two parts. Until the socket connects both are in the page, and the document shows one of them."""
+    audience = SessionState.audience
+    return rx.fragment(
+        rx.cond(
+            audience == MEMBER,
+            members(),
+            rx.el.div(visitors(), class_name=rx.cond(audience == UNKNOWN, "for-visitors contents", "contents")),
+        ),
+        rx.cond(audience == UNKNOWN, rx.el.div(members(), class_name="for-members contents")),
+    )
+
+
+def member_frame(*children: rx.Component, narrow: bool = False, logout: bool = True) -> rx.Component:
+    """Return a signed-in screen in one column.
+
+    `narrow` limits it to a readable width; `logout` is False on a screen with a log-out button of its own.
+    """
     width = "max-w-3xl" if narrow else "max-w-6xl"
     inside = rx.el.main(*children, id="content", class_name=f"mx-auto w-full flex-1 {width} px-4 py-8 sm:px-6 sm:py-10")
-    return _frame(member_bar(), inside, footer(MEMBERS_DOCS))
+    return _frame(member_bar(logout=logout), inside, footer(MEMBERS_DOCS))
 
 
 def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Component:

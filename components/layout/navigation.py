@@ -5,26 +5,42 @@ import reflex as rx
 from components.ui.brand import wordmark
 from components.ui.button import button, link_button
 from settings import settings, version
-from state.core.session import STORAGE_KEY, SessionState
+from state.core.session import MEMBER, STORAGE_KEY, SessionState
+from state.dashboard.invite import NavigationInviteState
 
-LOGIN_PATH = "/api/auth/discord"
+LOGIN_PATH, LOGOUT_PATH = "/api/auth/discord", "/api/auth/logout"
+CONNECT_PATH = "/api/auth/discord/connect"
 SUPPORT_PATH = "/discord"
 """Leads to the support chat (app/http/documents.py)."""
 DOCS = ("Docs", "/#docs")
 MEMBERS_DOCS = ("Docs", "/help-center#docs")
 """Members have no landing page; the help center has the same guides."""
+_SUPPORT = (("Discord", SUPPORT_PATH),) if settings().support_invite else ()
 VISITOR_LINKS = (
-    ("Features", "/features"), DOCS, ("Help Center", "/help-center"), ("Discord", SUPPORT_PATH),
-    ("Contact", "/contact"),
+    ("Features", "/features"), DOCS, ("Help Center", "/help-center"), *_SUPPORT, ("Contact", "/contact"),
 )  # fmt: skip
 MEMBER_LINKS = (
     ("Dashboard", "/dashboard"), ("Add a server", "/invite"), ("Verify Wallets", "/wallet-verification"),
     ("Help Center", "/help-center"),
 )  # fmt: skip
 FOOTER_LINKS = (
-    ("Features", "/features"), ("Help Center", "/help-center"), ("Discord", SUPPORT_PATH), ("Contact", "/contact"),
+    ("Features", "/features"), ("Help Center", "/help-center"), *_SUPPORT, ("Contact", "/contact"),
     ("Status", "/status"), ("Privacy Policy", "/privacy-policy"), ("Terms of Service", "/terms-of-service"),
 )  # fmt: skip
+ALSO = {"/dashboard": ("/",), "/wallet-verification": ("/verification",), "/invite": ("/server-setup",)}
+"""Further addresses of the same screen, on which its link is marked too."""
+_IN_BAR = "whitespace-nowrap rounded-field px-3 py-2 text-sm font-medium hover:bg-base-200"
+_MARKED = "aria-[current=page]:bg-base-200 aria-[current=page]:text-primary aria-[current=page]:font-semibold"
+
+
+class _NavLink(rx.Component):
+    """A link that marks itself as the current page; the browser decides, so it is right before the socket connects."""
+
+    library = "$/public/screens/nav_link.js"
+    tag = "NavLink"
+
+    to: rx.Var[str]
+    also: rx.Var[list[str]]
 
 
 def _gone(call: str, method: str) -> rx.event.EventSpec:
@@ -39,12 +55,12 @@ def _gone(call: str, method: str) -> rx.event.EventSpec:
 
 
 def log_out() -> rx.event.EventSpec:
-    """Sign this browser out."""
+    """Log this browser out."""
     return _gone("/api/auth/logout", "POST")
 
 
 def leave_everywhere() -> rx.event.EventSpec:
-    """Sign the person out of every browser, this one included."""
+    """Log the person out of every browser, this one included."""
     return _gone("/api/me/sessions", "DELETE")
 
 
@@ -57,35 +73,63 @@ def visitor_bar() -> rx.Component:
     )
 
 
-def member_bar() -> rx.Component:
-    """Return the navigation of the signed-in screens."""
+def member_bar(*, logout: bool = True) -> rx.Component:
+    """Return the navigation of the signed-in screens; without `logout` where the screen itself has that button."""
     return _bar(
         MEMBER_LINKS,
-        rx.el.a(
+        _NavLink.create(
             rx.icon("user-round", size=18, aria_hidden="true"),
-            rx.el.span(SessionState.name, class_name="max-w-32 truncate"),
-            href="/account",
-            aria_label=f"Account of {SessionState.name}",
-            class_name="btn btn-ghost btn-sm",
+            rx.el.span(rx.cond(SessionState.name != "", SessionState.name, "Account"), class_name="max-w-32 truncate"),
+            to="/account",
+            custom_attrs={"aria-label": rx.cond(SessionState.name != "", f"Account of {SessionState.name}", "Account")},
+            class_name="btn btn-ghost btn-sm aria-[current=page]:bg-base-200",
         ),
-        _log_out_button("hidden lg:inline-flex"),
+        *([_log_out_button("hidden lg:inline-flex")] if logout else []),
         home="/dashboard",
-        below=(_log_out_button("mt-1 w-full justify-start px-3"),),
+        beside=(_invite_button(f"{_IN_BAR} cursor-pointer"),),
+        below=(
+            _invite_button(f"{_IN_BAR} w-full cursor-pointer text-left"),
+            *([_log_out_button("mt-1 w-full justify-start px-3")] if logout else []),
+        ),
+    )
+
+
+def _invite_button(class_name: str) -> rx.Component:
+    """Return the navigation's invite link: Discord's own page, in a new tab, where the server is chosen."""
+    return rx.el.button(
+        "Invite Bot",
+        rx.icon("external-link", size=14, class_name="ml-1.5 inline", aria_hidden="true"),
+        type="button",
+        on_click=NavigationInviteState.open,
+        title="Opens Discord in a new tab",
+        class_name=class_name,
     )
 
 
 def _log_out_button(class_name: str) -> rx.Component:
-    return button("Logout", kind="quiet", icon="log-out", class_name=f"btn-sm {class_name}", on_click=log_out())
+    return rx.cond(
+        SessionState.audience == MEMBER,
+        button("Logout", kind="quiet", icon="log-out", class_name=f"btn-sm {class_name}", on_click=log_out()),
+        # Before the socket connects a button does nothing yet, but a link works.
+        link_button(
+            "Logout", LOGOUT_PATH, kind="quiet", icon="log-out", leaves_app=True, class_name=f"btn-sm {class_name}"
+        ),
+    )
 
 
 def _bar(
-    links: tuple[tuple[str, str], ...], *actions: rx.Component, home: str, below: tuple[rx.Component, ...] = ()
+    links: tuple[tuple[str, str], ...],
+    *actions: rx.Component,
+    home: str,
+    beside: tuple[rx.Component, ...] = (),
+    below: tuple[rx.Component, ...] = (),
 ) -> rx.Component:
     return rx.el.header(
         rx.el.div(
             wordmark(home),
             rx.el.nav(
-                *[_link(label, href) for label, href in links],
+                *[_bar_link(label, href) for label, href in links],
+                *beside,
                 class_name="hidden items-center gap-1 lg:flex",
                 aria_label="Main",
             ),
@@ -107,7 +151,7 @@ def _menu(links: tuple[tuple[str, str], ...], below: tuple[rx.Component, ...]) -
         ),
         rx.el.div(
             rx.el.nav(
-                *[_link(label, href) for label, href in links], class_name="flex flex-col", aria_label="Main, small"
+                *[_bar_link(label, href) for label, href in links], class_name="flex flex-col", aria_label="Main, small"
             ),
             *below,
             class_name="surface absolute right-0 top-full z-30 mt-2 w-60 p-2",
@@ -116,13 +160,15 @@ def _menu(links: tuple[tuple[str, str], ...], below: tuple[rx.Component, ...]) -
     )
 
 
+def _bar_link(label: str, href: str) -> rx.Component:
+    """Return a link of the bar, marked on its own page; an anchor and the support chat are no pages."""
+    if "#" in href or href == SUPPORT_PATH:
+        return _link(label, href)
+    return _NavLink.create(label, to=href, also=list(ALSO.get(href, ())), class_name=f"{_IN_BAR} {_MARKED}")
+
+
 def _link(label: str, href: str) -> rx.Component:
-    return rx.el.a(
-        label,
-        href=href,
-        reload_document=href == SUPPORT_PATH,
-        class_name="whitespace-nowrap rounded-field px-3 py-2 text-sm font-medium hover:bg-base-200",
-    )
+    return rx.el.a(label, href=href, reload_document=href == SUPPORT_PATH, class_name=_IN_BAR)
 
 
 def footer(docs: tuple[str, str] = DOCS) -> rx.Component:

@@ -16,8 +16,8 @@ def card_title(text: str | rx.Var[str], hint: str | rx.Var[str] = "") -> rx.Comp
     return rx.el.div(rx.el.h2(text, class_name="text-lg font-semibold"), *below, class_name="mb-4")
 
 
-def stat(label: str, value: rx.Var[int] | int, icon: str) -> rx.Component:
-    """Return one number and its label."""
+def stat(label: str, value: rx.Var[int] | int, icon: str, hint: str) -> rx.Component:
+    """Return one number, its label, and what is counted."""
     return rx.el.div(
         rx.el.dt(
             label,
@@ -28,5 +28,6 @@ def stat(label: str, value: rx.Var[int] | int, icon: str) -> rx.Component:
             class_name="muted flex items-start justify-between gap-4 text-sm",
         ),
         rx.el.dd(value, class_name="display -mt-3 text-3xl font-semibold tabular-nums"),
+        rx.el.dd(hint, class_name="muted mt-1 text-sm"),
         class_name="surface p-5",
     )

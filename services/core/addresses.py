@@ -26,7 +26,9 @@ def parse(text: str) -> tuple[str, str]:
         )
     if is_solana(given):
         return "solana", given
-    raise AddressRefused("That is not a wallet address. Paste one that starts with 0x and has 42 characters.")
+    raise AddressRefused(
+        "That is not a wallet address. Paste one that starts with 0x and has 42 characters, or a Solana address."
+    )
 
 
 def parse_evm(text: str) -> str:
@@ -44,6 +46,14 @@ def parse_evm(text: str) -> str:
 def is_solana(text: str) -> bool:
     """Return whether the text is the base58 form of exactly 32 bytes."""
     return base58.is_address(text)
+
+
+def is_whole(text: str) -> bool:
+    """Return whether the text is as long as an address, valid or not, so that nothing is said of one half typed."""
+    given = text.strip()
+    if given[:2].lower() == "0x":
+        return len(given) >= EVM_LENGTH
+    return is_solana(given) or len(given) > SOLANA_LONGEST
 
 
 def solana_signature(text: str) -> str | None:

@@ -2,14 +2,20 @@
 
 from gateways.chains.catalogue import CHAINS, OWN, evm_chains, form_order
 
-__all__ = ["chain_title", "evm_titles", "form_order"]
+__all__ = ["capitalised", "chain_title", "evm_titles", "form_order"]
 
 
 def chain_title(chain: str) -> str:
-    """Return a chain's name in rules and forms: its key with a capital first letter, or its title in CHAINS_FILE."""
-    if chain in CHAINS and chain not in OWN:
-        return CHAINS[chain].title
-    return chain[:1].upper() + chain[1:]
+    """Return a chain's name as people write it; for an unknown chain its key with a capital first letter."""
+    return CHAINS[chain].title if chain in CHAINS else chain[:1].upper() + chain[1:]
+
+
+def capitalised(chain: str) -> str:
+    """Return a chain's name in the automatic names of rules: its key with a capital first letter.
+
+    A chain of CHAINS_FILE has its title there.
+    """
+    return chain[:1].upper() + chain[1:] if chain in OWN else chain_title(chain)
 
 
 def evm_titles() -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from sqlmodel import col, select
 from models import Alert, Breaker, Rule, Schedule, Server
 from models.db.session import AsyncSession
 from services.core.ages import ago, length
+from services.guilds.role_safety import UNKNOWN_ROLE
 from services.health.views import (
     BAD,
     GOOD,
@@ -99,7 +100,7 @@ async def breakers(db: AsyncSession, server_id: int, names: dict[str, str]) -> t
 
 
 def _breaker(row: Breaker, names: dict[str, str]) -> BreakerHealth:
-    name = names.get(row.role_id, row.role_id)
+    name = names.get(row.role_id) or UNKNOWN_ROLE
     return BreakerHealth(
         state=BAD,
         text=f"{row.would_lose} of {row.holders} holders would have lost {name} within a day, so nothing more is taken "

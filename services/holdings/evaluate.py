@@ -345,7 +345,7 @@ def read(
     addresses = addresses_on(leaf.chain, wallets)
     needed = needed_of(leaf)
     if not addresses:
-        return Reading(leaf, Answer.NO, needed, 0, reason="no proved wallet on this chain")
+        return Reading(leaf, Answer.NO, needed, 0, reason="no verified wallet on this chain")
     told = told_of(leaf, answers)
     if isinstance(told, str):
         return Reading(leaf, Answer.UNKNOWN, needed, None, reason=told)

@@ -17,6 +17,7 @@ from services.core.answer import Answer
 from services.core.json_view import json_view
 from services.engine.cases import Case, load
 from services.engine.policy import Decision, GrantFacts, Move, decide
+from services.guilds.role_safety import UNKNOWN_ROLE
 from services.roles import breaker
 from services.rules.draft import DEFAULT_COLOR
 from services.servers import activity
@@ -78,7 +79,7 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
                 name, color = named[-1].role_name, named[-1].role_color
             else:
                 known = await activity.role_names(db, case.claim.server_id, [decision.role_id])
-                name, color = known.get(decision.role_id, "A role"), DEFAULT_COLOR
+                name, color = known.get(decision.role_id, UNKNOWN_ROLE), DEFAULT_COLOR
             found.append(EndingRole(server.name, name, color, end, hours, words))
     return tuple(sorted(found, key=lambda one: (one.server_name.casefold(), one.role_name.casefold())))
 

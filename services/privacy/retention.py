@@ -18,6 +18,8 @@ LEFT_DAYS = 30
 """How long a member who left a server is kept there; the privacy policy names all of these times."""
 TOLD_DAYS, UNTOLD_DAYS = 30, 365
 """How long a notice is kept after it was shown, and if it never is; the latter also for ended alerts."""
+TALLY_DAYS, TRAIL_DAYS = 30, 180
+"""How long a wallet's count of matching tokens is kept, and the list of tokens that have reached it."""
 AT_ONCE = 50_000
 """Lines of the log that one transaction deletes."""
 
@@ -49,8 +51,12 @@ async def clear_expired(db: AsyncSession) -> None:
     await db.execute(
         text("DELETE FROM member WHERE left_at < now() - make_interval(days => :days)"), {"days": LEFT_DAYS}
     )
-    await db.execute(text("DELETE FROM tally WHERE observed_at < now() - interval '30 days'"))
-    await db.execute(text("DELETE FROM token_trail WHERE updated_at < now() - interval '180 days'"))
+    await db.execute(
+        text("DELETE FROM tally WHERE observed_at < now() - make_interval(days => :days)"), {"days": TALLY_DAYS}
+    )
+    await db.execute(
+        text("DELETE FROM token_trail WHERE updated_at < now() - make_interval(days => :days)"), {"days": TRAIL_DAYS}
+    )
     for table in ("delegation", "delegation_read"):
         await db.execute(
             text(

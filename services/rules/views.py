@@ -12,6 +12,7 @@ from models.db.session import AsyncSession
 from services.collections import catalog
 from services.core import rollups
 from services.core.json_view import Internal, json_view
+from services.guilds.role_safety import UNKNOWN_ROLE
 from services.rules.expression import Expression, parse, requirements
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.wording import Line, Names, in_lines, in_words
@@ -98,8 +99,9 @@ def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:
     return RuleView(
         id=rule.id or 0, server_id=rule.server_id, rule_name=rule.name, contract_address=rule.contract_address,
         blockchain=rule.blockchain, verification_type=rule.verification_type, min_tokens=rule.min_tokens,
-        role_id=rule.role_id, role_name=rule.role_name, role_color=rule.role_color, trait_type=rule.trait_type,
-        trait_value=rule.trait_value, max_tokens=most, token_ids=tuple(rule.token_ids), expression=rule.expression,
+        role_id=rule.role_id, role_name=rule.role_name or UNKNOWN_ROLE, role_color=rule.role_color,
+        trait_type=rule.trait_type, trait_value=rule.trait_value, max_tokens=most, token_ids=tuple(rule.token_ids),
+        expression=rule.expression,
         removal=RemovalPolicy(rule.removal_mode, rule.removal_hours), shadow=rule.state == "shadow", state=rule.state,
         pause_reason=rule.pause_reason, takes_over=rule.takes_over, delegated=rule.delegated,
         holders=held_by, summary=in_words(tree, names), single_sources=single_sources(tree),

@@ -8,6 +8,7 @@ from services.core.addresses import shorten
 from services.core.audit import EventView
 from services.core.chain_names import chain_title
 from services.core.event_kinds import EVENT_KINDS, EventKind
+from services.guilds.role_safety import UNKNOWN_ROLE
 from services.rules.expression import parse
 from services.rules.types.registry import rule_type
 from services.rules.wording import Names, in_words
@@ -31,7 +32,7 @@ class KnownNames:
         if discord_id is None:
             return settings().product_name
         if discord_id.startswith(FORGOTTEN):
-            return "a forgotten member"
+            return "a member who deleted their data"
         return self.people.get(discord_id) or f"somebody (ID {discord_id})"
 
 
@@ -73,7 +74,7 @@ class Told:
         for document in (self.event.data, self.doc("rule"), self.doc("after")):
             if isinstance(name := document.get("roleName"), str) and name:
                 return name
-        return self.known.roles.get(self.event.role_id or "") or "a role"
+        return self.known.roles.get(self.event.role_id or "") or UNKNOWN_ROLE
 
     @property
     def rule(self) -> str:
@@ -166,7 +167,7 @@ def asked(document: Mapping[str, Any], names: Names) -> str:
     return in_words(parse(expression), names) if expression else ""
 
 
-_STATES = {"paused": "it is paused now", "shadow": "it only watches now"}
+_STATES = {"paused": "it is paused now", "shadow": "it is in shadow now"}
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any], names: Names) -> str:
@@ -183,14 +184,14 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], names: Names) -
     elif before.get("roleColor") != after.get("roleColor"):
         found.append(f"its colour is {after.get('roleColor')} instead of {before.get('roleColor')}")
     if before.get("removal") != after.get("removal"):
-        found.append(f"roles go {_removal(after)} instead of {_removal(before)}")
+        found.append(f"roles are taken {_removal(after)} instead of {_removal(before)}")
     if before.get("takesOver") != after.get("takesOver"):
         over = "takes over the role from" if after.get("takesOver") else "no longer takes over the role from"
         found.append(f"it {over} those who had it already")
     if bool(before.get("delegated")) != bool(after.get("delegated")):
         counts = "counts what vaults delegated" if after.get("delegated") else "no longer counts what vaults delegated"
         found.append(f"it {counts} to members' wallets")
-    return "; ".join(found) or "nothing that counts"
+    return "; ".join(found) or "nothing that matters"
 
 
 def _lowered(text: str) -> str:

@@ -15,6 +15,7 @@ from services.core.actors import Actor
 from services.core.audit import EventView
 from services.core.json_view import json_view
 from services.guilds import permissions
+from services.guilds.role_safety import UNKNOWN_ROLE
 from services.roles import breaker
 from services.rules.draft import DEFAULT_COLOR
 from services.servers import activity
@@ -104,7 +105,7 @@ async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
     names = await catalog.names(db, places)
     return HeldBackView(
         role_id=row.role_id,
-        role_name=rule.role_name if rule else named.get(row.role_id, "a role"),
+        role_name=rule.role_name if rule else named.get(row.role_id, UNKNOWN_ROLE),
         role_color=rule.role_color if rule else DEFAULT_COLOR,
         tripped_at=row.tripped_at,
         would_lose=row.would_lose,

@@ -16,6 +16,7 @@ from services.core.queue import Claim
 from services.engine import cases
 from services.engine.policy import Decision, Move, decide
 from services.guilds import members, permissions
+from services.guilds.role_safety import UNKNOWN_ROLE
 from services.holdings import last_seen
 from services.holdings.evaluate import verdict
 from services.holdings.requirement_view import RequirementView, view_of
@@ -23,6 +24,7 @@ from services.roles import breaker
 from services.rules.expression import requirements
 from services.servers import activity
 from services.servers.member_list import OURS, wallets_of
+from settings import settings
 
 
 @json_view
@@ -118,7 +120,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
         roles.append(
             RoleWhy(
                 role_id=role_id,
-                role_name=role_names.get(role_id, "a role"),
+                role_name=role_names.get(role_id, UNKNOWN_ROLE),
                 rules=tuple(about),
                 held=role_id in case.roles,
                 granted_by_us=grant is not None and grant.state in OURS,
@@ -139,13 +141,13 @@ def _next(
         case Move.GIVE | Move.RETURN if member.pending:
             return "Given once they have finished the server's membership screening."
         case Move.GIVE | Move.RETURN:
-            return "Given at the next look, within moments."
+            return "Given at the next check, within moments."
         case Move.KEEP:
             return "Stays while a rule says yes."
         case Move.ADOPT if decision.no_since is None:
-            return "Becomes a role of ours at the next look, since a rule that takes it over says yes."
+            return "Follows the rules from the next check on: a rule that takes it over says yes."
         case Move.ADOPT:
-            return "Becomes a role of ours at the next look, and is taken then: no rule says yes."
+            return "Taken over at the next check, and taken then: no rule says yes."
         case Move.LOST:
             return "Somebody else took it; it is not given again automatically."
         case Move.WAIT:
@@ -153,9 +155,9 @@ def _next(
         case Move.TAKE if held_back:
             return "Stays until an admin approves the removals that were held back."
         case Move.TAKE:
-            return "Taken at the next look, if a second reading agrees."
+            return "Taken at the next check, if a second reading agrees."
         case Move.FORGET:
-            return "Nothing: no role of ours is left."
+            return f"Nothing: no role from {settings().product_name} is left."
         case Move.NONE:
             return _next_without_move(decision, grant, rules, member)
 

@@ -12,7 +12,9 @@ from services.accounts import users
 from services.core.actors import Actor
 from services.core.errors import ServerNotFound
 from services.engine import grace_warnings
+from services.guilds.role_safety import UNKNOWN_ROLE
 from services.servers import activity
+from settings import settings
 
 MOST_NOTICES = 10
 
@@ -74,7 +76,7 @@ async def told(db: AsyncSession, notices: Sequence[NoticeView]) -> None:
 
 
 def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    role = str(data.get("roleName") or names.get(str(data.get("roleId"))) or "a role")
+    role = str(data.get("roleName") or names.get(str(data.get("roleId"))) or UNKNOWN_ROLE)
     match kind:
         case "role.taken":
             return f"{role} was taken from you, because no rule gives it to you any more."
@@ -82,10 +84,9 @@ def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> s
             until = data.get("until", "")
             return f"No rule gives you {role} any more. It is taken from you on {until}, unless a rule says yes before."
         case "role.lost":
-            return (
-                f"Somebody in this server took {role} from you. It was not us, so it is not given again automatically."
-            )
+            product = settings().product_name
+            return f"Somebody else took {role} from you in this server, so {product} does not give it again."
         case "wallet.moved":
-            return f"The wallet {data.get('address', '')} was proved by somebody else and no longer counts for you."
+            return f"The wallet {data.get('address', '')} was verified by somebody else and no longer counts for you."
         case _:
             return kind.replace(".", " ").replace("_", " ").capitalize() + "."

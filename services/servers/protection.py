@@ -18,6 +18,7 @@ from services.core.errors import RuleNotFound
 from services.core.json_view import Internal, json_view
 from services.guilds import members as membership
 from services.guilds import permissions
+from services.guilds.role_safety import UNKNOWN_ROLE
 from services.rules.draft import DEFAULT_COLOR
 from services.servers import activity
 
@@ -96,7 +97,7 @@ async def _roles(
     return [
         ProtectedRole(
             role_id,
-            names.get(role_id, role_id),
+            names.get(role_id) or UNKNOWN_ROLE,
             rules[role_id].role_color if role_id in rules else DEFAULT_COLOR,
             by=known.person(lines[role_id].actor) if role_id in lines else None,
             since=lines[role_id].at if role_id in lines else None,

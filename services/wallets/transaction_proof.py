@@ -165,7 +165,7 @@ def _waiting(one: OpenChallenge) -> Verdict:
     if contracts:
         said = (
             f"There is a smart-contract wallet at this address on {_titles(contracts)}. It cannot send such a "
-            "transaction: prove it by its OpenSea bio, or delegate it at delegate.xyz to a wallet of yours."
+            "transaction: verify it by its OpenSea bio, or delegate it at delegate.xyz to a wallet of yours."
         )
         return Verdict(False, said, remark=said)
     remarks = [one.note] if one.note else []
@@ -177,7 +177,7 @@ def _waiting(one: OpenChallenge) -> Verdict:
         nothing = f"No transaction with the memo {one.code}, signed by this wallet, was seen yet."
     else:
         amount = in_coins(one.amount_wei)
-        nothing = f"No transaction of this wallet to itself with exactly {amount} was seen yet."
+        nothing = f"No transaction of this wallet to itself with exactly {amount} of the chain's coin was seen yet."
     sentences = [*([] if one.note else [nothing]), *remarks, "If you have sent it, you can paste its hash or a link."]
     return Verdict(False, " ".join(sentences), again=True, remark=" ".join(remarks))
 

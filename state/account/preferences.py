@@ -90,7 +90,7 @@ class MeState(rx.State):
         async with transaction() as db:
             await sessions.close_one(db, actor, session)
             self.sessions = [_session(one) for one in await sessions.list_of(db, actor)]
-        await say(self, "Signed out", "That browser is signed out.")
+        await say(self, "Logged out", "That browser is logged out.")
 
     @signed_in
     async def use_wallets(self, actor: Actor, server_id: int, use: bool) -> None:

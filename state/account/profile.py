@@ -36,7 +36,7 @@ class AccountState(rx.State):
 
         user = await ask(read)
         self.name, self.email, self.user_id = display_name(user.username), user.email or "", user.id
-        self.discord_username, self.connected = user.discord_username, user.is_discord_connected
+        self.discord_username, self.connected = display_name(user.discord_username), user.is_discord_connected
         self.verified, self.wallets = user.is_verified, len(user.verified_wallets)
         self.avatar_url = users.avatar_url(user.discord_id, user.discord_avatar) or ""
         self.loaded, self.failed = True, False

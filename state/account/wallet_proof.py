@@ -8,6 +8,7 @@ import reflex as rx
 from gateways import gateways
 from models import now, transaction
 from services.core.actors import Actor
+from services.core.addresses import is_whole
 from services.core.errors import HoldfastError, TooMany
 from services.runtime import rate_limits
 from services.wallets import bio_schedule, names, wallets
@@ -28,6 +29,7 @@ BIO, TRANSACTION = wallets.BIO, wallets.TRANSACTION
 OFFERED_METHODS = wallets.METHODS
 VERIFIED_TITLE, VERIFIED_TEXT = "Wallet Verified", "Your wallet has been successfully verified!"
 FAILED_TITLE = "Verification Failed"
+UNCONFIRMED = "Confirm the address above first."
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class WalletProofState(rx.State):
     pasted: str = ""
     pending: bool = False
     note: str = ""
+    address_fault: str = ""
+    """What is wrong with the address or the name, shown below its field; else empty."""
 
     code: str = ""
     """The person's code for the address; empty until the field holds an address."""
@@ -103,7 +107,7 @@ class WalletProofState(rx.State):
 
     def _forget(self) -> None:
         """Clear everything about the previous address."""
-        self.code = self.marker = self.profile_url = self.memo = self.note = self.pasted = ""
+        self.code = self.marker = self.profile_url = self.memo = self.note = self.pasted = self.address_fault = ""
         self.name = self.named_address = ""
         self.sends, self.send = [], SendView()
         self.resolving = self.looking = False
@@ -128,7 +132,7 @@ class WalletProofState(rx.State):
         self.profile_url = f"{settings().opensea_url}/{given}" if given else ""
         if names.is_name(given):
             yield WalletProofState.look_up(self._look)
-        elif given:
+        elif is_whole(given):
             await self._show(actor)
             if self.method == TRANSACTION and self.code:
                 yield WalletProofState.follow()
@@ -139,7 +143,7 @@ class WalletProofState(rx.State):
             async with transaction() as db:
                 challenge = await wallets.challenge(db, gateways(), actor, self.address)
         except HoldfastError as fault:
-            self.note = fault.message
+            self.address_fault = fault.message
             return
         self.code, self.marker, self.profile_url = challenge.code, challenge.handle_marker, challenge.profile_url
         self.memo, self.shortage = challenge.memo or "", challenge.shortage
@@ -165,7 +169,7 @@ class WalletProofState(rx.State):
                 name, address, note = "", "", fault.message
             async with self:
                 if number == self._look:
-                    self.resolving, self.name, self.named_address, self.note = False, name, address, note
+                    self.resolving, self.name, self.named_address, self.address_fault = False, name, address, note
 
     @signed_in
     async def confirm_name(self, actor: Actor):
@@ -248,7 +252,9 @@ class WalletProofState(rx.State):
             return
         if verdict.resolved is not None:
             self.resolving, (self.name, self.named_address) = False, verdict.resolved
-        elif verdict.needed:
+            await refuse(self, FAILED_TITLE, UNCONFIRMED)
+            return
+        if verdict.needed:
             self._waits(verdict)
         else:
             self.note = verdict.message

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import reflex as rx
+from reflex.event import EventSpec
 
 from gateways import gateways
 from models import transaction
@@ -26,6 +27,15 @@ class GuildCardView:
     icon_url: str
     owner: bool
     has_bot: bool
+
+
+class NavigationInviteState(rx.State):
+    """The navigation's invite link."""
+
+    @signed_in
+    async def open(self, actor: Actor) -> EventSpec:
+        """Open Discord's page that adds the bot to a server, which is chosen there."""
+        return rx.redirect(servers.navigation_invite_url(gateways()), is_external=True)
 
 
 class InviteState(rx.State):

@@ -246,7 +246,7 @@ async def test_a_role_that_somebody_took_is_told_at_the_next_meeting_and_not_fou
         await is_(ledger, ["lost"])
         said = await act(town, "carol", "command", name="why")
         first = said["messages"][0]["embeds"][0]
-        assert (first["title"], "Somebody in this server took Holder" in first["description"]) == (
+        assert (first["title"], "Somebody else took Holder from you" in first["description"]) == (
             "Since we last met", True,
         )  # fmt: skip
         assert await town.has("carol", "Holder") is False

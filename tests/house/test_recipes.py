@@ -143,7 +143,7 @@ def follow(changes: Mapping[str, list[tuple[str, str]]], copy: Path) -> None:
             "Add a command",
             {"bot/commands/chains.py"},
             COMMAND,
-            ["['chains']", "Ethereum, Apechain, Polygon, ", "**/chains**: the chains that rules can ask about"],
+            ["['chains']", "Ethereum, ApeChain, Polygon, ", "**/chains**: the chains that rules can ask about"],
         ),
         (
             "Add an event kind",

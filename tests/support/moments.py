@@ -84,7 +84,7 @@ def moments(product: Product, cast: dict[str, Person]) -> list[Moment]:
         Moment("dialog-end-protection", "ada", config("ada", GUILD, "rules"), asks("End the protection of Collector")),
         Moment("dialog-save-rule", "ada", config("ada", GUILD, "rules"), _save_rule),
         Moment("dialog-remove-wallet", "ada", "/wallet-verification", asks("Remove 0x")),
-        Moment("dialog-delete-me", "ada", "/account", asks("Delete My Data")),
+        Moment("dialog-delete-me", "ada", "/account", asks("Delete my data")),
         Moment("dialog-approve", "flora", config("flora", GARDEN, "rules"), asks("Approve the removals of")),
         Moment("dialog-undo", "flora", config("flora", GARDEN, "activity"), asks("Undo")),
         Moment("held-back", "flora", config("flora", GARDEN, "rules"), _who_would_lose, whole=True),

@@ -48,7 +48,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         408: "The request took too long to arrive.",
         409: "It contradicts what is already there.",
         413: "The request is too large.",
-        422: "The request does not have this call's shape.",
+        422: "A field is missing or has a wrong type.",
         429: "Too often; `Retry-After` says in how many seconds again.",
         502: "A provider's answer cannot be used.",
         503: "A provider or the database does not answer; `Retry-After` says when to try again.",
@@ -94,7 +94,7 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
     for fault in error.errors():
         place = ".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"})
         faults.append(f"{place}: {fault['msg']}" if place else str(fault["msg"]))
-    return JSONResponse({"message": f"The request does not have this call's shape. {'; '.join(faults)}"}, 422)
+    return JSONResponse({"message": f"Some fields are missing or have a wrong type. {'; '.join(faults)}"}, 422)
 
 
 async def _nobody(request: Request) -> Response | None:

@@ -16,7 +16,7 @@ def login() -> rx.Component:
             mark("size-12 mx-auto"),
             rx.el.h1(f"Welcome to {settings().product_name}", class_name="mt-4 text-2xl font-bold"),
             rx.el.p(
-                "Sign in with Discord to manage your servers and verify your wallets. We ask Discord who you are and "
+                "Log in with Discord to manage your servers and verify your wallets. We ask Discord who you are and "
                 "which servers you are in.",
                 class_name="muted mt-2",
             ),

@@ -16,13 +16,29 @@ from state.account.preferences import CONFIRMATION, ChoiceRowView, EndingRoleVie
 EXPORT_PATH = "/api/me/export"
 
 
-def signed_in_browsers() -> rx.Component:
-    """Return the person's sessions, with a button to end each."""
+def sessions() -> rx.Component:
+    """Return the person's sessions, with a button to end each; those of other browsers are folded up."""
+    all_ = rx.Var.create(MeState.sessions).to(list[SessionRowView])
+    others = all_.length() - 1
     return card(
-        card_title("Sessions", "Browsers and programs that are signed in as you."),
-        rx.el.ul(rx.foreach(MeState.sessions, _session), class_name="divide-y hairline"),
+        card_title("Sessions", "Browsers and programs that are logged in as you."),
+        rx.el.ul(rx.foreach(all_, lambda one: rx.cond(one.current, _session(one)))),
+        rx.cond(
+            others > 0,
+            rx.el.details(
+                rx.el.summary(
+                    rx.cond(others == 1, "1 other session", f"{others} other sessions"),
+                    class_name="w-fit cursor-pointer rounded-field text-sm font-medium text-primary",
+                ),
+                rx.el.ul(
+                    rx.foreach(all_, lambda one: rx.cond(one.current, rx.fragment(), _session(one))),
+                    class_name="mt-3 divide-y hairline",
+                ),
+                class_name="mt-4",
+            ),
+        ),
         rx.el.div(
-            button("Sign Out Everywhere", icon="log-out", on_click=leave_everywhere()),
+            button("Log out everywhere", icon="log-out", on_click=leave_everywhere()),
             class_name="mt-4 border-t hairline pt-4",
         ),
     )
@@ -37,14 +53,14 @@ def _session(session: rx.vars.ObjectVar[SessionRowView]) -> rx.Component:
                 class_name="flex flex-wrap items-center gap-2 font-medium",
             ),
             rx.el.p("Last used ", session.seen, class_name="muted text-sm"),
-            rx.el.p("Signed in ", session.since, class_name="muted text-sm"),
+            rx.el.p("Logged in ", session.since, class_name="muted text-sm"),
             class_name="min-w-0 flex-1",
         ),
         button(
-            "Sign Out",
+            "Log out",
             class_name="btn-sm",
             on_click=rx.cond(session.current, log_out(), MeState.sign_out(session.id)),
-            aria_label=f"Sign out {session.browser}",
+            aria_label=f"Log out {session.browser}",
         ),
         key=session.id,
         class_name="flex items-center gap-3 border-[color:var(--line)] py-3 first:pt-0 last:pb-0",
@@ -55,7 +71,7 @@ def choices() -> rx.Component:
     """Return two switches per server: whether wallets count there, and whether its admins may see them."""
     return card(
         card_title(
-            "Your Wallets in Each Server",
+            "Your wallets in each server",
             "You decide in which servers your wallets count, and whether admins may see them.",
         ),
         rx.cond(
@@ -125,14 +141,14 @@ def _switch(label: str, full: rx.Var[str] | str, on: rx.Var[bool] | bool, turn: 
 def my_data() -> rx.Component:
     """Return the card to download or delete everything."""
     return card(
-        card_title("Your Data"),
+        card_title("Your data"),
         rx.el.div(
             rx.el.p(
                 f"Everything that {settings().product_name} stores about you, in one JSON file.",
                 class_name="muted text-sm",
             ),
             link_button(
-                "Download My Data", EXPORT_PATH, icon="download", leaves_app=True, class_name="mt-3", download=True
+                "Download my data", EXPORT_PATH, icon="download", leaves_app=True, class_name="mt-3", download=True
             ),
         ),
         rx.el.div(
@@ -141,7 +157,7 @@ def my_data() -> rx.Component:
                 "are taken first, as each server's rules say.",
                 class_name="muted text-sm",
             ),
-            button("Delete My Data", kind="danger", icon="trash-2", class_name="mt-3", on_click=MeState.ask_forget),
+            button("Delete my data", kind="danger", icon="trash-2", class_name="mt-3", on_click=MeState.ask_forget),
             class_name="mt-5 border-t hairline pt-5",
         ),
         _question(),
@@ -161,7 +177,7 @@ def _question() -> rx.Component:
                     rx.el.p("Your roles:", class_name="mt-4 font-medium"),
                     _ending(),
                 ),
-                rx.el.p("You have no role from us.", class_name="muted mt-4"),
+                rx.el.p(f"You have no role from {settings().product_name}.", class_name="muted mt-4"),
             ),
             rx.el.div(
                 rx.el.label(
@@ -175,9 +191,9 @@ def _question() -> rx.Component:
                 class_name="mt-5 flex flex-col gap-1.5",
             ),
         ),
-        cancel=button("Keep My Data", on_click=MeState.keep(False)),
+        cancel=button("Keep my data", on_click=MeState.keep(False)),
         action=button(
-            "Delete Everything",
+            "Delete everything",
             kind="danger",
             busy=MeState.working,
             busy_label="Deleting...",
@@ -205,7 +221,7 @@ def farewell() -> rx.Component:
         empty(
             "circle-check",
             "Everything about you is deleted",
-            "You are signed out. Thank you for using this service.",
+            f"You are logged out. Thank you for using {settings().product_name}.",
             button("Return to Home", kind="primary", on_click=log_out()),
             whole_screen=True,
         ),

@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head, visitor_frame
-from components.pages.account.my_data import choices, farewell, my_data, signed_in_browsers
+from components.pages.account.my_data import choices, farewell, my_data, sessions
 from components.ui.badge import badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title
@@ -15,17 +15,17 @@ from state.account.profile import AccountState
 
 def account() -> rx.Component:
     """Return the profile, the verification status and the quick actions."""
-    return member_frame(rx.cond(MeState.forgotten, farewell(), _screen()))
+    return member_frame(rx.cond(MeState.forgotten, farewell(), _screen()), logout=False)
 
 
 def _screen() -> rx.Component:
     return rx.fragment(
-        page_head("Account", "Who you are here, where you are signed in, and what is stored about you."),
+        page_head("Account", "Your profile, the places where you are logged in, and the data we store about you."),
         rx.cond(
             AccountState.loaded & MeState.loaded,
             rx.el.div(
-                rx.el.div(_profile(), choices(), signed_in_browsers(), class_name=_COLUMN),
-                rx.el.div(_status(), _actions(), my_data(), class_name=_COLUMN),
+                rx.el.div(_profile(), _status(), choices(), class_name=_COLUMN),
+                rx.el.div(_actions(), sessions(), my_data(), class_name=_COLUMN),
                 class_name=_COLUMNS,
             ),
             rx.cond(
@@ -34,8 +34,8 @@ def _screen() -> rx.Component:
                 waiting(
                     [AccountState.load, MeState.load],
                     rx.el.div(
-                        rx.el.div(skeleton("h-56"), skeleton("h-48"), skeleton("h-40"), class_name=_COLUMN),
-                        rx.el.div(skeleton("h-32"), skeleton("h-48"), skeleton("h-40"), class_name=_COLUMN),
+                        rx.el.div(skeleton("h-56"), skeleton("h-32"), skeleton("h-48"), class_name=_COLUMN),
+                        rx.el.div(skeleton("h-48"), skeleton("h-40"), skeleton("h-40"), class_name=_COLUMN),
                         class_name=_COLUMNS,
                     ),
                 ),
@@ -56,7 +56,7 @@ def account_left() -> rx.Component:
                 "lock",
                 "Access Restricted",
                 "Please log in to see your account.",
-                link_button("Login", "/login", kind="primary", leaves_app=True),
+                link_button("Go to Login", "/login", kind="primary", leaves_app=True),
             ),
             class_name="surface w-full max-w-lg p-6",
         ),
@@ -82,7 +82,7 @@ def _profile() -> rx.Component:
         ),
         rx.el.dl(
             _fact("Username", AccountState.name),
-            _fact("Email", rx.cond(AccountState.email != "", AccountState.email, "Not shared with us")),
+            _fact("Email", rx.cond(AccountState.email != "", AccountState.email, "Discord does not share it")),
             _fact("Discord Username", AccountState.discord_username),
             class_name="mt-6 grid grid-cols-1 gap-4 sm:grid-cols-2",
         ),
@@ -112,7 +112,7 @@ def _actions() -> rx.Component:
         card_title("Quick Actions"),
         rx.el.div(
             link_button("Dashboard", "/dashboard", icon="layout-dashboard", class_name="justify-start"),
-            link_button("Invite Bot", "/invite", icon="plus", class_name="justify-start"),
+            link_button("Add a server", "/invite", icon="plus", class_name="justify-start"),
             link_button("Logout", "/api/auth/logout", icon="log-out", leaves_app=True, class_name="justify-start"),
             class_name="grid grid-cols-1 gap-3",
         ),

@@ -10,6 +10,7 @@ from components.ui.empty import progress
 from components.ui.field import field, select_input, text_input
 from settings import settings
 from state.account.wallet_proof import LOOK_EVERY, OFFERED_METHODS, TRANSACTION, SendView, WalletProofState
+from state.core.toasts import ToastState
 
 METHOD_NAMES = {"opensea_bio": "OpenSea Profile Bio", "transaction": "Transaction Proof"}
 
@@ -34,6 +35,7 @@ def proof_card() -> rx.Component:
                     on_change=WalletProofState.enter_address,
                 ),
                 name="walletAddress",
+                error=WalletProofState.address_fault,
             ),
             _name(),
             field(
@@ -46,8 +48,11 @@ def proof_card() -> rx.Component:
                 ),
                 name="verificationMethod",
             ),
-            rx.cond(WalletProofState.method == TRANSACTION, _by_transaction(), _by_bio()),
-            _outcome(),
+            rx.cond(
+                WalletProofState.method == TRANSACTION,
+                _by_transaction(),
+                rx.cond(WalletProofState.memo != "", _not_by_bio(), _by_bio()),
+            ),
             button(
                 "Verify Wallet",
                 kind="primary",
@@ -57,6 +62,7 @@ def proof_card() -> rx.Component:
                 disabled=WalletProofState.address == "",
                 class_name="w-full",
             ),
+            _outcome(),
             on_submit=lambda _form: WalletProofState.verify(),
             class_name="flex flex-col gap-5",
         ),
@@ -100,6 +106,20 @@ def _name() -> rx.Component:
     )
 
 
+def _not_by_bio() -> rx.Component:
+    """Return why a Solana wallet has no OpenSea bio, and the other method."""
+    return rx.el.div(
+        rx.el.p("This is a Solana address. An OpenSea bio verifies only addresses that start with 0x."),
+        button(
+            "Use Transaction Proof",
+            kind="primary",
+            class_name="btn-sm mt-3",
+            on_click=WalletProofState.choose_method(TRANSACTION),
+        ),
+        class_name="rounded-box border hairline p-4",
+    )
+
+
 def _by_bio() -> rx.Component:
     return rx.el.div(
         rx.el.ol(
@@ -123,7 +143,7 @@ def _by_bio() -> rx.Component:
             class_name="list-decimal space-y-2 pl-5",
         ),
         rx.el.p(
-            "The code is yours alone: it proves the wallet only for the account you are signed in with.",
+            "The code is yours alone: it verifies the wallet only for the account you are logged in with.",
             class_name="muted mt-3 text-sm",
         ),
         button(
@@ -145,8 +165,8 @@ def _by_transaction() -> rx.Component:
     return rx.cond(
         WalletProofState.code == "",
         rx.el.p(
-            "What to send appears here once the address is filled in. It goes from your wallet to the same wallet, so "
-            "only the chain's fee is spent.",
+            "What to send appears here once the address is filled in. You sign it in your own wallet app. It goes from "
+            "your wallet to the same wallet, so you pay only the chain's fee.",
             class_name="muted rounded-box border hairline p-4",
         ),
         rx.el.div(
@@ -166,7 +186,11 @@ def _by_transaction() -> rx.Component:
                     "transactionHash",
                     value=WalletProofState.pasted,
                     on_change=WalletProofState.paste,
-                    placeholder="0x... or a page of a block explorer",
+                    placeholder=rx.cond(
+                        WalletProofState.memo != "",
+                        "A signature, or a page of a block explorer",
+                        "0x... or a page of a block explorer",
+                    ),
                     spell_check=False,
                 ),
                 name="transactionHash",
@@ -209,8 +233,8 @@ def _send() -> rx.Component:
             class_name="mt-4 text-sm",
         ),
         rx.el.p(
-            "The amount is yours alone: it proves the wallet only for the account you are signed in with. It "
-            "returns to you; only the chain's fee is spent.",
+            "The amount is yours alone: it verifies the wallet only for the account you are logged in with. It "
+            "returns to you, and you pay only the chain's fee.",
             class_name="muted mt-4 text-sm",
         ),
         class_name="rounded-box border hairline p-4",
@@ -223,7 +247,7 @@ def _memo() -> rx.Component:
         rx.el.p("On Solana, send any amount from this wallet to itself, with this memo and nothing else in it:"),
         rx.el.div(copyable(WalletProofState.memo), class_name="mt-2"),
         rx.el.p(
-            "The code is yours alone: it proves the wallet only for the account you are signed in with.",
+            "The code is yours alone: it verifies the wallet only for the account you are logged in with.",
             class_name="muted mt-3 text-sm",
         ),
         class_name="rounded-box border hairline p-4",
@@ -281,7 +305,11 @@ def _live() -> rx.Component:
 
 def _outcome() -> rx.Component:
     return rx.el.div(
-        rx.cond(WalletProofState.note != "", rx.el.p(WalletProofState.note, class_name="mb-3 break-words")),
+        # The toast says the same, so it comes first and this stays afterwards.
+        rx.cond(
+            (WalletProofState.note != "") & (ToastState.title == ""),
+            rx.el.p(WalletProofState.note, class_name="mb-3 break-words"),
+        ),
         rx.cond(
             WalletProofState.linked_address != "",
             rx.el.div(

@@ -8,7 +8,7 @@ from components.ui.badge import badge
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
-from components.ui.empty import empty, skeleton
+from components.ui.empty import could_not_load, empty, skeleton, waiting
 from state.account.wallet_proof import WalletProofState
 from state.account.wallets import WalletRowView, WalletsState
 
@@ -20,7 +20,7 @@ def wallets() -> rx.Component:
     return member_frame(
         page_head(
             "Wallet Verification",
-            "Show that a wallet is yours without connecting it.",
+            "Verify that a wallet is yours, without connecting it.",
             link_button("Back to Dashboard", "/dashboard", kind="quiet", icon="arrow-left"),
         ),
         rx.el.div(
@@ -70,7 +70,11 @@ def _list_card() -> rx.Component:
                     "Verify your first wallet to start using NFT verification rules",
                 ),
             ),
-            skeleton("h-32"),
+            rx.cond(
+                WalletsState.failed,
+                could_not_load(WalletsState.load, in_card=True),
+                waiting(WalletsState.load, skeleton("h-32")),
+            ),
         ),
     )
 

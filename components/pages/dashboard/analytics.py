@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.ui.card import card
 from components.ui.chart import bar_chart, heading_cell, key, line_chart, table_behind
-from components.ui.empty import skeleton
+from components.ui.empty import could_not_load, skeleton, waiting
 from state.dashboard.analytics import EVERYWHERE, RANGES, AnalyticsState
 from state.dashboard.charts import MOST_RULES, DayView, RuleChartView
 from state.dashboard.servers import DashboardState, ServerCardView
@@ -27,7 +27,11 @@ def analytics() -> rx.Component:
                 class_name=rx.cond(AnalyticsState.busy, f"{_GRID} opacity-60", _GRID),
                 aria_busy=AnalyticsState.busy,
             ),
-            rx.el.div(skeleton("h-64"), skeleton("h-64"), class_name=_GRID),
+            rx.cond(
+                AnalyticsState.failed,
+                could_not_load(AnalyticsState.load),
+                waiting(AnalyticsState.load, rx.el.div(skeleton("h-64"), skeleton("h-64"), class_name=_GRID)),
+            ),
         ),
         aria_labelledby="analytics",
         class_name="mt-12",
@@ -89,7 +93,7 @@ def _chart(
             rx.el.div(drawing, _time_line(), class_name="mt-4"),
             rx.el.p(nothing, class_name="muted grid h-36 place-items-center text-center text-sm"),
         ),
-        _day_table(title),
+        rx.cond(shown, _day_table(title)),
     )
 
 
@@ -107,8 +111,14 @@ def _proofs() -> rx.Component:
     chart = AnalyticsState.proofs
     return _chart(
         "Wallets verified",
-        rx.el.p(rx.el.strong(chart.total, class_name="tabular-nums text-base-content"), " in all, at most ",
-                chart.peak, " a day", class_name="muted mt-1 text-sm"),
+        rx.cond(
+            chart.total > 0,
+            rx.el.p(
+                rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
+                f" in the last {AnalyticsState.days} days, by present members. The most on one day: ", chart.peak, ".",
+                class_name="muted mt-1 text-sm",
+            ),
+        ),
         chart.total > 0,
         "No wallet was verified in these days.",
         bar_chart(chart),
@@ -119,12 +129,15 @@ def _roles() -> rx.Component:
     chart = AnalyticsState.roles
     return _chart(
         "Roles given and taken",
-        rx.el.p(
-            key("mr-1"), rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
-            " given (up)",
-            key("ml-4 mr-1", hatched=True), rx.el.strong(chart.down_total, class_name="tabular-nums text-base-content"),
-            " taken (down)",
-            class_name="muted mt-1 flex flex-wrap items-center gap-x-1 text-sm",
+        rx.cond(
+            chart.peak > 0,
+            rx.el.p(
+                key("mr-1"), rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
+                " given (up)",
+                key("ml-4 mr-1", hatched=True),
+                rx.el.strong(chart.down_total, class_name="tabular-nums text-base-content"), " taken (down)",
+                class_name="muted mt-1 flex flex-wrap items-center gap-x-1 text-sm",
+            ),
         ),
         chart.peak > 0,
         "No role was given or taken in these days.",
@@ -157,7 +170,7 @@ def _holders() -> rx.Component:
     return card(
         rx.el.h3("Holders of each rule", class_name="text-base font-semibold"),
         rx.el.p(
-            "Members who have the rule's role by it, at the end of each day.", class_name="muted mt-1 text-sm"
+            "Members who have the role through the rule, at the end of each day.", class_name="muted mt-1 text-sm"
         ),
         rx.cond(
             AnalyticsState.rules,

@@ -43,6 +43,7 @@ def dashboard() -> rx.Component:
             _content(),
             rx.cond(DashboardState.failed, could_not_load(_load_again()), _waiting()),
         ),
+        logout=False,
     )
 
 
@@ -55,7 +56,7 @@ def _waiting() -> rx.Component:
 
 
 def _stats_to_come() -> rx.Component:
-    return rx.el.div(*[skeleton("h-24") for _ in range(3)], class_name="mb-8 grid grid-cols-1 gap-5 sm:grid-cols-3")
+    return rx.el.div(*[skeleton("h-32") for _ in range(3)], class_name="mb-8 grid grid-cols-1 gap-5 sm:grid-cols-3")
 
 
 def _content() -> rx.Component:
@@ -63,12 +64,18 @@ def _content() -> rx.Component:
         rx.cond(
             AnalyticsState.loaded,
             rx.el.dl(
-                stat("Total Verifications", AnalyticsState.total_verifications, "badge-check"),
-                stat("Active Rules", AnalyticsState.active_rules, "list-checks"),
-                stat("Connected Servers", AnalyticsState.connected_servers, "server"),
+                stat(
+                    "Total Verifications",
+                    AnalyticsState.total_verifications,
+                    "badge-check",
+                    "members with a verified wallet",
+                ),
+                stat("Active Rules", AnalyticsState.active_rules, "list-checks", "rules that give roles now"),
+                stat("Connected Servers", AnalyticsState.connected_servers, "server", "servers that you administer"),
                 class_name="mb-8 grid grid-cols-1 gap-5 sm:grid-cols-3",
             ),
-            _stats_to_come(),
+            # While the numbers fail, the section about analytics says so.
+            rx.cond(AnalyticsState.failed, rx.fragment(), _stats_to_come()),
         ),
         rx.cond(
             DashboardState.cards,

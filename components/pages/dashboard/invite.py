@@ -3,6 +3,7 @@
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head
+from components.layout.navigation import CONNECT_PATH
 from components.ui.badge import badge
 from components.ui.button import button, link_button
 from components.ui.card import card
@@ -10,8 +11,6 @@ from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.picture import server_icon
 from settings import settings
 from state.dashboard.invite import GuildCardView, InviteState
-
-CONNECT_PATH = "/api/auth/discord/connect"
 
 
 def invite() -> rx.Component:

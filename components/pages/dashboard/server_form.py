@@ -20,7 +20,7 @@ NEXT_STEPS = (
 def server_form() -> rx.Component:
     """Return the form and the list of next steps."""
     return member_frame(
-        page_head("Add a Server", "Enter the ID of a server that you administer."),
+        page_head("Add a server by hand", "Enter the ID of a Discord server that you own or administer."),
         rx.el.div(
             card(_form()), _next_steps(), class_name="grid grid-cols-1 items-start gap-6 md:grid-cols-[1.6fr_1fr]"
         ),

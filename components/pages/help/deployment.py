@@ -19,7 +19,7 @@ from components.ui.badge import Tone, badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
-from components.ui.effects.health import health_text
+from components.ui.effects.health import health_line
 from settings import settings
 
 _NAME, _BOT = settings().product_name, settings().bot_name
@@ -104,8 +104,8 @@ def deployment_status() -> rx.Component:
     """Return the backend's health and the fixed list of deployment steps."""
     return reading(
         "Deployment Status",
-        "The first card is measured, every five seconds. The list below it is a fixed reminder.",
-        card(card_title("Backend"), health_text()),
+        "The first card is checked every five seconds. The list below it is a fixed reminder.",
+        card(card_title("Backend"), health_line()),
         card(
             card_title("Progress"),
             rx.el.ol(*[_item(*item) for item in PROGRESS], class_name="flex flex-col gap-4"),
@@ -128,12 +128,18 @@ def deployment_status() -> rx.Component:
         ),
         rx.el.div(
             link_button("Setup Guide", SETUP_PATH, kind="primary"),
-            link_button("Hosting dashboard", settings().hosting_dashboard, target="_blank", rel="noopener"),
+            *_hosting(),
             link_button("Discord Developer Portal", DEVELOPER_PORTAL, target="_blank", rel="noopener"),
             link_button("Return Home", "/", kind="quiet"),
             class_name="flex flex-wrap gap-3",
         ),
     )
+
+
+def _hosting() -> tuple[rx.Component, ...]:
+    """Return the link to the hosting dashboard, if one is set."""
+    url = settings().hosting_dashboard
+    return (link_button("Hosting dashboard", url, target="_blank", rel="noopener"),) if url else ()
 
 
 def _item(name: str, title: str, text: str, status: str) -> rx.Component:

@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH, SUPPORT_PATH
-from components.layout.reading import chapter, link, reading, sentence, steps
+from components.layout.reading import Text, chapter, link, reading, sentence, steps
 from settings import settings
 from state.help.chains import chain_list
 
@@ -30,17 +30,19 @@ GUIDES = (
         ("Log in and open “Verify Wallets”", "Every member does this once per wallet, for all servers together."),
         ("Enter the wallet's address", "A personal code appears. It is valid for 24 hours and works for you alone."),
         ("Add the code to your OpenSea bio", "“Open OpenSea Profile” leads to the profile of the address you entered. "
-         "Edit its bio, add the code and save."),
-        ("Press “Verify Wallet”", "Once the bio shows the code, the wallet is verified and you get your roles. You "
-         "can then remove the code from the bio."),
+         "Edit its bio, add the code and save. Without an OpenSea profile, choose “Transaction Proof” and send the "
+         "transaction that is shown. You sign it in your wallet app and pay the chain's fee."),
+        ("Press “Verify Wallet”", "Once the bio shows the code, or the chain confirms the transaction, the wallet is "
+         "verified and you get your roles. You can then remove the code from the bio."),
     )),
 )  # fmt: skip
 
 QUESTIONS = (
     (f"What does {_NAME} do?", "It gives Discord roles to members who hold certain NFTs, and takes the roles back when "
      "they no longer hold them. Server owners and administrators decide which NFTs lead to which role."),
-    ("Do I have to connect my wallet?", "No. You put a code into your OpenSea profile's bio, or send a transaction "
-     "from the wallet to itself in your own wallet app. Nobody should ever ask for your seed phrase or private key."),
+    ("Do I have to connect my wallet?", "No. You put a code into your OpenSea profile's bio, and nothing is signed. "
+     "Or you send a transaction from the wallet to itself: you sign it in your own wallet app and pay the chain's fee. "
+     "Nobody should ever ask for your seed phrase or private key."),
     ("Which blockchains are supported?", f"{chain_list()}. A rule "
      "on a chain that this installation has no node for is refused, and the form says so."),
     ("What happens when I sell my NFT?", "Holdings are checked daily, and roles follow buys, sales and transfers. When "
@@ -51,8 +53,9 @@ QUESTIONS = (
     ("Which roles can a rule give?", f"Roles below {_BOT}'s own role that carry no dangerous permissions and that no "
      "integration manages. The role also has to be below the highest role of the person who writes the rule, unless "
      "they own the server."),
-    ("Which permission does a channel command need?", "A command that creates a verification channel needs Manage "
-     "Server permission in that server. Rules need more: only the owner and administrators may write them."),
+    ("Which permission does a channel command need?", "/setup, the command that creates a verification channel, "
+     "needs Manage Server permission in that server. Rules need more: only the owner and administrators may write "
+     "them."),
     ("Why was my role not given?", "Usually for one of three reasons: you have not verified the wallet with the NFT, "
      f"{_BOT}'s role is below the role in Discord's list, or the rule is paused. A server's configuration says which "
      "rules are paused, and why."),
@@ -81,16 +84,18 @@ def help_center() -> rx.Component:
         chapter(
             "Still stuck?",
             sentence(
-                "Ask in our ",
-                link("support chat on Discord", SUPPORT_PATH),
-                ", ",
-                link("write to us", "/contact"),
+                *_support_chat(),
+                link("Write to us", "/contact"),
                 ", or ",
                 link("log in", LOGIN_PATH),
-                " and look at your server's configuration.",
+                " and open your server's Health tab.",
             ),
         ),
     )
+
+
+def _support_chat() -> tuple[Text, ...]:
+    return ("Ask in our ", link("support chat on Discord", SUPPORT_PATH), ". ") if settings().support_invite else ()
 
 
 def _guide(title: str, parts: tuple[tuple[str, str], ...]) -> rx.Component:

@@ -27,7 +27,7 @@ ENVIRONMENT = (
 
 
 def oauth_setup() -> rx.Component:
-    """Return the guide that sets sign-in up."""
+    """Return the guide that sets the login up."""
     return reading(
         "Discord OAuth Setup",
         "What has to be registered with Discord before anybody can log in.",
@@ -43,14 +43,14 @@ def oauth_setup() -> rx.Component:
                 )
             ),
         ),
-        chapter("Scopes", sentence("Sign-in asks for ", code("identify"), " and ", code("guilds"), ", nothing else.")),
+        chapter("Scopes", sentence("Login asks for ", code("identify"), " and ", code("guilds"), ", nothing else.")),
         environment_chapter(),
         _ways_on(),
     )
 
 
 def oauth_fix() -> rx.Component:
-    """Return what to check when Discord refuses a sign-in."""
+    """Return what to check when Discord refuses a login."""
     return reading(
         "Fix Discord OAuth",
         "When logging in fails, the redirect URL is nearly always the reason.",
@@ -79,7 +79,7 @@ def oauth_debug() -> rx.Component:
     """Return the settings that sign-in uses now."""
     return reading(
         "OAuth Debug",
-        "The settings that sign-in uses now. Values are never shown.",
+        "The settings that login uses now. Values are never shown.",
         callback_card(),
         _present_card(),
         refused_chapter(),
@@ -91,13 +91,13 @@ def test_auth() -> rx.Component:
     """Return whether this browser is signed in, and the settings that sign-in uses."""
     return reading(
         "Test Authentication",
-        "Whether this browser is signed in, and which settings sign-in uses.",
+        "Whether this browser is logged in, and which settings login uses.",
         card(
             card_title("This browser"),
             rx.cond(
                 SessionState.audience == MEMBER,
-                rx.el.p("Signed in as ", rx.el.strong(SessionState.name), "."),
-                rx.el.p("Not signed in."),
+                rx.el.p("Logged in as ", rx.el.strong(SessionState.name), "."),
+                rx.el.p("Not logged in."),
             ),
         ),
         callback_card(),
@@ -125,7 +125,7 @@ def callback_warning() -> rx.Component:
     return rx.cond(
         OperatorState.used_callback_url != "",
         rx.el.p(
-            "Careful: sign-in uses PUBLIC_URL, so Discord is told another callback: ",
+            "Careful: login uses PUBLIC_URL, so Discord gets another callback URL: ",
             rx.el.code(OperatorState.used_callback_url, class_name="code break-all"),
             ". Register that one, or set PUBLIC_URL to this host.",
             class_name="mt-3 rounded-field bg-warning/12 p-3 font-medium text-warning",

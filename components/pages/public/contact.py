@@ -9,17 +9,26 @@ from components.ui.card import card, card_title
 from settings import settings
 
 
+def _support() -> tuple[rx.Component, ...]:
+    """Return the card of the support chat, if there is one."""
+    if not settings().support_invite:
+        return ()
+    return (
+        card(
+            card_title("Support chat", "For questions about setting up, rules and roles. Others may read along."),
+            link_button("Open Discord", SUPPORT_PATH, kind="primary", leaves_app=True),
+        ),
+    )
+
+
 def contact() -> rx.Component:
     """Return the page /contact."""
     address = settings().contact_address
     return reading(
         "Contact",
-        f"Two ways to reach the people behind {settings().product_name}.",
+        f"How to reach the people behind {settings().product_name}.",
         rx.el.div(
-            card(
-                card_title("Support chat", "For questions about setting up, rules and roles. Others may read along."),
-                link_button("Open Discord", SUPPORT_PATH, kind="primary", leaves_app=True),
-            ),
+            *_support(),
             card(
                 card_title("E-mail", "For everything about your data, and for security reports."),
                 link(address, f"mailto:{address}"),
@@ -33,7 +42,7 @@ def contact() -> rx.Component:
                 (
                     "The name or ID of the Discord server.",
                     "The rule, and the role that you expected.",
-                    "Since when it happens, and what the screen shows.",
+                    "When it started, and what the screen shows.",
                 )
             ),
             "Never send a seed phrase, a private key, a password or a bot token. We never ask for them.",

@@ -6,13 +6,14 @@ from components.layout.navigation import LOGIN_PATH
 from components.pages.public.landing import STEPS
 from components.ui.button import link_button
 from settings import settings
+from state.core.session import MEMBER, SessionState
 from state.help.chains import evm_titles
 
 _CLAIMS = (
     ("shield-check", "Verification by marketplace profile", "Members put a personal code into the bio of their "
      "marketplace profile. Only the owner of a profile can change its bio, so the code proves the wallet."),
     ("unplug", "No wallet is ever connected", "Wallets are proven without connecting one. A code in your profile is "
-     "enough; if you prefer a transaction, you send it from your own wallet app."),
+     "enough. The other way is a transaction to yourself: you sign it in your own wallet app and pay the chain's fee."),
     ("badge-check", "Automatic role assignment", "Members who meet a rule get its role, without asking a moderator "
      "or waiting for one."),
     ("badge-minus", "Roles are taken when the NFT is sold", "Holdings are checked daily. Members who no longer "
@@ -29,6 +30,7 @@ _CLAIMS = (
 )  # fmt: skip
 
 
+_ON_GREEN = "border-0 bg-base-100 text-base-content hover:bg-base-200"
 _NUMBERS = ("Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
 
 
@@ -89,11 +91,10 @@ def _setup() -> rx.Component:
                 class_name="mt-6 grid grid-cols-1 gap-6 sm:grid-cols-2 lg:grid-cols-4",
             ),
             rx.el.div(
-                link_button(
-                    "Get Started",
-                    LOGIN_PATH,
-                    leaves_app=True,
-                    class_name="border-0 bg-base-100 text-base-content hover:bg-base-200",
+                rx.cond(
+                    SessionState.audience == MEMBER,
+                    link_button("Get Started", "/dashboard", class_name=_ON_GREEN),
+                    link_button("Get Started", LOGIN_PATH, leaves_app=True, class_name=_ON_GREEN),
                 ),
                 class_name="mt-8",
             ),

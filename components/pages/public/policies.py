@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.layout.reading import bullets, chapter, link, reading, sentence
 from settings import settings
-from state.help.retention import LEFT_DAYS, TOLD_DAYS, UNTOLD_DAYS
+from state.help.retention import LEFT_DAYS, TALLY_DAYS, TOLD_DAYS, TRAIL_DAYS, UNTOLD_DAYS
 
 EFFECTIVE_DATE = "8 July 2025"
 MINIMUM_AGE = 13
@@ -45,8 +45,8 @@ def privacy_policy() -> rx.Component:
                     "you are in and whether you administer them. We ask for the scopes identify and guilds, so we do "
                     "not receive your e-mail address.",
                     "Discord's access tokens for your account, encrypted, until you log out everywhere.",
-                    "Your sign-ins here: a hash of the session's id, your browser's name, and when it was last used. "
-                    "A session ends after at most seven days.",
+                    "Your sessions here: a hash of the session's id, your browser's name, and when you last used it. A "
+                    "session ends after at most seven days.",
                     "Wallet addresses that you verify or try to verify, how and when, and the codes we gave you; for "
                     "a proof by transaction, also the transaction.",
                     "NFT balances of verified wallets as public blockchains show them, the block they were read at, "
@@ -66,16 +66,20 @@ def privacy_policy() -> rx.Component:
                     f"When you leave a server, we delete you from its list of members after {LEFT_DAYS} days. We "
                     f"delete notices {TOLD_DAYS} days after we showed them to you, and {UNTOLD_DAYS} days after they "
                     "were made if we never did.",
-                    "Sessions and unfinished log-ins are deleted once they have ended, codes for wallets a week later.",
+                    "We delete sessions and unfinished logins once they have ended, and the codes for a wallet a week "
+                    "after they expire.",
+                    f"We delete the number of a wallet's tokens with a trait or an ID {TALLY_DAYS} days after we "
+                    f"counted them, and the list of tokens that a wallet received {TRAIL_DAYS} days after we last used "
+                    "it.",
                     "Everything else stays until you remove it or delete your data.",
                 )
             ),
         ),
         chapter(
             "Cookies and storage in your browser",
-            "One cookie keeps you signed in, one more lives for ten minutes while you log in with Discord. The "
-            "session's id is also kept in local storage under the name session-id. None of them is used for anything "
-            "but signing in.",
+            "One cookie keeps you logged in. A second one exists for ten minutes while you log in with Discord. Your "
+            "browser also keeps the session's id in local storage under the name session-id. They are used for "
+            "logging in and for nothing else.",
         ),
         chapter(
             "What others see",
@@ -105,7 +109,7 @@ def privacy_policy() -> rx.Component:
             bullets(
                 (
                     sentence(
-                        "See and download everything that is stored about you, and sign out any of your browsers, on "
+                        "See and download everything that is stored about you, and log out any of your browsers, on "
                         "your ",
                         link("account page", "/account"),
                         ".",

@@ -2,11 +2,12 @@
 
 import reflex as rx
 
-from components.layout.frame import member_frame, visitor_frame
-from components.layout.navigation import LOGIN_PATH
+from components.layout.frame import member_frame, shared_frame
+from components.layout.navigation import CONNECT_PATH, LOGIN_PATH
 from components.ui.button import link_button
 from components.ui.empty import empty
 from settings import settings
+from state.core.session import MEMBER, SessionState
 from state.help.problems import ProblemState
 
 
@@ -14,7 +15,7 @@ def not_found() -> rx.Component:
     """Return the members' screen at an unknown path."""
     return member_frame(
         rx.el.div(
-            rx.el.p("404", class_name="display text-7xl font-bold text-accent", aria_hidden="true"),
+            rx.icon("compass", size=56, class_name="mx-auto text-primary", aria_hidden="true"),
             rx.el.h1("404 Page Not Found", class_name="mt-4 text-2xl font-bold"),
             rx.el.p(
                 f"The page you're looking for doesn't exist on {settings().product_name}.", class_name="muted mt-2"
@@ -26,15 +27,24 @@ def not_found() -> rx.Component:
 
 
 def oauth_error() -> rx.Component:
-    """Return the authentication error page; `error` in the URL chooses the message."""
-    return visitor_frame(
+    """Return the authentication error page; `error` in the URL chooses the message.
+
+    The way to fix it is a page for visitors and operators, so people who are logged in get no link to it.
+    """
+    member = SessionState.audience == MEMBER
+    fix = rx.cond(member, rx.fragment(), link_button("How to fix this", "/oauth-fix"))
+    return shared_frame(
         rx.el.section(
             empty(
                 "circle-alert",
                 "Authentication Error",
                 ProblemState.sentence,
-                link_button("Try Again", LOGIN_PATH, kind="primary", leaves_app=True),
-                link_button("How to fix this", "/oauth-fix"),
+                rx.cond(
+                    member,
+                    link_button("Try Again", CONNECT_PATH, kind="primary", leaves_app=True),
+                    link_button("Try Again", LOGIN_PATH, kind="primary", leaves_app=True),
+                ),
+                fix if settings().operator_pages else rx.fragment(),
                 link_button("Back to Home", "/"),
                 whole_screen=True,
             ),

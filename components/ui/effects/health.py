@@ -35,10 +35,21 @@ class _HealthText(rx.el.P):
 
 
 @rx.memo
-def health_text() -> rx.Component:
-    """Return the line with one of the three texts, kept current."""
+def health_line() -> rx.Component:
+    """Return the line with one of the three texts and its icon, kept current."""
+    text = rx.Var("backendHealth", _var_type=str)
     return _HealthText.create(
-        rx.Var("backendHealth", _var_type=str),
+        rx.match(
+            text,
+            (HEALTHY, rx.icon("circle-check", size=22, class_name="shrink-0 text-success", aria_hidden="true")),
+            (GONE, rx.icon("circle-x", size=22, class_name="shrink-0", aria_hidden="true")),
+            rx.icon("loader", size=22, class_name="muted shrink-0", aria_hidden="true"),
+        ),
+        text,
         role="status",
-        class_name="text-lg font-semibold",
+        class_name=rx.cond(
+            text == GONE,
+            "flex items-center gap-2 text-lg font-semibold text-error",
+            "flex items-center gap-2 text-lg font-semibold",
+        ),
     )

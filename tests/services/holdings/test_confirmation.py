@@ -162,7 +162,7 @@ def test_an_index_that_alone_lists_nothing_never_proves_a_no() -> None:
 
 
 def test_a_no_for_lack_of_a_wallet_needs_nobody_to_confirm_it() -> None:
-    nobody = Reading(COUNT, NO, 1, 0, reason="no proved wallet on this chain")
+    nobody = Reading(COUNT, NO, 1, 0, reason="no verified wallet on this chain")
     assert confirm(nobody, nobody, None, ONE, NOW).reading.answer is NO
 
 

@@ -74,7 +74,7 @@ def ids(*entries: str) -> Requirement:
             "Token So1111...1112 of So1111...1112 on Solana",
             "Not token So1111...1112 of So1111...1112 on Solana",
         ),
-        (Requirement("any_nft", "apechain", "any"), "Any NFT on Apechain", "No NFT on Apechain"),
+        (Requirement("any_nft", "apechain", "any"), "Any NFT on ApeChain", "No NFT on ApeChain"),
         (
             Requirement("trait", "base", CATS.contract, 1, (("Fur", "Gold"), ("Level", "5..10"), ("Rank", ">3"))),
             "At least 1 token of Mellow Cats on Base with Fur: Gold, Level of 5 to 10 and Rank of more than 3",

@@ -41,23 +41,23 @@ def changed(**fields: Any) -> dict[str, Any]:
         ("role.given", {"ruleIds": [7, 8]}, "Carol got Holder by “Cats” and “Dogs”."),
         ("role.given", {"ruleIds": [], "gift": True}, "Carol got Holder back, because an admin undid its removal."),
         ("role.taken", {"readings": [NO]}, "Carol lost Holder: holds 1, needs 2 of Mellow Cats on Base."),
-        ("role.taken", {"readings": [NO | {"reason": "no proved wallet on this chain"}]},
-         "Carol lost Holder: no proved wallet on this chain (Base)."),
+        ("role.taken", {"readings": [NO | {"reason": "no verified wallet on this chain"}]},
+         "Carol lost Holder: no verified wallet on this chain (Base)."),
         ("role.taken", {"readings": [NO | {"answer": "unknown"}, NO | {"type": "any_nft"}]},
          "Carol lost Holder: holds no NFT on Base."),
         ("role.taken", {"readings": [NO | {"type": "token_id", "contract": "0x" + "d0" * 20}]},
          "Carol lost Holder: holds none of the tokens asked for of 0xd0d0...d0d0 on Base."),
         ("role.taken", {"readings": []}, "Carol lost Holder: no rule entitles them to it any more."),
         ("rule.created", {"rule": RULE},
-         "Ada made the rule “Cats” for Holder: at least 1 token of Mellow Cats on Base."),
+         "Ada created the rule “Cats” for Holder: at least 1 token of Mellow Cats on Base."),
         ("rule.previewed", {"rule": RULE},
-         "Ada looked at whom the rule “Cats” would concern: at least 1 token of Mellow Cats on Base."),
+         "Ada previewed the rule “Cats”: at least 1 token of Mellow Cats on Base."),
         ("rule.previewed", {"rule": RULE, "deletes": True},
-         "Ada looked at whom the end of the rule “Cats” would concern."),
+         "Ada previewed deleting the rule “Cats”."),
         ("rule.changed", changed(state="paused"), "Ada changed the rule “Cats”: it is paused now."),
         ("rule.changed", changed(name="Kittens"), "Ada changed the rule “Kittens”: its name was “Cats”."),
         ("rule.changed", changed(removal={"mode": "grace", "hours": 24}),
-         "Ada changed the rule “Cats”: roles go after 24 hours of grace instead of at once."),
+         "Ada changed the rule “Cats”: roles are taken after 24 hours of grace instead of at once."),
         ("rule.changed", changed(expression=RULE["expression"] | {"minTokens": 3}),
          "Ada changed the rule “Cats”: it asks for at least 3 tokens of Mellow Cats on Base instead of at least 1 "
          "token of Mellow Cats on Base."),
@@ -87,7 +87,9 @@ def test_a_line_is_told_in_a_sentence(kind: str, data: dict[str, Any], words: st
 
 def test_who_is_not_known_is_told_by_id_and_who_was_forgotten_by_no_name() -> None:
     assert told("recheck.asked", actor="77") == "Somebody (ID 77) had Carol checked again."
-    assert told("role.lost", subject="forgotten-abc") == "Somebody took Holder from a forgotten member; it was not us."
+    assert (
+        told("role.lost", subject="forgotten-abc") == "Somebody else took Holder from a member who deleted their data."
+    )
     assert (
         told("rule.paused", actor=None, reason="The role is gone.") == "The rule “Cats” was paused: The role is gone."
     )

@@ -43,7 +43,7 @@ def for_members(product: Product, server_id: int) -> list[Screen]:
         Screen("dashboard", "/dashboard", "Welcome back, ada"),
         Screen("account", "/account", "Account"),
         Screen("invite", "/invite", "Invite HoldfastBot to Your Servers"),
-        Screen("server-setup", "/server-setup", "Add a Server"),
+        Screen("server-setup", "/server-setup", "Add a server by hand"),
         *(Screen(f"server-config-{tab}", f"/server-config?{address}&tab={tab}", GUILD) for tab in TABS),
         Screen("add-verification-rule", f"/add-verification-rule?{address}", "Verification Rule"),
         Screen("wallet-verification", "/wallet-verification", "Wallet Verification"),

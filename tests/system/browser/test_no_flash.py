@@ -26,9 +26,9 @@ async def test_a_member_never_sees_the_landing_page(visit: NewVisitor, path: str
     await ada.enter("ada")
     await ada.context.add_init_script(WATCH)
     await ada.open(path)
-    await ada.page.get_by_role("banner").get_by_role("button", name=FOR_MEMBERS).wait_for()
+    await ada.page.get_by_role("button", name=FOR_MEMBERS).wait_for()
     await ada.page.reload()
-    await ada.page.get_by_role("banner").get_by_role("button", name=FOR_MEMBERS).wait_for()
+    await ada.page.get_by_role("button", name=FOR_MEMBERS).wait_for()
     assert FOR_VISITORS not in await ada.page.evaluate(SEEN)
 
 
@@ -47,6 +47,6 @@ async def test_signing_in_and_out_leads_straight_to_the_other_audiences_screen(v
     await ada.context.add_init_script(WATCH)
     await ada.sign_in("ada")
     assert FOR_VISITORS not in await ada.page.evaluate(SEEN)
-    await ada.page.get_by_role("banner").get_by_role("button", name=FOR_MEMBERS).click()
+    await ada.page.get_by_role("button", name=FOR_MEMBERS).click()
     await ada.page.get_by_role("link", name=FOR_VISITORS).wait_for()
     assert FOR_MEMBERS not in await ada.page.evaluate(SEEN)

@@ -114,8 +114,8 @@ async def test_nobody_is_told_about_their_json_without_a_session(browser: Browse
         ({"blockchain": "", "roleId": ""}, "Blockchain is required"),
         ({"roleId": "", "minTokens": 0}, "Role is required"),
         ({"minTokens": 0, "contractAddress": ""}, "Minimum tokens must be at least 1"),
-        ({"minTokens": "1"}, "Minimum tokens must be at least 1"),
-        ({"minTokens": 1e400}, "Minimum tokens must be at least 1"),
+        ({"minTokens": "1"}, "Minimum tokens must be a whole number"),
+        ({"minTokens": 1e400}, "Minimum tokens must be a whole number"),
         ({"contractAddress": ""}, "Contract address is required"),
         (
             {"verificationType": "trait", "traitType": "Fur"},

@@ -144,10 +144,10 @@ async def test_every_page_goes_on_where_the_one_before_ended(
 @pytest.mark.parametrize(
     ("has_wallet", "amount", "outcome", "reason", "then"),
     [
-        (True, 3, "yes", None, "Given at the next look"),
+        (True, 3, "yes", None, "Given at the next check"),
         (True, 2, "no", None, "Nothing: no rule says yes."),
         (True, None, "unknown", "not read yet", "Nothing changes until"),
-        (False, None, "no", "no proved wallet on this chain", "Nothing: no rule says yes."),
+        (False, None, "no", "no verified wallet on this chain", "Nothing: no rule says yes."),
     ],
 )
 async def test_why_tells_what_is_needed_what_was_seen_and_what_comes_next(
@@ -184,7 +184,7 @@ async def test_what_comes_next_follows_the_ledger(browser: Browser, ruled: dict[
         member = await db.get_one(Member, (ruled["serverId"], who))
         await a_grant(db, member, await db.get_one(Rule, ruled["id"]))
     assert (await role_of(browser, ruled, who))["grantedByUs"] is True
-    assert await then() == "Taken at the next look, if a second reading agrees."
+    assert await then() == "Taken at the next check, if a second reading agrees."
     async with transaction() as db:
         db.add(Breaker(server_id=ruled["serverId"], role_id=ruled["roleId"], would_lose=9, holders=10))
     assert await then() == "Stays until an admin approves the removals that were held back."
@@ -202,7 +202,7 @@ async def test_what_comes_next_follows_the_ledger(browser: Browser, ruled: dict[
     assert (await then()).startswith("Taken on ")
     for state, error, text in [
         ("taking", "Discord: HTTP 500", "Being taken now. The last try failed: Discord: HTTP 500"),
-        ("lost", None, "Nothing: no role of ours is left."),
+        ("lost", None, "Nothing: no role from Holdfast is left."),
     ]:
         await set_grant(state=state, last_error=error)
         assert await then() == text

@@ -69,7 +69,7 @@ async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewV
     page, guild = mia.page, settled.village.guild
     await page.get_by_role("link", name=f"Account of {settled.village['mia']}").click()
     main = page.get_by_role("main")
-    for words in ("Discord Connected", "User ID:", "Not shared with us", f"Your roles: {ROLE}"):
+    for words in ("Discord Connected", "User ID:", "Discord does not share it", f"Your roles: {ROLE}"):
         await expect(main.get_by_text(words).first).to_be_visible()
     await expect(card(page, "Verification Status").get_by_text("Verified", exact=True)).to_be_visible()
 
@@ -81,24 +81,25 @@ async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewV
     await eventually(settled.has_role, "the role is back")
 
     async with page.expect_download() as download:
-        await page.get_by_role("link", name="Download My Data").click()
+        await page.get_by_role("link", name="Download my data").click()
     document = json.loads((await (await download.value).path()).read_text())
     assert [wallet["address"] for wallet in document["wallets"]] == [settled.address.lower()]
     assert [role["role"] for role in document["roles"]] == [ROLE]
 
-    await page.get_by_role("button", name="Sign out python-httpx").click()
-    await expect(page.get_by_text("That browser is signed out.")).to_be_visible()
+    await card(page, "Sessions").get_by_text("1 other session").click()
+    await page.get_by_role("button", name="Log out python-httpx").click()
+    await expect(page.get_by_text("That browser is logged out.")).to_be_visible()
     assert settled.mia.client.get("/api/auth/user").status_code == 401
 
-    await page.get_by_role("button", name="Delete My Data").click()
+    await page.get_by_role("button", name="Delete my data").click()
     question = page.get_by_role("dialog")
     await expect(question).to_contain_text(f"{ROLE} in {guild} is taken within the next minutes.")
-    await page.get_by_role("button", name="Keep My Data").click()
+    await page.get_by_role("button", name="Keep my data").click()
     await expect(question).to_have_count(0)
-    await page.get_by_role("button", name="Delete My Data").click()
-    await expect(question.get_by_role("button", name="Delete Everything")).to_be_disabled()
+    await page.get_by_role("button", name="Delete my data").click()
+    await expect(question.get_by_role("button", name="Delete everything")).to_be_disabled()
     await question.get_by_label("Type delete to confirm").fill("Delete")
-    await question.get_by_role("button", name="Delete Everything").click()
+    await question.get_by_role("button", name="Delete everything").click()
     await expect(page.get_by_role("heading", name="Everything about you is deleted")).to_be_visible()
     await eventually(lambda: not settled.has_role(), "the role is gone for good")
     await page.get_by_role("button", name="Return to Home").click()
@@ -140,8 +141,9 @@ async def test_signing_out_everywhere_ends_every_tab_and_browser(product: Produc
     await tab.get_by_role("heading", name="Invite HoldfastBot to Your Servers").wait_for()
     await one.page.get_by_role("link", name=f"Account of {here['sam']}").click()
     await expect(one.page.get_by_text("This session")).to_be_visible()
-    await expect(one.page.get_by_role("button", name="Sign out Chrome")).to_have_count(2)
-    await one.page.get_by_role("button", name="Sign Out Everywhere").click()
+    await one.page.get_by_text("1 other session").click()
+    await expect(one.page.get_by_role("button", name="Log out Chrome")).to_have_count(2)
+    await one.page.get_by_role("button", name="Log out everywhere").click()
     for page in (one.page, tab):
         await expect(page.get_by_role("link", name="Get Started")).to_be_visible()
     await other.page.get_by_role("button", name="Refresh").click()

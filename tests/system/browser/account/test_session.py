@@ -66,7 +66,7 @@ async def test_logging_out_in_one_tab_ends_the_other(visit: NewVisitor) -> None:
     other = await ada.context.new_page()
     await other.goto(ada.product.url + "/wallet-verification")
     await other.get_by_role("heading", name="Wallet Verification").wait_for()
-    await ada.page.get_by_role("banner").get_by_role("button", name="Logout").click()
+    await ada.page.get_by_role("button", name="Logout").click()
     await ada.page.get_by_role("link", name="Get Started").wait_for()
     await other.get_by_role("link", name="Get Started").wait_for()
     await stored_in(ada, None)
@@ -118,7 +118,7 @@ async def test_somebody_else_on_the_same_tab_finds_nothing_of_the_one_before(vis
     await visitor.enter("ada")
     # The heading of its card: the charts below name the server too, once it has a rule.
     await visitor.page.get_by_role("heading", name="Base Builders").wait_for()
-    await visitor.page.get_by_role("banner").get_by_role("button", name="Logout").click()
+    await visitor.page.get_by_role("button", name="Logout").click()
     await visitor.page.get_by_role("link", name="Get Started").wait_for()
     await visitor.sign_in("mallory")
     await expect(visitor.page.get_by_text("No servers configured")).to_be_visible()

@@ -6,6 +6,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, Route, expect
 
+from settings import settings
 from tests.system.browser.conftest import Product, Visitor
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
@@ -18,7 +19,7 @@ PAGES = {
     "/oauth-setup": ("Discord OAuth Setup", ("identify", "guilds", "Developer Portal", *ENVIRONMENT)),
     "/oauth-fix": ("Fix Discord OAuth", ("localhost refused to connect", "redirect URL mismatch", *ENVIRONMENT)),
     "/oauth-debug": ("OAuth Debug", ENVIRONMENT),
-    "/test-auth": ("Test Authentication", ("Not signed in.", *ENVIRONMENT)),
+    "/test-auth": ("Test Authentication", ("Not logged in.", *ENVIRONMENT)),
     "/production-setup": ("Production Setup", ("identify", "guilds", "redirect URL mismatch", *ENVIRONMENT)),
     "/holdfast-setup": ("Holdfast Setup", (
         "Open the Developer Portal", "Select your application", "Go to OAuth2, General", "Clear old redirects",
@@ -48,7 +49,7 @@ async def test_an_operator_reads_a_help_page(visit: NewVisitor, path: str) -> No
     if path in WITH_CALLBACK:
         await expect(page.get_by_text(visitor.product.url + CALLBACK).first).to_be_visible()
         await expect(page.get_by_role("button", name="Copy").first).to_be_visible()
-        await expect(page.get_by_text("Careful: sign-in uses PUBLIC_URL")).to_have_count(0)
+        await expect(page.get_by_text("Careful: login uses PUBLIC_URL")).to_have_count(0)
     text = await page.get_by_role("main").text_content() or ""
     assert [words for words in says if words not in text] == []
     await _fits(page)
@@ -72,7 +73,7 @@ async def test_the_three_audiences_of_the_route_sets(product: Product, visit: Ne
     await expect(dave.page.get_by_role("heading", name="404 Page Not Found")).to_be_visible()
     await expect(dave.page.get_by_text("The page you're looking for doesn't exist on Holdfast.")).to_be_visible()
     await dave.open("/test-auth")
-    await expect(dave.page.get_by_text("Signed in as dave.")).to_be_visible()
+    await expect(dave.page.get_by_text("Logged in as dave.")).to_be_visible()
     stranger = await visit()
     await stranger.open("/nowhere/at/all")
     await expect(stranger.page.get_by_role("link", name="Get Started")).to_be_visible()
@@ -142,7 +143,7 @@ async def test_the_deployment_page_polls_the_backends_health(visit: NewVisitor) 
         link = page.get_by_role("main").get_by_role("link", name=name)
         await expect(link).to_have_attribute("href", href)
     await expect(page.get_by_role("link", name="Hosting dashboard")).to_have_attribute(
-        "href", "https://hosting.example/dashboard"
+        "href", settings().hosting_dashboard
     )
     await expect(page.get_by_role("link", name="Discord Developer Portal")).to_have_attribute(
         "href", "https://discord.com/developers/applications"

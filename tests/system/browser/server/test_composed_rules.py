@@ -92,7 +92,7 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     await expect(page.get_by_role("status").filter(has_text="1 member")).to_have_text("1 member")
     await page.get_by_role("button", name=erin.capitalize(), expanded=False).click()
     why = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Collector", exact=True)).last
-    await expect(why.get_by_text("Has it, from us")).to_be_visible()
+    await expect(why.get_by_text("Has it, from Holdfast")).to_be_visible()
     told = why.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Kelp Keepers, Reef Riders and"))
     for text in (*words[1:3], "Tide Tellers on Optimism"):
         await expect(told.get_by_text(text)).to_be_visible()

@@ -104,7 +104,7 @@ async def test_a_member_is_found_explained_and_checked_again(crew: Crew, visit: 
     crew.moves(1, "zed")
     await page.get_by_role("button", name=f"Check {crew.name('zed')} again").click()
     await expect(toast(page, "Checked again")).to_be_visible()
-    await expect(whale.get_by_text("Has it, from us")).to_be_visible()
+    await expect(whale.get_by_text("Has it, from Holdfast")).to_be_visible()
     await expect(whale.get_by_text("Holds 1, needs 1")).to_be_visible()
 
     await search.fill("")
@@ -129,7 +129,7 @@ async def test_the_log_is_filtered_downloaded_and_a_batch_of_removals_undone(
     lost = page.get_by_role("listitem").filter(has_text="lost Whale").first
     await expect(lost).to_be_visible()
     await page.get_by_label("What", exact=True).select_option("Rules")
-    await expect(page.get_by_role("main").get_by_role("listitem").filter(has_text="made the rule")).to_have_count(3)
+    await expect(page.get_by_role("main").get_by_role("listitem").filter(has_text="created the rule")).to_have_count(3)
     await expect(lost).to_be_hidden()
     await page.get_by_role("button", name="Clear filters").click()
     await page.get_by_label("Role or rule").select_option("Whale")
