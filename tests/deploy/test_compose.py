@@ -1,0 +1,43 @@
+"""What the compose files promise: no rights, bounds, names for the build, and nothing open but to this machine."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.build import BAKED_SETTINGS
+from tests.deploy.files import yaml_of
+from tests.house.pages import ROOT
+
+FILES = [ROOT / "compose.yaml", ROOT / "deploy" / "compose.scale.yaml"]
+SERVICES = [(path.name, name, service) for path in FILES for name, service in yaml_of(path)["services"].items()]
+
+
+@pytest.mark.parametrize(("file", "name", "service"), SERVICES, ids=[f"{one[0]}-{one[1]}" for one in SERVICES])
+def test_a_container_has_no_rights_that_it_does_not_need(file: str, name: str, service: dict[str, Any]) -> None:
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["mem_limit"]
+    assert not service.get("privileged")
+    # PostgreSQL's image begins as root, gives its volume to its own account and writes its socket to /var/run.
+    assert name == "postgres" or (service["read_only"] is True and "cap_add" not in service)
+    for port in service.get("ports", []):
+        assert port.startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_what_is_written_into_the_screens_is_handed_to_the_build(path: Path) -> None:
+    built = [one["build"] for one in yaml_of(path)["services"].values() if "build" in one]
+    names = {name.upper() for name in BAKED_SETTINGS if name != "sandbox"} | {"CHAINS_FILE"}
+    assert built
+    for build in built:
+        assert (path.parent / build["context"] / build["dockerfile"]).is_file()
+        assert set(build["args"]) == names | {"PYTHON_IMAGE"}
+        assert all(value.startswith(f"${{{name}:-") for name, value in build["args"].items())
+
+
+def test_redis_asks_for_a_password() -> None:
+    services = yaml_of(FILES[1])["services"]
+    assert "--requirepass" in " ".join(services["redis"]["command"])
+    assert "ports" not in services["redis"]
+    assert "ports" not in services["postgres"]
