@@ -5,6 +5,7 @@ from collections.abc import Callable
 import reflex as rx
 
 from components.layout.frame import member_frame
+from components.ui.effects.reload import reload_button
 from components.ui.empty import skeleton, skeleton_cards
 from state.core.session import LEFT, MEMBER, SESSION_PARAMETER, STORAGE_KEY, UNKNOWN, VISITOR, SessionState
 from state.core.timing import LOADING_MILLISECONDS, PATIENCE_MILLISECONDS
@@ -85,7 +86,7 @@ def loading() -> rx.Component:
         ),
         rx.el.p(
             "This takes longer than usual. ",
-            rx.el.a("Try again", href="", reload_document=True, class_name="link font-semibold"),
+            reload_button("Try again", class_name="link font-semibold"),
             class_name="late mt-6",
         ),
         style={"--loading": f"{LOADING_MILLISECONDS}ms", "--patience": f"{PATIENCE_MILLISECONDS}ms"},
