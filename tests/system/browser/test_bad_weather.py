@@ -1,0 +1,253 @@
+"""Every screen while something that it needs is away or silent: it shows what is known, or says what could not be read.
+
+One web process more looks at the running product's database through a wire that can be cut, so that nothing else is
+disturbed. What lies outside fails by the sandbox's faults, which last longer than any wait here.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, expect
+from playwright.async_api import Error as PlaywrightError
+
+from sandbox.base.faults import TARGETS
+from tests.conftest import free_port
+from tests.support.product import Product
+from tests.system.browser.screens import GUILD, Screen, for_members
+from tests.system.browser.test_every_screen import a_resting_rule
+from tests.system.web.conftest import Web, running_web, sign_in
+
+FAULT_SECONDS = 600
+AT_ONCE = 4
+"""How many screens are opened beside one another."""
+OUTSIDE = tuple(target for target in TARGETS if target not in {"discord", "gateway"})
+WEATHERS = [(name, kind) for name in ("discord", "marketplaces and nodes", "database") for kind in ("down", "slow")]
+
+# What a person sees: a way to try again, or the screen's heading and nothing that is still grey.
+SAID_OR_SHOWN = """
+heading => {
+  const seen = one => one.checkVisibility({visibilityProperty: true, opacityProperty: true});
+  const some = (places, text) => [...document.querySelectorAll(places)].some(
+    one => seen(one) && one.innerText.toLowerCase().includes(text.toLowerCase()));
+  const grey = [...document.querySelectorAll('.skeleton')].some(seen);
+  return some('button, a', 'try again') || (some('h1', heading) && !grey);
+}
+"""
+READS = "[...document.querySelectorAll('h1, [role=alert], [role=status]')].map(one => one.innerText).join(' | ')"
+
+
+@dataclass
+class Wire:
+    """The way to a database: open, cut (connections are refused and ended), or silent (nothing comes through)."""
+
+    target: str
+    port: int = 0
+    is_cut: bool = False
+    passing: asyncio.Event = field(default_factory=asyncio.Event)
+    _open: set[asyncio.StreamWriter] = field(default_factory=set[asyncio.StreamWriter])
+    _pumps: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Join a connection with one of the database's own."""
+        if self.is_cut:
+            writer.transport.abort()
+            return
+        there_reader, there = await asyncio.open_unix_connection(self.target)
+        self._open |= {writer, there}
+        for source, goal in ((reader, there), (there_reader, writer)):
+            task = asyncio.create_task(self._pump(source, goal))
+            self._pumps.add(task)
+            task.add_done_callback(self._pumps.discard)
+
+    async def _pump(self, source: asyncio.StreamReader, goal: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(65_536):
+                await self.passing.wait()
+                goal.write(data)
+                await goal.drain()
+        except OSError:
+            pass
+        finally:
+            goal.transport.abort()
+            self._open.discard(goal)
+
+    def fail(self, kind: str) -> None:
+        """Cut the wire (`down`) or let it fall silent (`slow`)."""
+        if kind == "down":
+            self.is_cut = True
+            for writer in list(self._open):
+                writer.transport.abort()
+        else:
+            self.passing.clear()
+
+    def mend(self) -> None:
+        """Open the wire again."""
+        self.is_cut = False
+        self.passing.set()
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A web process behind a wire, and the screens of an admin on it."""
+
+    product: Product
+    web: Web
+    wire: Wire
+    screens: list[Screen]
+    session: str
+
+    def worsen(self, what: str, kind: str) -> None:
+        """Let it fail until `clear`."""
+        if what == "database":
+            self.wire.fail(kind)
+            return
+        for target in ("discord",) if what == "discord" else OUTSIDE:
+            self.product.control("faults", {"target": target, "kind": kind, "seconds": FAULT_SECONDS})
+
+    def clear(self) -> None:
+        """Everything works again."""
+        self.wire.mend()
+        self.product.control("faults", method="DELETE")
+
+
+def socket_of(product: Product) -> str:
+    """The running product's own database, as a socket."""
+    (lock,) = product.data_dir.rglob("supervisor.lock")
+    asked = parse_qs(urlsplit(json.loads(lock.read_text())["database_url"]).query)
+    return str(Path(unquote(asked["host"][0])) / f".s.PGSQL.{asked['port'][0]}")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def watched(product: Product) -> AsyncIterator[Watched]:
+    """The second web process, with ada signed in at it and a rule in her server."""
+    wire = Wire(socket_of(product), free_port())
+    wire.mend()
+    listening = await asyncio.start_server(wire.accept, "127.0.0.1", wire.port)
+    database = f"postgresql+psycopg://holdfast@127.0.0.1:{wire.port}/holdfast"
+    more = {"DATA_DIR": str(product.data_dir), **{f"LIMIT_{name}": "100000" for name in ("READS", "SOCKETS", "EVENTS")}}
+    async with a_resting_rule(product) as server_id, listening:
+        running = running_web(database, product.sandbox, more)
+        web = await asyncio.to_thread(running.__enter__)
+        try:
+            # Discord sends people back to the running product alone; both keep their sessions in one database.
+            session = await asyncio.to_thread(sign_in, product.url, "ada")
+            screens = [*for_members(product, server_id), Screen("status", "/status", "Status")]
+            yield Watched(product, web, wire, screens, session)
+        finally:
+            wire.mend()
+            await asyncio.to_thread(running.__exit__, None, None, None)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def ada(chromium: Browser, watched: Watched) -> AsyncIterator[BrowserContext]:
+    """A fresh browser of hers; the weather is fine before and after."""
+    watched.clear()
+    context = await chromium.new_context(reduced_motion="reduce")
+    cookie = {"name": "hf_session", "value": watched.session, "url": watched.web.url, "httpOnly": True}
+    await context.add_cookies([cookie])  # pyright: ignore[reportArgumentType]
+    yield context
+    watched.clear()
+    await context.close()
+
+
+async def grey(context: BrowserContext, watched: Watched, screen: Screen) -> str | None:
+    """Open a screen; None if it shows itself or says what it lacks, else what it shows instead."""
+    page = await context.new_page()
+    try:
+        await page.goto(watched.web.url + screen.path)
+        await page.wait_for_function(SAID_OR_SHOWN, arg=screen.shows, timeout=20_000)
+    except PlaywrightError as fault:
+        return f"{screen.name}: {type(fault).__name__}, {await page.evaluate(READS)}"
+    finally:
+        await page.close()
+    return None
+
+
+async def all_of(made: list[Callable[[], Awaitable[str | None]]]) -> list[str]:
+    """Everything that was found, a few at a time."""
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def one(make: Callable[[], Awaitable[str | None]]) -> str | None:
+        async with turns:
+            return await make()
+
+    return [found for found in await asyncio.gather(*map(one, made)) if found]
+
+
+@pytest.mark.parametrize(("what", "kind"), WEATHERS, ids=lambda one: one.replace(" ", "-"))
+async def test_every_screen_shows_what_is_known_or_says_what_could_not_be_read(
+    ada: BrowserContext, watched: Watched, what: str, kind: str
+) -> None:
+    watched.worsen(what, kind)
+    assert await all_of([lambda screen=screen: grey(ada, watched, screen) for screen in watched.screens]) == []
+
+
+@pytest.mark.parametrize("kind", ["down", "slow"])
+async def test_an_open_server_is_read_on_by_discords_last_answer(
+    ada: BrowserContext, watched: Watched, kind: str
+) -> None:
+    page = await ada.new_page()
+    server = next(screen for screen in watched.screens if screen.name == "server-config-rules")
+    await page.goto(watched.web.url + server.path)
+    await page.get_by_role("heading", name="Collector by calls").wait_for()
+    watched.worsen("discord", kind)
+    shown = {
+        "Members": page.get_by_label("Search members"),
+        "Activity": page.get_by_text("Ada created the rule “Collector by calls”").first,
+        "Rules": page.get_by_role("heading", name="Collector by calls"),
+    }
+    for tab, content in shown.items():
+        await page.get_by_role("link", name=tab, exact=True).click()
+        await expect(content).to_be_visible()
+        await expect(page.locator(".skeleton")).to_have_count(0)
+
+
+async def test_once_the_database_is_back_try_again_shows_the_screen(ada: BrowserContext, watched: Watched) -> None:
+    page = await ada.new_page()
+    server = next(screen for screen in watched.screens if screen.name == "server-config-members")
+    watched.worsen("database", "down")
+    await page.goto(watched.web.url + server.path)
+    again = page.get_by_role("button", name="Try again").or_(page.get_by_role("link", name="Try again")).first
+    await expect(again).to_be_visible()
+    watched.clear()
+    await again.click()
+    await expect(page.get_by_role("heading", name=GUILD, level=1)).to_be_visible()
+    await expect(page.get_by_label("Search members")).to_be_visible()
+
+
+@pytest.mark.parametrize(("what", "kind"), [("discord", "down"), ("database", "down")])
+async def test_a_form_that_cannot_be_saved_keeps_what_was_filled_in(
+    ada: BrowserContext, watched: Watched, what: str, kind: str
+) -> None:
+    page = await ada.new_page()
+    form = next(screen for screen in watched.screens if screen.name == "server-setup")
+    await page.goto(watched.web.url + form.path)
+    fields = {"Discord Server ID": "123456789012345678", "Server Name": "A name of mine", "Description": "About it"}
+    for name, value in fields.items():
+        await page.get_by_label(name).fill(value)
+    watched.worsen(what, kind)
+    await page.get_by_role("button", name="Create Server").click()
+    await expect(page.get_by_text("does not answer").first).to_be_visible()
+    for name, value in fields.items():
+        await expect(page.get_by_label(name)).to_have_value(value)
+
+
+async def test_documents_come_without_the_database(watched: Watched) -> None:
+    cookies = {"hf_session": watched.session}
+    for kind in ("down", "slow"):
+        watched.worsen("database", kind)
+        try:
+            async with httpx.AsyncClient(base_url=watched.web.url, cookies=cookies, timeout=60) as visitor:
+                for path in ("/", "/features", "/dashboard", "/status"):
+                    answer = await visitor.get(path)
+                    assert (answer.status_code, 'data-audience="member"' in answer.text) == (200, True), (kind, path)
+                assert (await visitor.get("/api/status")).status_code == 503
+        finally:
+            watched.clear()
