@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Self, cast
 
 from gateways.chains.catalogue import CHAINS
@@ -99,7 +100,7 @@ class ViewCall(Details):
 
     @property
     def _path(self) -> AnswerPath:
-        return answer_path.parse(self.path, signature.parse(self.function).outputs)
+        return _path_of(self.function, self.path)
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -169,6 +170,11 @@ class ViewCall(Details):
     @property
     def _shown_value(self) -> str:
         return f"{int(self.value):,}" if _is_number(self.value) else _short(self.value)
+
+
+@lru_cache(maxsize=1_000)
+def _path_of(function: str, path: str) -> AnswerPath:
+    return answer_path.parse(path, signature.parse(function).outputs)
 
 
 def asked_of(chain: str, contract: str, function: str, args: Sequence[Any], path: str) -> ViewQuestion:

@@ -9,6 +9,7 @@ from sqlmodel import col, select
 from gateways import gateways
 from models import Event, now, transaction
 from sandbox.contracts.staking import KINDS
+from services.core.actors import Actor
 from services.core.answer import Answer
 from services.core.queue import Claim
 from services.engine import cases, decisions, ledger
@@ -17,6 +18,7 @@ from services.holdings.evaluate import Reading
 from services.rules.expression import Requirement, to_document
 from services.rules.terms import RuleTerms
 from services.rules.types.view_call import ViewCall
+from services.servers import explain
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 
@@ -181,6 +183,21 @@ async def test_a_contract_that_begins_to_revert_takes_nothing(town: Town, engine
             await until(looked)
         assert await town.writes(before) == []
         assert await town.has("carol", "Holder")
+
+
+async def test_a_value_larger_than_any_integer_of_a_database_is_kept_and_told(town: Town, engine: Engine) -> None:
+    here = await den(town, "base", "number")
+    huge = str(2**256 - 1)
+    await town.change(await town.rule("Holder"), expression=to_document(here.leaf("number", "<=", huge)))
+    await town.change(await town.rule("Whale"), expression=to_document(here.leaf("number", ">=", huge)))
+    async with engine():
+        await until(lambda: town.has("carol", "Holder"))
+    assert not await town.has("carol", "Whale")
+    carol = Actor(1, town.people["carol"]["id"], "carol")
+    async with transaction() as db:
+        told = await explain.own(db, carol, town.server_id)
+    amounts = {role.role_name: role.rules[0].requirements[0].amounts for role in told.roles}
+    assert amounts == {"Holder": (f"0 to {int(huge):,}", "2"), "Whale": (f"{int(huge):,}", "2")}
 
 
 async def test_a_hostile_contract_spoils_nothing_for_the_others(town: Town) -> None:
