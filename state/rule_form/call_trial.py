@@ -47,7 +47,8 @@ class ViewCallTrial(ConditionList, mixin=True):
             self.collection = ""
         self.tried = ""
         self._changed()
-        return rx.set_value(CONTRACT_INPUT, self.contract)
+        # What is being typed stays where the template names no contract.
+        return rx.set_value(CONTRACT_INPUT, self.contract) if chosen.contract else None
 
     @signed_in
     async def enter_trial_wallet(self, actor: Actor, value: str) -> None:

@@ -4,7 +4,6 @@ import reflex as rx
 
 from components.ui.button import button
 from components.ui.field import field, select_input, text_input
-from state.core.timing import URL_DEBOUNCE_MILLISECONDS
 from state.rule_form.call_trial import TEMPLATE_OPTIONS, WALLET_INPUT
 from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.rule_form import RuleFormState
@@ -32,9 +31,7 @@ def called_contract() -> rx.Component:
                 CONTRACT_INPUT,
                 placeholder="0x...",
                 default_value=RuleFormState.contract,
-                on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value).debounce(
-                    URL_DEBOUNCE_MILLISECONDS
-                ),
+                on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value),
                 spell_check=False,
             ),
             name=CONTRACT_INPUT,

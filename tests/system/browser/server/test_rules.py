@@ -89,6 +89,37 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
     await expect(page.get_by_text("Rule deleted")).to_be_visible()
 
 
+async def test_a_view_call_is_chosen_from_a_template_tried_and_saved(product: Product, visit: NewVisitor) -> None:
+    listed = product.world()["chains"]["base"]["collections"]
+    staking = next(one for one in listed if one["standard"] == "Staking:number")
+    carol = next(user["wallets"]["evm"] for user in product.world()["users"] if user["username"] == "carol")
+    here = village(product, "bob")
+    bob = await visit()
+    page = bob.page
+    await bob.enter(here["bob"])
+    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
+    await page.get_by_role("link", name="Add Rule").first.click()
+    await page.get_by_label("Rule Type").select_option("call")
+    await page.get_by_label("Blockchain").select_option("base")
+    await page.get_by_label("Contract Address").fill(staking["contract"])
+    await page.get_by_label("Template").select_option("staked-list")
+    await expect(page.get_by_label("Part of the answer")).to_have_value("length")
+    await page.get_by_label("Function").fill(staking["view"])
+    await page.get_by_label("Part of the answer").fill("")
+    await page.get_by_label("Value").fill("2")
+    await page.get_by_label("Try it").first.fill(carol)
+    await page.get_by_role("button", name="Try it").click()
+    await expect(page.get_by_text("The answer is 2 (block")).to_be_visible()
+    await expect(page.get_by_label("Rule Name", exact=True)).to_have_value("staked ≥ 2 on Base")
+    await page.get_by_label("Role", exact=True).select_option("Whale")
+    await page.get_by_role("button", name="Create Rule").click()
+    rule = page.get_by_role("listitem").filter(has_text="is at least 2")
+    await expect(rule.get_by_text("Active", exact=True)).to_be_visible()
+    await rule.get_by_role("link", name="Edit").click()
+    await expect(page.get_by_label("Function")).to_have_value(staking["view"])
+    await expect(page.get_by_label("Arguments")).to_have_value("{wallet}")
+
+
 async def test_somebody_elses_server_is_not_found(visit: NewVisitor) -> None:
     mallory = await visit()
     await mallory.enter("mallory", "/server-config?serverId=1&discordServerId=1&serverName=Base+Builders")
