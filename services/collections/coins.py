@@ -47,7 +47,7 @@ def is_native(text: str) -> bool:
 
 
 async def remember_names(db: AsyncSession, named: Mapping[Place, str]) -> None:
-    """Store the names of coins; those of collections, which have a standard or a marketplace's name, stay."""
+    """Store names of coins and other contracts. Those of collections stay: they have a standard or a marketplace."""
     rows = [
         {"chain": chain, "contract": contract, "name": name, "source": "", "updated_at": now()}
         for (chain, contract), name in sorted(named.items())

@@ -37,7 +37,7 @@ class RuleContracts:
 async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> Decimals:
     """Check that every contract of a rule exists with a readable standard; store it with its name.
 
-    Of a contract of which only functions are called, nothing but its existence is checked. Contracts with a stored
+    Of contracts of which only functions are called, only the existence is checked. Contracts with a stored
     standard are not read again. Coins are asked each time for their decimals, which are returned; `completed` puts
     them into the tree. Call it before any write. Raises FieldRefused, ProviderUnavailable.
     """
@@ -46,7 +46,7 @@ async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> Decima
         raise FieldRefused("contractAddress", next(iter(facts.refused.values())))
     completed(tree, facts.decimals)
     await standards.remember(db, facts.found, facts.named)
-    await coins.remember_names(db, {place: facts.named[place] for place in facts.decimals})
+    await coins.remember_names(db, {place: name for place, name in facts.named.items() if place not in facts.found})
     return facts.decimals
 
 
@@ -70,12 +70,11 @@ async def _read_contract(outside: Gateways, place: Place, facts: RuleContracts, 
         standard = await outside.chains.contract_standard(*place)
     except ProviderError as fault:
         raise unavailable(fault) from fault
-    if standard != "none" and not is_collection:
-        return
-    if reason := refusal(*place, standard):
-        facts.refused[place] = reason
-        return
-    facts.found[place] = str(standard)
+    if standard == "none" or is_collection:
+        if reason := refusal(*place, standard):
+            facts.refused[place] = reason
+            return
+        facts.found[place] = str(standard)
     # Only the rule's wording uses the name; without one it shows the address.
     with contextlib.suppress(ProviderError):
         facts.named[place] = await outside.chains.contract_name(*place) or ""

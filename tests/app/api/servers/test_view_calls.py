@@ -59,7 +59,7 @@ async def test_a_rule_is_made_of_flat_fields_or_an_expression_and_changed(
         "args": ["{wallet}"], "compare": ">=", "value": "2", "minTokens": 1,
     }  # fmt: skip
     assert (stored["verificationType"], stored["expression"]) == ("call", leaf)
-    assert "is at least 2" in stored["summary"]
+    assert stored["summary"] == "staked of Staking by number on Base is at least 2"
     path = f"/api/verification-rules/{stored['id']}"
     changed = await browser.client.patch(path, json={"value": "3", "compare": "<="})
     assert changed.json()["expression"] == {**leaf, "value": "3", "compare": "<="}
