@@ -119,7 +119,7 @@ class Follower:
             async with chain_cursor.advancing(self.cursor, self.name, look.position, look.head, slices) as db:
                 await delegations.doubt(db, self.chain, look.delegated)
                 clock = asyncio.get_running_loop().time()
-                sightings.concern(db, self.chain, look.moved, watched.servers, self._marks, clock)
+                sightings.concern(db, self.chain, look.moved, watched.named_by(self.kind), self._marks, clock)
                 if look.went_back:
                     await block_corrections.correct(db, older=timedelta(0))
                 if look.missed:

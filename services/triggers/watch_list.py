@@ -54,6 +54,10 @@ class Watched:
         """Return the addresses of this kind."""
         return {CONTRACTS: self.contracts, WALLETS: self.wallets, COINS: self.holders}[kind]
 
+    def named_by(self, kind: str) -> Mapping[str, frozenset[int]]:
+        """Return the servers that a transfer concerns, by contract; a coin's is none for a rule about any NFT."""
+        return self.servers if kind != COINS else {coin: self.servers[coin] for coin in self.coins}
+
     def late_of(self, kind: str) -> tuple[str, ...]:
         """Return the wallets of this kind that may have existed for longer than they have been watched."""
         return {WALLETS: self.late, COINS: self.late_holders}.get(kind, ())

@@ -11,6 +11,7 @@ from models import Rule, Wallet, transaction
 from services.accounts.users import ensure
 from services.core import queue
 from services.rules.expression import Requirement, to_document
+from services.rules.types.coin import CoinAmount
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.test_engine import given, grants, looked_at, taken
 from tests.jobs.town import Town
@@ -129,5 +130,56 @@ async def test_no_fault_of_the_endpoint_takes_a_role(town: Town, otters: Otters,
         assert [row.state for row in await grants(town)] == ["held"]
         await town.heal()
         await otters.sells(token)
+        await looked_at(town)
+        await taken(town)
+
+
+async def a_coin(town: Town, standard: str) -> Otters:
+    """A coin of the town's on Solana, of which carol has 100 and dave 5."""
+    slug = uuid.uuid4().hex
+    made = await town.call("chains/solana/deploy", standard=standard, name=town.name, slug=slug, decimals="6")
+    coin = Otters(town, made["contract"])
+    for who, whole in (("carol", 100), ("dave", 5)):
+        await coin.act("mint", amount=str(whole * 10**6), to=coin.wallet(who))
+    return coin
+
+
+def coins(contract: str, least: str, decimals: int = 6) -> Requirement:
+    return Requirement("token", SOLANA, contract, details=CoinAmount(least, None, decimals))
+
+
+@pytest.mark.parametrize("standard", ["SPL", "SPL2022"])
+@pytest.mark.parametrize("kind", ["down", "empty", "zero", "500", "malformed"])
+async def test_a_role_for_a_coin_on_solana_stays_through_faults_and_goes_with_the_coin(
+    town: Town, engine: Engine, standard: str, kind: str
+) -> None:
+    coin = await a_coin(town, standard)
+    await coin.rule(coins(coin.contract, "100"))
+    async with engine():
+        await coin.proves("carol")
+        await coin.proves("dave")
+        await given(town)
+        await coin.act("transfer", amount="1", to=coin.wallet("dave"), **{"from": coin.wallet("carol")})
+        await town.break_(kind, SOLANA)
+        await looked_at(town)
+        assert await town.has("carol", "Holder")
+        assert not await town.has("dave", "Holder")
+        await town.heal()
+        await looked_at(town)
+        await taken(town)
+
+
+async def test_the_own_coin_of_solana_counts_in_whole_ones(town: Town, engine: Engine) -> None:
+    coin = await a_coin(town, "SPL")
+    # Everybody begins with ten; fees come off.
+    await coin.rule(coins("native", "9.9", 9))
+    await coin.rule(coins("native", "10.1", 9), "Collector")
+    async with engine():
+        await coin.proves("carol")
+        await given(town)
+        sent = {"from": coin.wallet("carol"), "to": coin.wallet("dave"), "value_wei": str(5 * 10**8)}
+        await town.call("chains/solana/send", **sent)
+        await coin.proves("dave")
+        await given(town, "dave", "Collector")
         await looked_at(town)
         await taken(town)

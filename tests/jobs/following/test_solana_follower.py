@@ -16,7 +16,7 @@ from services.runtime.tasks import stop
 from services.triggers.solana_poller import SOLANA
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.test_engine import given, taken
-from tests.jobs.deciding.test_solana import Otters, otters, soon_settled
+from tests.jobs.deciding.test_solana import Otters, a_coin, coins, otters, soon_settled
 from tests.jobs.town import Town, until
 
 __all__ = ["otters", "soon_settled"]
@@ -122,3 +122,17 @@ async def test_one_process_reads_at_a_time(town: Town, otters: Otters) -> None:
     first, second = AssetFollower(FollowerTurns("one")), AssetFollower(FollowerTurns("other"))
     assert await first.once()
     assert not await second.once()
+
+
+async def test_a_coin_on_solana_is_followed_by_its_amounts(
+    town: Town, engine: Engine, follow: Callable[[], None]
+) -> None:
+    coin = await a_coin(town, "SPL")
+    await coin.rule(coins(coin.contract, "100"))
+    async with engine():
+        await coin.proves("carol")
+        await given(town)
+        follow()
+        await asked_once_more(town)
+        await coin.act("transfer", amount="1", to=coin.wallet("dave"), **{"from": coin.wallet("carol")})
+        await taken(town)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from gateways.evm.transfer_logs import CONTRACTS, WALLETS
+from gateways.evm.transfer_logs import COINS, CONTRACTS, WALLETS
 from models import Cursor, now, transaction
 from services.health import provider_status
 from services.health.views import GOOD, OFF, WARNING
@@ -31,9 +31,11 @@ def test_a_contract_in_quarantine_is_said_with_its_reason_and_time() -> None:
 
 
 def test_wallets_that_take_turns_are_said() -> None:
-    (few,) = provider_status.lag([view(WALLETS)], NOW)
+    few, coins = provider_status.lag([view(WALLETS), view(COINS)], NOW)
     (many,) = provider_status.lag([view(WALLETS, slices=7)], NOW)
     assert "members' wallets on Base are followed up to block 100" in few.text
+    assert few.text.startswith("For rules about any NFT,")
+    assert coins.text.startswith("For rules about coins, members' wallets on Base are followed up to block 100")
     assert "turns" not in few.text
     assert "read in 7 turns" in many.text
 

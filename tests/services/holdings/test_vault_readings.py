@@ -7,6 +7,7 @@ from services.core.answer import Answer
 from services.holdings.delegation_shares import Delegated, Stake, Vault
 from services.holdings.evaluate import Answers, Reading, read
 from services.rules.expression import Requirement
+from services.rules.types.coin import CoinAmount
 from tests.services.holdings.test_evaluate import PLACES, balances, tokens
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
@@ -80,3 +81,33 @@ def test_a_vault_that_was_not_asked_about_is_unknown() -> None:
     assert read(asked, [("evm", HOT)], answers, delegated).answer is UNKNOWN
     assert read(asked, [("evm", HOT)], answers, None).answer is NO
     assert read(asked, [], answers, delegated).answer is NO, "who has no wallet there has nobody's vault"
+
+
+WHOLE, OF_CATS = Stake(True, delegate=HOT), Stake(True, CATS, delegate=HOT)
+OTHERS, OTHERS_CATS = Stake(False), Stake(False, CATS)
+
+
+@pytest.mark.parametrize(
+    ("stakes", "amount"),
+    [
+        ((WHOLE,), 5),
+        ((OF_CATS,), 5),
+        # A single token of a coin is nothing, whoever delegates it.
+        ((Stake(False, CATS, "1"), WHOLE), 5),
+        ((Stake(True, CATS, "1", delegate=HOT),), 0),
+        ((OTHERS_CATS, WHOLE), 0),
+        ((OTHERS, WHOLE), 0),
+    ],
+)
+def test_a_vaults_coins_count_for_one_member_all_or_none(stakes: tuple[Stake, ...], amount: int) -> None:
+    answers = Answers(OWNERS, sheet=balances("base", {HOT: 2, VAULT: 5}))
+    leaf = Requirement("token", "base", CATS, details=CoinAmount("7", None, 0))
+    found = read(leaf, [("evm", HOT)], answers, Delegated((Vault("base", VAULT, stakes),)))
+    assert (found.held, found.answer) == (2 + amount, YES if amount == 5 else NO)
+
+
+def test_a_vault_of_which_a_coin_is_not_known_leaves_it_unknown() -> None:
+    answers = Answers(OWNERS, sheet=balances("base", {HOT: 2, VAULT: None}))
+    leaf = Requirement("token", "base", CATS, details=CoinAmount("7", None, 0))
+    found = read(leaf, [("evm", HOT)], answers, Delegated((Vault("base", VAULT, (WHOLE,)),)))
+    assert (found.held, found.answer) == (2, UNKNOWN)

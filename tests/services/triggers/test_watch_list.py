@@ -5,10 +5,12 @@ import asyncio
 import pytest
 from sqlalchemy import text
 
-from gateways.evm.transfer_logs import CONTRACTS, WALLETS
+from gateways.chains.balance_sheet import NATIVE
+from gateways.evm.transfer_logs import COINS, CONTRACTS, WALLETS
 from models import AsyncSession, Member, Rule, Server, transaction
 from services.core import queue
 from services.rules.expression import Requirement, to_document
+from services.rules.types.coin import CoinAmount
 from services.triggers import quarantine, watch_list
 from services.triggers.chain_cursor import ANY
 from services.triggers.watch_list import Watched, WatchList
@@ -190,3 +192,22 @@ async def test_members_of_many_servers_are_marked_in_one_statement() -> None:
             await queue.mark_servers(db, [server.id or 0 for server in servers[:4]], queue.SWEPT)
     assert counted.count == 1
     assert await dues() == {key(member) for member in members[:4]}
+
+
+async def test_coins_are_followed_by_the_wallets_of_their_servers_and_concern_no_rule_about_nfts() -> None:
+    wallet, elsewhere, coin = address(), address(), address()
+    async with transaction() as db:
+        server, other = await a_server(db), await a_server(db)
+        for contract in (coin, NATIVE):
+            rule = await a_rule(db, server, "7")
+            rule.expression = to_document(Requirement("token", "base", contract, details=CoinAmount("1", None, 6)))
+            db.add(rule)
+        await a_rule_about_anything(db, other)
+        await a_member(db, server, wallet=wallet)
+        await a_member(db, other, wallet=elsewhere)
+    found = await read(WatchList())
+    assert (found.coins, found.holders) == ((coin,), (wallet,)), "nothing tells when the own coin moves"
+    assert (found.contracts, found.wallets) == ((), (elsewhere,))
+    assert found.named_by(COINS) == {coin: frozenset({server.id})}
+    assert found.named_by(WALLETS)[ANY] == frozenset({other.id})
+    assert (found.asked(COINS), found.of(COINS)) == (True, (wallet,))

@@ -15,6 +15,7 @@ from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderConfused, ProviderError
 from tests.gateways.evm.balances.test_chains_in_bulk import ARTEFACTS
+from tests.gateways.evm.test_client import LIES
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
 
 MULTICALL3 = CHAINS["base"].multicall3
@@ -208,3 +209,22 @@ async def test_a_node_of_zeros_does_not_make_a_coin_without_decimals(
 
 async def test_nobody_is_where_the_own_coin_is_put(node: str) -> None:
     assert await rpc(node, "eth_getCode", NATIVE_ADDRESS, "latest") == "0x"
+
+
+@pytest.mark.parametrize("lie", list(LIES))
+@pytest.mark.parametrize("warm", [False, True], ids=["at first sight", "later"])
+async def test_no_lie_of_the_nodes_reads_as_another_amount(
+    chains: EvmChains, ends: tuple[Front, Front], lie: str, warm: bool
+) -> None:
+    """Whatever both nodes say, an amount is the true one or unknown."""
+    if warm:
+        check(await read(chains))
+    for end in ends:
+        end.change = LIES[lie]
+    try:
+        sheet = await read(chains)
+    except ProviderError:
+        return
+    for owner in OWNERS:
+        assert sheet.amount(DOLLAR, owner) in {None, AMOUNTS.get(owner, 0)}
+    assert [sheet.amount(NATIVE, owner) for owner in OWNERS[:1]] in ([None], [10**18 + 7])
