@@ -42,7 +42,7 @@ class Verify(Busy):
         """The looks that go on by themselves."""
         return self.looking.values()
 
-    @nextcord.slash_command(name="verify", description="Prove that a wallet is yours, without connecting it")
+    @nextcord.slash_command(name="verify", description="Verify that a wallet is yours, without connecting it")
     async def verify(self, interaction: Interaction) -> None:
         """Ask for the address and the method."""
         await self.ask(interaction, [])
@@ -189,8 +189,8 @@ def claim_form() -> Form:
             text_part(ADDRESS, "Wallet address", "Yours; nothing is connected", "0x... or wallet.eth", 120),
             choice_part(
                 METHOD,
-                "How to prove it",
-                "Neither needs a signature or a connection",
+                "How to verify it",
+                "Your wallet is never connected. You sign a transaction in your own app and pay its fee",
                 [
                     (wallets.BIO, "OpenSea profile bio", "Put a code into the profile's bio"),
                     (wallets.TRANSACTION, "Transaction to yourself", "Send a tiny exact amount, or a memo on Solana"),

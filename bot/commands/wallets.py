@@ -18,7 +18,7 @@ from services.wallets.wallets import WalletView
 Interaction = nextcord.Interaction[nextcord.Client]
 YES, NO = "1", "0"
 MOST_CHOICES = 25
-GONE = "It no longer counts for your roles. Roles that depend on it are taken back; you can prove it again."
+GONE = "It no longer counts for your roles. Roles that depend on it are taken back; you can verify it again."
 
 
 class Wallets(commands.Cog):

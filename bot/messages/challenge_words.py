@@ -27,7 +27,7 @@ def confirm(asked: ChallengeView, method: str) -> Reply:
     return Reply(
         "Is this your wallet?",
         f"{plain(asked.name or '')} stands for\n`{asked.address}`\nNames can be pointed elsewhere, so it is the "
-        "address that is proved.",
+        "address that is verified.",
         "info",
         buttons=(Button(f"holdfast:address:{method}:{asked.address}", "Yes, that is mine", ButtonStyle.primary),),
     )
@@ -36,14 +36,14 @@ def confirm(asked: ChallengeView, method: str) -> Reply:
 def challenge(asked: ChallengeView, method: str, username: str) -> Reply:
     """What to add or to send, whose code it is, and until when it counts."""
     whose = (
-        f"This code is for **you, @{plain(bare_name(username))}**, and for nobody else: it proves this wallet only for "
-        f"your Discord account. It counts until {on(asked.expires_at)}."
+        f"This code is for **you, @{plain(bare_name(username))}**, and for nobody else: it verifies this wallet for "
+        f"your Discord account alone. It counts until {on(asked.expires_at)}."
     )
-    after = "I look again by myself for some minutes. **Check now** looks at once."
+    after = "I check again automatically for some minutes. **Check now** checks at once."
     steps = _send(asked) if method == TRANSACTION else _add(asked, username)
     short = asked.shortage if method == BIO else ""
     return Reply(
-        f"Prove {shorten(asked.address)}",
+        f"Verify {shorten(asked.address)}",
         "\n\n".join(part for part in (steps, whose, short or after) if part),
         "info",
         buttons=(*buttons(asked.address, method), *((other_way(asked.address),) if short else ())),
@@ -71,7 +71,7 @@ def _send(asked: ChallengeView) -> str:
     chains = ", ".join(f"{one.title} ({one.coin})" for one in asked.chains)
     return (
         f"Send **exactly {first.amount}** of the chain's own coin from `{asked.address}` **to itself**, on one of: "
-        f"{chains}.\n```\n{first.amount}\n```\nThe amount comes back to you; only the fee is spent. If your wallet "
+        f"{chains}.\n```\n{first.amount}\n```\nThe amount comes back to you; you pay only the fee. If your wallet "
         f"can attach data, any amount with this data does as well:\n```\n{first.data}\n```\nWallets that are smart "
         "contracts cannot send such a transaction: they take the bio."
     )
@@ -85,13 +85,13 @@ def not_yet(verdict: Verdict, address: str, method: str) -> Reply:
         text += f"\n{verdict.confirmations} of {verdict.needed} confirmations."
     offered = buttons(address, method) if verdict.again else ()
     if verdict.linked is not None:
-        other = Button(f"holdfast:address:{BIO}:{verdict.linked.address}", f"Prove {shorten(verdict.linked.address)}")
+        other = Button(f"holdfast:address:{BIO}:{verdict.linked.address}", f"Verify {shorten(verdict.linked.address)}")
         offered = (*offered, other, other_way(address))
     elif method == BIO and verdict.wait >= LONG_WAIT:
-        text += f"\n\nI look again by myself {in_time(verdict.wait)}."
+        text += f"\n\nI check again automatically {in_time(verdict.wait)}."
         offered = (*offered, other_way(address))
     elif verdict.again:
-        text += "\n\nI go on looking by myself for some minutes."
+        text += "\n\nI keep checking automatically for some minutes."
     return Reply(title, text, "warning", buttons=offered)
 
 
@@ -99,7 +99,7 @@ def stopped(address: str, method: str) -> Reply:
     """We looked long enough."""
     where = "in the bio" if method == BIO else "on the chains"
     return Reply(
-        "I stopped looking",
+        "I stopped checking",
         f"Nothing for {shorten(address)} was found {where} within ten minutes. Your code still counts: press "
         "**Check now** whenever it is there.",
         "warning",

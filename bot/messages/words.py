@@ -47,7 +47,7 @@ def _title(role: RoleWhy) -> str:
 def _body(role: RoleWhy) -> str:
     found: list[str] = []
     for rule in role.rules:
-        rests = "" if rule.state == "active" else " (this rule rests at the moment)"
+        rests = "" if rule.state == "active" else " (this rule is not active)"
         found.append(f"**{plain(rule.name, 80)}**{rests}")
         found += [f"• {_requirement(one)}" for one in rule.requirements]
     found.append(f"*{plain(role.next, 200)}*")
@@ -76,7 +76,7 @@ def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
     if not fields:
         fields = [("Roles", "No rule in this server is about you yet.")]
     if not found.settled:
-        fields.append(("Still under way", "Not everything is settled yet. **/why** tells how it goes on."))
+        fields.append(("Still under way", "Some checks are still running. **/why** shows the result."))
     tone = "bad" if found.removed else "warning" if found.unknown else "good"
     return Reply(title, text, tone, tuple(fields))
 
@@ -105,25 +105,25 @@ def rules(found: Sequence[RuleView]) -> Reply:
         return Reply("Roles to earn", "This server has no rules yet, so there is no role to earn.", "info")
     fields = tuple(
         (
-            rule.role_name + (" (rests at the moment)" if rule.state == "paused" else ""),
+            rule.role_name + (" (paused)" if rule.state == "paused" else ""),
             f"{plain(rule.summary, 600)}\n*{plain(rule.rule_name, 80)}*",
         )
         for rule in shown
     )
-    return Reply("Roles to earn", "Hold what a rule asks for, prove the wallet with **/verify**, and it is yours.",
+    return Reply("Roles to earn", "Hold what a rule asks for, verify the wallet with **/verify**, and it is yours.",
                  "info", fields)  # fmt: skip
 
 
 def wallet_line(wallet: WalletView) -> str:
     """A wallet on one line."""
     method = METHODS.get(wallet.verification_method, wallet.verification_method)
-    return f"`{wallet.short_address}` ({wallet.blockchain}), proved by {method} {moment(wallet.created_at)}"
+    return f"`{wallet.short_address}` ({wallet.blockchain}), verified by {method} {moment(wallet.created_at)}"
 
 
 def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str, str]:
     """The list and what was decided for this server: a text and a tone."""
     if not found:
-        return "You have proved no wallet yet. Press **Add a wallet** to prove your first one.", "info"
+        return "You have verified no wallet yet. Press **Add a wallet** to verify your first one.", "info"
     uses = choice is None or choice.use_wallets
     shares = choice is not None and choice.share_wallets
     told = [
@@ -138,7 +138,7 @@ def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str
 def ending(roles: Sequence[EndingRole]) -> str:
     """What becomes of each role when somebody is forgotten."""
     if not roles:
-        return "You have no role from us, so none is taken."
+        return f"You have no role from {settings().product_name}, so none is taken."
     return lines([f"**{plain(one.role_name)}** in {plain(one.server_name)} {plain(one.text)}" for one in roles])
 
 

@@ -97,6 +97,11 @@ class ConditionFields(rx.State, mixin=True):
     _given: str = ""
 
     @rx.var
+    def chain_name(self) -> str:
+        """The chosen chain as people write it."""
+        return chain_title(self.chain)
+
+    @rx.var
     def type_choices(self) -> list[str]:
         """The trait types to choose from, with the chosen one even if it is no longer listed."""
         return _with(self.trait_types, self.trait_type)

@@ -59,7 +59,7 @@ def test_a_linked_wallet_is_never_proved_and_leads_to_the_one_that_its_profile_n
     refused = club.press("carol", asked, "Check now")
     assert refused.title == "Not verified"
     assert "OpenSea has linked" in refused.text
-    other = club.press("carol", refused, f"Prove {main[:6]}...{main[-4:]}")
+    other = club.press("carol", refused, f"Verify {main[:6]}...{main[-4:]}")
     club.bio("carol", other.code)
     assert club.press("carol", other, "Check now").title == "Wallet verified"
 
@@ -80,7 +80,7 @@ def test_a_plain_member_cannot_set_up_and_somebody_with_manage_server_can(club: 
 def test_wallets_are_listed_kept_out_shared_and_removed_after_a_question(club: Club):
     club.make_rule()
     club.buys("carol")
-    assert "You have proved no wallet yet." in club.ask("carol", "wallets").text
+    assert "You have verified no wallet yet." in club.ask("carol", "wallets").text
     club.prove("carol")
     soon(lambda: club.has("carol", "Holder"))
     listed = club.ask("carol", "wallets")
@@ -162,7 +162,7 @@ def test_who_is_forgotten_is_asked_first_loses_their_roles_and_starts_anew(club:
     assert club.has("carol", "Holder")
     assert club.press("carol", asked, "Forget me").title == "You are forgotten"
     soon(lambda: not club.has("carol", "Holder"))
-    assert "You have proved no wallet yet." in club.ask("carol", "wallets").text
+    assert "You have verified no wallet yet." in club.ask("carol", "wallets").text
 
 
 def test_nonsense_is_refused_with_what_an_address_looks_like(club: Club):

@@ -92,7 +92,7 @@ async def test_a_panel_from_before_a_restart_answers_its_buttons(town: Town, bot
         # The form that was opened before the restart can still be sent.
         fields = {"address": town.wallet("carol"), "method": "opensea_bio"}
         claimed = await act(town, "carol", "modal", custom_id="holdfast:claim", fields=fields)
-        assert claimed["messages"][0]["embeds"][0]["title"].startswith("Prove 0x")
+        assert claimed["messages"][0]["embeds"][0]["title"].startswith("Verify 0x")
 
 
 async def test_after_a_drop_and_a_malformed_event_it_answers_and_has_missed_nothing(town: Town, bot: Bot) -> None:

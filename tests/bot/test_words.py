@@ -95,7 +95,7 @@ def test_a_transaction_is_asked_for_with_its_exact_amount_and_whose_it_is() -> N
 def test_while_opensea_allows_no_look_the_other_way_is_a_button() -> None:
     verdict = Verdict(False, "OpenSea lets us look at no more profiles right now.", again=True, wait=290)
     reply = challenge_words.not_yet(verdict, ADDRESS, "opensea_bio")
-    assert "I look again by myself in 5 minutes." in reply.text
+    assert "I check again automatically in 5 minutes." in reply.text
     assert [one.label for one in reply.buttons] == ["Check now", "Use a transaction"]
     assert reply.buttons[-1].name == f"holdfast:address:transaction:{ADDRESS}"
     short = challenge_words.challenge(replace(ASKED, shortage="No more profiles."), "opensea_bio", "carol")
@@ -110,7 +110,7 @@ def test_a_linked_wallet_leads_to_the_one_that_its_profile_names() -> None:
     linked = LinkedProfile(main, "carols", "https://opensea.io/x")
     reply = challenge_words.not_yet(Verdict(False, "OpenSea has linked it.", linked=linked), ADDRESS, "opensea_bio")
     assert [(one.label, one.name) for one in reply.buttons] == [
-        ("Prove 0xabab...abab", f"holdfast:address:opensea_bio:{main}"),
+        ("Verify 0xabab...abab", f"holdfast:address:opensea_bio:{main}"),
         ("Use a transaction", f"holdfast:address:transaction:{ADDRESS}"),
     ]
     assert all(len(one.name) <= 100 for one in reply.buttons)
@@ -144,7 +144,7 @@ async def test_help_has_every_registered_command_with_its_description() -> None:
     told = dict(line.removeprefix("**/").split("**: ", 1) for line in said.text.splitlines())
     del registered["help"]
     assert {name: text.lower() for name, text in told.items()} == {n: t.lower() for n, t in registered.items()}
-    assert told["verify"] == "prove that a wallet is yours, without connecting it"
+    assert told["verify"] == "verify that a wallet is yours, without connecting it"
     # What only some may use comes after what everybody may.
     names = list(told)
     assert names.index("verify") < names.index("why") < names.index("setup")

@@ -133,7 +133,7 @@ def _collection() -> rx.Component:
             name=CONTRACT_INPUT,
             hint=rx.cond(
                 RuleFormState.collection != "",
-                f"{RuleFormState.collection} on {RuleFormState.chain.capitalize()}",
+                f"{RuleFormState.collection} on {RuleFormState.chain_name}",
                 rx.match(RuleFormState.type, *CONTRACT_HINTS.items(), ""),
             ),
         ),
