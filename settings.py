@@ -23,8 +23,10 @@ OF_A_CHAIN = re.compile(r"(rpc_ws_|rpc_|follow_seconds_)([a-z0-9]+)")
 """Settings that each chain has, in lower case. A chain's key has no underscore."""
 SHORTEST_KEY = 32
 """Minimum length of SECRET_KEY in characters. It is stretched by HKDF, so a short key stays easy to guess."""
+ENV_FILE = Path(os.environ.get("HOLDFAST_HOME") or ROOT) / ".env"
+"""The operator's settings: beside the code, or in the directory where an installed `holdfast` was started."""
 SANDBOX = ROOT / "sandbox" / "product.env"
-"""The settings of a start against the sandbox. An image has neither; it starts live or not at all."""
+"""The settings of a start against the sandbox. Images and wheels lack it: they start live or not at all."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 # These have to be set together before Holdfast talks to the real Discord.
@@ -45,7 +47,7 @@ class Settings(BaseSettings):
     """One typed field per setting; the environment uses the same names in upper case."""
 
     # An empty variable counts as unset, in the environment and in `.env`: that is how people switch one off.
-    model_config = SettingsConfigDict(env_file=ROOT / ".env", env_ignore_empty=True, extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_file=ENV_FILE, env_ignore_empty=True, extra="ignore", frozen=True)
 
     product_name: str = "Holdfast"
     brand: str = "Holdfast Labs"
@@ -262,9 +264,8 @@ def distinct(urls: Iterable[str]) -> tuple[str, ...]:
 def environment() -> dict[str, str]:
     """Return the variables that are set, in the environment or else in `.env`, by upper-case name and unchecked."""
     values: dict[str, str] = {}
-    path = ROOT / ".env"
-    if path.exists():
-        for line in path.read_text().splitlines():
+    if ENV_FILE.exists():
+        for line in ENV_FILE.read_text().splitlines():
             match = re.fullmatch(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", line)
             if match:
                 text = match[2] if match[2][:1] in {"'", '"'} else re.split(r"\s#", match[2])[0]

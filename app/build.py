@@ -1,6 +1,6 @@
 """Builds the screens if they are stale: `python -m app.build`, or `ensure_built` before the web process starts.
 
-In an image nothing can be built: there they are only compared with the settings.
+In an image or a wheel nothing can be built: there they are only compared with the settings.
 """
 
 import fcntl
@@ -86,7 +86,7 @@ def _compare(built: dict[str, str]) -> None:
     if differ:
         raise BuildFailed(
             f"The screens were built with other values of {', '.join(differ)}, and cannot be built again here. "
-            "Build an image with yours: `docker compose build`, with the same .env."
+            "With the same .env, `docker compose build` makes an image with yours, `make wheel` a wheel."
         )
 
 

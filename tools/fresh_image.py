@@ -121,8 +121,8 @@ def _world(home: Path) -> Iterator[Mapping[str, str]]:
         try:
             filled = Template((ROOT / "sandbox" / "product.env").read_text()).safe_substitute(SANDBOX_PORT=port)
             pairs = [line.split("=", 1) for line in filled.splitlines() if line[:1].isalpha()]
-            left_out = ("RPC_", "SANDBOX_", "SOLANA_", "FOLLOW_")
-            yield {name: value.strip('"') for name, value in pairs if not name.startswith(left_out)}
+            providers = ("DISCORD_", "OPENSEA_", "MAGICEDEN_")
+            yield {name: value.strip('"') for name, value in pairs if name.startswith(providers)}
         finally:
             os.killpg(process.pid, signal.SIGTERM)
             process.wait()

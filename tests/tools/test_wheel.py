@@ -1,0 +1,73 @@
+"""The command of an installed wheel, and what the wheel says that it needs."""
+
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.house.pages import ROOT
+from tools import launcher, wheel
+
+
+@pytest.fixture
+def becomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, str]]]:
+    """What the command replaces itself by, in a directory of the operator's."""
+    found: list[tuple[list[str], dict[str, str]]] = []
+    (tmp_path / "product").mkdir()
+    monkeypatch.setattr(launcher, "HOME", tmp_path / "product")
+    monkeypatch.setattr(os, "execve", lambda _, argv, environment: found.append((argv, environment)))
+    monkeypatch.delenv("DATA_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def test_settings_and_data_are_those_of_the_present_directory(
+    becomes: list[tuple[list[str], dict[str, str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher.main(["run"])
+    ((argv, environment),) = becomes
+    assert argv == [sys.executable, "-m", "app"]
+    assert (environment["HOLDFAST_HOME"], environment["DATA_DIR"]) == (str(tmp_path), str(tmp_path / "data"))
+    assert Path.cwd() == tmp_path / "product"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATA_DIR", "/elsewhere")
+    launcher.main(["run"])
+    assert becomes[1][1]["DATA_DIR"] == "/elsewhere"
+
+
+def test_files_count_from_where_the_command_is_typed(
+    becomes: list[tuple[list[str], dict[str, str]]], tmp_path: Path
+) -> None:
+    launcher.main(["restore", "data/x.dump", "--force"])
+    assert becomes[0][0][1:] == ["-m", "app.backup", "restore", str(tmp_path / "data" / "x.dump"), "--force"]
+
+
+def test_every_command_is_a_module_of_the_copy(capsys: pytest.CaptureFixture[str]) -> None:
+    for (module, *_), _ in launcher.COMMANDS.values():
+        path = ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
+        assert module.partition(".")[0] in wheel.bundle.CODE
+    assert launcher.main(["nonsense"]) == 2
+    assert launcher.main(["--help"]) == 0
+    assert "holdfast COMMAND" in capsys.readouterr().out
+
+
+def test_another_system_is_refused_in_a_sentence(
+    becomes: list[tuple[list[str], dict[str, str]]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert launcher.main(["run"]) == 1
+    assert "runs on Linux and not on darwin" in capsys.readouterr().out
+    assert becomes == []
+
+
+def test_the_wheel_needs_the_pinned_packages_but_no_node() -> None:
+    made = tomllib.loads(wheel.project("1.2.3", wheel.pins()))["project"]
+    assert made["version"] == "1.2.3"
+    assert any(pin.startswith("reflex==") for pin in made["dependencies"])
+    assert not any("nodejs" in pin for pin in made["dependencies"])
+    assert len(made["dependencies"]) > 50

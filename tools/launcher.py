@@ -1,0 +1,46 @@
+"""The command `holdfast` of an installed wheel, where this file is `holdfast/__main__.py`.
+
+Settings are read from `.env` in the present directory, and everything that changes is kept in `data` beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent / "product"
+COMMANDS = {
+    "run": (("app",), "start everything on this machine, until Ctrl+C"),
+    "doctor": (("app.doctor",), "what a start still lacks, and how to get it"),
+    "live-check": (("app.live_check",), "ask the real Discord, OpenSea and nodes with your keys, reading only"),
+    "backup": (("app.backup", "make"), "the database in one file, in data/backups or at FILE"),
+    "restore": (("app.backup", "restore"), "the database of such a FILE; --force puts the present one aside"),
+    "sweep": (("jobs", "sweep", "--now"), "a sweep over everybody, at once"),
+}
+FILES = frozenset({"backup", "restore"})
+"""Commands whose arguments name files, which count from the directory where the command is typed."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Become the command that is asked for; return 2 with a help text if there is none, 1 if this is no Linux."""
+    name, *rest = (sys.argv[1:] if arguments is None else arguments) or ["help"]
+    if name not in COMMANDS:
+        print("holdfast COMMAND, in a directory with your .env:\n")
+        print("\n".join(f"  {command:<11} {text}" for command, (_, text) in COMMANDS.items()))
+        return 0 if name in {"help", "--help", "-h"} else 2
+    if not sys.platform.startswith("linux"):
+        print(f"Holdfast runs on Linux and not on {sys.platform}; on Windows, WSL is one.")
+        return 1
+    if name in FILES:
+        rest = [word if word.startswith("-") else str(Path(word).absolute()) for word in rest]
+    here = Path.cwd()
+    environment = {"DATA_DIR": str(here / "data"), "PYTHONUNBUFFERED": "1", **os.environ, "HOLDFAST_HOME": str(here)}
+    os.chdir(HOME)
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, "-m", *COMMANDS[name][0], *rest], environment)
+    return 0  # for tests, which replace nothing
+
+
+if __name__ == "__main__":
+    sys.exit(main())
