@@ -49,8 +49,11 @@ WITH_PRODUCT = (
     "tests/system/whole/test_by_calls.py", "tests/system/whole/test_moved.py",
 )  # fmt: skip
 """Where the product that tests share is asked for: known by name to the process that hands the tests out."""
-STRICT = ("tests/system/strict/", "tests/system/soak/")
-"""Where the shared sandbox has the limits of real plans."""
+UNLIMITED: dict[str, str] = {
+    "tests/jobs/following/test_solana_follower.py": "reads without a pause, which no plan gives",
+    "tests/services/wallets/test_transaction_proof.py::test_an_idle_look": "counts requests: small batches are more",
+}
+"""Tests (by the beginning of their ids) whose sandbox is without the limits of real plans, each with the reason."""
 
 # Nothing that is read until the tests begin is garbage.
 gc.disable()
@@ -302,8 +305,10 @@ def redis_url() -> Iterator[str]:
 def shared_sandbox() -> Iterator[str]:
     """The address of this worker's one sandbox, up with all its parts; `limits_of_the_sandbox` sets its limits."""
     with running_sandbox() as url:
-        # Tests start one client after another; Discord lets a large bot identify so often, too.
-        httpx.post(f"{url}/control/application", json={"max_concurrency": 1_000}).raise_for_status()
+        # Tests start one client after another; Discord lets a large bot identify so often, too. Products of tests are
+        # at many ports.
+        large = {"max_concurrency": 1_000, "redirect_uris": []}
+        httpx.post(f"{url}/control/application", json=large).raise_for_status()
         yield url
 
 
@@ -315,13 +320,12 @@ def sandbox_url(shared_sandbox: str) -> str:
 
 @pytest.fixture(autouse=True)
 def limits_of_the_sandbox(request: pytest.FixtureRequest) -> None:
-    """Give the shared sandbox the limits of real plans, as whole windows, where the tests are in STRICT."""
+    """Give the shared sandbox the limits of real plans, as whole windows, unless the test is in UNLIMITED."""
     if "shared_sandbox" not in request.fixturenames:
         return
     url = request.getfixturevalue("shared_sandbox")
-    strict = request.node.nodeid.startswith(STRICT)
+    strict = not request.node.nodeid.startswith(tuple(UNLIMITED))
     httpx.put(f"{url}/control/limits", json={"strict": strict}).raise_for_status()
-    # Products of tests are at many ports, and no two of them at once.
     httpx.post(f"{url}/control/application", json={"redirect_uris": []}).raise_for_status()
 
 

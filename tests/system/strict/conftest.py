@@ -3,5 +3,3 @@
 from tests.jobs.conftest import engine as engine
 from tests.jobs.conftest import product as product
 from tests.jobs.conftest import town as town
-from tests.jobs.deciding.test_kinds_of_rules import contracts as contracts
-from tests.jobs.deciding.test_kinds_of_rules import world as world

@@ -13,15 +13,7 @@ from sandbox.chains.plans import PLANS
 from services.rules.expression import Requirement, to_document
 from services.runtime.tasks import stop
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_kinds_of_rules import (
-    test_every_type_on_every_standard_and_chain_says_yes_and_no as test_every_type_on_every_standard_and_chain,
-)
-from tests.jobs.deciding.test_kinds_of_rules import (
-    test_roles_of_every_kind_come_with_the_tokens_and_go_with_them_after_a_second_look as test_roles_of_every_kind,
-)
 from tests.jobs.town import STRANGER, Town, until
-
-__all__ = ["test_every_type_on_every_standard_and_chain", "test_roles_of_every_kind"]
 
 MISSED = 450
 """Blocks that come while nobody follows: as many pieces as a plan makes of them are caught up with."""
