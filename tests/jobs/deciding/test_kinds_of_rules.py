@@ -119,10 +119,10 @@ LEAVES: dict[str, tuple[str, dict[str, Any], Answer]] = {
     "somebody else's": ("token_id", {"token_ids": ("8",)}, NO),
     "one that never was": ("token_id", {"token_ids": ("555",)}, NO),
     "a million others": ("token_id", {"token_ids": ("9-1000000",)}, NO),
-    "a trait": ("trait", {"trait": ("Fur", "gold ")}, YES),
-    "a number": ("trait", {"trait": ("level", ">=12")}, YES),
-    "a trait of none": ("trait", {"trait": ("Fur", "Blue")}, NO),
-    "two of a trait": ("trait", {"trait": ("Fur", "Red"), "min_tokens": 2}, NO),
+    "a trait": ("trait", {"traits": (("Fur", "gold "),)}, YES),
+    "a number": ("trait", {"traits": (("level", ">=12"),)}, YES),
+    "a trait of none": ("trait", {"traits": (("Fur", "Blue"),)}, NO),
+    "two of a trait": ("trait", {"traits": (("Fur", "Red"),), "min_tokens": 2}, NO),
 }
 
 

@@ -172,7 +172,7 @@ async def test_a_chain_that_is_left_to_the_rounds_has_no_follower(monkeypatch: p
     every = len(lives(["followers"]))
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", "0")
     follower.settings.cache_clear()
-    assert len(lives(["followers"])) == every - 2
+    assert len(lives(["followers"])) == every - 3
 
 
 async def test_what_a_look_found_but_could_not_write_down_is_found_again(
