@@ -22,6 +22,7 @@ from services.rules.expression import MOST_TRAITS
 from services.rules.rules import RuleDraft, RuleView
 from services.rules.single_source import SingleSource
 from services.rules.types.registry import DETAIL_FIELDS
+from services.rules.types.view_call import WALLET
 
 router = APIRouter(prefix="/verification-rules", tags=["rules"])
 
@@ -138,7 +139,7 @@ class CallTrialPayload(Payload):
     chain: Loose = ""
     contract: Loose = ""
     function: Loose = ""
-    args: list[Any] = Field(default_factory=list[Any], max_length=40)
+    args: list[Any] = Field(default_factory=lambda: [WALLET], max_length=40)
     path: Loose = ""
     wallet: Loose = ""
 

@@ -113,6 +113,9 @@ async def test_a_call_can_be_tried_with_any_wallet(browser: Browser, world: dict
         assert found["block"]
         assert (await tried(kind, who="erin"))["value"] == "0"
     assert (await tried("struct", path="2"))["value"] == "true"
+    short = trial(world, "number")
+    del short["args"], short["path"]
+    assert (await browser.client.post(TRY, json=short)).json()["value"] == "2"
     assert (await tried("constant", args=["{wallet}", 6]))["value"] == "0"
     assert (await tried("revert"))["reason"] == "the contract reverted"
     huge = await tried("huge")
