@@ -280,12 +280,23 @@ def chains_file() -> Path | None:
     return ROOT / named if named else None
 
 
-def _sandbox_values(port: str) -> dict[str, str]:
-    """Return the provider addresses and credentials from the sandbox's own file."""
+def _sandbox_values(port: str, more: str) -> dict[str, str]:
+    """Return the provider addresses and credentials from the sandbox's own file.
+
+    Its line for each chain stands for the product's own EVM chains, and for those that SANDBOX_EXTRA_CHAINS (`more`)
+    adds to the sandbox.
+    """
     text = SANDBOX.read_text()
     filled = Template(text).safe_substitute(SANDBOX_PORT=port)
     pairs = (line.split("=", 1) for line in filled.splitlines() if "=" in line and not line.lstrip().startswith("#"))
-    return {name.strip().lower(): value.strip().strip("'\"") for name, value in pairs}
+    values = {name.strip().lower(): value.strip().strip("'\"") for name, value in pairs}
+    table = tomllib.loads((ROOT / "gateways" / "chains" / "chains.toml").read_text())
+    chains = [key for key, chain in table.items() if chain.get("family", "evm") == "evm"]
+    chains += [entry.partition(":")[0].strip() for entry in more.split(",") if ":" in entry]
+    for name in [name for name in values if "{chain}" in name]:
+        value = values.pop(name)
+        values |= {name.replace("{chain}", chain): value.replace("{chain}", chain) for chain in chains}
+    return values
 
 
 def load() -> Settings:
@@ -300,8 +311,9 @@ def load() -> Settings:
     if not found.get("PUBLIC_URL"):
         values["public_url"] = f"http://localhost:{port}"
     present = [name for name in LIVE_CREDENTIALS if found.get(name)]
+    named = found.get("SANDBOX_PORT") or "3210", found.get("SANDBOX_EXTRA_CHAINS", "")
     has_sandbox = SANDBOX.exists()
-    supplied = _sandbox_values(found.get("SANDBOX_PORT") or "3210") if len(present) < 3 and has_sandbox else {}
+    supplied = _sandbox_values(*named) if len(present) < 3 and has_sandbox else {}
     ours = [name for name in present if found[name] == supplied.get(name.lower())]
     if len(present) == len(ours) and has_sandbox:
         values.update({name: value for name, value in supplied.items() if not found.get(name.upper())})

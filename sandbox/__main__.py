@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from sandbox.base import chain_table
 from sandbox.house import DEFAULT_PORT, AlreadyRunning, WholeSandbox, product_settings
 from sandbox.server import build_app
 from sandbox.tools import ToolMissing
@@ -69,7 +70,10 @@ async def serve(sandbox: WholeSandbox) -> None:
 
 
 def main() -> int:
-    """Exit code 0 after a stop; with a sentence 2 when it must not run here, 3 when a tool is missing."""
+    """Exit code 0 after a stop; with a sentence 2 when it must not run here, 3 when no start can succeed.
+
+    No start can while a tool is missing or SANDBOX_EXTRA_CHAINS cannot be read.
+    """
     # Its worlds and its nodes' files are nobody else's to read.
     os.umask(0o077)
     logging.basicConfig(level=os.environ.get("SANDBOX_LOG", "WARNING"), format="sandbox %(levelname)s %(message)s")
@@ -79,6 +83,11 @@ def main() -> int:
     if refusal:
         print(f"sandbox: {refusal}", file=sys.stderr)
         return 2
+    try:
+        chain_table.check()
+    except chain_table.ChainsRefused as refused:
+        print(f"sandbox: {refused}", file=sys.stderr)
+        return 3
     data = Path(os.environ.get("SANDBOX_DATA") or "data/sandbox")
     without = frozenset(os.environ.get("SANDBOX_WITHOUT", "").replace(",", " ").split())
     public_url = (values.get("PUBLIC_URL") or f"http://localhost:{values.get('PORT') or 3000}").rstrip("/")

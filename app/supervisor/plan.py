@@ -13,8 +13,8 @@ from settings import LIVE_CREDENTIALS, ROOT, SECRET_SETTINGS, Settings
 
 # Short, so that you see a sale noticed while you watch the sandbox.
 SANDBOX_SWEEP_SECONDS = 20
-# The sandbox's exit code if its EVM node is missing and cannot be downloaded.
-SANDBOX_LACKS_A_TOOL = 3
+# The sandbox's exit code if no start can succeed: its EVM node is missing and cannot be downloaded, for one.
+SANDBOX_CANNOT_START = 3
 # The sandbox gets no secrets of the product, except Discord's credentials: it refuses to start beside them.
 SANDBOX_HAS_NOT = frozenset({"DATABASE_URL", "REDIS_URL", *SECRET_SETTINGS}) - set(LIVE_CREDENTIALS)
 
@@ -48,7 +48,7 @@ def make_plan(settings: Settings, web: Web) -> ProcessPlan:
         },
         ready_port=settings.sandbox_port,
         stop_seconds=15,
-        hopeless_code=SANDBOX_LACKS_A_TOOL,
+        hopeless_code=SANDBOX_CANNOT_START,
         without=SANDBOX_HAS_NOT,
     )
     programs = (

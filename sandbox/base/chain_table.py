@@ -8,12 +8,32 @@ from hashlib import sha256
 MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"
 REGISTRY = "0x00000000000000447e69651d841bd8d104bed493"
 REGISTRY_ON_ABSTRACT = "0x0000000059a24eb229eed07ac44229db56c5d797"
+GREATEST_ID = 2**63 - 1
+_NAME, _NUMBER = re.compile(r"[a-z][a-z0-9]{1,19}"), re.compile(r"[1-9][0-9]{0,18}")
 # Who may settle ownership in bulk: seeds and resets. Nobody has a key for it; the node impersonates it.
+# Whose first contracts are a chain's Safe and its account of ERC-4337. The same everywhere, as real factories are: what
+# is deployed as the third on two chains is at one address.
+ACCOUNT_DEPLOYER = "0x" + sha256(b"sandbox account deployer").hexdigest()[:40]
 KEEPER = "0x" + sha256(b"sandbox keeper").hexdigest()[:40]
 
 
 Seed = tuple[str, str, str]
 """Name, symbol and slug of a collection: of each chain's ERC-721, its enumerable ERC-721 and its ERC-1155."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """One chain as OpenSea shows it; `native` is the address that stands for its coin."""
+
+    name: str
+    symbol: str
+    coin: str
+    explorer: str
+    explorer_url: str
+    eth_price: str = "1"
+    usd_price: str = "3000"
+    decimals: int = 18
+    native: str = "0x0000000000000000000000000000000000000000"
 
 
 @dataclass(frozen=True)
@@ -27,6 +47,7 @@ class Facts:
     confirmations: int
     opensea: str
     alchemy: str
+    network: Network
     collections: tuple[Seed, ...]
     multicall3: str | None = MULTICALL3
     registry: str = REGISTRY
@@ -48,6 +69,7 @@ OWN = {
             12,
             "ethereum",
             "eth-mainnet",
+            Network("Ethereum", "ETH", "Ether", "Etherscan", "https://etherscan.io"),
             (
                 ("Lantern Foxes", "LFOX", "lantern-foxes"),
                 ("Harbour Keys", "HKEY", "harbour-keys"),
@@ -62,6 +84,7 @@ OWN = {
             64,
             "polygon",
             "polygon-mainnet",
+            Network("Polygon", "POL", "POL", "PolygonScan", "https://polygonscan.com", "0.0001", "0.3"),
             (
                 ("Paper Kites Guild", "KITE", "paper-kites-guild"),
                 ("Copper Owls", "COWL", "copper-owls"),
@@ -75,6 +98,7 @@ OWN = {
             4,
             "arbitrum",
             "arb-mainnet",
+            Network("Arbitrum", "ETH", "Ether", "Arbiscan", "https://arbiscan.io"),
             (
                 ("Night Tram Riders", "TRAM", "night-tram-riders"),
                 ("Glass Beetles", "GBTL", "glass-beetles"),
@@ -88,6 +112,7 @@ OWN = {
             4,
             "optimism",
             "opt-mainnet",
+            Network("Optimism", "ETH", "Ether", "Optimistic Etherscan", "https://optimistic.etherscan.io"),
             (
                 ("Sunny Walruses", "SWAL", "sunny-walruses"),
                 ("Red Kettle Society", "RKET", "red-kettle-society"),
@@ -101,6 +126,7 @@ OWN = {
             4,
             "base",
             "base-mainnet",
+            Network("Base", "ETH", "Ether", "BaseScan", "https://basescan.org"),
             (
                 ("Mellow Cats", "MCAT", "mellow-cats"),
                 ("Driftwood Bears", "DBEAR", "driftwood-bears"),
@@ -114,6 +140,7 @@ OWN = {
             4,
             "ape_chain",
             "apechain-mainnet",
+            Network("ApeChain", "APE", "ApeCoin", "ApeScan", "https://apescan.io", "0.0002", "0.6"),
             (
                 ("Mangrove Postmen", "POST", "mangrove-postmen"),
                 ("Jungle Radios", "JRAD", "jungle-radios"),
@@ -127,6 +154,7 @@ OWN = {
             4,
             "abstract",
             "abstract-mainnet",
+            Network("Abstract", "ETH", "Ether", "Abscan", "https://abscan.org"),
             (
                 ("Soft Robots", "SBOT", "soft-robots"),
                 ("Pocket Penguins", "PPNG", "pocket-penguins"),
@@ -139,17 +167,22 @@ OWN = {
 }
 
 
+class ChainsRefused(ValueError):
+    """SANDBOX_EXTRA_CHAINS cannot be read; the text is a sentence about the entry."""
+
+
 def extra_chains(text: str) -> dict[str, Facts]:
-    """Return the chains that a text as `ninth:424242,tenth:7` adds. Raises ValueError for any other text."""
+    """Return the chains that a text as `ninth:424242,tenth:7` adds. Raises ChainsRefused for any other text."""
     found: dict[str, Facts] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = entry.partition(":")
-        if not re.fullmatch(r"[a-z][a-z0-9]*", name) or not re.fullmatch(r"[1-9][0-9]*", number):
-            raise ValueError(f"SANDBOX_EXTRA_CHAINS: {entry!r} is not a name and a chain id, as in ninth:424242.")
+        if not _NAME.fullmatch(name) or not _NUMBER.fullmatch(number) or int(number) > GREATEST_ID:
+            raise ChainsRefused(f"SANDBOX_EXTRA_CHAINS: {entry!r} is not a name and a chain id, as in ninth:424242.")
         taken = [*OWN.values(), *found.values()]
         if name == "solana" or any(name == other.name or int(number) == other.chain_id for other in taken):
-            raise ValueError(f"SANDBOX_EXTRA_CHAINS: {entry!r} is another chain's name or id.")
-        found[name] = Facts(name, int(number), 4, 4, name, f"{name}-mainnet", _collections(name))
+            raise ChainsRefused(f"SANDBOX_EXTRA_CHAINS: {entry!r} is another chain's name or id.")
+        network = Network(name.capitalize(), "ETH", "Ether", "Explorer", f"https://explorer.{name}.example")
+        found[name] = Facts(name, int(number), 4, 4, name, f"{name}-mainnet", network, _collections(name))
     return found
 
 
@@ -162,4 +195,16 @@ def _collections(name: str) -> tuple[Seed, ...]:
     )
 
 
-CHAINS = OWN | extra_chains(os.environ.get("SANDBOX_EXTRA_CHAINS", ""))
+CHAINS = dict(OWN)
+_refused: ChainsRefused | None = None
+try:
+    CHAINS |= extra_chains(os.environ.get("SANDBOX_EXTRA_CHAINS", ""))
+except ChainsRefused as fault:
+    # The start has to say so, which it could not if this module were not there.
+    _refused = fault
+
+
+def check() -> None:
+    """Raise ChainsRefused where this process was started with a SANDBOX_EXTRA_CHAINS that cannot be read."""
+    if _refused is not None:
+        raise _refused

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from sandbox.base.chain_table import CHAINS
 from sandbox.base.faults import Faults
 from sandbox.base.people import PEOPLE, Person
 from sandbox.base.traffic import Traffic
@@ -131,10 +132,12 @@ class WholeSandbox:
 
 
 def product_settings(port: int) -> dict[str, str]:
-    """What `product.env` says for a sandbox on this port."""
+    """What `product.env` says for a sandbox on this port; its line for each chain once for every chain."""
     settings: dict[str, str] = {}
     for line in PRODUCT_ENV.read_text().splitlines():
         if line and not line.startswith("#"):
             key, _, value = line.partition("=")
-            settings[key] = value.strip('"').replace("${SANDBOX_PORT}", str(port))
+            value = value.strip('"').replace("${SANDBOX_PORT}", str(port))
+            for chain in CHAINS if "{CHAIN}" in key else ("",):
+                settings[key.replace("{CHAIN}", chain.upper())] = value.replace("{chain}", chain) if chain else value
     return settings

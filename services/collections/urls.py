@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from gateways.chains.catalogue import CHAINS
 from services.core.addresses import EVM_LENGTH, SOLANA_LONGEST, SOLANA_SHORTEST, AddressRefused, is_solana, parse_evm
 
 OPENSEA, MAGIC_EDEN = "OpenSea", "Magic Eden"
@@ -19,9 +20,8 @@ _HOSTS = {
     "magiceden.us": MAGIC_EDEN,
     "www.magiceden.us": MAGIC_EDEN,
 }
-# Chain names in URLs that differ from ours: OpenSea's for ApeChain, and the former name of Polygon
-# (docs/facts.md#opensea-chain-names).
-_CHAINS = {"matic": "polygon", "ape_chain": "apechain"}
+_FORMER = {"matic": "polygon"}
+"""Names of chains in older URLs (docs/facts.md#opensea-chain-names)."""
 _SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.!-]{0,199}")
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,199}")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -169,8 +169,10 @@ def _symbol(text: str) -> str:
 
 
 def _chain(name: str) -> str:
+    """Return our key of a chain that a URL names by that key, by OpenSea's name of it, or by a former name."""
     lowered = name.lower()
-    return _CHAINS.get(lowered, lowered)
+    known = (key for key, chain in CHAINS.items() if lowered in {key, chain.opensea})
+    return _FORMER.get(lowered) or next(known, lowered)
 
 
 def _slug(text: str) -> str:

@@ -1,11 +1,13 @@
 """Settings: read from the environment over `.env`, refused when half of them is missing."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from gateways.chains.catalogue import CHAINS
 from settings import ROOT, SettingsError, load
 
 LIVE = {"DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "s", "DISCORD_BOT_TOKEN": "t", "SECRET_KEY": "k" * 40}
@@ -30,6 +32,17 @@ def test_without_credentials_it_is_the_sandbox():
     assert found.sandbox
     assert found.public_url == "http://localhost:3000"
     assert found.rpc["base"] == ("http://localhost:3210/rpc/base", "http://localhost:3210/rpc2/base")
+
+
+def test_a_chain_that_the_sandbox_adds_has_its_nodes_there_unless_others_are_set(monkeypatch: pytest.MonkeyPatch):
+    """The table of chains decides whether there is such a chain."""
+    monkeypatch.setenv("SANDBOX_EXTRA_CHAINS", "ninth:424242, tenth:7")
+    monkeypatch.setenv("RPC_TENTH", "https://a.example")
+    nodes = load().rpc
+    assert nodes["ninth"] == ("http://localhost:3210/rpc/ninth", "http://localhost:3210/rpc2/ninth")
+    assert nodes["tenth"] == ("https://a.example",)
+    evm = {key for key, chain in CHAINS.items() if chain.family == "evm"}
+    assert nodes.keys() == {*evm, "solana", "ninth", "tenth"}
 
 
 def test_equal_addresses_are_one_node(monkeypatch: pytest.MonkeyPatch):
@@ -102,6 +115,8 @@ def test_the_file_counts_where_the_environment_says_nothing_or_is_empty(tmp_path
     (tmp_path / "settings.py").write_text((ROOT / "settings.py").read_text())
     (tmp_path / "sandbox").mkdir()
     (tmp_path / "sandbox" / "product.env").write_text((ROOT / "sandbox" / "product.env").read_text())
+    (tmp_path / "gateways" / "chains").mkdir(parents=True)
+    shutil.copy2(ROOT / "gateways" / "chains" / "chains.toml", tmp_path / "gateways" / "chains")
 
     def said(lines: str, **environment: str) -> str:
         (tmp_path / ".env").write_text(lines)

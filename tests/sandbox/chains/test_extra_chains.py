@@ -1,10 +1,16 @@
 """A chain more than the sandbox has by itself: a node of its own, with everything that the others have."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from app.supervisor.plan import SANDBOX_CANNOT_START
 from sandbox.base.chain_table import OWN, extra_chains
+from settings import ROOT
 from tests.sandbox.chains.nodes import STRANGER, Nodes, running
 
 
@@ -53,11 +59,24 @@ def test_marketplaces_and_metadata_know_it(nodes: Nodes):
 
 
 @pytest.mark.parametrize(
-    "text", ["ninth", "ninth:", "ninth:0", "ninth:x", "Ninth:1000", ":7", "base:1000", "ninth:1", "solana:7", "a:7,a:8"]
-)
+    "text",
+    [
+        "ninth", "ninth:", "ninth:0", "ninth:x", "ninth:9223372036854775808", "Ninth:1000", ":7", "x:7",
+        f"{'n' * 21}:7", "base:1000", "ninth:1", "solana:7", "one:7,one:8", "one:7,two:7",
+    ],
+)  # fmt: skip
 def test_what_is_no_further_chain_is_refused(text: str):
     with pytest.raises(ValueError, match=r"^SANDBOX_EXTRA_CHAINS: '"):
         extra_chains(text)
+
+
+def test_a_list_that_cannot_be_read_ends_the_start_with_a_sentence(tmp_path: Path):
+    environment = os.environ | {"SANDBOX_EXTRA_CHAINS": "ninth=424242", "SANDBOX_DATA": str(tmp_path), "PUBLIC_URL": ""}
+    ran = subprocess.run(
+        [sys.executable, "-m", "sandbox"], env=environment, capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    said = "sandbox: SANDBOX_EXTRA_CHAINS: 'ninth=424242' is not a name and a chain id, as in ninth:424242.\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (SANDBOX_CANNOT_START, "", said)
 
 
 def test_several_chains_are_separated_by_commas():

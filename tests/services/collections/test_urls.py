@@ -1,11 +1,13 @@
 """Which collection a pasted text means."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateways.chains.catalogue import CHAINS
 from services.collections.urls import (
     MAGIC_EDEN,
     OPENSEA,
@@ -104,6 +106,13 @@ def test_anything_else_is_refused_with_what_to_do(text: str, says: str) -> None:
     with pytest.raises(LinkRefused, match=says) as caught:
         read(text, LOCAL)
     assert re.fullmatch(r".+[.]", str(caught.value))
+
+
+@pytest.mark.parametrize("name", ["ninth", "ninth_chain", "Ninth_Chain"])
+def test_a_chain_of_a_file_is_known_by_its_key_and_by_openseas_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CHAINS, "ninth", replace(CHAINS["base"], key="ninth", opensea="ninth_chain"))
+    assert read(f"https://opensea.io/assets/{name}/{CONTRACT}") == CollectionReference("ninth", CONTRACT)
+    assert read(f"https://magiceden.io/collections/{name}/{CONTRACT}") == CollectionReference("ninth", CONTRACT)
 
 
 def test_a_sandboxes_pages_count_only_where_it_is_known() -> None:
