@@ -13,6 +13,7 @@ CONTRACTS = {
     "ERC721": "Collection721",
     "ERC721Enumerable": "Collection721Enumerable",
     "ERC1155": "Collection1155",
+    "Punks": "Punks",
 }
 NOBODY = "0x" + "00" * 20
 _ERROR = "08c379a0"
@@ -60,6 +61,11 @@ def stakes_in(answer: str) -> dict[int, str]:
     data = words(answer)
     who, tokens = _list_at(data, 0), _list_at(data, 1)
     return {token: f"0x{staker:040x}" for staker, token in zip(who, tokens, strict=True)}
+
+
+def account(standard: str, owner: str) -> str:
+    """What to send to deploy a contract account of this owner."""
+    return ARTEFACTS[standard]["bytecode"] + word(owner)
 
 
 def settlement(moves: Iterable[Move]) -> str:

@@ -16,8 +16,9 @@ from sandbox.chains import abi, coins, ledger
 from sandbox.chains.anvil import Anvil, NodeError
 from sandbox.chains.coins import Coin
 from sandbox.chains.plans import UNLIMITED, Plan
-from sandbox.chains.seeds import Collection, created, seeded_collections
-from sandbox.contracts import staking
+from sandbox.chains.seeds import Collection, created, seeded_accounts, seeded_collections
+from sandbox.contracts import accounts, staking
+from sandbox.contracts.accounts import SmartAccount
 from sandbox.contracts.staking import Staking
 
 # Where every chain starts: high enough that state can be older than 128 blocks from the first minute.
@@ -133,6 +134,10 @@ class Chain:
         funds = KEEPER_FUNDS if account == KEEPER else FUNDS
         if int(await self.node.call("eth_getBalance", account, "latest"), 16) < value + funds // 2:
             await self.node.call("anvil_setBalance", account, hex(value + funds))
+
+    async def answer(self, to: str, data: str) -> str:
+        """What a contract answers to a call at the head. Raises NodeError."""
+        return await self.node.call("eth_call", {"to": to, "data": data}, "latest")
 
     async def sent(self, record: Record) -> dict[str, Any]:
         """Send a recorded transaction and return the receipt; it must succeed."""
@@ -259,6 +264,23 @@ class Chain:
         request = {"to": coin.contract, "data": abi.call(coins.CONTRACT, "holdings()")}
         return coins.holdings_of(await self.node.call("eth_call", request, "latest"))
 
+    def accounts(self) -> dict[str, SmartAccount]:
+        """Address → contract account, from the seeds and the records."""
+        listed = seeded_accounts()
+        for record in self.records:
+            if record["kind"] == "reset":
+                listed = seeded_accounts()
+            elif "account" in record:
+                listed[record["contract"]] = SmartAccount(record["contract"], **record["account"])
+        return listed
+
+    def smart_account(self, address: str) -> SmartAccount:
+        """A listed contract account. Raises Refusal(404)."""
+        found = self.accounts().get(address)
+        if found is None:
+            raise Refusal(404, f"There is no Safe and no account of ERC-4337 at {address} on {self.facts.name}.")
+        return found
+
     async def owners(self, block: int | None = None) -> dict[str, ledger.Owners]:
         """Contract → owners for every listed collection, now or as of a block."""
         if block is not None:
@@ -309,6 +331,8 @@ class Chain:
             ]
             + [coin.entry(holders) for coin, holders in zip(coins_listed, amounts, strict=True)]
             + [one.entry(staked) for one, staked in zip(places, stakes, strict=True)],
+            "entry_point": accounts.ENTRY_POINT,
+            "accounts": [account.view() for account in self.accounts().values()],
         }
 
     def staking_contract(self, contract: str) -> Staking:

@@ -1,19 +1,20 @@
 """`/control/chains/<chain>/…`: the control calls that move a chain."""
 
 import re
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 
 from sandbox.base.body import Body, fields, optional_text, text
-from sandbox.base.chain_table import KEEPER
+from sandbox.base.chain_table import ACCOUNT_DEPLOYER, KEEPER
 from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, coins, names, replay
 from sandbox.chains.chain import Chain, Record
 from sandbox.chains.coins import Coin
-from sandbox.chains.seeds import STANDARDS, Collection
-from sandbox.contracts import staking
+from sandbox.chains.seeds import PUNKS, STANDARDS, Collection
+from sandbox.contracts import accounts, staking
 
 MOST_BLOCKS = 500
 MOST_PERCENT = 10_000
@@ -50,6 +51,8 @@ async def mint(chain: Chain, body: Body) -> dict[str, Any]:
     amount = _amount(body, collection)
     if collection.standard == "ERC1155":
         data = abi.call("Collection1155", "mint(address,uint256,uint256)", to, token, amount)
+    elif collection.standard == PUNKS:
+        data = abi.call("Punks", "setInitialOwner(address,uint256)", to, token)
     else:
         data = abi.call("Collection721", "mint(address,uint256)", to, token)
     return await _transact(chain, KEEPER, collection.contract, data)
@@ -67,6 +70,8 @@ async def transfer(chain: Chain, body: Body) -> dict[str, Any]:
     sender, amount = await _holder(chain, collection, token, body), _amount(body, collection)
     if collection.standard == "ERC1155":
         data = abi.safe_transfer_1155(sender, to, token, amount)
+    elif collection.standard == PUNKS:
+        data = abi.call("Punks", "transferPunk(address,uint256)", to, token)
     else:
         data = abi.call("Collection721", "transferFrom(address,address,uint256)", sender, to, token)
     return await _transact(chain, sender, collection.contract, data)
@@ -81,6 +86,8 @@ async def burn(chain: Chain, body: Body) -> dict[str, Any]:
     sender, amount = await _holder(chain, collection, token, body), _amount(body, collection)
     if collection.standard == "ERC1155":
         data = abi.call("Collection1155", "burn(address,uint256,uint256)", sender, token, amount)
+    elif collection.standard == PUNKS:
+        data = abi.call("Punks", "transferPunk(address,uint256)", abi.NOBODY, token)
     else:
         data = abi.call("Collection721", "burn(uint256)", token)
     return await _transact(chain, sender, collection.contract, data)
@@ -89,10 +96,14 @@ async def burn(chain: Chain, body: Body) -> dict[str, Any]:
 async def deploy(chain: Chain, body: Body) -> dict[str, Any]:
     """`{standard, name, slug}`; of a coin (ERC20) also `{decimals?, symbol?, rebases?}`.
 
-    `decimals` is what the coin says, whatever that is; null for one that says nothing.
+    `decimals` is what the coin says, whatever that is; null for one that says nothing. Of a contract account
+    `{standard, owner}`.
     """
-    standard, name, slug = text(body, "standard"), text(body, "name"), text(body, "slug")
-    standards = (*STANDARDS, coins.STANDARD, *staking.STANDARDS)
+    standard = text(body, "standard")
+    if standard in accounts.STANDARDS:
+        return await _deploy_account(chain, standard, _address(body, "owner"))
+    name, slug = text(body, "name"), text(body, "slug")
+    standards = (*STANDARDS, PUNKS, coins.STANDARD, *staking.STANDARDS, *accounts.STANDARDS)
     if standard not in standards:
         raise Refusal(400, f"standard is one of {', '.join(standards)}.")
     if not _SLUG.fullmatch(slug):
@@ -133,6 +144,14 @@ async def _deploy_staking(chain: Chain, name: str, slug: str, kind: str) -> dict
     return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
 
 
+async def _deploy_account(chain: Chain, standard: str, owner: str) -> dict[str, Any]:
+    record: Record = {"kind": "tx", "from": ACCOUNT_DEPLOYER, "data": abi.account(standard, owner)}
+    record["account"] = {"standard": standard, "owner": owner}
+    async with chain.lock:
+        record = await chain.transact(record)
+    return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
+
+
 async def rebase(chain: Chain, body: Body) -> dict[str, Any]:
     """`{contract, percent}`: everybody has so many hundredths of what they had, and no event tells so."""
     coin = chain.coin(text(body, "contract"))
@@ -160,6 +179,29 @@ async def _of_stakes(chain: Chain, body: Body, form: str) -> dict[str, Any]:
     return await _transact(chain, _address(body, "from"), one.contract, data)
 
 
+async def self_transaction(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{account, value_wei?, data?}`: a contract account pays itself, by its owner or by a bundler."""
+    account = chain.smart_account(_address(body, "account"))
+    value = _number(body, "value_wei") if body.get("value_wei") is not None else 0
+    data = _data(body)
+    async with chain.lock:
+        await chain.fund(account.account, value)
+        record: Record = {"kind": "tx", "funds": {account.account: str(value)}}
+        if account.standard == accounts.SAFE:
+            called = accounts.execution(account.account, account.owner, value, data)
+            record |= {"from": account.owner, "to": account.account, "data": called}
+        else:
+            # A key of its own for each operation, so that it can be repeated on a node that comes up without the ones
+            # before.
+            wanted = accounts.operation(account.account, secrets.randbits(192) << 64, value, data)
+            named = await chain.answer(accounts.ENTRY_POINT, accounts.hash_of(wanted))
+            agreed = abi.call(accounts.ACCOUNT, "approve(bytes32)", named)
+            await chain.transact({"kind": "tx", "from": account.owner, "to": account.account, "data": agreed})
+            record |= {"from": accounts.BUNDLER, "to": accounts.ENTRY_POINT, "data": accounts.bundle([wanted])}
+        record = await chain.transact(record)
+    return {"hash": record["hash"], "block": record["block"]}
+
+
 async def traits(chain: Chain, body: Body) -> dict[str, Any]:
     """`{contract, token_id, traits}`; replaces all traits of the token."""
     collection, token, given = chain.collection(text(body, "contract")), _number(body, "token_id"), body.get("traits")
@@ -176,10 +218,8 @@ async def traits(chain: Chain, body: Body) -> dict[str, Any]:
 
 async def send(chain: Chain, body: Body) -> dict[str, Any]:
     """`{from, to, value_wei, data?}`"""
-    data = optional_text(body, "data") or "0x"
-    if not re.fullmatch(r"0x([0-9a-fA-F]{2})*", data):
-        raise Refusal(400, "data is hexadecimal with 0x.")
-    return await _transact(chain, _address(body, "from"), _address(body, "to"), data, _number(body, "value_wei"))
+    data, value = _data(body), _number(body, "value_wei")
+    return await _transact(chain, _address(body, "from"), _address(body, "to"), data, value)
 
 
 async def mine(chain: Chain, body: Body) -> dict[str, Any]:
@@ -250,8 +290,23 @@ async def name(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 ACTIONS: dict[str, Act] = {
-    action.__name__: action
-    for action in (mint, transfer, burn, deploy, rebase, stake, unstake, traits, send, mine, reorg, delegate, name)
+    action.__name__.replace("_", "-"): action
+    for action in (
+        mint,
+        transfer,
+        burn,
+        deploy,
+        rebase,
+        stake,
+        unstake,
+        traits,
+        send,
+        self_transaction,
+        mine,
+        reorg,
+        delegate,
+        name,
+    )
 }
 
 
@@ -296,6 +351,13 @@ def _address(body: Body, name: str) -> str:
     if not _ADDRESS.fullmatch(value):
         raise Refusal(400, f"{name} is an address: 0x and 40 hexadecimal digits.")
     return value.lower()
+
+
+def _data(body: Body) -> str:
+    data = optional_text(body, "data") or "0x"
+    if not re.fullmatch(r"0x([0-9a-fA-F]{2})*", data):
+        raise Refusal(400, "data is hexadecimal with 0x.")
+    return data
 
 
 def _number(body: Body, name: str) -> int:

@@ -9,7 +9,11 @@ from sandbox.chains.abi import NOBODY, Move, address_in, words
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
 TRANSFER_BATCH = "0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb"
-TOPICS = [TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH]
+# Punks: who got one first, who was given one, and who bought one. Their Transfer names no punk.
+ASSIGN = "0x8a0e37b73a0d9c82e205d4d1a3ff3d0b57ce5f4d7bccf6bac03336dc101cb7ba"
+PUNK_TRANSFER = "0x05af636b70da6819000c49f85b21fa82081c632069bb626f30932034099107d8"
+PUNK_BOUGHT = "0x58e5d5a525e3b40bc15abaa38b5882678db1ee68befd2f60bafe3a7fd06db9e3"
+TOPICS = [TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, ASSIGN, PUNK_TRANSFER, PUNK_BOUGHT]
 
 Owners = dict[int, dict[str, int]]
 """token id → lower-case address → amount, without zeros"""
@@ -71,11 +75,16 @@ def difference(now: Mapping[int, Mapping[str, int]], wanted: Mapping[int, Mappin
 
 
 def _moves(log: dict[str, Any]) -> list[Move]:
-    topics = log["topics"]
+    topics, data = log["topics"], words(log["data"])
     if topics[0] == TRANSFER:
-        return [(address_in(topics[1]), address_in(topics[2]), int(topics[3], 16), 1)]
+        return [(address_in(topics[1]), address_in(topics[2]), int(topics[3], 16), 1)] if len(topics) == 4 else []
+    if topics[0] == ASSIGN:
+        return [(NOBODY, address_in(topics[1]), data[0], 1)]
+    if topics[0] == PUNK_TRANSFER:
+        return [(address_in(topics[1]), address_in(topics[2]), data[0], 1)]
     sender, to = address_in(topics[2]), address_in(topics[3])
-    data = words(log["data"])
+    if topics[0] == PUNK_BOUGHT:
+        return [(sender, to, int(topics[1], 16), 1)]
     if topics[0] == TRANSFER_SINGLE:
         return [(sender, to, data[0], data[1])]
     tokens, amounts = _list_at(data, data[0]), _list_at(data, data[1])

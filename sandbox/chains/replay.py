@@ -5,13 +5,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sandbox.base.chain_table import KEEPER
+from sandbox.base.chain_table import ACCOUNT_DEPLOYER, KEEPER
 from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, coins, ledger, names
 from sandbox.chains.anvil import NodeError
 from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
-from sandbox.chains.seeds import STANDARDS, seeded_addresses, seeded_owners
-from sandbox.contracts import staking
+from sandbox.chains.seeds import STANDARDS, seeded_accounts, seeded_addresses, seeded_owners
+from sandbox.contracts import accounts, staking
 
 # Blocks before the last known head that come back with their own numbers, so that somebody who follows logs misses
 # nothing; what is older comes back in the first block of the new node.
@@ -76,16 +76,28 @@ async def _prepare(chain: Chain, records: list[Record], nonces: dict[str, int]) 
     if chain.facts.multicall3:
         await chain.node.call("anvil_setCode", chain.facts.multicall3, abi.ARTEFACTS["Multicall3"]["runtime"])
     await chain.node.call("anvil_setCode", chain.facts.registry, abi.ARTEFACTS["DelegateRegistry"]["runtime"])
+    await chain.node.call("anvil_setCode", accounts.ENTRY_POINT, abi.ARTEFACTS["EntryPoint"]["runtime"])
     for place, contract in names.CONTRACTS.items() if chain.facts.names else ():
         await chain.node.call("anvil_setCode", place, abi.ARTEFACTS[contract]["runtime"])
     for sender in (KEEPER, *_deployers(chain)):
         await chain.fund(sender, 0)
+    for account, value in _funds(records).items():
+        await chain.fund(account, value)
     for sender in {record["from"] for record in records if "from" in record}:
         spent = sum(int(record.get("value", "0")) for record in records if record.get("from") == sender)
         await chain.fund(sender, spent)
     for sender, nonce in nonces.items():
         if sender not in (KEEPER, *_deployers(chain)):
             await chain.node.call("anvil_setNonce", sender, hex(nonce))
+
+
+def _funds(records: list[Record]) -> dict[str, int]:
+    """Contract account → the most that it pays itself at once."""
+    found: dict[str, int] = {}
+    for record in records:
+        for account, value in record.get("funds", {}).items():
+            found[account] = max(found.get(account, 0), int(value))
+    return found
 
 
 async def _found(chain: Chain, old: list[Record]) -> None:
@@ -102,6 +114,9 @@ async def _found(chain: Chain, old: list[Record]) -> None:
     for one in places:
         data = abi.staking_deployment(one.source, one.name, KEEPER)
         await chain.submit({"kind": "tx", "from": staking.deployer(chain.facts.name), "data": data})
+    for account in seeded_accounts().values():
+        data = abi.account(account.standard, account.owner)
+        await chain.submit({"kind": "tx", "from": ACCOUNT_DEPLOYER, "data": data})
     await chain.mine(1)
     for coin in seeded.values():
         data = coins.settling({}, coins.seeded_amounts(coin))
@@ -164,6 +179,9 @@ async def _undo(chain: Chain) -> None:
             await chain.note_head()
         if address not in seeds:
             await _take_off(chain, address)
+    for account in chain.accounts().values():
+        if not account.seeded:
+            await _take_off(chain, account.account)
     for record in _since_reset(chain.records):
         if "withdraw" in record:
             chain.reserve(chain.head + 1)
@@ -174,6 +192,7 @@ async def _undo(chain: Chain) -> None:
         await chain.sent({"kind": "tx", "from": KEEPER, "to": to, "data": data, "gas": names.GAS})
         await chain.note_head()
     await chain.node.call("anvil_setNonce", chain.facts.deployer, hex(len(STANDARDS)))
+    await chain.node.call("anvil_setNonce", ACCOUNT_DEPLOYER, hex(len(accounts.STANDARDS)))
     await chain.node.call("anvil_setNonce", staking.deployer(chain.facts.name), hex(len(staking.KINDS)))
     await chain.node.call("anvil_setNonce", coins.deployer(chain.facts), hex(len(coins.SEEDS)))
 
@@ -201,8 +220,9 @@ async def _take_off(chain: Chain, contract: str) -> None:
 
 
 def _deployers(chain: Chain) -> tuple[str, ...]:
-    """Who deploys the chain's collections, its coins and its staking contracts."""
-    return chain.facts.deployer, coins.deployer(chain.facts), staking.deployer(chain.facts.name)
+    """Who deploys the chain's collections, its coins, its staking contracts and its contract accounts."""
+    name = chain.facts.name
+    return chain.facts.deployer, coins.deployer(chain.facts), staking.deployer(name), ACCOUNT_DEPLOYER
 
 
 async def _undo_staking(chain: Chain) -> None:
@@ -213,8 +233,7 @@ async def _undo_staking(chain: Chain) -> None:
             await chain.sent({"kind": "tx", "from": KEEPER, "to": one.contract, "data": abi.settlement(moves)})
             await chain.note_head()
         if not one.seeded:
-            await chain.node.call("anvil_setCode", one.contract, "0x")
-            await chain.node.call("anvil_setNonce", one.contract, "0x0")
+            await _take_off(chain, one.contract)
 
 
 def _stake_moves(now: Mapping[int, str], wanted: Mapping[int, str]) -> list[abi.Move]:

@@ -5,10 +5,13 @@ from hashlib import sha256
 
 from eth_hash.auto import keccak
 
-from sandbox.base.chain_table import Facts
+from sandbox.base.chain_table import ACCOUNT_DEPLOYER, Facts
 from sandbox.base.people import person
+from sandbox.contracts.accounts import ACCOUNT, SAFE, SmartAccount
 
 STANDARDS = ("ERC721", "ERC721Enumerable", "ERC1155")
+PUNKS = "Punks"
+"""A collection from before the standards. No chain has one at the start."""
 
 # position of the collection → token id → owner → amount
 HOLDINGS: tuple[dict[int, dict[str, int]], ...] = (
@@ -72,6 +75,19 @@ def seeded_owners(position: int) -> dict[int, dict[str, int]]:
         token: {person(name).wallets.evm.lower(): amount for name, amount in holders.items()}
         for token, holders in HOLDINGS[position].items()
     }
+
+
+ACCOUNT_OWNERS = {SAFE: "carol", ACCOUNT: "dave"}
+"""The contract accounts that every chain has at the start, in the order of their deployment, and whose they are."""
+
+
+def seeded_accounts() -> dict[str, SmartAccount]:
+    """Address → contract account, on a fresh chain; the same on each."""
+    listed: dict[str, SmartAccount] = {}
+    for nonce, (standard, owner) in enumerate(ACCOUNT_OWNERS.items()):
+        address = created(ACCOUNT_DEPLOYER, nonce)
+        listed[address] = SmartAccount(address, standard, person(owner).wallets.evm.lower(), seeded=True)
+    return listed
 
 
 def _pick(key: str, values: tuple[str, ...]) -> str:

@@ -30,6 +30,10 @@ WANTED = (
     "StakingConstant",
     "StakingRevert",
     "StakingHuge",
+    "Punks",
+    "Safe",
+    "EntryPoint",
+    "Account4337",
 )
 
 

@@ -6,11 +6,12 @@ from typing import Any
 from sandbox.console.elements.forms import card, choice, datalist, field
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.place import Place
+from sandbox.contracts import accounts
 from sandbox.contracts.staking import STANDARDS as STAKING
 from sandbox.house import WholeSandbox
 
 SOLANA = "solana"
-STANDARDS = ("ERC721", "ERC721Enumerable", "ERC1155")
+STANDARDS = ("ERC721", "ERC721Enumerable", "ERC1155", "Punks")
 Json = dict[str, Any]
 
 
@@ -92,10 +93,16 @@ def _shown(state: Json, chain: str, wallets: dict[str, str]) -> Markup:
         el("li", el("strong", one["name"]), f" {_kind(one)} ", el("code", one["contract"]))
         for one in state["collections"]
     ]
+    smart = [
+        el("li", el("strong", one["standard"]), f" of {owners.get(one['owner'], one['owner'])} ",
+           el("code", one["account"]))
+        for one in state.get("accounts", ())
+    ]  # fmt: skip
     head = el("tr", (el("th", text, scope="col") for text in ("Who", "Wallet", "Holds")))
     table = el("table", el("thead", head), el("tbody", rows))
     return join(
         el("section", el("h3", "Collections"), el("ul", collections, class_="rows"), class_="card"),
+        el("section", el("h3", "Contract accounts"), el("ul", smart, class_="rows"), class_="card") if smart else "",
         el("section", el("h3", "Wallets"), el("div", table, class_="scroll", tabindex="0"), class_="card"),
     )
 
@@ -159,6 +166,9 @@ def _evm(place: Place, chain: str, state: Json, wallets: dict[str, str]) -> Mark
     amount = field("Amount (ERC-1155)", "amount", placeholder="1", inputmode="numeric")
     to, sender = field("To", "to", known="wallets", required=True), field("From", "from", known="wallets")
     pay = field("From", "from", known="wallets", required=True)
+    smart = choice(
+        "Account", "account", {one["account"]: f"{one['standard']} {one['account'][:8]}…" for one in state["accounts"]}
+    )
     anybody = "Any address will do; those of the people are offered."
     return join(
         card(place, "Mint", f"{base}/mint", collection, token, amount, to, note=anybody, button="Mint"),
@@ -171,6 +181,11 @@ def _evm(place: Place, chain: str, state: Json, wallets: dict[str, str]) -> Mark
              to, button="Delegate"),
         card(place, "New collection", f"{base}/deploy", choice("Standard", "standard", STANDARDS),
              field("Name", "name", required=True), field("Slug", "slug", required=True), button="Deploy"),
+        card(place, "New contract account", f"{base}/deploy", choice("Standard", "standard", accounts.STANDARDS),
+             field("Owner", "owner", known="wallets", required=True), button="Deploy"),
+        card(place, "A contract account pays itself", f"{base}/self-transaction", smart,
+             field("Wei", "value_wei", "0", inputmode="numeric"), field("Data (0x…)", "data"),
+             note="By its owner, or by a bundler. It proves the account on this chain.", button="Pay"),
         _staking(place, base, state),
         _coins(place, base, state, ("ERC20",), rebase=True),
         card(place, "Blocks", f"{base}/mine", field("Mine", "blocks", "10", inputmode="numeric"), button="Mine"),
