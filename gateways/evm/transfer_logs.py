@@ -341,7 +341,7 @@ class TransferLogs:
             if reading.kind == CONTRACTS and (crowded := log_floods.floods(logs, node.chain.delegates)):
                 reading.excessive.update(crowded)
                 answer = [one for one in logs if one.address.lower() not in crowded]
-            registry, coins = node.chain.delegates, reading.kind == COINS
+            registry, coins = node.chain.delegates, reading.kind in {COINS, CONTRACTS}
             found += read_logs(node.name, cast("object", answer), first, last, registry, reading.skipped, coins=coins)
         return found
 
@@ -398,7 +398,7 @@ def read_logs(
     *,
     coins: bool = False,
 ) -> list[Transfer]:
-    """The transfers in an answer to eth_getLogs; ERC-20's, which look alike with a topic less, only with `coins`.
+    """The transfers in an answer to eth_getLogs; those without an id (of ERC-20 and Punks) only with `coins`.
 
     `answer` is the result that `decode_logs` gave, or plain JSON. Of delegations only what the `registry` itself wrote
     counts. Logs that are neither are counted in `skipped` by their contract: anybody may write what they like in a log

@@ -14,6 +14,8 @@ Place = tuple[str, str]
 
 MANY = "ERC1155"
 """The standard whose amounts are reported only token by token."""
+UNNAMED = "balanceOf"
+"""The standard of contracts that only tell how many tokens a wallet has (CryptoPunks)."""
 ONE_BY_ONE = "ERC721"
 """Prefix of the standards whose tokens exist once each."""
 

@@ -62,6 +62,10 @@ async def read(db: AsyncSession, outside: Gateways, tree: Expression) -> RuleCon
             await _read_contract(outside, place, facts, is_collection=place in collections)
     for place in dict.fromkeys((leaf.chain, leaf.contract) for leaf in leaves if leaf.kind.source == "coins"):
         await _read_coin(outside, place, facts)
+    for leaf in leaves:
+        place = leaf.chain, leaf.contract
+        if leaf.kind.source == "tokens" and (facts.found.get(place) or facts.known.get(place)) == standards.UNNAMED:
+            facts.refused[place] = _only_counts(leaf.chain, leaf.contract)
     return facts
 
 
@@ -101,6 +105,14 @@ def completed(tree: Expression, decimals: Decimals) -> Expression:
     if known is None or not isinstance(tree.details, CoinAmount):
         return tree
     return replace(tree, details=replace(tree.details, decimals=known).checked(tree.chain, tree.contract))
+
+
+def _only_counts(chain: str, contract: str) -> str:
+    where = f"{shorten(contract)} on {chain_title(chain)}"
+    return (
+        f"The contract {where} is older than the standards for NFTs: it says how many tokens a wallet has, and not "
+        "which ones in a way that we can read. Choose a number of tokens (Basic)."
+    )
 
 
 def refusal(chain: str, contract: str, standard: str | None) -> str | None:

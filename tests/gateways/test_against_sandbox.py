@@ -1,6 +1,7 @@
 """The real clients against the sandbox: its Discord, its OpenSea, its chains and every fault of theirs."""
 
 import secrets
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -168,6 +169,17 @@ async def test_collections_have_their_standards_and_owners(chains: EvmChains, sa
         else:
             assert dict(sheet.holders(contract)) == {owner.lower(): amount for owner, amount in owned.items()}
             assert sheet.unknown(contract) == 0
+
+
+async def test_a_collection_that_names_no_standard_is_known_by_what_it_answers(
+    chains: EvmChains, sandbox: Sandbox
+) -> None:
+    """What it does not know it ends at an invalid opcode, as a contract of an old compiler does."""
+    made = await sandbox.control(f"chains/{CHAIN}/deploy", standard="Punks", name="Punks", slug=uuid.uuid4().hex)
+    assert await chains.contract_standard(CHAIN, made["contract"]) == "balanceOf"
+    assert await chains.contract_name(CHAIN, made["contract"]) == "Punks"
+    account = (await sandbox.world())["chains"][CHAIN]["accounts"][0]["account"]
+    assert await chains.contract_standard(CHAIN, account) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)

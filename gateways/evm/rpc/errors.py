@@ -14,7 +14,10 @@ class Unsupported(RpcRefused):
 
 
 class Reverted(RpcRefused):
-    """The EVM ran and the call reverted (code 3, or the word in the message); `data` is what it reverted with."""
+    """The EVM ran and the call reverted (code 3, or the word in the message); `data` is what it reverted with.
+
+    Also when it halted as contracts of old compilers do in place of reverting: at an invalid opcode or jump.
+    """
 
     data: bytes = b""
 
@@ -44,6 +47,7 @@ _NEEDS_ADDRESS = re.compile(r"specify an address|address (is|filter is) (require
 _MISSING = re.compile(
     r"missing trie|header not found|(unknown|missing) block|block.{0,20}not found|pruned", re.IGNORECASE
 )
+_HALTED = re.compile(r"(invalid|bad).?jump|invalid.{0,8}opcode|bad instruction|stack.?(under|over)flow", re.IGNORECASE)
 _TOO_MUCH = re.compile(
     r"oog|gas|memory|too large|time.?out|timed out|aborted|response size|exceed|limit", re.IGNORECASE
 )
@@ -59,7 +63,7 @@ def rpc_error(provider: str, code: int, message: str, data: object = None) -> Pr
         return NeedsAddress(provider, said, status=200, code=code)
     if _MISSING.search(message):
         return StateMissing(provider, said)
-    if code == 3 or "revert" in message.lower():
+    if code == 3 or "revert" in message.lower() or _HALTED.search(f"{message} {data}"):
         reverted = Reverted(provider, said, status=200, code=code)
         reverted.data = _revert_data(data)
         return reverted

@@ -18,8 +18,8 @@ from gateways.transport.plain_text import plain
 # overflows the C stack and ends the process, where Python's own limit raises RecursionError.
 sys.setrecursionlimit(1_000)
 
-Standard = Literal["ERC721", "ERC721Enumerable", "ERC1155", "Solana", "none"]
-"""`none`: there is no contract at that address."""
+Standard = Literal["ERC721", "ERC721Enumerable", "ERC1155", "balanceOf", "Solana", "none"]
+"""`balanceOf`: it names no standard, and tells how many tokens a wallet has; `none`: there is no contract there."""
 
 # Interface ids and selectors: docs/facts.md#token-standards.
 SUPPORTS = bytes.fromhex("01ffc9a7")
@@ -27,6 +27,10 @@ ERC165, NEVER = bytes.fromhex("01ffc9a7"), bytes.fromhex("ffffffff")
 ERC721, ENUMERABLE, ERC1155 = bytes.fromhex("80ac58cd"), bytes.fromhex("780e9d63"), bytes.fromhex("d9b67a26")
 NAME, SYMBOL = bytes.fromhex("06fdde03"), bytes.fromhex("95d89b41")
 DECIMALS, TOTAL_SUPPLY = bytes.fromhex("313ce567"), bytes.fromhex("18160ddd")
+# What collections from before ERC-165 answer, and what only coins do: docs/facts.md#contracts-without-erc-165.
+BALANCE_OF, ALLOWANCE = bytes.fromhex("70a08231"), bytes.fromhex("dd62ed3e")
+SOMEBODY = (b"\xf1" * 18 + bytes.fromhex("5afe")).rjust(32, b"\0")
+"""An address that nothing was ever heard of, as an argument."""
 LONGEST_NAME = 200
 
 
@@ -46,13 +50,13 @@ class ContractReader:
             self._session = self._web3 = None
 
     async def standard(self, contract: str) -> Standard | None:
-        """The contract's standard by ERC-165; None when there is a contract that names none of ours."""
+        """The contract's standard by ERC-165, or by what it answers; None for one that is no collection of ours."""
         code = await self._ask("get_code", contract)
         if not code:
             await self._has_code_somewhere()
             return "none"
         if not await self._supports(contract, ERC165) or await self._supports(contract, NEVER):
-            return None
+            return "balanceOf" if await self._counts_tokens(contract) else None
         if await self._supports(contract, ERC1155):
             return "ERC1155"
         if await self._supports(contract, ERC721):
@@ -82,21 +86,22 @@ class ContractReader:
             return None
         return plain(_text(said).replace("\ufffd", ""), LONGEST_NAME) or None
 
-    async def _number(self, contract: str, selector: bytes) -> int | None:
-        """One number, exactly as long as the ABI has it; None for any other answer."""
+    async def _supports(self, contract: str, interface: bytes) -> bool:
+        return await self._number(contract, SUPPORTS + interface.ljust(32, b"\0"), longer=True) == 1
+
+    async def _counts_tokens(self, contract: str) -> bool:
+        """Whether it tells balances, and is no coin: a coin answers `allowance(address,address)` too."""
+        if await self._number(contract, BALANCE_OF + SOMEBODY) is None:
+            return False
+        return await self._number(contract, ALLOWANCE + SOMEBODY + SOMEBODY, longer=True) is None
+
+    async def _number(self, contract: str, data: bytes, *, longer: bool = False) -> int | None:
+        """One number, exactly as long as the ABI has it, or with `longer` at least so long; else None."""
         try:
-            said = await self._ask("call", {"to": contract, "data": "0x" + selector.hex()})
+            said = await self._ask("call", {"to": contract, "data": "0x" + data.hex()})
         except Reverted:
             return None
-        return int.from_bytes(said, "big") if len(said) == 32 else None
-
-    async def _supports(self, contract: str, interface: bytes) -> bool:
-        data = "0x" + (SUPPORTS + interface.ljust(32, b"\0")).hex()
-        try:
-            said = await self._ask("call", {"to": contract, "data": data})
-        except Reverted:
-            return False
-        return len(said) >= 32 and int.from_bytes(said[:32], "big") == 1
+        return int.from_bytes(said[:32], "big") if len(said) == 32 or (longer and len(said) > 32) else None
 
     async def _has_code_somewhere(self) -> None:
         """A node that finds no code even where some is known to be must not make a collection vanish."""
@@ -134,7 +139,8 @@ class ContractReader:
         error = answer.get("error") if answer else None
         fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {}
         code = fields.get("code")
-        return rpc_error(self._node.name, code if isinstance(code, int) else 0, str(fields.get("message", "")))
+        code = code if isinstance(code, int) else 0
+        return rpc_error(self._node.name, code, str(fields.get("message", "")), fields.get("data"))
 
     async def _connected(self) -> Any:
         if self._web3 is None:

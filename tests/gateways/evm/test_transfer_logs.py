@@ -90,6 +90,15 @@ def test_a_log_is_a_transfer_or_something_else(topics: tuple[str, ...], found: l
     assert read_logs("a node", logs, 1, 9, CONTRACT) == expected
 
 
+def test_a_transfer_without_an_id_counts_where_the_contract_was_named() -> None:
+    """As CryptoPunks writes it; an ERC-20 writes the same."""
+    logs = [log(TRANSFER, topic(ALICE), topic(BOB)), log(TRANSFER, topic(BOB)), log(TRANSFER)]
+    odd = Counter[str]()
+    assert read_logs("a node", logs, 1, 9, skipped=odd) == []
+    assert read_logs("a node", logs, 1, 9, skipped=odd, coins=True) == [Transfer(7, "0x7", CONTRACT, ALICE, BOB)]
+    assert odd == {}
+
+
 @pytest.mark.parametrize(
     "odd",
     [

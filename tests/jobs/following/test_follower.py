@@ -1,6 +1,7 @@
 """Following a chain: transfers are acted on without a round, though nodes leave out, fail or change their mind."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -17,7 +18,7 @@ from models import Cursor, transaction
 from services.runtime.tasks import stop
 from services.triggers import chain_cursor, transfer_poller
 from tests.jobs.conftest import Engine
-from tests.jobs.town import Town, until
+from tests.jobs.town import STRANGER, Town, until
 
 Follow = Callable[[], Awaitable[None]]
 
@@ -73,6 +74,24 @@ async def test_a_purchase_and_a_sale_change_the_role_without_a_round(
         token = await town.buys("carol")
         await until(lambda: town.has("carol", "Holder"))
         await town.sells(token)
+        await lacks(town)
+
+
+async def test_a_collection_from_before_the_standards_is_followed_by_its_own_events(
+    town: Town, engine: Engine, follow: Callable[[], Follower]
+) -> None:
+    """Its Transfer has no token id, and it answers nothing of ERC-165."""
+    made = await town.call("chains/base/deploy", standard="Punks", name="Punks", slug=uuid.uuid4().hex)
+    town.contract = made["contract"]
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        follow()
+        await caught_up(town)
+        await town.call("chains/base/mint", contract=town.contract, token_id="1", to=STRANGER)
+        await town.call("chains/base/transfer", contract=town.contract, token_id="1", to=town.wallet("carol"))
+        await until(lambda: town.has("carol", "Holder"))
+        await town.sells("1")
         await lacks(town)
 
 

@@ -1,5 +1,6 @@
 """Which contracts a rule may name: collections that are there, on the chain where the rule says they are."""
 
+import uuid
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -136,6 +137,26 @@ async def test_all_tiers_are_made_or_none(browser: Browser, world: dict[str, Any
         await rules.create_all(db, gateways(), actor, [first, replace(wrong, role_id=flat["roleId"])])
     made = (await browser.client.get(path)).json()
     assert [(one["minTokens"], one["maxTokens"]) for one in made] == [(1, 4), (5, None)]
+
+
+async def test_a_collection_from_before_the_standards_is_for_rules_that_count(
+    browser: Browser, world: dict[str, Any]
+) -> None:
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+        wanted = {"standard": "Punks", "name": "Attic Punks", "slug": uuid.uuid4().hex}
+        punks = (await sandbox.post("/control/chains/base/deploy", json=wanted)).json()["contract"]
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    flat = rule(world, server_id) | {"contractAddress": punks}
+    parsed = await browser.client.post("/api/collection/parse", json={"input": punks, "blockchain": "base"})
+    assert parsed.json()["name"] == "Attic Punks"
+    made = await browser.client.post("/api/verification-rules", json=flat | {"minTokens": 2})
+    assert made.status_code == 201, made.text
+    assert "At least 2 tokens of Attic Punks on Base" in made.json()["summary"]
+    trait = {"verificationType": "trait", "traitType": "Hat", "traitValue": "Crown"}
+    for more in (trait, {"verificationType": "token_id", "tokenIds": ["7"]}):
+        answer = await browser.client.post("/api/verification-rules", json=flat | more)
+        assert (answer.status_code, "older than the standards for NFTs" in answer.json()["message"]) == (400, True)
 
 
 async def test_a_contract_that_cannot_be_looked_up_is_the_nodes_fault_and_a_known_one_is_not_asked(
