@@ -11,15 +11,20 @@ from models.db.types import document, maybe_moment, moment
 
 
 class Wallet(SQLModel, table=True):
-    """A proved wallet; an address has one owner at a time."""
+    """A proved wallet; an address has one owner at a time, on each chain where it is a contract account."""
 
-    __table_args__ = (UniqueConstraint("family", "address"),)  # pyright: ignore[reportUnannotatedClassAttribute]
+    __table_args__ = (UniqueConstraint("family", "address", "chain"),)  # pyright: ignore[reportUnannotatedClassAttribute]
 
     id: int | None = Field(default=None, primary_key=True)
     user_id: int = Field(foreign_key="user.id", ondelete="CASCADE", index=True)
     family: str
     """`evm` (address in lower case) or `solana` (as given)."""
     address: str
+    chain: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """The chain on which a contract account was proved, and alone counts; empty for other wallets.
+
+    Another contract can stand at the same address elsewhere.
+    """
     method: str
     """`opensea_bio` or `transaction`."""
     evidence: dict[str, Any] = document()

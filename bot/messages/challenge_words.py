@@ -55,7 +55,7 @@ def _add(asked: ChallengeView, username: str) -> str:
     return (
         f"1. Open the OpenSea profile of `{asked.address}`.\n2. Add this to its **bio** and save:\n"
         f"```\n{asked.code}\n```\nInstead of the code, `{asked.handle_marker}` will do as well, only if **you** are "
-        f"@{name}."
+        f"@{name}. A bio verifies no smart-contract wallet: a Safe or an ERC-4337 account sends a transaction instead."
     )
 
 
@@ -72,8 +72,10 @@ def _send(asked: ChallengeView) -> str:
     return (
         f"Send **exactly {first.amount}** of the chain's own coin from `{asked.address}` **to itself**, on one of: "
         f"{chains}.\n```\n{first.amount}\n```\nThe amount comes back to you; you pay only the fee. If your wallet "
-        f"can attach data, any amount with this data does as well:\n```\n{first.data}\n```\nWallets that are smart "
-        "contracts cannot send such a transaction: they take the bio."
+        f"can attach data, any amount with this data does as well:\n```\n{first.data}\n```\nA **smart-contract** "
+        "wallet can do this if it is a Safe (a transaction that you execute without a relayer) or an ERC-4337 account "
+        "(a UserOperation); it then counts on that chain alone. Any other contract cannot be verified: delegate it at "
+        "delegate.xyz to a wallet of yours."
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from bot.messages.replies import Reply, lines
+from services.core.chain_names import chain_title
 from services.core.discord_text import plain
 from services.engine.trial import Trial
 from services.guilds.panel import SAFETY
@@ -117,7 +118,8 @@ def rules(found: Sequence[RuleView]) -> Reply:
 def wallet_line(wallet: WalletView) -> str:
     """A wallet on one line."""
     method = METHODS.get(wallet.verification_method, wallet.verification_method)
-    return f"`{wallet.short_address}` ({wallet.blockchain}), verified by {method} {moment(wallet.created_at)}"
+    where = f"counts on {chain_title(wallet.only_on)} alone" if wallet.only_on else wallet.blockchain
+    return f"`{wallet.short_address}` ({where}), verified by {method} {moment(wallet.created_at)}"
 
 
 def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str, str]:

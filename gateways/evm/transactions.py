@@ -1,13 +1,32 @@
-"""Transactions on the EVM chains: one by its hash, how many an account has sent, and what it sent to itself lately."""
+"""Transactions on the EVM chains: one by its hash, how many an account has sent, and what it sent to itself lately.
+
+A contract account sends nothing itself: what it did is in other accounts' transactions (smart_accounts).
+"""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import cast
 
-from gateways.evm.rpc.errors import NodeTimedOut, TooMuch
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.errors import NodeTimedOut, Reverted, StateMissing, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, quantity
 from gateways.evm.rpc.pool import NodePool
+from gateways.evm.rpc.stated_limits import stated_blocks
+from gateways.evm.smart_accounts import (
+    ENTRY_POINTS,
+    OPERATION_DONE,
+    SAFE_DONE,
+    AccountCall,
+    Doubt,
+    Forgery,
+    ReceiptLog,
+    calls_of,
+    took_a_forgery,
+)
+from gateways.evm.tokens.token_history import about_range, too_much
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
 from gateways.transport.json_shape import Shape
 
@@ -15,6 +34,9 @@ ACCOUNTS_A_REQUEST = 500
 BLOCKS_A_REQUEST = 10
 MOST_STEPS = 60
 """So many rounds of halving, each one request, may the search in an account's past take."""
+ACCOUNTS_OF_A_FILTER = 50
+MOST_OF_AN_ACCOUNT = 100
+"""Transactions of one contract account that are looked at in one search: the newest. More can be named by hash."""
 DELEGATED = bytes.fromhex("ef0100")
 """What the code of an ordinary account begins with that lets a contract act for it (EIP-7702)."""
 
@@ -26,7 +48,7 @@ class Transaction:
     """A transaction as one node sees it; addresses in lower case, `value` in wei.
 
     `block` is None while it waits to be mined; then the fields below it mean nothing. `confirmations` counts the block
-    that it is in.
+    that it is in. `calls` are what a contract `account` did in it, where that was asked for.
     """
 
     chain: str
@@ -40,6 +62,10 @@ class Transaction:
     block_time: datetime | None = None
     succeeded: bool = False
     confirmations: int = 0
+    from_contract: bool = False
+    """Whether the sender is a contract on this chain, as on chains whose accounts all are."""
+    account: str = ""
+    calls: tuple[AccountCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +94,11 @@ class EvmTransactions:
         """Return the EVM chains that can be asked."""
         return self._pool.chains()
 
-    async def transaction(self, chain: str, hash: str) -> Transaction:
+    async def transaction(self, chain: str, hash: str, account: str = "") -> Transaction:
         """Return the transaction with this hash; NotThere only when no node of the chain knows it and none failed.
 
-        By transaction, receipt and block, which must agree: an orphaned block's transaction waits to be mined.
+        By transaction, receipt and block, which must agree: an orphaned block's transaction waits to be mined. With an
+        `account`, what that contract account did in it too.
         """
 
         async def ask(node: Node) -> Transaction:
@@ -84,23 +111,33 @@ class EvmTransactions:
             if waiting.hash != hash.lower():
                 raise ProviderConfused(node.name, "it answered with another transaction")
             if waiting.block is None or receipt is None:
-                return _unmined(waiting)
-            return await self._mined(node, head, waiting, Shape(receipt, "the receipt", node.name))
+                return acting(_unmined(waiting), account)
+            return await self._mined(node, head, waiting, Shape(receipt, "the receipt", node.name), account)
 
         return await self._pool.first(chain, ask)
 
-    async def _mined(self, node: Node, head: Head, found: Transaction, receipt: Shape) -> Transaction:
+    async def _mined(self, node: Node, head: Head, found: Transaction, receipt: Shape, account: str) -> Transaction:
         block = quantity(node.name, receipt.text("blockNumber"))
-        header = Shape(await node.call("eth_getBlockByNumber", (hex(block), False)), "the block", node.name)
+        asked = [("eth_getBlockByNumber", (hex(block), False)), ("eth_getCode", (found.sender, "latest"))]
+        said, code = await node.batch(asked)
+        for one in (said, code):
+            if isinstance(one, ProviderError):
+                raise one
+        header = Shape(said, "the block", node.name)
         if header.text("hash") != receipt.text("blockHash") or block > head.block:
-            return _unmined(found)
-        return Transaction(
-            found.chain, found.hash, found.sender, found.to, found.value, found.data, found.nonce,
+            return acting(_unmined(found), account)
+        there = binary(node.name, code)
+        mined = replace(
+            found,
             block=block,
             block_time=datetime.fromtimestamp(quantity(node.name, header.text("timestamp")), UTC),
             succeeded=quantity(node.name, receipt.text("status")) == 1,
             confirmations=head.block - block + 1,
-        )  # fmt: skip
+            from_contract=bool(there) and not there.startswith(DELEGATED),
+        )
+        if not mined.succeeded:
+            return acting(mined, account)
+        return await _unforged(node, acting(mined, account, [_log(node, one) for one in receipt.items("logs")]))
 
     async def nonces(self, chain: str, accounts: Sequence[str], *, look_at_code: bool = False) -> Nonces:
         """Return how many transactions the accounts have sent; only with `look_at_code` anything of contracts.
@@ -143,6 +180,36 @@ class EvmTransactions:
         patience = self._pool.deadline * (1 + (last - first) / BLOCKS_A_REQUEST / 4)
         deadline = asyncio.get_running_loop().time() + patience
         return await self._pool.first(chain, ask, deadline=deadline)
+
+    async def of_accounts(self, chain: str, accounts: Collection[str], first: int, last: int) -> list[Transaction]:
+        """Return in which transactions contract accounts acted in the blocks `first` to `last`, oldest first.
+
+        By the events of their executions; each account's calls as its transaction's input tells them, not yet compared
+        with what came of them. An account with too many events in a single block is left out.
+        """
+
+        async def ask(node: Node) -> list[Transaction]:
+            wanted, found = sorted(accounts), list[Transaction]()
+            for start in range(0, len(wanted), ACCOUNTS_OF_A_FILTER):
+                some = wanted[start : start + ACCOUNTS_OF_A_FILTER]
+                acted = list[tuple[str, str]]()
+                most = node_limits.known(node.url).log_blocks or last - first + 1
+                for begin in range(first, last + 1, most):
+                    acted += await _executions(node, some, begin, min(last, begin + most - 1))
+                for account in some:
+                    hashes = list(dict.fromkeys(hash for who, hash in acted if who == account))[-MOST_OF_AN_ACCOUNT:]
+                    results = await node.batch([("eth_getTransactionByHash", (hash,)) for hash in hashes])
+                    for result in results:
+                        if isinstance(result, ProviderError):
+                            raise result
+                        if result is not None:
+                            one = acting(_transaction(node, result), account)
+                            # The event says that the account acted, if the input does not.
+                            relayed = (AccountCall(doubt=Doubt.RELAYED),)
+                            found.append(one if one.calls else replace(one, account=account, calls=relayed))
+            return found
+
+        return await self._pool.first(chain, ask)
 
     async def busy_blocks(self, chain: str, account: str, after: tuple[int, int], upto: tuple[int, int]) -> list[int]:
         """Return the blocks in which an account sent something, between two `(block, transactions sent)`.
@@ -238,6 +305,83 @@ def _transaction(node: Node, item: object) -> Transaction:
         nonce=quantity(node.name, shape.text("nonce")),
         block=quantity(node.name, block) if block is not None else None,
     )
+
+
+async def _executions(node: Node, accounts: Sequence[str], first: int, last: int) -> list[tuple[str, str]]:
+    """`(account, transaction's hash)` of each execution that a Safe or an entry point tells of."""
+    where = {"fromBlock": hex(first), "toBlock": hex(last)}
+    padded = ["0x" + 24 * "0" + account[2:] for account in accounts]
+    try:
+        head, *lists = await node.batch(
+            [
+                ("eth_blockNumber", ()),
+                ("eth_getLogs", ({**where, "address": list(accounts), "topics": [[SAFE_DONE]]},)),
+                (
+                    "eth_getLogs",
+                    ({**where, "address": sorted(ENTRY_POINTS), "topics": [OPERATION_DONE, None, padded]},),
+                ),
+            ]
+        )
+        found = list[tuple[int, str, str]]()
+        for said in (head, *lists):
+            if isinstance(said, ProviderError):
+                raise said
+        if quantity(node.name, head) < last:
+            raise StateMissing(node.name, "it does not have that block yet")
+        for said in lists:
+            if not isinstance(said, list):
+                raise ProviderConfused(node.name, "the logs are no list")
+            for item in cast("list[object]", said):
+                shape, log = Shape(item, "the log", node.name), _log(node, item)
+                account = log.address if log.topics[:1] == (SAFE_DONE,) else "0x" + "".join(log.topics[2:3])[-40:]
+                found.append((quantity(node.name, shape.text("blockNumber")), account, shape.text("transactionHash")))
+    except ProviderError as fault:
+        if not too_much(fault):
+            raise
+        stated = stated_blocks(str(fault))
+        if stated is not None and about_range(fault):
+            node_limits.note(node.url, log_blocks=stated)
+        if first < last:
+            middle = (first + last) // 2
+            before = await _executions(node, accounts, first, middle)
+            return before + await _executions(node, accounts, middle + 1, last)
+        if len(accounts) == 1:
+            return []
+        half = len(accounts) // 2
+        return [
+            *await _executions(node, accounts[:half], first, last),
+            *await _executions(node, accounts[half:], first, last),
+        ]
+    return [
+        (account, hash.lower()) for _, account, hash in sorted(found, key=lambda one: one[0]) if account in accounts
+    ]
+
+
+def acting(found: Transaction, account: str, logs: Sequence[ReceiptLog] | None = None) -> Transaction:
+    """The transaction with what a contract account did in it; without `logs`, as its input alone tells."""
+    if not account or found.sender == account:
+        return found
+    calls = calls_of(found.to, found.data, logs, account)
+    return replace(found, account=account, calls=calls) if calls else found
+
+
+async def _unforged(node: Node, found: Transaction) -> Transaction:
+    """The transaction, with a doubt where the account takes what nobody has signed as well."""
+    open_to_all = set[Forgery]()
+    for forgery in {call.forgery for call in found.calls if call.doubt is None and call.forgery is not None}:
+        sender, to, data = forgery
+        with suppress(Reverted, TooMuch):
+            said = await node.call("eth_call", ({"from": sender, "to": to, "data": data}, "latest"))
+            if took_a_forgery(forgery, binary(node.name, said)):
+                open_to_all.add(forgery)
+    calls = (replace(call, doubt=Doubt.OPEN) if call.forgery in open_to_all else call for call in found.calls)
+    return replace(found, calls=tuple(calls)) if open_to_all else found
+
+
+def _log(node: Node, item: object) -> ReceiptLog:
+    shape = Shape(item, "the log", node.name)
+    topics = [str(one).lower() for one in shape.items("topics")]
+    return ReceiptLog(shape.text("address").lower(), tuple(topics), binary(node.name, shape.text("data")))
 
 
 def _unmined(found: Transaction) -> Transaction:

@@ -83,7 +83,7 @@ def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], priorit
     statement, values = _marking(
         "SELECT DISTINCT m.server_id, m.discord_id FROM (SELECT unnest(CAST(:addresses AS text[])) AS address UNION "
         "SELECT d.delegate FROM delegation d WHERE d.chain = :chain AND d.vault = ANY(CAST(:addresses AS text[]))) a "
-        "JOIN wallet w ON w.family = :family AND w.address = a.address "
+        "JOIN wallet w ON w.family = :family AND w.address = a.address AND w.chain IN ('', :chain) "
         'JOIN "user" u ON u.id = w.user_id JOIN member m ON m.discord_id = u.discord_id '
         "JOIN server s ON s.id = m.server_id WHERE m.left_at IS NULL AND s.bot_invited",
         priority,
@@ -111,7 +111,7 @@ async def mark_claimants(
     return await _mark(
         db,
         "SELECT DISTINCT m.server_id, m.discord_id FROM delegation d "
-        "JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate "
+        "JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate AND w.chain IN ('', d.chain) "
         'JOIN "user" u ON u.id = w.user_id JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL '
         "JOIN server s ON s.id = m.server_id AND s.bot_invited "
         "WHERE d.vault = ANY(CAST(:vaults AS text[])) AND d.delegate <> ALL(CAST(:without AS text[])) "

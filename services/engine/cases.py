@@ -13,7 +13,7 @@ from services.engine.policy import GrantFacts
 from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
 from services.holdings import balance_snapshots, delegation_claims, delegations
 from services.holdings.delegation_shares import Delegated
-from services.holdings.fetch_plan import Wants, by_chain, family_of
+from services.holdings.fetch_plan import Wants, by_chain, scopes_on
 from services.rules.expression import Requirement, asked_for, requirements
 from services.rules.terms import RuleTerms
 from services.runtime.loop_steps import in_steps
@@ -36,7 +36,7 @@ class Case:
     roles: frozenset[str]
     rules: tuple[RuleTerms, ...]
     wallets: tuple[tuple[str, str], ...]
-    """`(family, address)` of every wallet that counts in this server."""
+    """`(scope, address)` of every wallet that counts in this server; see `fetch_plan.scopes_on`."""
     grants: tuple[GrantFacts, ...]
     wants: dict[str, Wants] = field(default_factory=dict[str, Wants])
     """What the server's deciding rules need, by chain."""
@@ -191,7 +191,7 @@ async def _asked(
             continue
         for chain in contracts.get(server_id, ()):
             found = owners.setdefault((server_id, chain), set())
-            found.update(address for family, address in mine if family == family_of(chain))
+            found.update(address for scope, address in mine if scope in scopes_on(chain))
             if who in delegated:
                 found.update(vault.address for vault in delegated[who].on(chain))
     return {

@@ -13,7 +13,7 @@ from services.engine.cases import Case
 from services.engine.policy import Decision, as_it_is
 from services.holdings import evaluate
 from services.holdings.evaluate import Answers, told_of
-from services.holdings.fetch_plan import EVM, family_of
+from services.holdings.fetch_plan import EVM, SOLANA, family_of
 from services.rules.expression import Requirement, requirements
 
 
@@ -53,9 +53,9 @@ class DecisionCache:
             return None
         held: list[Hashable] = []
         alone = len(case.wallets) == 1
-        for family, address in case.wallets:
-            held.append(family)
-            if family == EVM:
+        for scope, address in case.wallets:
+            held.append(scope)
+            if scope != SOLANA:
                 # With one wallet only the thresholds reached matter; amounts of several wallets add up.
                 held += [(cells.reached if alone else cells.amounts).get(address) for cells in chains]
         roles = case.roles and case.roles & self._roles[server_id].union(grant.role_id for grant in case.grants)

@@ -150,7 +150,7 @@ async def _members(rows: Rows) -> dict[Who, SeenMember]:
 
 
 _WALLETS = f"""
-    SELECT c.server_id, c.discord_id, w.family, w.address
+    SELECT c.server_id, c.discord_id, CASE w.chain WHEN '' THEN w.family ELSE w.family || ':' || w.chain END, w.address
     FROM {_WHOM} JOIN "user" u ON u.discord_id = c.discord_id JOIN wallet w ON w.user_id = u.id
     LEFT JOIN member_choice m ON m.user_id = u.id AND m.server_id = c.server_id
     WHERE COALESCE(m.use_wallets, true) ORDER BY w.id
@@ -159,8 +159,8 @@ _WALLETS = f"""
 
 async def _wallets(rows: Rows) -> dict[Who, tuple[tuple[str, str], ...]]:
     found: dict[Who, list[tuple[str, str]]] = {}
-    async for server_id, discord_id, family, address in in_steps(rows):
-        found.setdefault((server_id, discord_id), []).append((family, address))
+    async for server_id, discord_id, scope, address in in_steps(rows):
+        found.setdefault((server_id, discord_id), []).append((scope, address))
     return {who: tuple(mine) for who, mine in found.items()}
 
 

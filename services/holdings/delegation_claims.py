@@ -10,12 +10,15 @@ from models.db.session import AsyncSession
 from services.collections.standards import MANY, ONE_BY_ONE, Place
 from services.holdings.delegation_shares import Delegated, KnownVaults, Said, Stake, Vault
 from services.holdings.delegations import MOST_KEPT, TOO_MANY, Fetched, Pair, said_before, said_of
+from services.holdings.fetch_plan import scopes_on
 
 MOST_CLAIMS = 100
 """Maximum claims on one vault; a vault with more is unknown to everybody."""
 
 Who = tuple[int, str]
 """A server and one of its members."""
+Owned = Mapping[tuple[int, str, str], str]
+"""Server, chain and vault → the member whose own wallet it is."""
 Claims = Mapping[tuple[int, str, str], Sequence[tuple[str, Stake]]]
 """Server, chain and vault → the claims in their order, each with its member."""
 
@@ -23,9 +26,11 @@ Claims = Mapping[tuple[int, str, str], Sequence[tuple[str, Stake]]]
 async def load(
     db: AsyncSession, chains: Mapping[int, frozenset[str]], wallets: Mapping[Who, Iterable[tuple[str, str]]]
 ) -> dict[Who, Delegated]:
-    """Return what vaults let members count besides their wallets (`(family, address)`), on each server's chains."""
+    """Return what vaults let members count besides their wallets (`(scope, address)`), on each server's chains."""
     asked = {
-        who: {(chain, address) for family, address in mine if family == "evm" for chain in chains.get(who[0], ())}
+        who: {
+            (chain, address) for chain in chains.get(who[0], ()) for scope, address in mine if scope in scopes_on(chain)
+        }
         for who, mine in wallets.items()
     }
     pairs = sorted({pair for found in asked.values() for pair in found})
@@ -50,13 +55,11 @@ async def load(
     }
 
 
-def _vaults(
-    who: Who, mine: set[Pair], said: Mapping[Pair, Said], claims: Claims, owned: Mapping[Who, str]
-) -> Iterator[Vault]:
+def _vaults(who: Who, mine: set[Pair], said: Mapping[Pair, Said], claims: Claims, owned: Owned) -> Iterator[Vault]:
     """Yield the vaults that the member may count at least in part, in a fixed order."""
     places = {(pair[0], one[0]) for pair in mine for one in said.get(pair, ())}
     for chain, address in sorted(places):
-        if owned.get((who[0], address)) is not None:
+        if owned.get((who[0], chain, address)) is not None:
             continue  # a wallet of their own anyway, or of another member, who has precedence
         listed = claims.get((who[0], chain, address), ())
         vault = Vault(chain, address, tuple(_as_seen_by(who[1], listed)))
@@ -146,7 +149,7 @@ async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[Pair
             FROM unnest(CAST(:chains AS text[]), CAST(:vaults AS text[])) AS v (chain, vault)
             JOIN delegation d ON d.chain = v.chain AND d.vault = v.vault
             LEFT JOIN collection k ON k.chain = d.chain AND k.contract = d.contract
-            JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate
+            JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate AND w.chain IN ('', d.chain)
             JOIN "user" u ON u.id = w.user_id
             CROSS JOIN (SELECT DISTINCT unnest(CAST(:servers AS integer[])) AS server_id) s
             LEFT JOIN member m ON m.server_id = s.server_id AND m.discord_id = u.discord_id
@@ -184,19 +187,23 @@ def _counting(amount: int, single: bool, standard: str | None) -> int:
     return max(amount, int(single))
 
 
-async def _owned(db: AsyncSession, servers: Sequence[int], vaults: Sequence[Pair]) -> dict[Who, str]:
-    """Return which of these vaults are proved wallets of members there, by server and address."""
+async def _owned(db: AsyncSession, servers: Sequence[int], vaults: Sequence[Pair]) -> Owned:
+    """Return which of these vaults are proved wallets of members there, by server, chain and address."""
     result = await db.execute(
         text(
             """
-            SELECT m.server_id, w.address, u.discord_id
-            FROM wallet w JOIN "user" u ON u.id = w.user_id
+            SELECT m.server_id, v.chain, v.vault, u.discord_id
+            FROM unnest(CAST(:chains AS text[]), CAST(:vaults AS text[])) AS v (chain, vault)
+            JOIN wallet w ON w.family = 'evm' AND w.address = v.vault AND w.chain IN ('', v.chain)
+            JOIN "user" u ON u.id = w.user_id
             JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL
             LEFT JOIN member_choice c ON c.server_id = m.server_id AND c.user_id = u.id
-            WHERE w.family = 'evm' AND w.address = ANY(CAST(:vaults AS text[]))
-            AND m.server_id = ANY(CAST(:servers AS integer[])) AND COALESCE(c.use_wallets, true)
+            WHERE m.server_id = ANY(CAST(:servers AS integer[])) AND COALESCE(c.use_wallets, true)
             """
         ),
-        {"vaults": sorted({vault for _, vault in vaults}), "servers": list(servers)},
-    )
-    return {(int(server_id), str(address)): str(discord_id) for server_id, address, discord_id in result.all()}
+        {
+            "chains": [chain for chain, _ in vaults], "vaults": [vault for _, vault in vaults],
+            "servers": list(servers),
+        },
+    )  # fmt: skip
+    return {(int(server_id), str(chain), str(vault)): str(who) for server_id, chain, vault, who in result.all()}

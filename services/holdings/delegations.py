@@ -85,7 +85,7 @@ async def stale(
             FROM unnest(CAST(:chains AS text[]), CAST(:people AS text[]), CAST(:urgent AS boolean[]))
                 AS a (chain, discord_id, urgent)
             JOIN "user" u ON u.discord_id = a.discord_id
-            JOIN wallet w ON w.user_id = u.id AND w.family = 'evm'
+            JOIN wallet w ON w.user_id = u.id AND w.family = 'evm' AND w.chain IN ('', a.chain)
             LEFT JOIN delegation_read d ON d.chain = a.chain AND d.delegate = w.address
             WHERE a.urgent OR d.read_at IS NULL OR d.fault IS NOT NULL OR d.read_at < now() - :fresh
             ORDER BY 1, 2

@@ -13,7 +13,7 @@ from gateways.evm.client import BalanceSheet
 from services.collections.trait_match import TokenTraits, match_all
 from services.core.answer import Answer
 from services.holdings.delegation_shares import Delegated, Vault
-from services.holdings.fetch_plan import SOLANA, TokenWant, call_of, family_of
+from services.holdings.fetch_plan import SOLANA, TokenWant, call_of, scopes_on
 from services.rules.expression import ANY_NFT, Expression, Requirement, evaluate, requirements
 from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
@@ -263,12 +263,12 @@ def _anything(
 
 
 def verdict(tree: Expression, wallets: Iterable[tuple[str, str]], answer: Callable[[Requirement], Answer]) -> Answer:
-    """Return yes, no or unknown; no without a wallet (`(family, address)`) of a family that the rule uses.
+    """Return yes, no or unknown; no without a wallet (`(scope, address)`) that counts on a chain of the rule.
 
     Otherwise a member without wallets would satisfy a "must not hold".
     """
-    kinds = {family_of(leaf.chain) for leaf in requirements(tree)}
-    if not any(family in kinds for family, _ in wallets):
+    counting = frozenset[str]().union(*(scopes_on(leaf.chain) for leaf in requirements(tree)))
+    if not any(scope in counting for scope, _ in wallets):
         return Answer.NO
     return evaluate(tree, answer)
 
@@ -338,7 +338,7 @@ def read(
     answers: Answers | None,
     delegated: Delegated | None = None,
 ) -> Reading:
-    """Evaluate a requirement for wallets (`(family, address)`); amounts add up, and unknown shares stay unknown.
+    """Evaluate a requirement for wallets (`(scope, address)`); amounts add up, and unknown shares stay unknown.
 
     `delegated` are the vaults that count besides, if the rule counts them.
     """
@@ -398,8 +398,8 @@ def conclude(parts: Iterable[WalletShare], needed: int, most: int | None = None)
 
 def addresses_on(chain: str, wallets: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Return the wallets that count on a chain, each once."""
-    family = family_of(chain)
-    return tuple(dict.fromkeys(address for kind, address in wallets if kind == family))
+    counting = scopes_on(chain)
+    return tuple(dict.fromkeys(address for scope, address in wallets if scope in counting))
 
 
 def unread(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from gateways.chains.view_sheet import ViewQuestion
 from services.collections.standards import MANY, ONE_BY_ONE, Place
@@ -20,6 +21,13 @@ TokenWant = tuple[str, tuple[str, ...]]
 def family_of(chain: str) -> str:
     """Return the family of wallets that count on a chain."""
     return SOLANA if chain == SOLANA else EVM
+
+
+@cache
+def scopes_on(chain: str) -> frozenset[str]:
+    """Return the scopes of wallets that count on a chain: its family, and `family:chain` of those bound to it."""
+    family = family_of(chain)
+    return frozenset({family, f"{family}:{chain}"})
 
 
 @dataclass(frozen=True, slots=True)

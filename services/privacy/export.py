@@ -31,7 +31,7 @@ _PARTS = {
         SELECT purpose, return_path AS "returnPath", expires_at AS "expiresAt" FROM sign_in WHERE user_id = :user
     """,
     "wallets": """
-        SELECT id, family, address, method, evidence, created_at AS "createdAt"
+        SELECT id, family, address, NULLIF(chain, '') AS "onlyOn", method, evidence, created_at AS "createdAt"
         FROM wallet WHERE user_id = :user ORDER BY id
     """,
     "walletChallenges": """
@@ -47,44 +47,47 @@ _PARTS = {
     "walletHoldings": """
         SELECT o.chain, o.contract, o.address, CAST(o.amount AS text) AS amount, CAST(o.block AS text) AS block,
                o.source, o.observed_at AS "observedAt"
-        FROM observation o JOIN wallet w ON w.address = o.address WHERE w.user_id = :user
+        FROM observation o JOIN wallet w ON w.address = o.address AND w.chain IN ('', o.chain) WHERE w.user_id = :user
         ORDER BY o.chain, o.contract, o.address
     """,
     "walletReadings": """
         SELECT d.chain, d.address, d.server_id AS "serverId", CAST(s.block AS text) AS block, s.source,
                s.observed_at AS "observedAt", s.contracts
-        FROM surveyed d JOIN survey s ON s.id = d.survey_id JOIN wallet w ON w.address = d.address
+        FROM surveyed d JOIN survey s ON s.id = d.survey_id
+        JOIN wallet w ON w.address = d.address AND w.chain IN ('', d.chain)
         WHERE w.user_id = :user ORDER BY d.chain, d.address, d.server_id
     """,
     "walletTokens": """
         SELECT o.chain, o.contract, o.address, o.scope, CAST(o.amount AS text) AS amount, o.at_least AS "atLeast",
                o.reason, CAST(o.block AS text) AS block, o.source, o.observed_at AS "observedAt"
-        FROM tally o JOIN wallet w ON w.address = o.address WHERE w.user_id = :user
+        FROM tally o JOIN wallet w ON w.address = o.address AND w.chain IN ('', o.chain) WHERE w.user_id = :user
         ORDER BY o.chain, o.contract, o.address, o.scope
     """,
     "walletTokensToLookAt": """
         SELECT o.chain, o.contract, o.address, o.ids, o.searched, o.gone, o.updated_at AS "updatedAt"
-        FROM token_trail o JOIN wallet w ON w.address = o.address WHERE w.user_id = :user
+        FROM token_trail o JOIN wallet w ON w.address = o.address AND w.chain IN ('', o.chain) WHERE w.user_id = :user
         ORDER BY o.chain, o.contract, o.address
     """,
     "walletTransfersSeen": """
         SELECT g.chain, g.address, CAST(g.block AS text) AS block, g.seen_at AS "seenAt"
-        FROM sighting g JOIN wallet w ON w.address = g.address WHERE w.user_id = :user ORDER BY g.chain, g.address
+        FROM sighting g JOIN wallet w ON w.address = g.address AND w.chain IN ('', g.chain)
+        WHERE w.user_id = :user ORDER BY g.chain, g.address
     """,
     "walletTransfersPaused": """
         SELECT q.chain, q.address, q.reason, q.since, q.until, q.ended_at AS "endedAt"
-        FROM quarantine q JOIN wallet w ON w.address = q.address
+        FROM quarantine q JOIN wallet w ON w.address = q.address AND w.chain IN ('', q.chain)
         WHERE w.user_id = :user AND q.kind = 'wallets' ORDER BY q.chain, q.address
     """,
     "walletDelegations": """
         SELECT d.chain, d.delegate AS address, d.vault, d.contract, d.token_id AS "tokenId",
                CAST(d.amount AS text) AS amount, d.first_seen_at AS "firstSeenAt"
-        FROM delegation d JOIN wallet w ON w.address = d.delegate WHERE w.user_id = :user
+        FROM delegation d JOIN wallet w ON w.address = d.delegate AND w.chain IN ('', d.chain) WHERE w.user_id = :user
         ORDER BY d.chain, d.delegate, d.vault, d.contract, d.token_id
     """,
     "walletDelegationsRead": """
         SELECT d.chain, d.delegate AS address, CAST(d.block AS text) AS block, d.read_at AS "readAt", d.fault
-        FROM delegation_read d JOIN wallet w ON w.address = d.delegate WHERE w.user_id = :user
+        FROM delegation_read d JOIN wallet w ON w.address = d.delegate AND w.chain IN ('', d.chain)
+        WHERE w.user_id = :user
         ORDER BY d.chain, d.delegate
     """,
     "memberships": """

@@ -61,7 +61,8 @@ async def clear_expired(db: AsyncSession) -> None:
         await db.execute(
             text(
                 f"DELETE FROM {table} d WHERE NOT EXISTS "
-                "(SELECT 1 FROM wallet w WHERE w.family = 'evm' AND w.address = d.delegate)"
+                "(SELECT 1 FROM wallet w WHERE w.family = 'evm' AND w.address = d.delegate "
+                "AND w.chain IN ('', d.chain))"
             )
         )
     await db.execute(

@@ -86,7 +86,8 @@ def concern(
         INSERT INTO sighting (chain, address, block, seen_at)
         SELECT CAST(:chain AS text), s.address, s.block, now()
         FROM jsonb_to_recordset(CAST(:seen AS jsonb)) AS s (address text, block bigint)
-        WHERE EXISTS (SELECT 1 FROM wallet w WHERE w.family = :family AND w.address = s.address)
+        WHERE EXISTS (SELECT 1 FROM wallet w WHERE w.family = :family AND w.address = s.address
+                      AND w.chain IN ('', CAST(:chain AS text)))
         OR EXISTS (SELECT 1 FROM delegation d WHERE d.vault = s.address AND d.chain = CAST(:chain AS text))
         ORDER BY s.address
         ON CONFLICT (chain, address) DO UPDATE
@@ -135,7 +136,7 @@ def _mark(
             FROM (SELECT contract, address, pause FROM seen UNION ALL
                   SELECT s.contract, d.delegate, s.pause FROM seen s
                   JOIN delegation d ON d.chain = :chain AND d.vault = s.address) p
-            JOIN wallet w ON w.family = :family AND w.address = p.address
+            JOIN wallet w ON w.family = :family AND w.address = p.address AND w.chain IN ('', :chain)
             JOIN "user" u ON u.id = w.user_id
             JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL
             JOIN server s ON s.id = m.server_id AND s.bot_invited

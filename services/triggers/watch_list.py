@@ -150,7 +150,8 @@ def _wallets(chain: str, asking: Mapping[int, bool]) -> Question:
             SELECT w.address, bool_or(a.delegated) AS delegated FROM asking a
             JOIN member m ON m.server_id = a.id AND m.left_at IS NULL
             JOIN "user" u ON u.discord_id = m.discord_id
-            JOIN wallet w ON w.user_id = u.id AND w.family = 'evm' GROUP BY w.address)
+            JOIN wallet w ON w.user_id = u.id AND w.family = 'evm' AND w.chain IN ('', CAST(:chain AS text))
+            GROUP BY w.address)
         SELECT address FROM counted
         UNION SELECT d.vault FROM delegation d JOIN counted c ON c.address = d.delegate AND c.delegated
         WHERE d.chain = :chain

@@ -1,12 +1,15 @@
 """Prove a wallet by the bio of its marketplace profile."""
 
+import asyncio
 import re
 import secrets
 import string
 import unicodedata
+from collections.abc import Sequence
 from enum import Enum
 
 from gateways import Gateways
+from gateways.chains.catalogue import CHAINS
 from gateways.marketplaces.facts import Profile
 from gateways.marketplaces.quota import Outlook, Use
 from gateways.transport.errors import NotThere, ProviderBusy, ProviderError
@@ -92,10 +95,12 @@ def _ends_word(rest: str) -> bool:
     return unicodedata.category(rest[0]) in {"So", "Pe"}
 
 
-METHOD = "opensea_bio"
+METHOD = ownership.BY_BIO
 LONG_WAIT = 20
 """Seconds of waiting from which the other way to prove a wallet is offered."""
 LONGEST_NAME = 50
+CODE_SECONDS = 4.0
+"""Seconds for which a proof waits for a chain to say whether the wallet is a contract there."""
 _OTHER_WAY = "Or choose Transaction Proof, which does without OpenSea."
 _CHECK_NOW = f"Once your code is saved, let us check at once. {_OTHER_WAY}"
 
@@ -134,6 +139,8 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     marker = judge(profile.bio, row.code, username)
     if marker not in {Marker.CODE, Marker.HANDLE}:
         return Verdict(False, _not_yet(marker, row, username), again=True, stretch=_stretch(outside))
+    if contracts := await _contracts(outside, row.address):
+        return Verdict(False, _no_contract(row.address, contracts))
     evidence = {"marker": marker.value, "source": "OpenSea"}
     try:
         await ownership.keep(db, actor, row, WalletProof(METHOD, evidence, strong=marker is Marker.CODE))
@@ -149,6 +156,33 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     except ownership.AlreadySpent:
         return Verdict(False, "That code has been used. Ask for a new one and try again.")
     return Verdict(True, VERIFIED)
+
+
+async def _contracts(outside: Gateways, address: str) -> list[str]:
+    """Return the chains on which the address is known to be a contract; one that does not answer in time says nothing.
+
+    A profile does not tell on which chain its account is the person's, and another's can be at the same address.
+    """
+    chains = outside.transactions.chains()
+
+    async def ask(chain: str) -> bool:
+        async with asyncio.timeout(CODE_SECONDS):
+            return address in (await outside.transactions.nonces(chain, [address], look_at_code=True)).contracts
+
+    said = await asyncio.gather(*map(ask, chains), return_exceptions=True)
+    for one in said:
+        if isinstance(one, BaseException) and not isinstance(one, ProviderError | TimeoutError):
+            raise one
+    return [chain for chain, one in zip(chains, said, strict=True) if one is True]
+
+
+def _no_contract(address: str, chains: Sequence[str]) -> str:
+    where = " and ".join(CHAINS[chain].title for chain in chains)
+    return (
+        f"{shorten(address)} is a smart contract on {where}. A bio does not say on which chain it is yours, so it "
+        "proves no contract. A Safe or an ERC-4337 account proves itself by a transaction to itself: choose "
+        "Transaction Proof. Any other contract can be delegated at delegate.xyz to a wallet of yours."
+    )
 
 
 def busy(fault: ProviderBusy, outlook: Outlook) -> Verdict:

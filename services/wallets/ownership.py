@@ -1,6 +1,6 @@
 """Ownership of proved wallets: one user at a time, and only a strong proof moves a wallet to another."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import text
@@ -16,6 +16,8 @@ from services.core.json_view import json_view
 from settings import settings
 
 VERIFIED = "Your wallet has been successfully verified!"
+HELD = "Somebody else has proved this wallet by its key, so what a contract does at its address does not move it."
+BY_BIO = "opensea_bio"
 SPENT = "This transaction has proved a wallet before, and each one counts once. Send a new one, exactly as shown."
 
 
@@ -58,12 +60,14 @@ class WalletProof:
     """How a wallet was proved. A `strong` proof cannot be made by taking over a name, so it moves a wallet.
 
     `evidence` is stored with the wallet. `spends` is the transaction (hash, chain) that must not prove anything again.
+    `chain` is where a contract account was proved, and alone counts; empty for a wallet that counts everywhere.
     """
 
     method: str
     evidence: Mapping[str, object]
     strong: bool
     spends: tuple[str, str] | None = None
+    chain: str = ""
 
 
 class HeldByAnother(Exception):
@@ -110,23 +114,23 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
     """
     key = f"{row.family}:{row.address}"
     await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:address, 1))"), {"address": key})
-    former = (await db.exec(select(Wallet).where(Wallet.family == row.family, Wallet.address == row.address))).first()
-    theirs = former is not None and former.user_id != actor.user_id
+    former = await _replaced(db, row, proof.chain)
+    mine = any(one.user_id == actor.user_id for one in former)
     await db.refresh(row)
     if row.used_at is not None:
-        if former is None or theirs:
+        if not mine:
             raise AlreadySpent
         return
-    if theirs and not proof.strong:
+    if any(one.user_id != actor.user_id and not _may_move(one, proof) for one in former):
         raise HeldByAnother
     await check_room(db, actor.user_id, row.family, row.address)
     if proof.spends is not None:
         await _spend(db, *proof.spends)
-    if former is None or theirs:
-        moved_from = await _take_over(db, former) if former is not None else None
+    if not any(one.user_id == actor.user_id and (one.chain == proof.chain or _is_of_a_key(one)) for one in former):
+        moved_from = await _remove(db, actor, former)
         wallet = {
-            "user_id": actor.user_id, "family": row.family, "address": row.address, "method": proof.method,
-            "evidence": {**proof.evidence, "movedFrom": moved_from}, "created_at": now(),
+            "user_id": actor.user_id, "family": row.family, "address": row.address, "chain": proof.chain,
+            "method": proof.method, "evidence": {**proof.evidence, "movedFrom": moved_from}, "created_at": now(),
         }  # fmt: skip
         await db.execute(insert(Wallet).values(**wallet))
         said = {"method": proof.method, "marker": proof.evidence.get("marker")}
@@ -146,9 +150,52 @@ async def _spend(db: AsyncSession, hash: str, chain: str) -> None:
         raise AlreadySpent
 
 
-async def is_spent(db: AsyncSession, hash: str) -> bool:
-    """Return whether the transaction has proved a wallet before."""
-    return (await db.exec(select(SpentTransaction.hash).where(SpentTransaction.hash == hash))).first() is not None
+def spent_by(hash: str, account: str) -> str:
+    """Return what stands for an account's part of a transaction: a bundle can hold operations of many accounts."""
+    return f"{hash}:{account}"
+
+
+async def is_spent(db: AsyncSession, hash: str, account: str = "") -> bool:
+    """Return whether the transaction, or the account's part of it, has proved a wallet before."""
+    either = col(SpentTransaction.hash).in_([hash, spent_by(hash, account)])
+    return (await db.exec(select(SpentTransaction.hash).where(either))).first() is not None
+
+
+async def _replaced(db: AsyncSession, row: Challenge, chain: str) -> list[Wallet]:
+    """Return the wallets of the challenge's address that a proof for this chain stands for.
+
+    The owner of a key has the address everywhere; a contract account is a wallet of its own on each chain, and an
+    address that was taken for one of a key is none.
+    """
+    found = await db.exec(
+        select(Wallet).where(Wallet.family == row.family, Wallet.address == row.address).order_by(col(Wallet.id))
+    )
+    return [one for one in found.all() if not chain or one.chain in {"", chain}]
+
+
+def _is_of_a_key(wallet: Wallet) -> bool:
+    """Return whether a transaction that its key signed proved the wallet, so that it is nobody's contract account."""
+    return not wallet.chain and wallet.method != BY_BIO
+
+
+def _may_move(wallet: Wallet, proof: WalletProof) -> bool:
+    """Return whether a proof is strong enough to move another person's wallet.
+
+    What a contract does at the address on one chain, which a key may have let it, does not move the key's own wallet.
+    """
+    return proof.strong and not (proof.chain and _is_of_a_key(wallet))
+
+
+async def _remove(db: AsyncSession, actor: Actor, former: Sequence[Wallet]) -> str | None:
+    """Remove the wallets that a proof replaces; return whom the address was taken from, if it was another's."""
+    moved_from = None
+    for one in former:
+        if one.user_id != actor.user_id:
+            moved_from = await _take_over(db, one)
+        else:
+            await db.delete(one)
+            await db.flush()
+    return moved_from
 
 
 async def _take_over(db: AsyncSession, former: Wallet) -> str:

@@ -9,6 +9,7 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 from gateways.chains.catalogue import CHAINS
+from gateways.evm.smart_accounts import AccountCall, Doubt
 from gateways.evm.transactions import Transaction
 from gateways.solana.memo_proof import SolanaTransaction
 from services.core.addresses import shorten
@@ -115,28 +116,67 @@ def _chain_of_site(host: str) -> str | None:
 
 
 def marker(transaction: Transaction, wanted: WantedTransaction) -> str:
-    """Return which mark of the challenge the transaction carries: `amount`, `code`, or empty."""
-    if transaction.value == wanted.amount_wei:
+    """Return which mark of the challenge the transaction carries: `amount`, `code`, or empty.
+
+    Of what a contract account did in it, the call to itself that has one.
+    """
+    if transaction.calls:
+        return next(filter(None, (_mark(call, wanted) for call in _to_itself(transaction, wanted))), "")
+    return _mark(transaction, wanted)
+
+
+def _to_itself(transaction: Transaction, wanted: WantedTransaction) -> list[Transaction | AccountCall]:
+    """Return what the wallet sent to itself: the transaction, or of a contract account's calls those that are sure."""
+    sent = [call for call in transaction.calls if call.doubt is None] if transaction.calls else [transaction]
+    return [one for one in sent if one.to == wanted.address]
+
+
+def _mark(sent: Transaction | AccountCall, wanted: WantedTransaction) -> str:
+    if sent.value == wanted.amount_wei:
         return "amount"
-    return "code" if transaction.data == wanted.code.encode() else ""
+    return "code" if sent.data == wanted.code.encode() else ""
+
+
+def is_bound(transaction: Transaction) -> bool:
+    """Return whether the transaction proves a contract account, which counts on its chain alone."""
+    return bool(transaction.calls) or transaction.from_contract
+
+
+_HOW = "Have the account itself pay exactly the amount shown to itself, as a call and by nobody in between."
+_DOUBTS = {
+    Doubt.RELAYED: "Another contract passed that transaction on, so what {account} did in it cannot be told for sure. "
+    + _HOW,
+    Doubt.UNREADABLE: "What {account} did in that transaction cannot be told for sure. " + _HOW,
+    Doubt.DELEGATED: "In that transaction {account} ran another contract's code as its own, which proves nothing. "
+    + _HOW,
+    Doubt.UNSAID: "The contract {account} does not say that it did this, as a Safe or an ERC-4337 account does. It "
+    "cannot prove itself: delegate it at delegate.xyz to a wallet of yours.",
+    Doubt.FAILED: "That transaction of {account} failed on {chain}, so it proves nothing. Please send it again.",
+    Doubt.OPEN: "The contract {account} does what anybody asks it for, so this does not prove that it is yours.",
+}
+"""What is said of a contract account's transaction that is not sure."""
 
 
 def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
     """Judge whether the transaction proves that the person with the challenge controls the wallet."""
     chain = CHAINS[transaction.chain]
-    if transaction.sender != wanted.address:
+    if not transaction.calls and transaction.sender != wanted.address:
         return _refused(
             f"That transaction was sent from {shorten(transaction.sender)}, not from {shorten(wanted.address)}. "
             "Send it from the wallet that you want to verify."
         )
-    if transaction.to != wanted.address:
+    doubts = [call.doubt for call in transaction.calls]
+    if doubts and doubts[0] is not None and None not in doubts:
+        return _refused(_DOUBTS[doubts[0]].format(account=shorten(wanted.address), chain=chain.title))
+    to_itself = _to_itself(transaction, wanted)
+    if not to_itself:
         return _refused("That transaction goes to somebody else. Send it from your wallet to the same wallet.")
     if transaction.block is not None and _is_older(transaction, wanted):
         return _refused("That transaction is older than your challenge. Send a new one, exactly as shown.")
     by = marker(transaction, wanted)
     if not by:
         return _refused(
-            f"That transaction carries {in_coins(transaction.value)} {chain.coin}. It has to carry exactly "
+            f"That transaction carries {in_coins(to_itself[0].value)} {chain.coin}. It has to carry exactly "
             f"{in_coins(wanted.amount_wei)} {chain.coin}, or your code {wanted.code} as its data."
         )
     if transaction.block is None:

@@ -77,7 +77,7 @@ async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallen
         return Verdict(
             False, "That is no transaction's hash: paste 0x and 64 digits of 0-9 and a-f, or an explorer's link to it."
         )
-    if await ownership.is_spent(db, reference.hash):
+    if await ownership.is_spent(db, reference.hash, one.address):
         return Verdict(False, SPENT)
     known = watch.chains_of(outside, one.family)
     asked = [reference.chain] if reference.chain else known
@@ -86,7 +86,7 @@ async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallen
             False, f"{CHAINS[reference.chain].title} is not set up here. These chains are: {_titles(known)}."
         )
     await release(db)
-    found, failed = await _on_any(outside, asked, reference.hash)
+    found, failed = await _on_any(outside, asked, reference.hash, one.address)
     if found is None:
         if failed:
             return Verdict(
@@ -105,7 +105,7 @@ async def _pasted_signature(db: AsyncSession, outside: Gateways, one: OpenChalle
         return Verdict(
             False, "That is no signature of a transaction: paste all its 87 or 88 characters, or a link to it."
         )
-    if await ownership.is_spent(db, signature):
+    if await ownership.is_spent(db, signature, one.address):
         return Verdict(False, SPENT)
     await release(db)
     try:
@@ -128,10 +128,12 @@ async def _answered(db: AsyncSession, one: OpenChallenge) -> Verdict:
     return await _settled(db, one)
 
 
-async def _on_any(outside: Gateways, chains: Sequence[str], hash: str) -> tuple[Transaction | None, list[str]]:
+async def _on_any(
+    outside: Gateways, chains: Sequence[str], hash: str, address: str
+) -> tuple[Transaction | None, list[str]]:
     """Return the transaction from the chain that has it, mined if possible; and the chains that did not answer."""
     answers = await asyncio.gather(
-        *(outside.transactions.transaction(chain, hash) for chain in chains), return_exceptions=True
+        *(outside.transactions.transaction(chain, hash, address) for chain in chains), return_exceptions=True
     )
     found: Transaction | None = None
     failed: list[str] = []
@@ -162,13 +164,9 @@ def _waiting(one: OpenChallenge) -> Verdict:
         said, title = waits(one.seen.chain, one.seen.confirmations), CHAINS[one.seen.chain].title
         return Verdict(False, said, True, title, one.seen.confirmations, one.seen.needed)
     contracts = [chain for chain, point in one.points.items() if point.contract and chain not in CONTRACTS_SEND]
-    if contracts:
-        said = (
-            f"There is a smart-contract wallet at this address on {_titles(contracts)}. It cannot send such a "
-            "transaction: verify it by its OpenSea bio, or delegate it at delegate.xyz to a wallet of yours."
-        )
-        return Verdict(False, said, remark=said)
     remarks = [one.note] if one.note else []
+    if contracts:
+        remarks.insert(0, _about_contracts(contracts, in_coins(one.amount_wei)))
     if one.unreachable:
         remarks.append(f"{_titles(sorted(one.unreachable))} cannot be asked right now.")
     if lost := [chain for chain, point in one.points.items() if point.lost]:
@@ -180,6 +178,16 @@ def _waiting(one: OpenChallenge) -> Verdict:
         nothing = f"No transaction of this wallet to itself with exactly {amount} of the chain's coin was seen yet."
     sentences = [*([] if one.note else [nothing]), *remarks, "If you have sent it, you can paste its hash or a link."]
     return Verdict(False, " ".join(sentences), again=True, remark=" ".join(remarks))
+
+
+def _about_contracts(chains: Sequence[str], amount: str) -> str:
+    """Return what the contract wallets at an address can and cannot do."""
+    return (
+        f"There is a smart-contract wallet at this address on {_titles(chains)}. A Safe proves itself by a transaction "
+        f"in which it pays exactly {amount} to itself, an ERC-4337 account by a UserOperation that does so. It then "
+        "counts on that chain alone. An OpenSea bio proves no contract. Any other contract cannot be proved: delegate "
+        "it at delegate.xyz to a wallet of yours."
+    )
 
 
 def _titles(chains: Sequence[str], last: str = "and") -> str:

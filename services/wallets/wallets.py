@@ -31,13 +31,14 @@ JUST = timedelta(seconds=30)
 @json_view
 @dataclass(frozen=True, slots=True)
 class WalletView:
-    """One of a person's own wallets."""
+    """One of a person's own wallets; a contract account counts `only_on` the chain on which it was proved."""
 
     id: int
     wallet_address: str
     blockchain: str
     verification_method: str
     created_at: datetime
+    only_on: str | None = None
 
     @property
     def short_address(self) -> str:
@@ -46,8 +47,8 @@ class WalletView:
 
 
 def _view(wallet: Wallet) -> WalletView:
-    chain = "ethereum" if wallet.family == "evm" else "solana"
-    return WalletView(wallet.id or 0, wallet.address, chain, wallet.method, wallet.created_at)
+    chain = wallet.chain or ("ethereum" if wallet.family == "evm" else "solana")
+    return WalletView(wallet.id or 0, wallet.address, chain, wallet.method, wallet.created_at, wallet.chain or None)
 
 
 async def list_wallets(db: AsyncSession, actor: Actor) -> list[WalletView]:

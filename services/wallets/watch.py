@@ -15,6 +15,7 @@ from services.wallets.transaction_check import (
     Judgement,
     TransactionOutcome,
     WantedTransaction,
+    is_bound,
     judge,
     judge_memo,
     marker,
@@ -55,6 +56,10 @@ class JudgedTransaction:
     chain: str
     hash: str
     block: int | None
+    bound: bool = False
+    """Whether a contract account did it, which counts on this chain alone."""
+    part: bool = False
+    """Whether others may have done something in it too."""
 
 
 @dataclass(slots=True)
@@ -177,8 +182,11 @@ async def _follow(outside: Gateways, chain: str, watched: Sequence[OpenChallenge
     known = [one for one in watched if chain in one.points and not one.points[chain].lost]
     if known:
         sheet = await outside.transactions.nonces(chain, list({one.address for one in known}))
+        await _follow_contracts(outside, chain, [one for one in known if one.points[chain].contract], sheet.block)
         busy: list[tuple[OpenChallenge, int]] = []
         for one in known:
+            if chain in one.unreachable or one.points[chain].lost:
+                continue
             point, sent = one.points[chain], sheet.sent[one.address]
             if sent > point.nonce:
                 busy.append((one, sent))
@@ -193,6 +201,30 @@ async def _follow(outside: Gateways, chain: str, watched: Sequence[OpenChallenge
         for one in new:
             contract = one.address in sheet.contracts
             one.points[chain] = Point(sheet.sent[one.address], sheet.block, one.begins_at(sheet.block), contract)
+
+
+async def _follow_contracts(outside: Gateways, chain: str, acting: Sequence[OpenChallenge], head: int) -> None:
+    """Find in which transactions contract accounts acted since their points, which stay: who is read next moves them.
+
+    A contract writes what it likes into its own events, so that they cannot be read concerns nobody else.
+    """
+    for one in acting:
+        if head - one.points[chain].block > SCANNED_AT_MOST:
+            one.points[chain] = replace(one.points[chain], lost=True)
+    near = [one for one in acting if not one.points[chain].lost]
+    if not near:
+        return
+    first = min(_first_block(one.points[chain]) for one in near)
+    if first > head:
+        return
+    try:
+        found = await outside.transactions.of_accounts(chain, {one.address for one in near}, first, head)
+    except ProviderError:
+        for one in near:
+            one.unreachable.add(chain)
+        return
+    for one in near:
+        one.candidates += [each for each in found if each.account == one.address]
 
 
 async def _search(outside: Gateways, chain: str, busy: list[tuple[OpenChallenge, int]], head: int) -> None:
@@ -232,7 +264,7 @@ def _first_block(point: Point) -> int:
 def _take(one: OpenChallenge, chain: str, sent: int, head: int, own: Sequence[Transaction], scanned: int) -> None:
     point = one.points[chain]
     total = point.scanned + scanned
-    one.candidates += [found for found in own if found.sender == one.address]
+    one.candidates += [found for found in own if one.address in {found.sender, found.account}]
     one.points[chain] = replace(point, nonce=sent, block=head, scanned=total, lost=total > SCANNED_IN_ALL)
 
 
@@ -244,7 +276,7 @@ async def _judge(outside: Gateways, one: OpenChallenge) -> None:
     seen = [(one.seen.chain, one.seen.hash)] if one.seen else []
     for chain, hash in dict.fromkeys([*seen, *marked]):
         try:
-            found = await outside.transactions.transaction(chain, hash)
+            found = await outside.transactions.transaction(chain, hash, one.address)
         except ProviderError as fault:
             if (chain, hash) in marked:
                 # It was in a block a moment ago, so only this request failed.
@@ -262,7 +294,8 @@ async def _judge(outside: Gateways, one: OpenChallenge) -> None:
 
 def take(one: OpenChallenge, found: Transaction) -> None:
     """Judge a transaction for the challenge; remember one that waits for confirmations."""
-    one.found, one.judged = JudgedTransaction(found.chain, found.hash, found.block), judge(found, one.wanted)
+    one.judged = judge(found, one.wanted)
+    one.found = JudgedTransaction(found.chain, found.hash, found.block, is_bound(found), bool(found.calls))
     if one.judged.outcome is TransactionOutcome.REFUSED:
         one.note = one.judged.message
         if one.seen is not None and one.seen.hash == found.hash:

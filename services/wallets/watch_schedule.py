@@ -145,10 +145,14 @@ async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
             user = await db.get_one(User, one.user_id)
             try:
                 await ownership.keep(db, Actor(one.user_id, user.discord_id, user.username), row, proof(one))
-            except (ownership.AlreadySpent, ownership.TooManyWallets) as fault:
-                row.seen, row.note = {}, SPENT if isinstance(fault, ownership.AlreadySpent) else str(fault)
+            except (ownership.AlreadySpent, ownership.TooManyWallets, ownership.HeldByAnother) as fault:
+                row.seen, row.note = {}, _REFUSALS.get(type(fault), str(fault))
                 db.add(row)
                 await db.flush()
+
+
+_REFUSALS: dict[type[Exception], str] = {ownership.AlreadySpent: SPENT, ownership.HeldByAnother: ownership.HELD}
+"""What is said where the reason has no words of its own."""
 
 
 def proof(one: OpenChallenge) -> WalletProof:
@@ -159,7 +163,9 @@ def proof(one: OpenChallenge) -> WalletProof:
         "marker": one.judged.marker, "source": CHAINS[one.found.chain].title, "chain": one.found.chain,
         "hash": one.found.hash, "block": one.found.block,
     }  # fmt: skip
-    return WalletProof(METHOD, evidence, strong=True, spends=(one.found.hash, one.found.chain))
+    spent = ownership.spent_by(one.found.hash, one.address) if one.found.part else one.found.hash
+    bound = one.found.chain if one.found.bound else ""
+    return WalletProof(METHOD, evidence, strong=True, spends=(spent, one.found.chain), chain=bound)
 
 
 async def _write_points(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:

@@ -7,6 +7,7 @@ import reflex as rx
 from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
+from services.core.chain_names import chain_title
 from services.runtime import rate_limits
 from services.wallets import names, wallets
 from state.core.gate import background, signed_in
@@ -26,6 +27,8 @@ class WalletRowView:
     method: str
     since: str
     name: str = ""
+    only_on: str = ""
+    """The chain on which alone a contract account counts; empty for other wallets."""
 
 
 class WalletsState(rx.State):
@@ -107,4 +110,5 @@ def _row(wallet: wallets.WalletView, name: str) -> WalletRowView:
         method=wallet.verification_method.replace("_", " ", 1),
         since=f"{wallet.created_at:%-d %B %Y}",
         name=name,
+        only_on=chain_title(wallet.only_on) if wallet.only_on else "",
     )

@@ -143,7 +143,8 @@ def _by_bio() -> rx.Component:
             class_name="list-decimal space-y-2 pl-5",
         ),
         rx.el.p(
-            "The code is yours alone: it verifies the wallet only for the account you are logged in with.",
+            "The code is yours alone: it verifies the wallet only for the account you are logged in with. It does not "
+            "verify a smart-contract wallet: use Transaction Proof for a Safe or an ERC-4337 account.",
             class_name="muted mt-3 text-sm",
         ),
         button(
@@ -230,6 +231,22 @@ def _send() -> rx.Component:
                 class_name="muted mb-2 mt-2 text-sm",
             ),
             copyable(send.data),
+            class_name="mt-4 text-sm",
+        ),
+        rx.el.details(
+            rx.el.summary("My wallet is a smart contract", class_name="cursor-pointer font-medium"),
+            rx.el.p(
+                "A Safe pays exactly this amount to itself by a transaction that you sign and execute, without a "
+                "relayer. An ERC-4337 account pays it to itself by a UserOperation. The account then counts on the "
+                "chain where it did so, and on no other: another contract can be at the same address there. You can "
+                "verify it on each chain.",
+                class_name="muted mt-2 text-sm",
+            ),
+            rx.el.p(
+                "Any other contract cannot be verified. Delegate it at delegate.xyz to a wallet of yours: rules that "
+                "count delegated tokens then count its tokens.",
+                class_name="muted mt-2 text-sm",
+            ),
             class_name="mt-4 text-sm",
         ),
         rx.el.p(

@@ -10,9 +10,12 @@ import pytest
 
 from gateways.evm.rpc.errors import StateMissing, TooMuch
 from gateways.evm.rpc.pool import NodePool
+from gateways.evm.smart_accounts import SAFE_DONE, Doubt
 from gateways.evm.transactions import EvmTransactions
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderError
+from sandbox.contracts import accounts
 from tests.gateways.evm_lab import Front, anvil, front, rpc
+from tests.gateways.token_lab import ARTEFACTS
 
 STRANGER = "0x" + "5e" * 20
 
@@ -189,3 +192,79 @@ async def test_a_node_without_the_past_says_so(transactions: EvmTransactions, en
     with pytest.raises(StateMissing):
         async with asyncio.timeout(5):
             await transactions.busy_blocks("base", somebody(), (0, 0), (last, 1))
+
+
+OPEN_ACCOUNT = "0x60206000f3"
+"""Answers everything with 0, which an entry point takes for valid."""
+OPEN_SAFE = "0x7f" + SAFE_DONE[2:] + "60406000a100"
+"""Says of everything that it has executed it."""
+
+
+async def acts(node: str, to: str, data: str) -> str:
+    """A transaction of somebody's; its hash."""
+    sender = somebody()
+    await rpc(node, "anvil_setBalance", sender, hex(10**20))
+    asked = {"from": sender, "to": to, "data": data, "gas": hex(3_000_000)}
+    return (await rpc(node, "eth_sendTransactionSync", asked))["transactionHash"]
+
+
+@pytest.mark.parametrize("standard", accounts.STANDARDS)
+async def test_a_contract_that_takes_everything_is_nobodys_account(
+    transactions: EvmTransactions, node: str, standard: str
+) -> None:
+    account, entry_point = somebody(), accounts.ENTRY_POINT
+    await rpc(node, "anvil_setCode", account, OPEN_SAFE if standard == "Safe" else OPEN_ACCOUNT)
+    await rpc(node, "anvil_setCode", entry_point, ARTEFACTS["EntryPoint"]["runtime"])
+    if standard == "Safe":
+        hash = await acts(node, account, accounts.execution(account, STRANGER, 77, "0x"))
+    else:
+        hash = await acts(node, entry_point, accounts.bundle([accounts.operation(account, 0, 77, "0x")]))
+    found = await transactions.transaction("base", hash, account)
+    assert [(call.to, call.value, call.doubt) for call in found.calls] == [(account, 77, Doubt.OPEN)]
+    (listed,) = await transactions.of_accounts("base", {account}, found.block or 0, found.block or 0)
+    assert (listed.hash, [call.value for call in listed.calls]) == (hash, [77])
+
+
+async def test_what_another_contract_passed_on_is_told_as_such(transactions: EvmTransactions, node: str) -> None:
+    account, relayer = somebody(), somebody()
+    await rpc(node, "anvil_setCode", account, OPEN_SAFE)
+    # Calls the account with nothing.
+    code = "0x6000600060006000600073" + account[2:] + "5af100"
+    await rpc(node, "anvil_setCode", relayer, code)
+    hash = await acts(node, relayer, accounts.execution(account, STRANGER, 77, "0x"))
+    found = await transactions.transaction("base", hash, account)
+    assert [call.doubt for call in found.calls] == [Doubt.RELAYED]
+    (listed,) = await transactions.of_accounts("base", {account}, found.block or 0, found.block or 0)
+    assert [call.doubt for call in listed.calls] == [Doubt.RELAYED]
+
+
+async def test_a_flood_of_one_contracts_events_hides_no_other(
+    transactions: EvmTransactions, end: Front, node: str
+) -> None:
+    loud, quiet = somebody(), somebody()
+    for one in (loud, quiet):
+        await rpc(node, "anvil_setCode", one, OPEN_SAFE)
+    first = await head(node)
+    await acts(node, loud, accounts.execution(loud, STRANGER, 1, "0x"))
+    hash = await acts(node, quiet, accounts.execution(quiet, STRANGER, 2, "0x"))
+
+    def said(call: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+        if call["method"] != "eth_getLogs" or loud not in call["params"][0]["address"]:
+            return item
+        error = {"code": -32005, "message": "query returned more than 10000 results"}
+        return {"jsonrpc": "2.0", "id": item["id"], "error": error}
+
+    end.change = said
+    listed = await transactions.of_accounts("base", {loud, quiet}, first, await head(node))
+    assert [one.hash for one in listed] == [hash]
+
+
+async def test_a_sender_that_is_a_contract_is_told(transactions: EvmTransactions, node: str) -> None:
+    """As on chains whose accounts are all contracts."""
+    sender = somebody()
+    hash = await sends(node, sender, 77)
+    assert not (await transactions.transaction("base", hash)).from_contract
+    await rpc(node, "anvil_setCode", sender, "0xef0100" + "11" * 20)
+    assert not (await transactions.transaction("base", hash)).from_contract
+    await rpc(node, "anvil_setCode", sender, "0x6001")
+    assert (await transactions.transaction("base", hash)).from_contract

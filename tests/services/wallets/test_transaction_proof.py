@@ -242,12 +242,12 @@ async def test_a_proof_by_transaction_moves_a_wallet_and_tells_its_former_holder
     assert (await walker.holds(), await thief.holds()) == ([walker.address], [])
 
 
-async def test_a_smart_contract_wallet_is_told_to_use_the_bio_or_delegate(walker: Walker) -> None:
+async def test_a_smart_contract_wallet_is_told_what_it_can_do(walker: Walker) -> None:
     world = (await walker.control.get("/control/world")).json()
     contract = world["chains"]["base"]["collections"][0]["contract"]
     await walker.challenge(contract)
     verdict = await walker.verify(address=contract)
-    assert (verdict.success, verdict.again) == (False, False)
+    assert (verdict.success, verdict.again) == (False, True)
     assert "smart-contract wallet at this address on Base" in verdict.message
     assert "delegate.xyz" in verdict.message
 
