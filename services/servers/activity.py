@@ -288,7 +288,7 @@ async def _told_apart(db: AsyncSession, server_id: int, named: Sequence[tuple[in
     made = select(Event.rule_id, Event.at).where(
         Event.server_id == server_id, Event.kind == "rule.created", col(Event.rule_id).in_(alike)
     )
-    days = {rule_id: f"{at:%-d %b %Y, %H:%M}" for rule_id, at in (await db.exec(made)).all()}
+    days = {rule_id: f"created {at:%-d %b %Y, %H:%M}" for rule_id, at in (await db.exec(made)).all()}
     return [
         (rule_id, name + _note([days.get(rule_id, ""), "" if rule_id in present else "deleted"]))
         for rule_id, name in named

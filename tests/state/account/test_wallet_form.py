@@ -12,6 +12,7 @@ import pytest
 
 from models import now
 from services.core.errors import ProviderUnavailable
+from services.runtime import rate_limits
 from services.wallets import bio_proof, wallets
 from services.wallets.wallets import Verdict
 from settings import settings
@@ -83,6 +84,43 @@ async def form(
     await tab.run(state.enter_address("0x" + secrets.token_hex(20)))
     assert state.code
     return tab, state
+
+
+async def test_nothing_is_said_or_spent_before_an_address_is_whole(
+    sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent: list[object] = []
+
+    async def spend(limit: object, *_: object) -> None:
+        spent.append(limit)
+
+    monkeypatch.setattr(rate_limits, "spend", spend)
+    tab, _ = await sign_in("dave")
+    tab.go("/wallet-verification")
+    state = await tab.state(WalletProofState)
+    for end in range(1, len(ADDRESS)):
+        await tab.run(state.enter_address(ADDRESS[:end]))
+    assert (spent, state.address_fault, state.note, state.code) == ([], "", "", "")
+    await tab.run(state.enter_address(f"{ADDRESS[:-1]}g"))
+    assert (len(spent), state.address_fault.startswith("An address that starts with 0x has 42")) == (1, True)
+    await tab.run(state.enter_address(ADDRESS))
+    assert (len(spent), state.address_fault, bool(state.code)) == (2, "", True)
+
+
+async def test_a_name_that_is_not_confirmed_is_asked_for_in_the_words_of_the_screen(
+    sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def verify(*_: object) -> Verdict:
+        return Verdict(success=False, message="for programs", resolved=("dave.eth", ADDRESS))
+
+    monkeypatch.setattr(wallets, "verify", verify)
+    tab, _ = await sign_in("dave")
+    tab.go("/wallet-verification")
+    state = await tab.state(WalletProofState)
+    state.address = "dave.eth"
+    await tab.run(state.verify())
+    assert await tab.toast() == "Verification Failed: Confirm the address above first."
+    assert (state.named_address, state.note) == (ADDRESS, "")
 
 
 async def look_again(state: WalletProofState) -> None:

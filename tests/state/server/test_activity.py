@@ -1,5 +1,6 @@
 """The Activity tab: the log in rows, its filters and pages, and undoing after a question."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
@@ -125,3 +126,16 @@ async def test_nobody_else_reads_or_undoes(made: tuple[Tab, Browser, dict[str, A
     await tab.run(state.undo())
     assert state.rows == []
     assert (await tab.toast()) == "This cannot be undone: Server not found"
+
+
+async def test_rules_that_share_a_name_are_told_apart_in_the_filter(made: tuple[Tab, Browser, dict[str, Any]]) -> None:
+    tab, browser, rule = made
+    copy = {name: rule[name] for name in ("ruleName", "contractAddress", "blockchain", "roleId", "serverId")}
+    again = await browser.client.post("/api/verification-rules", json={**copy, "verificationType": "basic"})
+    assert again.status_code == 201, again.text
+    gone = await browser.client.delete(f"/api/verification-rules/{again.json()['id']}")
+    assert gone.status_code == 200, gone.text
+    state = await opened(tab, ActivityState, rule["serverId"], "activity")
+    labels = {option.value: option.label for option in state.rules}
+    assert re.fullmatch(r"Builders \(created \d+ \w+ \d+, \d\d:\d\d\)", labels[f"rule:{rule['id']}"])
+    assert labels[f"rule:{again.json()['id']}"].endswith(", deleted)")

@@ -1,0 +1,23 @@
+"""The titles of the Health tab's lines."""
+
+import pytest
+
+from services.health.views import GOOD, OFF, WARNING, LagHealth, UnknownReading
+from state.server.health import _distance, _waits
+
+
+@pytest.mark.parametrize(
+    ("state", "behind", "title"),
+    [
+        (GOOD, 0, "ApeChain: up to date"), (GOOD, 1, "ApeChain: 1 block behind"),
+        (WARNING, 240, "ApeChain: 240 blocks behind"), (OFF, 0, "ApeChain: not followed"),
+    ],
+)  # fmt: skip
+def test_a_followed_chain_is_named_with_its_distance(state: str, behind: int, title: str) -> None:
+    lag = LagHealth(state=state, text="", chain="apechain", block=7, behind=behind, seconds=1)
+    assert _distance(lag) == title
+
+
+def test_what_could_not_be_read_is_named_by_those_who_wait() -> None:
+    titles = [_waits(UnknownReading(state=WARNING, text="", reason="", members=count)) for count in (1, 3)]
+    assert titles == ["1 member waits", "3 members wait"]
