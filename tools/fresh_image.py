@@ -72,6 +72,8 @@ def main() -> int:
 def try_out(number: str, home: Path) -> Machine:
     """Build on one machine, start on another, and return the first one with all steps. Raises FreshFailed."""
     builder = make(number, home / "build")
+    if (kept := builder.root / OUT.relative_to("/")).exists():  # from an earlier run with --where
+        shutil.rmtree(kept)
     for step in (["packages.sh"], ["screens.sh", str(OUT)]):
         _, seconds = run(builder, builder.argv("sh", f"deploy/image/{step[0]}", *step[1:]))
         builder.note(step[0], "done", seconds)
