@@ -28,7 +28,7 @@ MOST_BODY = 64_000
 PARTS = 6
 SMALL = {
     "contractAddress": CONTRACT, "contract": CONTRACT, "blockchain": "base", "verificationType": "basic",
-    "ruleName": "Cats", "roleName": "Cat", "minTokens": 1, "tokenIds": ["1"], "traitType": "Fur",
+    "ruleName": "Cats", "roleName": "Cat", "minTokens": 1, "maxTokens": 9, "tokenIds": ["1"], "traitType": "Fur",
     "traitValue": "Gold", "verificationMethod": "opensea_bio", "address": CONTRACT,
     "walletAddress": CONTRACT, "state": "active", "delete": False,
 }  # fmt: skip

@@ -10,7 +10,7 @@ from sqlmodel import col, select
 
 from models import Due, Event, Grant, Rule, transaction
 from services.engine import preview
-from services.rules import expression
+from services.rules.types import registry
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
@@ -227,8 +227,8 @@ async def test_in_a_large_server_it_says_how_many_were_looked_at(
     browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await browser.sign_in(town.people["ada"]["username"])
-    few = {"basic": replace(expression.RULE_TYPES["basic"], previewed=2)}
-    monkeypatch.setattr(expression, "RULE_TYPES", {**expression.RULE_TYPES, **few})
+    few = {"basic": replace(registry.RULE_TYPES["basic"], previewed=2)}
+    monkeypatch.setattr(registry, "RULE_TYPES", {**registry.RULE_TYPES, **few})
     answer = (await browser.client.post(PREVIEW, json=await payload(town, takesOver=True))).json()
     assert (answer["looked"], answer["concerned"]) == (2, 4)
     assert {member["outcome"] for member in answer["members"]} == {"keep", "lose"}, "who has the role comes first"
