@@ -25,7 +25,7 @@ COPIED_SECONDS = 2.0
 """How long a button reads "Copied!"."""
 LOADING_MILLISECONDS = 1000
 """Longest time that the Loading screen shows."""
-PATIENCE_MILLISECONDS = 2500
+PATIENCE_MILLISECONDS = 2000
 """Time after which a loading screen offers to try again."""
 URL_DEBOUNCE_MILLISECONDS = 500
 """Pause in typing after which a collection URL is looked up."""

@@ -16,7 +16,7 @@ CONSTANTS = {
     "attempts of a query": (timing.QUERY_ATTEMPTS, 2),
     "health poll": (timing.HEALTH_POLL_MILLISECONDS, 5000),
     "copy confirmation": (timing.COPIED_SECONDS, 2),
-    "a slow screen offers to try again": (timing.PATIENCE_MILLISECONDS, 2500),
+    "a slow screen offers to try again": (timing.PATIENCE_MILLISECONDS, 2000),
     "loading screen": (timing.LOADING_MILLISECONDS, 1000),
     "collection URL debounce": (timing.URL_DEBOUNCE_MILLISECONDS, 500),
     "a toast shows": (timing.TOAST_MILLISECONDS, 5000),

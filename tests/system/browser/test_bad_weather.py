@@ -239,6 +239,28 @@ async def test_a_form_that_cannot_be_saved_keeps_what_was_filled_in(
         await expect(page.get_by_label(name)).to_have_value(value)
 
 
+@pytest.mark.parametrize("what", ["discord", "database"])
+async def test_a_rule_that_cannot_be_saved_stays_in_its_form(ada: BrowserContext, watched: Watched, what: str) -> None:
+    page = await ada.new_page()
+    form = next(screen for screen in watched.screens if screen.name == "add-verification-rule")
+    contract: str = watched.product.world()["chains"]["ethereum"]["collections"][0]["contract"]
+    await page.goto(watched.web.url + form.path)
+    role = page.get_by_label("Role", exact=True)
+    await expect(role.locator("option", has_text="Whale")).to_be_attached()
+    await page.get_by_label("Contract Address").fill(contract)
+    await expect(page.get_by_label("Rule Name", exact=True)).not_to_have_value("")
+    await page.get_by_label("Minimum Tokens").fill("7")
+    await role.select_option("Whale")
+    await expect(page.get_by_role("heading", name="Members affected")).to_be_visible()
+    watched.worsen(what, "down")
+    await page.get_by_role("button", name="Create Rule").click()
+    await expect(page.get_by_text("does not answer").first).to_be_visible()
+    await expect(page.get_by_role("button", name="Create Rule")).to_be_enabled()
+    await expect(page.get_by_label("Contract Address")).to_have_value(contract.lower())
+    await expect(page.get_by_label("Minimum Tokens")).to_have_value("7")
+    await expect(role.locator("option:checked")).to_have_text("Whale")
+
+
 async def test_documents_come_without_the_database(watched: Watched) -> None:
     cookies = {"hf_session": watched.session}
     for kind in ("down", "slow"):
