@@ -110,6 +110,7 @@ class Settings(BaseSettings):
     conditions_per_server: int = Field(default=400, ge=1)
     contracts_per_server: int = Field(default=200, ge=1)
     token_ids_per_server: int = Field(default=5_000, ge=1)
+    addresses_per_server: int = Field(default=100_000, ge=1)
 
     log_days: int = Field(default=365, ge=0)
     sweep_seconds: int = Field(default=86_400, ge=1)

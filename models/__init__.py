@@ -22,7 +22,7 @@ from models.grant import Breaker, Grant, RoleRefusal, Unanswered
 from models.holding import Collection, Observation, Survey, Surveyed, Tally, Token, TokenTrail
 from models.provider import Alert, MarketLimit, NodeLimit, ProviderState
 from models.rollup import HolderCount, Rollup, RollupDelta
-from models.rule import Rule
+from models.rule import AddressListRow, ListedAddress, Rule
 from models.server import Access, Member, MemberChoice, Server
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
@@ -30,6 +30,7 @@ from models.work import Counter, Cursor, Due, GuildRefusal, Identify, Quarantine
 
 __all__ = [
     "Access",
+    "AddressListRow",
     "Alert",
     "AsyncSession",
     "Audience",
@@ -48,6 +49,7 @@ __all__ = [
     "GuildRefusal",
     "HolderCount",
     "Identify",
+    "ListedAddress",
     "MarketLimit",
     "Member",
     "MemberChoice",

@@ -1,9 +1,9 @@
-"""Rules: which holdings earn which role."""
+"""Rules: which holdings earn which role, and the lists of addresses that they name."""
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import false
+from sqlalchemy import UniqueConstraint, false
 from sqlmodel import Field, SQLModel
 
 from models.db.types import document, maybe_moment, moment, texts
@@ -46,3 +46,28 @@ class Rule(SQLModel, table=True):
     updated_at: datetime = moment()
     deleted_at: datetime | None = maybe_moment()
     """Set first; the row is deleted once the roles that only this rule kept are settled."""
+
+
+class AddressListRow(SQLModel, table=True):
+    """One list of a server, by a digest of its addresses."""
+
+    __tablename__ = "address_list"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        UniqueConstraint("server_id", "digest"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    server_id: int = Field(foreign_key="server.id", ondelete="CASCADE")
+    digest: str
+    count: int
+    used_at: datetime = moment()
+    """When it was stored, or a rule was last saved with it."""
+
+
+class ListedAddress(SQLModel, table=True):
+    """One address of a list, an EVM one in lower case."""
+
+    __tablename__ = "address_list_entry"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    list_id: int = Field(primary_key=True, foreign_key="address_list.id", ondelete="CASCADE")
+    address: str = Field(primary_key=True, index=True)

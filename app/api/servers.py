@@ -2,13 +2,15 @@
 
 from collections.abc import AsyncIterator
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Loose, PathId, Payload
+from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Loose, PathId, Payload, Text
 from gateways import gateways
 from models import now, transaction
+from services.rules.types import stored_lists
+from services.rules.types.stored_lists import StoredList
 from services.rules.views import RuleView
 from services.servers import breaker_review, export, servers
 from services.servers.breaker_review import HeldBackView
@@ -37,12 +39,21 @@ class ExportedMember(ApiAnswer):
     roles: list[ExportedRole]
 
 
+class ExportedList(ApiAnswer):
+    """A list of addresses that rules name, whole."""
+
+    list: str
+    count: int
+    addresses: tuple[str, ...]
+
+
 class ServerExportAnswer(ApiAnswer):
-    """The rules and members of one server."""
+    """The rules of one server, with their lists of addresses, and its members."""
 
     server_id: int
     exported_at: str
     rules: tuple[RuleView, ...]
+    address_lists: list[ExportedList]
     members: list[ExportedMember]
 
 
@@ -59,17 +70,24 @@ async def everything(caller: Caller, server_id: PathId) -> StreamingResponse:
         server_id=server_id,
         exported_at=now().isoformat(),
         rules=rules,
+        address_lists=[],
         members=[],
     ).model_dump_json(by_alias=True)
+    head, middle, end = empty.rpartition('],"members":[')
 
     async def written() -> AsyncIterator[str]:
-        yield empty.removesuffix("]}")
+        yield head
+        first = True
+        async for one in _lists(server_id):
+            yield ("" if first else ",") + one
+            first = False
+        yield middle
         first = True
         async for page in _pages(server_id):
             for row in page:
                 yield ("" if first else ",") + _member(row).model_dump_json(by_alias=True)
                 first = False
-        yield "]}"
+        yield end
 
     return _file(written(), f"server-{server_id}.json", "application/json")
 
@@ -86,6 +104,56 @@ async def table(caller: Caller, server_id: PathId) -> StreamingResponse:
             yield export.body(page)
 
     return _file(written(), f"members-{server_id}.csv", "text/csv; charset=utf-8")
+
+
+async def _lists(server_id: int) -> AsyncIterator[str]:
+    """Yield each list of a server's rules as JSON."""
+    async with transaction() as db:
+        lists = await stored_lists.of_server(db, server_id)
+    for one in lists:
+        found = [address async for page in _addresses(server_id, one.list) for address in page]
+        yield ExportedList(list=one.list, count=one.count, addresses=tuple(found)).model_dump_json(by_alias=True)
+
+
+async def _addresses(server_id: int, digest: str) -> AsyncIterator[tuple[str, ...]]:
+    last = ""
+    while True:
+        async with transaction() as db:
+            page = await stored_lists.page(db, server_id, digest, last)
+        if page:
+            yield page
+            last = page[-1]
+        if len(page) < stored_lists.PAGE:
+            return
+
+
+@router.post(
+    "/servers/{server_id}/address-lists",
+    status_code=201,
+    openapi_extra={"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+async def add_list(caller: Caller, server_id: PathId, request: Request) -> StoredList:
+    """Store addresses, one or more a line, or the lines of a CSV file, for a condition that names the list.
+
+    Mistakes and repetitions are told by their lines. A list that no rule uses is deleted after a day.
+    """
+    given = (await request.body()).decode("utf-8", "replace")
+    async with transaction() as db:
+        return await stored_lists.put(db, gateways(), caller, server_id, given)
+
+
+@router.get("/servers/{server_id}/address-lists/{name}", response_class=StreamingResponse)
+async def one_list(caller: Caller, server_id: PathId, name: Text) -> StreamingResponse:
+    """The addresses of a list as CSV, for those who run the server."""
+    async with transaction() as db:
+        await stored_lists.begin_download(db, gateways(), caller, server_id, name)
+
+    async def written() -> AsyncIterator[str]:
+        yield "address\r\n"
+        async for page in _addresses(server_id, name):
+            yield "".join(f"{address}\r\n" for address in page)
+
+    return _file(written(), f"addresses-{server_id}.csv", "text/csv; charset=utf-8")
 
 
 async def _pages(server_id: int) -> AsyncIterator[tuple[MemberRow, ...]]:

@@ -16,7 +16,7 @@ AT_ONCE = 4
 OF_ONE_SESSION = 3
 """At most so many of them for one session, so that one person cannot block others behind the same address."""
 MOST_WAITING = 1_000
-"""Waiting requests of one address; each keeps a body of at most 64 KiB."""
+"""Waiting requests of one address; each keeps a body, nearly always of at most 64 KiB."""
 TURN_SECONDS = 1.0
 """A request that takes longer is waiting for another service, and frees its place."""
 

@@ -108,6 +108,13 @@ class BatchNotFound(NotFound):
         super().__init__(message)
 
 
+class ListNotFound(NotFound):
+    """No such list of addresses in the servers that the caller runs."""
+
+    def __init__(self, message: str = "List not found") -> None:
+        super().__init__(message)
+
+
 class CollectionNotFound(NotFound):
     """No such collection, or none that a rule can use."""
 

@@ -1,6 +1,7 @@
 """Cases: all that a decision about a queued member needs, loaded in bulk for a batch."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +15,15 @@ from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
 from services.holdings import balance_snapshots, delegation_claims, delegations
 from services.holdings.delegation_shares import Delegated
 from services.holdings.fetch_plan import Wants, by_chain, scopes_on
-from services.rules.expression import Requirement, asked_for, requirements
+from services.rules.expression import Requirement, asked_for, lists_in, requirements
 from services.rules.terms import RuleTerms
+from services.rules.types import stored_lists
+from services.rules.types.list_text import ReadList
+from services.rules.types.own_tables import OwnTables
 from services.runtime.loop_steps import in_steps
 
+ListsByServer = Mapping[int, Mapping[str, ReadList]]
+"""Lists of addresses by server and digest."""
 NO_ROLES: frozenset[str] = frozenset()
 ASKED_FOR = frozenset({queue.WAITING, queue.JOINED, queue.CHANGED})
 """Priorities of reconciles after a possible purchase that no sighting reported."""
@@ -46,6 +52,8 @@ class Case:
     """The vaults that the member may count, for rules that count them."""
     followed: frozenset[str] = frozenset()
     """The chains with a known head, so that no lagging node is believed."""
+    tables: OwnTables = field(default_factory=OwnTables)
+    """What our own tables say about the server's wallets."""
 
     @property
     def who(self) -> tuple[int, str]:
@@ -60,15 +68,22 @@ class Case:
         return self.delegated if rule.delegated and leaf in asked_for(rule.expression) else None
 
 
-async def load(db: AsyncSession, claims: Sequence[Claim], rules: Rules | None = None) -> list[Case]:
-    """Return the cases of a batch, under its servers' rules or, for a preview, under other ones."""
+async def load(
+    db: AsyncSession, claims: Sequence[Claim], rules: Rules | None = None, lists: ListsByServer | None = None
+) -> list[Case]:
+    """Return the cases of a batch, under its servers' rules or, for a preview, under other ones.
+
+    `lists` are lists of addresses in these rules that are not stored.
+    """
     found = await snapshot.read(db, claims)
-    return await made(db, claims, found if rules is None else found._replace(rules=rules))
+    return await made(db, claims, found if rules is None else found._replace(rules=rules), lists)
 
 
-async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list[Case]:
+async def made(
+    db: AsyncSession, claims: Sequence[Claim], found: Stored, lists: ListsByServer | None = None
+) -> list[Case]:
     """Return the cases of a batch, in a fixed number of statements."""
-    rules, members, wallets, grants, _ = found
+    rules, members, wallets, grants, at = found
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
     leaves = await _leaves(rules)
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
@@ -77,9 +92,12 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
     by_chain: dict[str, dict[int, balance_snapshots.Asked]] = {}
     for (server_id, chain), of_server in asked.items():
         by_chain.setdefault(chain, {})[server_id] = of_server
-    kinds, heads, *newest = await db.together(
+    named = await _lists(rules)
+    own = {address for mine in wallets.values() for _, address in mine} if named else set[str]()
+    kinds, heads, listed, *newest = await db.together(
         standards.question(_places(leaves)),
         balance_snapshots.followed_heads(sorted(by_chain)),
+        stored_lists.question(named, own),
         *(balance_snapshots.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in by_chain.items()),
     )
     wants = await _wants(leaves, standards.answered(kinds))
@@ -87,6 +105,11 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
     for (chain, of_chain), rows in zip(by_chain.items(), newest, strict=True):
         for server_id, block in zip(of_chain, balance_snapshots.blocks_of(list(of_chain.values()), rows), strict=True):
             seen.setdefault(server_id, {})[chain] = block
+    on_lists = stored_lists.answered(listed)
+    tables = {
+        server_id: OwnTables({**on_lists.get(server_id, {}), **_given(own, (lists or {}).get(server_id, {}))}, at)
+        for server_id in rules
+    }
     # A lagging node does not know yet what was bought before somebody asked.
     followed: dict[str, int] = dict(heads)
     for server_id in {claim.server_id for claim in claims if claim.priority in ASKED_FOR}:
@@ -111,6 +134,7 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
                 seen=seen.get(claim.server_id, {}),
                 delegated=delegated.get(who, Delegated()),
                 followed=frozenset(followed),
+                tables=tables.get(claim.server_id, OwnTables(read_at=at)),
             )
         )
     return cases
@@ -134,7 +158,7 @@ async def within_room(db: AsyncSession, worker: str, claims: Sequence[Claim]) ->
     A server whose rules name many contracts has room for fewer members, and takes none from the others.
     """
     leaves = await _leaves(await snapshot.rules_for(db, claims))
-    costs = {server_id: len({(leaf.chain, leaf.contract) for leaf in listed}) for server_id, listed in leaves.items()}
+    costs = {server_id: len(set(_places({server_id: listed}))) for server_id, listed in leaves.items()}
     if sum(costs.get(claim.server_id, 0) for claim in claims) <= MOST_CHECKS:
         return list(claims)
     fitting = _fitting(claims, costs, MOST_CHECKS)
@@ -182,8 +206,8 @@ async def _asked(
     """Return by server and chain the contracts and wallets that its rules read."""
     contracts: dict[int, dict[str, set[str]]] = {}
     async for server_id, listed in in_steps(leaves.items()):
-        for leaf in listed:
-            contracts.setdefault(server_id, {}).setdefault(leaf.chain, set()).add(leaf.contract)
+        for chain, contract in _places({server_id: listed}):
+            contracts.setdefault(server_id, {}).setdefault(chain, set()).add(contract)
     owners: dict[tuple[int, str], set[str]] = {}
     async for who, mine in in_steps(wallets.items()):
         server_id = who[0]
@@ -201,7 +225,21 @@ async def _asked(
 
 
 def _places(leaves: Mapping[int, Sequence[Requirement]]) -> list[standards.Place]:
-    return [(leaf.chain, leaf.contract) for listed in leaves.values() for leaf in listed]
+    return [(leaf.chain, leaf.contract) for listed in leaves.values() for leaf in listed if not leaf.kind.chainless]
+
+
+async def _lists(rules: Rules) -> list[tuple[int, str]]:
+    """Return the lists of addresses that rules name, also those that do not decide, each with its server."""
+    return [
+        (server_id, one.list)
+        async for server_id, terms in in_steps(rules.items())
+        for rule in terms
+        for one in lists_in(rule.expression)
+    ]
+
+
+def _given(own: AbstractSet[str], lists: Mapping[str, ReadList]) -> dict[str, frozenset[str]]:
+    return {digest: frozenset(own).intersection(one.addresses) for digest, one in lists.items()}
 
 
 async def _wants(

@@ -1,7 +1,7 @@
 """The outcome of a reconcile: the decisions about each member, and the readings behind them."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,9 +14,11 @@ from services.engine.policy import Decision, GrantFacts
 from services.holdings import evaluate
 from services.holdings.confirmation import Earlier
 from services.holdings.delegations import Fetched
-from services.holdings.evaluate import Answers, Reading
+from services.holdings.evaluate import Answers, Reading, WalletShare
 from services.holdings.fetch import HoldingsQuestion
-from services.rules.expression import requirements
+from services.rules.expression import Requirement, requirements
+from services.rules.types import own_tables
+from services.rules.types.own_tables import OwnTables
 
 Place = tuple[int, str]
 """A server's id and a chain."""
@@ -69,7 +71,9 @@ class CaseOutcome:
             return self.fault
         unknown = (one for readings in self.readings.values() for one in readings if one.answer is Answer.UNKNOWN)
         first = next(unknown, None)
-        return None if first is None else f"{chain_title(first.requirement.chain)}: {first.reason or 'not read'}"
+        if first is None:
+            return None
+        return ": ".join(filter(None, (chain_title(first.requirement.chain), first.reason or "not read")))
 
     def evidence(self, decision: Decision) -> list[Reading]:
         """Return the readings behind a decision: those of the rules for its role."""
@@ -101,12 +105,24 @@ def read_all(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Rea
     for rule in case.rules:
         if rule.decides:
             found[rule.id] = [
-                evaluate.read(
+                read_own(leaf, case.wallets, case.tables)
+                if leaf.kind.chainless
+                else evaluate.read(
                     leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule, leaf)
                 )
                 for leaf in requirements(rule.expression)
             ]
     return found
+
+
+def read_own(leaf: Requirement, wallets: Iterable[tuple[str, str]], tables: OwnTables) -> Reading:
+    """Evaluate a requirement that tables of ours answer."""
+    said = own_tables.answer(leaf.details, wallets, tables)
+    parts = tuple(WalletShare(address, int(counts)) for address, counts in said.wallets.items())
+    if said.answer is Answer.UNKNOWN:
+        return Reading(leaf, said.answer, 1, None, reason=said.reason)
+    held = sum(part.amount for part in parts)
+    return Reading(leaf, said.answer, 1, held, None, own_tables.SOURCE, tables.read_at, said.reason, parts)
 
 
 def facts_of(item: CaseOutcome, role_id: str) -> GrantFacts | None:

@@ -14,19 +14,20 @@ from services.engine.policy import Decision, as_it_is
 from services.holdings import evaluate
 from services.holdings.evaluate import Answers, told_of
 from services.holdings.fetch_plan import EVM, SOLANA, family_of
-from services.rules.expression import Requirement, requirements
+from services.rules.expression import Requirement, lists_in, requirements
 
 
 class DecisionCache:
     """Cache of a batch's decisions by what they depend on: rules, balances, ledger and roles.
 
-    Applies only to servers whose rules need nothing but balances.
+    Applies only to servers whose rules need nothing but balances and our own tables.
     """
 
     def __init__(self, answers: Mapping[tuple[int, str], Answers]) -> None:
         self._answers = answers
         self._chains: dict[int, list[_Cells] | None] = {}
         self._roles: dict[int, frozenset[str]] = {}
+        self._lists: dict[int, tuple[str, ...]] = {}
         self._known: dict[Hashable, tuple[list[Decision], bool]] = {}
 
     def decisions(self, case: Case, decide: Callable[[], list[Decision]]) -> tuple[list[Decision], bool] | None:
@@ -48,6 +49,8 @@ class DecisionCache:
         if server_id not in self._chains:
             self._chains[server_id] = self._by_chain(case)
             self._roles[server_id] = frozenset(rule.role_id for rule in case.rules)
+            named = (one.list for rule in case.rules if rule.decides for one in lists_in(rule.expression))
+            self._lists[server_id] = tuple(dict.fromkeys(named))
         chains = self._chains[server_id]
         if chains is None or case.delegated.vaults or case.delegated.doubts:
             return None
@@ -58,6 +61,9 @@ class DecisionCache:
             if scope != SOLANA:
                 # With one wallet only the thresholds reached matter; amounts of several wallets add up.
                 held += [(cells.reached if alone else cells.amounts).get(address) for cells in chains]
+            for one in self._lists[server_id]:
+                listed = case.tables.lists.get(one)
+                held.append(None if listed is None else address in listed)
         roles = case.roles and case.roles & self._roles[server_id].union(grant.role_id for grant in case.grants)
         return server_id, tuple(held), case.grants, roles
 
@@ -65,7 +71,8 @@ class DecisionCache:
         leaves: dict[str, list[Requirement]] = {}
         for rule in case.rules:
             for leaf in requirements(rule.expression) if rule.decides else ():
-                leaves.setdefault(leaf.chain, []).append(leaf)
+                if not leaf.kind.chainless:
+                    leaves.setdefault(leaf.chain, []).append(leaf)
         found: list[_Cells] = []
         for chain, asked in leaves.items():
             answers = self._answers.get((case.claim.server_id, chain))

@@ -28,12 +28,15 @@ from services.guilds import permissions
 from services.holdings import delegations
 from services.holdings.fetch import HoldingsQuestion
 from services.rules import contract_check, limits
-from services.rules.draft import RuleDraft, check
-from services.rules.expression import parse, requirements, to_document
+from services.rules.draft import RuleDraft, check, with_lists, without_lists
+from services.rules.expression import lists_in, parse, requirements, to_document
 from services.rules.mapping import apply, copy_of, new_row
 from services.rules.rules import own
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.terms import RuleTerms
+from services.rules.types import stored_lists
+from services.rules.types.given_lists import GivenLists
+from services.rules.types.list_text import ReadList
 from services.rules.types.registry import RULE_TYPES
 
 GAIN, KEEP, LOSE, UNKNOWN = "gain", "keep", "lose", "unknown"
@@ -119,32 +122,39 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     A rule that stays in shadow is previewed as if it decided. Raises what making the change would raise: FieldRefused,
     ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable (Discord), and TooMany as `preview_log.note` does.
     """
+    lists = GivenLists()
     if proposal.draft is not None:
-        check(proposal.draft)
-        found = await permissions.by_id(db, outside, actor, proposal.draft.server_id)
-        rule = before = new_row(proposal.draft, found, actor.discord_id)
+        draft = without_lists(proposal.draft, lists)
+        check(draft)
+        found = await permissions.by_id(db, outside, actor, draft.server_id)
+        read = await lists.read()
+        rule = before = new_row(with_lists(draft, lists), found, actor.discord_id)
         await limits.check(db, rule.server_id, parse(rule.expression))
         await _check_contracts(db, outside, rule)
         rule.state = "active"
     else:
         before, found = await own(db, outside, actor, proposal.rule_id)
         rule = copy_of(before)
+        changes = lists.take_out(proposal.changes)
+        read = await lists.read()
         if proposal.deletes:
             rule.deleted_at = now()
         else:
-            apply(rule, proposal.changes, found)
+            apply(rule, lists.put_in(changes), found)
             if rule.expression != before.expression:
                 await limits.check(db, rule.server_id, parse(rule.expression), rule_id=proposal.rule_id)
                 await _check_contracts(db, outside, rule)
         if before.state == rule.state == "shadow":
             rule.state = "active"
+    if not proposal.deletes:
+        await stored_lists.check(db, rule.server_id, lists_in(parse(rule.expression)), beside=read.keys())
     roles = {one.role_id: one.role_name for one in (before, rule)}
     others = await db.exec(select(Rule).where(Rule.server_id == rule.server_id, col(Rule.id) != proposal.rule_id))
     terms = [terms_of(one) for one in (*others.all(), rule) if one.role_id in roles]
     alone = () if proposal.deletes else single_sources(parse(rule.expression))
     singling = not proposal.deletes and preview_log.is_identifying(parse(before.expression), parse(rule.expression))
     await preview_log.note(db, actor, rule, deletes=proposal.deletes, singling=singling)
-    planned = await _plan(db, outside, rule.server_id, terms, roles)
+    planned = await _plan(db, outside, rule.server_id, terms, roles, read)
     return replace(
         planned, asked_by=actor.user_id, server_id=rule.server_id, single_sources=alone, is_identifying=singling
     )
@@ -211,14 +221,19 @@ async def _check_contracts(db: AsyncSession, outside: Gateways, rule: Rule) -> N
 
 
 async def _plan(
-    db: AsyncSession, outside: Gateways, server_id: int, terms: Sequence[RuleTerms], roles: Mapping[str, str]
+    db: AsyncSession,
+    outside: Gateways,
+    server_id: int,
+    terms: Sequence[RuleTerms],
+    roles: Mapping[str, str],
+    lists: Mapping[str, ReadList],
 ) -> PreviewPlan:
     people, concerned = await _concerned(db, server_id, sorted(roles), _most(terms), decides=_reads(terms))
     everybody = [Claim(server_id, discord_id, 0, 0, 0) for discord_id, _ in people]
     await _read_delegations(db, outside, everybody, terms)
     batches: list[tuple[Sequence[Case], Mapping[Place, HoldingsQuestion]]] = []
     for start in range(0, len(people), BATCH):
-        batch = await cases.load(db, everybody[start : start + BATCH], {server_id: terms})
+        batch = await cases.load(db, everybody[start : start + BATCH], {server_id: terms}, {server_id: lists})
         for case in batch:
             case.grants = tuple(grant for grant in case.grants if grant.role_id in roles)
         batches.append((batch, await decisions.questions(db, batch)))

@@ -28,9 +28,9 @@ _SECONDS = 86_400
 
 
 def is_identifying(*expressions: Expression) -> bool:
-    """Return whether a condition is on single tokens or traits, or on a function, which only a few wallets may meet."""
+    """Return whether a condition is on what few wallets may meet: single tokens, traits, addresses, a function."""
     leaves = (leaf for expression in expressions for leaf in requirements(expression))
-    return any(leaf.kind.source in {"tokens", "calls"} for leaf in leaves)
+    return any(leaf.kind.source in {"tokens", "calls", "lists"} for leaf in leaves)
 
 
 async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, singling: bool) -> None:

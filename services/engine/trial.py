@@ -7,6 +7,7 @@ seen before, and no other member's claim on a vault.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from gateways import Gateways
 from gateways.transport import fair_turns
@@ -31,15 +32,19 @@ from services.holdings.delegation_shares import Delegated
 from services.holdings.delegations import WantedDelegations
 from services.holdings.evaluate import Answers, Reading, needed_of, verdict
 from services.holdings.fetch import HoldingsQuestion
-from services.holdings.fetch_plan import EVM, by_chain, family_of, with_vaults
+from services.holdings.fetch_plan import EVM, by_chain, family_of, is_about, with_vaults
 from services.holdings.requirement_view import RequirementView, view_of_reading
 from services.rules import contract_check
 from services.rules.contract_check import RuleContracts
-from services.rules.draft import check, expression_of
-from services.rules.expression import Expression, parse, requirements
+from services.rules.draft import check, expression_of, with_lists, without_lists
+from services.rules.expression import Expression, lists_in, parse, requirements
 from services.rules.mapping import apply, copy_of
 from services.rules.rules import own
 from services.rules.terms import RuleTerms
+from services.rules.types import stored_lists
+from services.rules.types.given_lists import GivenLists
+from services.rules.types.list_text import ReadList
+from services.rules.types.own_tables import OwnTables
 from services.rules.wording import Names
 from services.wallets import names
 
@@ -85,7 +90,8 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     The name and the role of a new rule are not needed. Raises FieldRefused, ServerNotFound, RuleNotFound, Conflict,
     ProviderUnavailable.
     """
-    server_id, tree, delegated = await _asked(db, outside, actor, proposal)
+    server_id, tree, delegated, lists = await _asked(db, outside, actor, proposal)
+    await stored_lists.check(db, server_id, lists_in(tree), beside=lists.keys())
     await release(db)
     family, address, name = await names.wallet_of(outside, given)
     words, facts = await _contracts(db, outside, tree)
@@ -93,13 +99,18 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     terms = RuleTerms(_RULE, "", tree, "active", delegated=delegated)
     standards = {**facts.known, **facts.found}
     wants = {chain: one for chain, one in by_chain(requirements(tree), standards).items() if family_of(chain) == family}
-    (rows,) = await db.together(balance_snapshots.followed_heads(sorted(wants)))
+    rows, listed = await db.together(
+        balance_snapshots.followed_heads(sorted(wants)),
+        stored_lists.question([(server_id, one.list) for one in lists_in(tree)], [address]),
+    )
     heads: dict[str, int] = dict(rows)
+    on_lists = stored_lists.answered(listed).get(server_id, {})
+    on_lists |= {digest: frozenset({address}) & frozenset(one.addresses) for digest, one in lists.items()}
     await release(db)
     case = Case(
         claim=Claim(server_id, "", 0, 0, queue.WAITING), guild_id="", bot_invited=True, known=True, left=False,
         roles=NO_ROLES, rules=(terms,), wallets=((family, address),), grants=(), wants=wants, seen=heads,
-        followed=frozenset(heads),
+        followed=frozenset(heads), tables=OwnTables(on_lists, now()),
     )  # fmt: skip
     if family == EVM:
         case.delegated = await _vaults(outside, terms, address, heads, standards)
@@ -107,17 +118,30 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     return TrialPlan(case, wanted, {**facts.named, **words}, facts.refused, address, name, actor.user_id)
 
 
-async def _asked(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> tuple[int, Expression, bool]:
-    """Return the server, the conditions, and whether delegated vaults count."""
+class _TriedRule(NamedTuple):
+    """The server, the conditions, whether delegated vaults count, and lists of addresses that are not stored."""
+
+    server_id: int
+    tree: Expression
+    delegated: bool
+    lists: Mapping[str, ReadList]
+
+
+async def _asked(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> _TriedRule:
+    lists = GivenLists()
     if (draft := proposal.draft) is not None:
+        draft = without_lists(draft, lists)
         draft = check(replace(draft, rule_name=draft.rule_name.strip() or "?", role_id=draft.role_id.strip() or "?"))
         await permissions.by_id(db, outside, actor, draft.server_id)
-        return draft.server_id, expression_of(draft), draft.delegated
+        read = await lists.read()
+        draft = with_lists(draft, lists)
+        return _TriedRule(draft.server_id, expression_of(draft), draft.delegated, read)
     stored, found = await own(db, outside, actor, proposal.rule_id)
-    rule = copy_of(stored)
-    if proposal.changes:
-        apply(rule, proposal.changes, found)
-    return rule.server_id, parse(rule.expression), rule.delegated
+    changes, rule = lists.take_out(proposal.changes), copy_of(stored)
+    read = await lists.read()
+    if changes:
+        apply(rule, lists.put_in(changes), found)
+    return _TriedRule(rule.server_id, parse(rule.expression), rule.delegated, read)
 
 
 async def _contracts(db: AsyncSession, outside: Gateways, tree: Expression) -> tuple[Names, RuleContracts]:
@@ -200,6 +224,8 @@ def _agreed(outside: Gateways, first: Reading, second: Reading) -> Reading:
 
     Where only time is missing, since there is no other source to ask, the first one counts: a trial takes no role.
     """
+    if first.requirement.kind.chainless:
+        return first
     means = decisions.means_of(outside, first.requirement.chain)
     found = confirmation.confirm(first, second, None, means, now())
     if found.wait is None or first.answer is not second.answer:
@@ -224,6 +250,6 @@ def _outcome(case: Case, readings: Sequence[Reading]) -> Answer:
 
 def _explained(case: Case, reading: Reading) -> Reading:
     """Return the reading with a reason that fits an address which no requirement of that chain can be about."""
-    families = {family for family, _ in case.wallets}
-    elsewhere = reading.answer is Answer.NO and family_of(reading.requirement.chain) not in families
+    about = any(is_about(reading.requirement, scope) for scope, _ in case.wallets)
+    elsewhere = reading.answer is Answer.NO and not about
     return replace(reading, reason=OF_ANOTHER_KIND) if elsewhere else reading

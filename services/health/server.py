@@ -74,7 +74,8 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     ).order_by(col(Rule.id)))).all())  # fmt: skip
     names = {rule.role_id: rule.role_name for rule in rules}
     states = await provider_log.states(db)
-    kinds = {(leaf.chain, _followed_as(leaf)) for rule in rules for leaf in requirements(parse(rule.expression))}
+    leaves = (leaf for rule in rules for leaf in requirements(parse(rule.expression)) if not leaf.kind.chainless)
+    kinds = {(leaf.chain, _followed_as(leaf)) for leaf in leaves}
     used = frozenset(chain for chain, _ in kinds)
     followed = [
         one

@@ -13,7 +13,7 @@ from gateways.evm.client import BalanceSheet
 from services.collections.trait_match import TokenTraits, match_all
 from services.core.answer import Answer
 from services.holdings.delegation_shares import Delegated, Vault
-from services.holdings.fetch_plan import SOLANA, TokenWant, call_of, scopes_on
+from services.holdings.fetch_plan import SOLANA, TokenWant, call_of, is_about, scopes_on
 from services.rules.expression import ANY_NFT, Expression, Requirement, evaluate, requirements
 from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
@@ -267,8 +267,8 @@ def verdict(tree: Expression, wallets: Iterable[tuple[str, str]], answer: Callab
 
     Otherwise a member without wallets would satisfy a "must not hold".
     """
-    counting = frozenset[str]().union(*(scopes_on(leaf.chain) for leaf in requirements(tree)))
-    if not any(scope in counting for scope, _ in wallets):
+    scopes = {scope for scope, _ in wallets}
+    if not any(is_about(leaf, scope) for leaf in requirements(tree) for scope in scopes):
         return Answer.NO
     return evaluate(tree, answer)
 

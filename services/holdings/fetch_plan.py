@@ -8,6 +8,7 @@ from gateways.chains.view_sheet import ViewQuestion
 from services.collections.standards import MANY, ONE_BY_ONE, Place
 from services.holdings.delegation_shares import Vault
 from services.rules.expression import Requirement
+from services.rules.types import own_tables
 from services.rules.types.view_call import ViewCall
 
 EVM, SOLANA = "evm", "solana"
@@ -28,6 +29,13 @@ def scopes_on(chain: str) -> frozenset[str]:
     """Return the scopes of wallets that count on a chain: its family, and `family:chain` of those bound to it."""
     family = family_of(chain)
     return frozenset({family, f"{family}:{chain}"})
+
+
+def is_about(leaf: Requirement, scope: str) -> bool:
+    """Return whether a wallet of this scope can count for a requirement."""
+    if leaf.kind.chainless:
+        return scope.partition(":")[0] in own_tables.families_of(leaf.details)
+    return scope in scopes_on(leaf.chain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,8 @@ def by_chain(leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> d
     """
     found: dict[str, list[Requirement]] = {}
     for leaf in leaves:
-        found.setdefault(leaf.chain, []).append(leaf)
+        if not leaf.kind.chainless:
+            found.setdefault(leaf.chain, []).append(leaf)
     return {chain: _wants(chain, found[chain], standards) for chain in sorted(found)}
 
 

@@ -143,8 +143,8 @@ async def remember(db: AsyncSession, readings: Iterable[Reading]) -> None:
     for reading in readings:
         leaf = reading.requirement
         for part in reading.parts:
-            if not part.address or (reading.by_balance and not part.mark):
-                continue  # nobody's, or stored with the balances
+            if leaf.kind.chainless or not part.address or (reading.by_balance and not part.mark):
+                continue  # stored in tables of its own, nobody's, or stored with the balances
             scope = scope_of(leaf) + part.mark
             rows[leaf.chain, leaf.contract, part.address, scope] = {
                 "chain": leaf.chain, "contract": leaf.contract, "address": part.address, "scope": scope,

@@ -55,14 +55,14 @@ def view_of(leaf: Requirement, held: Remembered, names: Names, *, shared: bool) 
     )
 
 
-def view_of_reading(reading: Reading, names: Names) -> RequirementView:
-    """Return a reading that was just made, with the wallets that hold something."""
+def view_of_reading(reading: Reading, names: Names, *, shared: bool = True) -> RequirementView:
+    """Return a reading that was just made; `shared` shows the wallets that hold something."""
     leaf = reading.requirement
     return RequirementView(
         text=in_words(leaf, names),
         needed=_told(leaf, reading.needed),
         held=None if reading.held is None else _told(leaf, reading.held),
-        wallet=_wallets([part for part in reading.parts if part.amount]),
+        wallet=_wallets([part for part in reading.parts if part.amount]) if shared else None,
         chain=leaf.chain,
         block=reading.block,
         source=reading.source,

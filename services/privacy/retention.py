@@ -8,6 +8,7 @@ from services.guilds import refusals
 from services.holdings import balance_snapshots
 from services.roles import in_doubt
 from services.rules import limits, pausing
+from services.rules.types import stored_lists
 from services.runtime import future_times, schedules
 from services.triggers import block_corrections, quarantine, sightings
 from settings import settings
@@ -46,6 +47,7 @@ async def clear_expired(db: AsyncSession) -> None:
     await in_doubt.clear(db)
     await pausing.forget_refusals(db)
     await limits.pause(db)
+    await stored_lists.clear(db)
     await balance_snapshots.forget_replaced(db)
     # A member who returns later is recorded as new; the privacy policy names the time.
     await db.execute(

@@ -52,7 +52,7 @@ async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> Decima
 
 async def read(db: AsyncSession, outside: Gateways, tree: Expression) -> RuleContracts:
     """Return what is known about the contracts of a rule, and store nothing. Raises ProviderUnavailable."""
-    leaves = [leaf for leaf in requirements(tree) if leaf.contract != ANY_CONTRACT]
+    leaves = [leaf for leaf in requirements(tree) if leaf.contract != ANY_CONTRACT and not leaf.kind.chainless]
     collections = {(leaf.chain, leaf.contract) for leaf in leaves if leaf.kind.source not in {"calls", "coins"}}
     places = dict.fromkeys((leaf.chain, leaf.contract) for leaf in leaves if leaf.kind.source != "coins")
     facts = RuleContracts(await standards.known(db, places), {}, {}, {})

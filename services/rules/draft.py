@@ -25,7 +25,9 @@ from services.rules.expression import (
     parse,
     requirements,
 )
+from services.rules.types.address_list import NAME as ADDRESS_LIST
 from services.rules.types.declaration import Details, ExpressionRefused
+from services.rules.types.given_lists import GivenLists
 from services.rules.types.registry import RULE_TYPES, rule_type
 from settings import settings
 
@@ -90,9 +92,10 @@ def check(draft: RuleDraft) -> RuleDraft:
         raise FieldRefused("ruleName", f"A rule's name has at most {LONGEST_NAME} characters.")
     if draft.expression is not None:
         draft = replace(draft, **_flat(next(requirements(_parsed(draft.expression)))))
-    if not draft.blockchain.strip():
+    chainless = rule_type(draft.verification_type).chainless
+    if not chainless and not draft.blockchain.strip():
         raise FieldRefused("blockchain", "Blockchain is required")
-    if draft.blockchain not in CHAINS:
+    if not chainless and draft.blockchain not in CHAINS:
         raise FieldRefused(
             "blockchain", f"{draft.blockchain[:40]} is not one of the chains: {', '.join(form_order())}."
         )
@@ -114,6 +117,18 @@ def check(draft: RuleDraft) -> RuleDraft:
     return replace(draft, rule_name=name, **_flat(leaf))
 
 
+def without_lists(draft: RuleDraft, lists: GivenLists) -> RuleDraft:
+    """Return the draft with its lists of addresses taken out."""
+    flat = draft.verification_type == ADDRESS_LIST and draft.expression is None
+    details = lists.take_out(draft.details) if flat else draft.details
+    return replace(draft, details=details, expression=lists.take_out(draft.expression))
+
+
+def with_lists(draft: RuleDraft, lists: GivenLists) -> RuleDraft:
+    """Return the draft with what names its lists, once they are read."""
+    return replace(draft, details=lists.put_in(draft.details), expression=lists.put_in(draft.expression))
+
+
 def _leaf_of(draft: RuleDraft) -> Requirement:
     """Return the flat fields as one condition, without fields that its type does not use."""
     kind = rule_type(draft.verification_type)
@@ -122,6 +137,8 @@ def _leaf_of(draft: RuleDraft) -> Requirement:
         details = kind.details.parse(draft.details) if kind.details is not None else None
     except ExpressionRefused as fault:
         raise FieldRefused(fault.field, str(fault)) from None
+    if kind.chainless:
+        return Requirement(draft.verification_type, "", "", details=details)
     return Requirement(
         type=draft.verification_type,
         chain=draft.blockchain,
@@ -146,7 +163,7 @@ def _flat(leaf: Requirement) -> dict[str, Any]:
 
 
 def _check_leaf(leaf: Requirement) -> None:
-    if leaf.kind.source != "anything" and not leaf.contract.strip():
+    if leaf.kind.source != "anything" and not leaf.kind.chainless and not leaf.contract.strip():
         raise FieldRefused("contractAddress", "Contract address is required")
     if leaf.kind.names_trait and not (leaf.traits and all(text.strip() for trait in leaf.traits for text in trait)):
         raise FieldRefused("traitType", "Trait type and value are required for trait verification")
@@ -199,7 +216,7 @@ def _normal(tree: Expression) -> Expression:
 def _normal_leaf(leaf: Requirement) -> Requirement:
     if leaf.type not in SUPPORTED_TYPES:
         raise FieldRefused("verificationType", f"Rules of the type {leaf.type[:40]} are not available here.")
-    if reason := chain_refusal(leaf.chain):
+    if not leaf.kind.chainless and (reason := chain_refusal(leaf.chain)):
         raise FieldRefused("blockchain", reason)
     _check_amounts(leaf.min_tokens, leaf.max_tokens)
     _check_leaf(leaf)
@@ -223,7 +240,7 @@ def _checked_leaf(leaf: Requirement) -> Requirement | tuple[str, str]:
     try:
         return replace(
             leaf,
-            contract=(contract := ANY_CONTRACT if leaf.kind.source == "anything" else _contract(leaf)),
+            contract=(contract := _contract(leaf)),
             traits=_traits(leaf.traits) if leaf.kind.names_trait else (),
             token_ids=token_ids.normal(leaf.token_ids, leaf.chain) if leaf.kind.names_ids else (),
             details=leaf.details.checked(leaf.chain, contract) if leaf.details is not None else None,
@@ -258,6 +275,8 @@ def _trait(given: tuple[str, str]) -> tuple[str, str]:
 
 
 def _contract(leaf: Requirement) -> str:
+    if leaf.kind.source == "anything" or leaf.kind.chainless:
+        return ANY_CONTRACT if leaf.kind.source == "anything" else ""
     given = leaf.contract.strip()
     if leaf.kind.source == "coins" and given.lower() == NATIVE:
         return NATIVE

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from services.core.answer import Answer
+from services.rules.types.address_list import AddressList
 from services.rules.types.declaration import Details, ExpressionRefused, RuleType
 from services.rules.types.registry import rule_type
 
@@ -87,6 +88,11 @@ def requirements(expression: Expression) -> Iterator[Requirement]:
             yield from requirements(branch)
 
 
+def lists_in(expression: Expression) -> list[AddressList]:
+    """Return the lists of addresses that the tree names, left to right."""
+    return [leaf.details for leaf in requirements(expression) if isinstance(leaf.details, AddressList)]
+
+
 @lru_cache(maxsize=2_000)
 def asked_for(expression: Expression) -> frozenset[Requirement]:
     """Return the leaves that can help to satisfy the tree; the others are only negated."""
@@ -160,12 +166,13 @@ def _only(node: Mapping[str, Any], known: AbstractSet[str], what: str) -> None:
 
 
 def _leaf(node: Mapping[str, Any]) -> Requirement:
-    if rule_type(node.get("type")).source == "anything" and not node.get("contract"):
+    if (kind := rule_type(node.get("type"))).source == "anything" and not node.get("contract"):
         node = {**node, "contract": ANY_CONTRACT}
+    if kind.chainless:
+        return _chainless(node, kind)
     needed = ("type", "chain", "contract")
     if not all(isinstance(node.get(name), str) and node[name] for name in needed):
         raise ExpressionRefused("A condition needs type, chain and contract.")
-    kind = rule_type(node["type"])
     if kind.source != "nothing":
         # A newer version may know the type, and with it fields that this one does not.
         _only(node, _LEAF_FIELDS | kind.names, "A condition")
@@ -186,6 +193,12 @@ def _leaf(node: Mapping[str, Any]) -> Requirement:
         max_tokens=most,
         details=kind.details.parse(node) if kind.details is not None else None,
     )
+
+
+def _chainless(node: Mapping[str, Any], kind: RuleType) -> Requirement:
+    """Return a requirement that tables of ours answer; for a chain and a contract it has an empty text."""
+    _only(node, {"type", *(one.name for one in kind.fields)}, "This condition")
+    return Requirement(node["type"], "", "", details=kind.details.parse(node) if kind.details is not None else None)
 
 
 def _traits(node: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -225,8 +238,9 @@ def to_document(expression: Expression) -> dict[str, Any]:
         if expression.n == len(branches):
             return {"all": branches}
         return {"any": branches} if expression.n == 1 else {"atLeast": {"n": expression.n, "of": branches}}
-    leaf: dict[str, Any] = {"type": expression.type, "chain": expression.chain, "contract": expression.contract}
-    leaf["minTokens"] = expression.min_tokens
+    leaf: dict[str, Any] = {"type": expression.type}
+    if not expression.kind.chainless:
+        leaf |= {"chain": expression.chain, "contract": expression.contract, "minTokens": expression.min_tokens}
     if expression.max_tokens is not None:
         leaf["maxTokens"] = expression.max_tokens
     traits = [{"type": kind, "value": wanted} for kind, wanted in expression.traits]

@@ -10,11 +10,13 @@ from sqlalchemy import text
 from models.db.session import AsyncSession
 from services.core.errors import Conflict
 from services.rules import pausing
-from services.rules.expression import ANY_CONTRACT, MAX_LEAVES, Expression, requirements
+from services.rules.expression import ANY_CONTRACT, MAX_LEAVES, Expression, lists_in, requirements
 from settings import settings
 
 log = logging.getLogger("holdfast.services.rules.limits")
 
+_CONDITIONS = 'strict $.** ? (exists(@.chain) || exists(@.list) || @.type == "any_wallet")'
+"""The conditions in an expression's document; those that tables of ours answer have no chain."""
 FAR_BEYOND = 5
 """A server with more than this many times a limit keeps only the oldest rules within the limits; others keep all."""
 
@@ -39,7 +41,7 @@ async def pause(db: AsyncSession) -> int:
                 HAVING count(*) > LEAST(:far * :rules, :far * :conditions / :leaves)),
             mine AS (
                 SELECT r.id, r.server_id, (
-                    SELECT count(*) FROM jsonb_path_query(r.expression, 'strict $.** ? (exists(@.chain))')) AS leaves
+                    SELECT count(*) FROM jsonb_path_query(r.expression, CAST(:conditions_in AS jsonpath))) AS leaves
                 FROM rule r JOIN crowded c ON c.server_id = r.server_id
                 WHERE r.deleted_at IS NULL AND r.state = 'active'),
             counted AS (
@@ -54,7 +56,7 @@ async def pause(db: AsyncSession) -> int:
         ),
         {
             "rules": limits.rules_per_server, "conditions": limits.conditions_per_server, "far": FAR_BEYOND,
-            "leaves": MAX_LEAVES,
+            "leaves": MAX_LEAVES, "conditions_in": _CONDITIONS,
         },
     )  # fmt: skip
     paused = 0
@@ -74,7 +76,8 @@ long as their grace time."""
 class Usage:
     """The sums over a server's rules: `conditions` are leaves, `contracts` distinct ones on their chains.
 
-    `token_ids` counts single ids and ranges. `rows` includes deleted rules that are not settled yet.
+    `token_ids` counts single ids and ranges, `addresses` those of lists. `rows` includes deleted rules that are not
+    settled yet.
     """
 
     rules: int
@@ -82,6 +85,7 @@ class Usage:
     contracts: int
     token_ids: int
     rows: int
+    addresses: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +140,15 @@ async def check(db: AsyncSession, server_id: int, tree: Expression, *, rule_id: 
     """
     leaves = list(requirements(tree))
     before = await _usage(db, server_id)
-    others = await _usage(db, server_id, without=rule_id, beside=[(leaf.chain, leaf.contract) for leaf in leaves])
+    places = [(leaf.chain, leaf.contract) for leaf in leaves if leaf.chain]
+    others = await _usage(db, server_id, without=rule_id, beside=places)
     after = Usage(
         rules=others.rules + 1,
         conditions=others.conditions + len(leaves),
         contracts=others.contracts,
         token_ids=others.token_ids + sum(len(leaf.token_ids) for leaf in leaves),
         rows=others.rows + 1,
+        addresses=others.addresses + sum(one.count for one in lists_in(tree)),
     )
     if refusal := _refusal(before, after):
         raise Conflict(refusal)
@@ -171,6 +177,11 @@ def _refusal(before: Usage, after: Usage) -> str | None:
             f"The rules of this server would list {after.token_ids} token IDs and ranges, and a server can list at "
             f"most {most.token_ids_per_server}. Use ranges, or delete a rule that you no longer need."
         )
+    if before.addresses < after.addresses > most.addresses_per_server:
+        return (
+            f"The lists in the rules of this server would have {after.addresses:,} addresses, and a server can list at "
+            f"most {most.addresses_per_server:,}. Shorten a list, or delete a rule that you no longer need."
+        )
     if before.rows < after.rows > most.rules_per_server * DELETED_AS_WELL:
         return (
             f"{before.rows - before.rules} deleted rules of this server still wait until the roles that they gave are "
@@ -190,19 +201,21 @@ async def _usage(
                 SELECT deleted_at IS NULL AS living, expression FROM rule WHERE server_id = :server AND id <> :without),
             leaf AS (
                 SELECT one ->> 'chain' AS chain, one ->> 'contract' AS contract,
-                       jsonb_array_length(COALESCE(one -> 'tokenIds', '[]')) AS token_ids
-                FROM mine, jsonb_path_query(expression, 'strict $.** ? (exists(@.chain))') AS one WHERE living),
+                       jsonb_array_length(COALESCE(one -> 'tokenIds', '[]')) AS token_ids,
+                       COALESCE(CAST(one ->> 'count' AS integer), 0) AS addresses
+                FROM mine, jsonb_path_query(expression, CAST(:conditions AS jsonpath)) AS one WHERE living),
             place AS (
-                SELECT chain, contract FROM leaf
+                SELECT chain, contract FROM leaf WHERE chain IS NOT NULL
                 UNION SELECT chain, contract
                 FROM jsonb_to_recordset(CAST(:beside AS jsonb)) AS b (chain text, contract text))
             SELECT (SELECT count(*) FROM mine WHERE living), (SELECT count(*) FROM leaf),
                    (SELECT count(*) FROM place WHERE contract <> :any),
-                   (SELECT COALESCE(sum(token_ids), 0) FROM leaf), (SELECT count(*) FROM mine)
+                   (SELECT COALESCE(sum(token_ids), 0) FROM leaf), (SELECT count(*) FROM mine),
+                   (SELECT COALESCE(sum(addresses), 0) FROM leaf)
             """
         ),
         {
-            "server": server_id, "without": without, "any": ANY_CONTRACT,
+            "server": server_id, "without": without, "any": ANY_CONTRACT, "conditions": _CONDITIONS,
             "beside": json.dumps([{"chain": chain, "contract": contract} for chain, contract in set(beside)]),
         },
     )  # fmt: skip

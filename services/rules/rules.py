@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from gateways import Gateways
@@ -15,9 +15,12 @@ from services.core.event_kinds import Kind
 from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.rules import contract_check, limits, pausing, views
-from services.rules.draft import RuleDraft, check
-from services.rules.expression import Expression, parse, to_document
+from services.rules.draft import RuleDraft, check, with_lists, without_lists
+from services.rules.expression import Expression, lists_in, parse, to_document
 from services.rules.mapping import apply, copy_of, document, new_row
+from services.rules.types import stored_lists
+from services.rules.types.address_list import AddressList
+from services.rules.types.given_lists import GivenLists
 from services.rules.views import RuleView
 
 __all__ = ["RuleDraft", "RuleView", "change", "create", "create_all", "delete", "get", "list_rules", "own"]
@@ -36,20 +39,24 @@ async def create_all(
     db: AsyncSession, outside: Gateways, actor: Actor, drafts: Sequence[RuleDraft]
 ) -> tuple[RuleView, ...]:
     """Create several rules of one server, such as tiers: all of them or none. Raises as `create` does."""
-    for draft in drafts:
-        check(draft)  # before any request; the conditions are parsed only for those who run the server
-    found = await permissions.by_id(db, outside, actor, drafts[0].server_id)
-    made = [new_row(replace(draft, server_id=drafts[0].server_id), found, actor.discord_id) for draft in drafts]
+    server_id, lists = drafts[0].server_id, GivenLists()
+    bare = [replace(without_lists(draft, lists), server_id=server_id) for draft in drafts]
+    for draft in bare:
+        check(draft)  # before any request; conditions and lists are read only for those who run the server
+    found = await permissions.by_id(db, outside, actor, server_id)
+    read = await lists.read()
+    made = [new_row(with_lists(draft, lists), found, actor.discord_id) for draft in bare]
     trees = list[Expression]()
     for rule in made:
         tree = parse(rule.expression)
         tree = contract_check.completed(tree, await contract_check.check(db, outside, tree))
         rule.expression = to_document(tree)
         trees.append(tree)
-    server_id = drafts[0].server_id
     await limits.lock(db, server_id)
+    await stored_lists.keep(db, server_id, read.values())
     for rule, tree in zip(made, trees, strict=True):
         await limits.check(db, server_id, tree)
+        await stored_lists.use(db, server_id, lists_in(tree))
         db.add(rule)
         await db.flush()
         await audit.record(db, _line("rule.created", rule, actor, {"rule": document(rule)}))
@@ -81,6 +88,10 @@ async def change(
     Raises RuleNotFound, FieldRefused, Conflict, ProviderUnavailable (a new contract could not be read).
     """
     rule, found = await own(db, outside, actor, rule_id)
+    lists = GivenLists()
+    changes = lists.take_out(changes)
+    read = await lists.read()
+    changes = lists.put_in(changes)
     proposed = copy_of(rule)
     apply(proposed, changes, found)
     decimals: contract_check.Decimals = {}
@@ -95,16 +106,44 @@ async def change(
         await limits.check(db, rule.server_id, parse(proposed.expression), rule_id=rule_id)
     apply(rule, changes, found)
     rule.expression = to_document(contract_check.completed(parse(rule.expression), decimals))
+    await stored_lists.keep(db, rule.server_id, read.values())
+    await stored_lists.use(db, rule.server_id, lists_in(parse(rule.expression)))
     db.add(rule)
     await db.flush()
     await audit.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
-    await queue.mark_server(db, rule.server_id, queue.CHANGED)
+    await mark_changed(db, rule, before)
     return await views.of_rule(db, rule)
+
+
+async def mark_changed(db: AsyncSession, rule: Rule, before: Mapping[str, Any]) -> None:
+    """Queue the members whom a changed rule can concern, and delete the lists that it was the last to use.
+
+    Another list of addresses concerns only those with a wallet on one of both. `before` is the former document.
+    """
+    former = {one.list: one for one in lists_in(parse(before["expression"]))}
+    present = {one.list: one for one in lists_in(parse(rule.expression))}
+    gone, new = former.keys() - present.keys(), present.keys() - former.keys()
+    if len(gone) == len(new) == 1 and _renamed(before, former[min(gone)], present[min(new)]) == document(rule):
+        await stored_lists.mark_differing(db, rule.server_id, min(gone), min(new), queue.CHANGED)
+    else:
+        await queue.mark_server(db, rule.server_id, queue.CHANGED)
+    await stored_lists.drop(db, rule.server_id, gone)
+
+
+def _renamed(document: Any, former: AddressList, present: AddressList) -> Any:
+    """Return a document with one list in another one's place."""
+    if isinstance(document, list):
+        return [_renamed(one, former, present) for one in cast("list[Any]", document)]
+    if not isinstance(document, Mapping):
+        return document
+    node = {name: _renamed(one, former, present) for name, one in cast("Mapping[str, Any]", document).items()}
+    return node | present.document() if node.get("list") == former.list else node
 
 
 async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> int:
     """Delete a rule; return how many members' roles are first settled by its removal policy."""
-    await own(db, outside, actor, rule_id)
+    rule, _ = await own(db, outside, actor, rule_id)
+    await limits.lock(db, rule.server_id)
     rule = await _locked(db, rule_id)
     holders = (await rollups.holders(db, [rule.server_id])).get(rule_id, 0)
     rule.deleted_at = now()
@@ -112,6 +151,7 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
     await audit.record(db, _line("rule.deleted", rule, actor, {"rule": document(rule), "holders": holders}))
     await queue.mark_server(db, rule.server_id, queue.CHANGED)
     await db.flush()
+    await stored_lists.drop(db, rule.server_id, {one.list for one in lists_in(parse(rule.expression))})
     await pausing.sweep_deleted(db)
     return holders
 

@@ -13,7 +13,7 @@ from services.collections import catalog
 from services.core import rollups
 from services.core.json_view import Internal, json_view
 from services.guilds.role_safety import UNKNOWN_ROLE
-from services.rules.expression import Expression, parse, requirements
+from services.rules.expression import Expression, lists_in, parse, requirements
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.wording import Line, Names, in_lines, in_words
 
@@ -29,10 +29,21 @@ class RemovalPolicy:
 
 @json_view
 @dataclass(frozen=True, slots=True)
+class RuleList:
+    """A list of addresses that a rule names: how many there are, and the call that gives them out to admins."""
+
+    list: str
+    count: int
+    download: str
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
 class RuleView:
     """A stored rule; `holders` have its role from us, `summary` says in words what it asks for.
 
-    `expression` is its document. `singleSources` is empty where a second source can confirm every loss.
+    `expression` is its document. `singleSources` is empty where a second source can confirm every loss. The flat fields
+    repeat the first condition; `blockchain` and `contractAddress` are empty where it names none.
     """
 
     id: int
@@ -59,6 +70,7 @@ class RuleView:
     holders: int
     summary: str
     single_sources: tuple[SingleSource, ...]
+    address_lists: tuple[RuleList, ...]
     created_at: datetime
     lines: Internal[tuple[Line, ...]]
     chains: Internal[tuple[str, ...]]
@@ -105,6 +117,10 @@ def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:
         removal=RemovalPolicy(rule.removal_mode, rule.removal_hours), shadow=rule.state == "shadow", state=rule.state,
         pause_reason=rule.pause_reason, takes_over=rule.takes_over, delegated=rule.delegated,
         holders=held_by, summary=in_words(tree, names), single_sources=single_sources(tree),
+        address_lists=tuple(
+            RuleList(one.list, one.count, f"/api/servers/{rule.server_id}/address-lists/{one.list}")
+            for one in dict.fromkeys(lists_in(tree))
+        ),
         created_at=rule.created_at, lines=in_lines(tree, names),
-        chains=tuple(dict.fromkeys(leaf.chain for leaf in requirements(tree))),
+        chains=tuple(dict.fromkeys(leaf.chain for leaf in requirements(tree) if leaf.chain)),
     )  # fmt: skip

@@ -145,11 +145,12 @@ def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
     if one is None:
         return ""
     place = str(one.get("chain", "")), str(one.get("contract", ""))
-    chain = chain_title(place[0])
+    chain, kind = chain_title(place[0]), rule_type(one.get("type"))
     if one.get("reason"):
-        return f"{one['reason']} ({chain})"
+        return f"{one['reason']} ({chain})" if chain else str(one["reason"])
+    if kind.chainless:
+        return "has no wallet on the list" if kind.source == "lists" else "has no such wallet"
     name = f"{names.get(place) or shorten(place[1])} on {chain}"
-    kind = rule_type(one.get("type"))
     if kind.source == "anything":
         return f"holds no NFT on {chain}"
     if kind.source == "calls":

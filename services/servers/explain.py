@@ -14,14 +14,19 @@ from services.core.answer import Answer
 from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases
+from services.engine.cases import Case
+from services.engine.outcome import read_own
 from services.engine.policy import Decision, Move, decide
 from services.guilds import members, permissions
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.holdings import last_seen
 from services.holdings.evaluate import verdict
-from services.holdings.requirement_view import RequirementView, view_of
+from services.holdings.last_seen import Memory
+from services.holdings.requirement_view import RequirementView, view_of, view_of_reading
 from services.roles import breaker
-from services.rules.expression import requirements
+from services.rules.expression import Requirement, requirements
+from services.rules.terms import RuleTerms
+from services.rules.wording import Names
 from services.servers import activity
 from services.servers.member_list import OURS, wallets_of
 from settings import settings
@@ -97,11 +102,12 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     answers: dict[int, Answer] = {}
     for terms in case.rules:
         known = {
-            leaf: last_seen.recall(leaf, case.wallets, memory, case.delegated_by(terms, leaf))
+            leaf: _requirement(leaf, case, terms, memory, names, shared=show_wallets)
             for leaf in requirements(terms.expression)
         }
-        answers[terms.id] = verdict(terms.expression, case.wallets, lambda leaf, known=known: known[leaf].answer)
-        views = tuple(view_of(leaf, one, names, shared=show_wallets) for leaf, one in known.items())
+        said = {leaf: Answer(view.outcome) for leaf, view in known.items()}
+        answers[terms.id] = verdict(terms.expression, case.wallets, said.__getitem__)
+        views = tuple(known.values())
         told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answers[terms.id].value, views)
     grants = await db.exec(select(Grant).where(Grant.server_id == server_id, Grant.discord_id == discord_id))
     ledger = {grant.role_id: grant for grant in grants.all()}
@@ -129,6 +135,16 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
         )
     server = await db.get_one(Server, server_id, populate_existing=True)
     return MemberWhy(discord_id, member.name, tuple(roles), discord_id in server.protected_members)
+
+
+def _requirement(
+    leaf: Requirement, case: Case, terms: RuleTerms, memory: Memory, names: Names, *, shared: bool
+) -> RequirementView:
+    """Return what was last read about a requirement; what our own tables answer is read from them now."""
+    if leaf.kind.chainless:
+        return view_of_reading(read_own(leaf, case.wallets, case.tables), names, shared=shared)
+    known = last_seen.recall(leaf, case.wallets, memory, case.delegated_by(terms, leaf))
+    return view_of(leaf, known, names, shared=shared)
 
 
 def _next(

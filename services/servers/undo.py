@@ -20,9 +20,10 @@ from services.engine.ledger import INTENT_CHANNEL
 from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
-from services.rules import limits, mapping
+from services.rules import limits, mapping, rules
 from services.rules.draft import RuleDraft
-from services.rules.expression import parse, requirements
+from services.rules.expression import lists_in, parse, requirements
+from services.rules.types import stored_lists
 from services.servers.activity import UNDONE
 from services.servers.activity_sentences import changes, members
 
@@ -142,6 +143,7 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
         rule.id = rule_id
     rule.deleted_at = None
     mapping.apply(rule, _payload(document), found)
+    await _use_lists(db, rule)
     db.add(rule)
     await _look(db, rule)
     holders = event.data.get("holders") or 0
@@ -170,8 +172,10 @@ async def change_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -
     if "expression" in changed:
         await limits.check(db, rule.server_id, parse(before["expression"]), rule_id=rule.id or 0)
     mapping.apply(rule, _payload({name: before.get(name) for name in changed}), found)
+    await _use_lists(db, rule)
     db.add(rule)
-    await _look(db, rule)
+    await db.flush()
+    await rules.mark_changed(db, rule, now)
     places = [(leaf.chain, leaf.contract) for one in (before, after) for leaf in requirements(parse(one["expression"]))]
     told = changes(now, mapping.document(rule), await catalog.names(db, places))
     return f"The rule “{rule.name}” is changed back: {told}. Everybody is checked again.", 0
@@ -200,6 +204,14 @@ async def resume(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Und
         raise Conflict("None of these rules is paused any more.")
     goes = "goes" if len(names) == 1 else "go"
     return f"{' and '.join(names)} {goes} on deciding. Everybody is checked again.", 0
+
+
+async def _use_lists(db: AsyncSession, rule: Rule) -> None:
+    """Raise Conflict if the rule names a list of addresses that was deleted with it or with the change."""
+    try:
+        await stored_lists.use(db, rule.server_id, lists_in(parse(rule.expression)))
+    except FieldRefused:
+        raise Conflict("The addresses of its list were deleted meanwhile. Edit the rule, or make it again.") from None
 
 
 async def _living(db: AsyncSession, rule_id: int) -> Rule:

@@ -37,11 +37,12 @@ class PlacesByExpression:
         if (found := self._known.get(key)) is not None:
             self._known.move_to_end(key)
             return found
+        leaves = requirements(parse(json.loads(expression)))
         found = frozenset(
             NamedContract(leaf.chain, leaf.contract, leaf.kind.source == "coins")
-            for leaf in requirements(parse(json.loads(expression)))
+            for leaf in leaves
             # What a contract's function answers does not follow from its tokens' transfers.
-            if leaf.kind.source != "calls"
+            if leaf.kind.source != "calls" and not leaf.kind.chainless
         )
         self._known[key] = found
         self.bytes += _weight(found)

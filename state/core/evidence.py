@@ -27,5 +27,5 @@ def line_of(one: RequirementView) -> RequirementLineView:
     place = f"Read on {chain_title(one.chain)}" if one.source is None else f"Read from {one.source}"
     at = "" if one.block is None else f", block {one.block:,}"
     age = "" if one.observed_at is None else f", {ago(one.observed_at)}"
-    seen = f"{place}{at}{age}" if one.observed_at else ""
+    seen = f"{place}{at}{age}" if one.observed_at and one.chain else ""
     return RequirementLineView(one.text, one.outcome, amount, seen, one.wallet or "")

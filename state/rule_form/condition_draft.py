@@ -22,6 +22,8 @@ COUNTING = tuple(name for name, one in RULE_TYPES.items() if one.counts)
 WITH_TRAITS = tuple(name for name, one in RULE_TYPES.items() if one.names_trait)
 WITH_IDS = tuple(name for name, one in RULE_TYPES.items() if one.names_ids)
 """The types that show the fields of the collection, the call, the minimum, the trait and the token ids."""
+CHAINLESS = tuple(name for name, one in RULE_TYPES.items() if one.chainless)
+"""The types that name no chain."""
 DETAILS: dict[str, tuple[DetailField, ...]] = {name: one.fields for name, one in RULE_TYPES.items() if one.fields}
 """The fields that single types have of their own."""
 LIMITED = tuple(name for name in OF_COLLECTIONS if RULE_TYPES[name].limited)
@@ -87,6 +89,8 @@ class ConditionDraft:
     @property
     def leaf(self) -> Requirement:
         """Return the condition as it would be stored, without any check."""
+        if self.kind.chainless:
+            return Requirement(self.type, "", "", details=self._parsed)
         return Requirement(
             type=self.type,
             chain=self.chain,
@@ -137,7 +141,8 @@ def draft_of(leaf: Requirement, collection: str) -> ConditionDraft:
         compare = BETWEEN
     stored = leaf.details.document() if leaf.details is not None else {}
     return ConditionDraft(
-        type=leaf.type, chain=leaf.chain, contract="" if leaf.kind.source == "anything" else leaf.contract,
+        type=leaf.type, chain=leaf.chain or DEFAULT_CHAIN,
+        contract="" if leaf.kind.source == "anything" else leaf.contract,
         collection=collection, min_tokens=str(leaf.min_tokens), trait_type=kind, trait_compare=compare,
         trait_value=wanted.removeprefix(compare).strip(), token_ids=leaf.token_ids,
         max_tokens="" if leaf.max_tokens is None else str(leaf.max_tokens), more_traits=tuple(more),

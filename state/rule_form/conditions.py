@@ -236,7 +236,7 @@ def _caveat(draft: ConditionDraft) -> str:
 
 def _is_ready(draft: ConditionDraft) -> bool:
     leaf: Requirement = draft.leaf
-    if leaf.kind.source != "anything" and not leaf.contract.strip():
+    if leaf.kind.source != "anything" and not leaf.kind.chainless and not leaf.contract.strip():
         return False
     if leaf.kind.names_trait and not (leaf.traits and all(text for trait in leaf.traits for text in trait)):
         return False

@@ -1,45 +1,76 @@
 """How much a request may send, in which time, and how often one address may call."""
 
 import asyncio
+import re
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.requests.caller import known_caller
 from app.api.requests.problems import told
 from app.api.requests.rates import limits_of_address
 from app.http.proxies import caller_address
-from services.core.errors import TooMany
+from services.core.errors import NotSignedIn, TooMany
 from services.runtime import rate_limits
 from services.runtime.rate_limits import SIGN_INS
 
 LARGEST_BODY = 64 * 1024
 """Bytes; the largest rule has 40 leaves and takes a few thousand."""
+LARGEST_LIST = 2 * 1024 * 1024
+"""Bytes of a call that may have a list of addresses: 20,000 take less than half of it."""
+LISTS_AT_ONCE = 8
+"""Calls beyond LARGEST_BODY whose bodies one process holds at a time."""
 SLOWEST_BODY = 15.0
 """Seconds; a body that takes longer holds a place that others need."""
+_WITH_LISTS = re.compile(
+    r"/api/verification-rules(?:/[0-9]{1,10}|/preview|/try)?|/api/servers/[0-9]{1,10}/address-lists"
+)
 _LEAVING = frozenset({"/api/auth/discord", "/api/auth/discord/connect"})
 _RETURNING = "/api/auth/discord/callback"
 
 
 class BodyLimit:
-    """Refuses (413) a call whose body is larger than LARGEST_BODY, announced or not, or (408) too slow to come."""
+    """Refuses (413) a call whose body is larger than LARGEST_BODY, announced or not, or (408) too slow to come.
+
+    Calls that may have a list of addresses are read up to LARGEST_LIST, for people who are signed in.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._lists = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on while its body stays within the limit."""
         if scope["type"] != "http" or not str(scope["path"]).startswith("/api/"):
             await self._app(scope, receive, send)
             return
-        refusal = JSONResponse({"message": "The request is larger than 64 KiB."}, status_code=413)
         announced = Headers(scope=scope).get("content-length", "0")
-        if not announced.isdigit() or len(announced) > 9 or int(announced) > LARGEST_BODY:
-            await refusal(scope, receive, send)
+        length = int(announced) if announced.isdigit() and len(announced) <= 9 else LARGEST_LIST + 1
+        if LARGEST_BODY < length <= LARGEST_LIST and await _may_have_list(scope):
+            await self._with_list(scope, receive, send)
+        elif length > LARGEST_BODY:
+            await _too_large(LARGEST_BODY)(scope, receive, send)
+        else:
+            await self._within(LARGEST_BODY, scope, receive, send)
+
+    async def _with_list(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._lists >= LISTS_AT_ONCE:
+            answer = {"message": "Other lists are being read right now. Please try again in a few seconds."}
+            await JSONResponse(answer, status_code=429, headers={"Retry-After": "3"})(scope, receive, send)
             return
+        self._lists += 1
+        try:
+            await self._within(LARGEST_LIST, scope, receive, send)
+        finally:
+            self._lists -= 1
+
+    async def _within(self, most: int, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = _too_large(most)
         try:
             async with asyncio.timeout(SLOWEST_BODY):
-                body = await _read(receive)
+                body = await _read(receive, most)
         except TimeoutError:
             body, refusal = None, JSONResponse({"message": "The request took too long to arrive."}, status_code=408)
         except _Unreadable:
@@ -58,7 +89,23 @@ class _Unreadable(Exception):
     """
 
 
-async def _read(receive: Receive) -> bytes | None:
+def _too_large(most: int) -> JSONResponse:
+    size = f"{most // 1024} KiB" if most < 1024 * 1024 else f"{most // 1024 // 1024} MiB"
+    return JSONResponse({"message": f"The request is larger than {size}."}, status_code=413)
+
+
+async def _may_have_list(scope: Scope) -> bool:
+    """Return whether a call may have a list of addresses, and somebody signed in makes it."""
+    if scope["method"] not in {"POST", "PATCH"} or not _WITH_LISTS.fullmatch(str(scope["path"])):
+        return False
+    try:
+        await known_caller(Request(scope))
+    except NotSignedIn:
+        return False
+    return True
+
+
+async def _read(receive: Receive, most: int) -> bytes | None:
     """The whole body, or None as soon as it is too large. Raises _Unreadable."""
     body = bytearray()
     while True:
@@ -66,7 +113,7 @@ async def _read(receive: Receive) -> bytes | None:
         if message["type"] == "http.disconnect":
             raise _Unreadable
         body += message.get("body", b"")
-        if len(body) > LARGEST_BODY:
+        if len(body) > most:
             return None
         if not message.get("more_body", False):
             return bytes(body)

@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.layout.reading import bullets, chapter, link, reading, sentence
 from settings import settings
-from state.help.retention import LEFT_DAYS, TALLY_DAYS, TOLD_DAYS, TRAIL_DAYS, UNTOLD_DAYS
+from state.help.retention import LEFT_DAYS, TALLY_DAYS, TOLD_DAYS, TRAIL_DAYS, UNTOLD_DAYS, UNUSED_HOURS
 
 EFFECTIVE_DATE = "8 July 2025"
 MINIMUM_AGE = 13
@@ -91,6 +91,11 @@ def privacy_policy() -> rx.Component:
                     "Before they save a rule, administrators see which members it would concern. Where fewer than five "
                     "people meet a rule on single tokens or traits, they see numbers without names. The server's log "
                     "shows who looked at which rule.",
+                    "Administrators may make a list of addresses for a rule, yours among them, from what they know "
+                    "themselves. The list belongs to their server: nobody else sees it, and it is deleted with the "
+                    f"server, with the last rule that uses it, or after {UNUSED_HOURS} hours if none does. Deleting "
+                    "your data does not change it. It says nothing about you unless you verify such an address, and "
+                    "then only that its owner has the role.",
                     "Other members see the roles you have, as Discord shows them. A role tells what you hold.",
                     "A code in your marketplace bio is public while it is there. Take it out afterwards. A transaction "
                     "that proves a wallet stays public on its blockchain.",

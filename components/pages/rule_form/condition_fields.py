@@ -6,6 +6,7 @@ from functools import reduce
 
 import reflex as rx
 
+from components.pages.rule_form.addresses import addresses
 from components.pages.rule_form.call_fields import call_trial, called_contract
 from components.ui.badge import chip
 from components.ui.button import button, spinner
@@ -17,6 +18,7 @@ from state.rule_form.condition_draft import (
     AT_MOST,
     BETWEEN,
     CALLING,
+    CHAINLESS,
     CONTRACT_HINTS,
     COUNTING,
     DETAILS,
@@ -66,9 +68,9 @@ def _note(text: str) -> rx.Component:
     return rx.el.p(text, class_name="text-sm opacity-75", role="note")
 
 
-def _is_one_of(types: Sequence[str]) -> bool:
+def _is_one_of(types: Sequence[str]) -> rx.Var[bool]:
     """Whether the condition is of one of these types, as an expression for the browser."""
-    return reduce(operator.or_, (RuleFormState.type == one for one in types))
+    return rx.Var.create(reduce(operator.or_, (RuleFormState.type == one for one in types))).to(bool)
 
 
 def token_form() -> rx.Component:
@@ -84,15 +86,18 @@ def _kind() -> rx.Component:
             select_input("verificationType", *types, value=RuleFormState.type, on_change=RuleFormState.choose_type),
             name="verificationType",
         ),
-        field(
-            "Blockchain",
-            select_input(
-                "blockchain",
-                rx.foreach(RuleFormState.chains, _chain),
-                value=RuleFormState.chain,
-                on_change=RuleFormState.choose_chain,
+        rx.cond(
+            ~_is_one_of(CHAINLESS),
+            field(
+                "Blockchain",
+                select_input(
+                    "blockchain",
+                    rx.foreach(RuleFormState.chains, _chain),
+                    value=RuleFormState.chain,
+                    on_change=RuleFormState.choose_chain,
+                ),
+                name="blockchain",
             ),
-            name="blockchain",
         ),
         class_name="grid grid-cols-1 gap-6 sm:grid-cols-2",
     )
@@ -233,6 +238,8 @@ def _trait() -> rx.Component:
 
 def _details(fields: Sequence[DetailField]) -> rx.Component:
     """Return the fields that only one type has."""
+    if any(one.kind == "upload" for one in fields):
+        return addresses()
     return rx.el.div(*map(_detail, fields), class_name="grid grid-cols-1 gap-6 sm:grid-cols-2")
 
 

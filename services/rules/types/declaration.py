@@ -18,12 +18,13 @@ class ExpressionRefused(Exception):
 class DetailField:
     """A field that one type has of its own: its name in the JSON of a condition, and how the rule form shows it.
 
-    A field of `lines` has a list of texts, each other one a text. `choices` are pairs of value and label.
+    A field of `lines` has a list of texts, each other one a text. `choices` are pairs of value and label. An `upload`
+    is too long for the form: it is sent on its own, and the form keeps what it was stored as in `hidden` fields.
     """
 
     name: str
     label: str
-    kind: Literal["text", "number", "choice", "lines"] = "text"
+    kind: Literal["text", "number", "choice", "lines", "upload", "hidden"] = "text"
     hint: str = ""
     placeholder: str = ""
     choices: tuple[tuple[str, str], ...] = ()
@@ -81,8 +82,9 @@ class RuleType:
 
     label: str
     """How the rule form offers it."""
-    source: Literal["balances", "tokens", "anything", "coins", "calls", "nothing"]
-    """What answers it: balances in a contract, single tokens in it, whatever a wallet holds, a coin, or a function."""
+    source: Literal["balances", "tokens", "anything", "coins", "calls", "lists", "wallets", "nothing"]
+    """What answers it: balances in a contract, single tokens in it, whatever a wallet holds, a coin, a function, or
+    tables of ours: the lists of addresses, the proven wallets."""
     counts: bool = False
     """Whether it takes `min_tokens` tokens; else one is enough."""
     names_ids: bool = False
@@ -113,6 +115,11 @@ class RuleType:
         """The names of its own fields in the JSON of a condition."""
         stored = self.details.STORED if self.details is not None else ()
         return frozenset((*(one.name for one in self.fields), *stored))
+
+    @property
+    def chainless(self) -> bool:
+        """Whether it names no chain and no contract: tables of ours answer it."""
+        return self.source in {"lists", "wallets"}
 
     @property
     def limited(self) -> bool:

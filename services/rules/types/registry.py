@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from services.rules.types.address_list import AddressList
+from services.rules.types.any_wallet import AnyWallet
 from services.rules.types.coin import CoinAmount
 from services.rules.types.declaration import RuleType
 from services.rules.types.view_call import ViewCall
@@ -23,6 +25,8 @@ RULE_TYPES: Mapping[str, RuleType] = {
         "its coins, one delegated for this coin's contract with this coin.",
     ),
     "call": RuleType("View call: what a contract answers", "calls", details=ViewCall, previewed=2000),
+    "address_list": RuleType("Address list: certain wallets", "lists", details=AddressList, previewed=5000),
+    "any_wallet": RuleType("Any proven wallet", "wallets", details=AnyWallet, previewed=5000),
 }
 """Every type of requirement, in the order in which the form offers them."""
 _UNKNOWN = RuleType("", "nothing")

@@ -7,6 +7,7 @@ import pytest
 from components.pages.public import policies
 from services.accounts.sessions import SESSION_LIFE
 from services.privacy import retention
+from services.rules.types import stored_lists
 from settings import settings
 
 
@@ -23,6 +24,7 @@ def test_how_long_things_are_kept_is_what_housekeeping_does() -> None:
     assert f"{retention.TOLD_DAYS} days after we showed them to you, and {retention.UNTOLD_DAYS} days" in page
     assert f"an ID {retention.TALLY_DAYS} days after we counted them" in page
     assert f"a wallet received {retention.TRAIL_DAYS} days after we last used it" in page
+    assert f"after {stored_lists.UNUSED_HOURS} hours if none does" in page
     assert SESSION_LIFE.days == 7
     assert "at most seven days" in page
 

@@ -1,0 +1,41 @@
+"""The addresses of a list: pasted or from a file, with what is wrong in them line by line."""
+
+import reflex as rx
+
+from state.dashboard.server_page import ServerPageState
+from state.rule_form.rule_form import RuleFormState
+
+
+def _stored(name: rx.Var[str], count: rx.Var[int]) -> tuple[rx.Var[str], rx.Var[int]]:
+    return name, count
+
+
+class _Addresses(rx.Component):
+    """Sends the addresses to a call of their own, and says how the list is stored."""
+
+    library = "$/public/screens/addresses.js"
+    tag = "Addresses"
+
+    server: rx.Var[int]
+    name: rx.Var[str]
+    count: rx.Var[str]
+    label: rx.Var[str]
+    hint: rx.Var[str]
+
+    on_stored: rx.EventHandler[_stored]
+
+
+def addresses() -> rx.Component:
+    """Return the entry of the open condition's list."""
+    return _Addresses.create(
+        server=ServerPageState.server_id,
+        name=RuleFormState.details["list"],
+        count=RuleFormState.details["count"],
+        label="Addresses",
+        hint=(
+            "One or more a line, or a CSV file, of EVM and Solana, at most 20,000. An EVM address counts on every EVM "
+            "chain. A vault that delegates to a member's wallet does not count: list the wallet itself."
+        ),
+        on_stored=RuleFormState.take_list,
+        key=RuleFormState.open,
+    )

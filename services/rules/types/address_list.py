@@ -1,0 +1,68 @@
+"""A list of addresses: who has proved one of them. The addresses are stored apart, the condition names their digest."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from services.core.errors import FieldRefused
+from services.rules.types.declaration import DetailField, Details, ExpressionRefused
+
+NAME = "address_list"
+ADDRESSES = "addresses"
+"""The field in which a list comes; it is stored, and `list` and `count` take its place."""
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class AddressList(Details):
+    """A stored list of a server, by its digest, and how many addresses it has."""
+
+    list: str
+    count: int
+
+    FIELDS: ClassVar[tuple[DetailField, ...]] = (
+        DetailField(ADDRESSES, "Addresses", "upload"),
+        DetailField("list", "List", "hidden"),
+        DetailField("count", "Number of addresses", "hidden"),
+    )
+
+    @classmethod
+    def parse(cls, node: Mapping[str, Any]) -> Self:
+        """Read the digest and the count; the addresses themselves were taken out and stored before."""
+        digest, count = node.get("list"), node.get("count")
+        if isinstance(count, str) and count.isascii() and count.isdigit() and len(count) < 10:
+            count = int(count)  # as a form has it
+        if not isinstance(digest, str) or not digest or not isinstance(count, int) or isinstance(count, bool):
+            raise ExpressionRefused("Add the addresses of the list.", ADDRESSES)
+        return cls(digest, count)
+
+    def document(self) -> dict[str, Any]:
+        """Return the digest and the count."""
+        return {"list": self.list, "count": self.count}
+
+    def checked(self, chain: str, contract: str) -> Self:
+        """Return the same; whether the list is there is asked when the rule is saved."""
+        if _DIGEST.fullmatch(self.list) is None or self.count < 1:
+            raise FieldRefused(ADDRESSES, "Add the addresses of the list.")
+        return self
+
+    def words(self, place: str) -> str:
+        """Return the condition in words, which tell the number of addresses alone."""
+        return f"A wallet on {_list(self.count)}"
+
+    def opposite(self, place: str) -> str:
+        """Return the opposite of the condition in words."""
+        return f"No wallet on {_list(self.count)}"
+
+    def name(self, chain: str, collection: str) -> str:
+        """Return the automatic name of a rule."""
+        return f"List of {_addresses(self.count)}"
+
+
+def _list(count: int) -> str:
+    return f"a list of {_addresses(count)}"
+
+
+def _addresses(count: int) -> str:
+    return "1 address" if count == 1 else f"{count:,} addresses"

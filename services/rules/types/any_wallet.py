@@ -1,0 +1,51 @@
+"""Any proven wallet: who has proved one at all, or one of a family of chains."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from services.rules.types.declaration import DetailField, Details, ExpressionRefused
+
+FAMILIES = {"evm": "EVM", "solana": "Solana"}
+
+
+@dataclass(frozen=True, slots=True)
+class AnyWallet(Details):
+    """The family of the wallet; empty for either."""
+
+    family: str = ""
+
+    FIELDS: ClassVar[tuple[DetailField, ...]] = (
+        DetailField(
+            "family", "Kind of wallet", "choice", "A wallet that the member has proved, whatever it holds.",
+            choices=(("", "Any wallet"), *((key, f"{title} wallet") for key, title in FAMILIES.items())),
+        ),
+    )  # fmt: skip
+
+    @classmethod
+    def parse(cls, node: Mapping[str, Any]) -> Self:
+        """Read the family."""
+        family = node.get("family") or ""
+        if family not in ("", *FAMILIES):
+            raise ExpressionRefused(f"family is one of {', '.join(FAMILIES)}, or left out.", "family")
+        return cls(family)
+
+    def document(self) -> dict[str, Any]:
+        """Return the family, if there is one."""
+        return {"family": self.family} if self.family else {}
+
+    def checked(self, chain: str, contract: str) -> Self:
+        """Return the same: there is nothing to normalise."""
+        return self
+
+    def words(self, place: str) -> str:
+        """Return the condition in words."""
+        return f"A proven {FAMILIES[self.family]} wallet" if self.family else "Any proven wallet"
+
+    def opposite(self, place: str) -> str:
+        """Return the opposite of the condition in words."""
+        return f"No proven {FAMILIES[self.family]} wallet" if self.family else "No proven wallet"
+
+    def name(self, chain: str, collection: str) -> str:
+        """Return the automatic name of a rule."""
+        return self.words("")

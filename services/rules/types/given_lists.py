@@ -1,0 +1,59 @@
+"""Lists of addresses that come with a rule: taken out of it at once, so that nothing long is checked or logged."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from services.rules.types import list_text
+from services.rules.types.address_list import ADDRESSES
+from services.rules.types.list_text import ReadList
+
+_DEEPEST = 16
+"""Levels of JSON that an expression can have; what is deeper is refused when it is parsed."""
+
+
+class GivenLists:
+    """The lists of one rule. `take_out` puts stand-ins in their places, `put_in` what names them once they are read."""
+
+    def __init__(self) -> None:
+        self._given: list[object] = []
+        self._named: dict[str, ReadList] = {}
+
+    def __bool__(self) -> bool:
+        """Return whether there is any."""
+        return bool(self._given)
+
+    def take_out(self, document: Any, depth: int = 0) -> Any:
+        """Return a JSON document with a stand-in for each list in it."""
+        if depth > _DEEPEST:
+            return document
+        if isinstance(document, list):
+            return [self.take_out(one, depth + 1) for one in cast("list[Any]", document)]
+        if not isinstance(document, Mapping):
+            return document
+        given = cast("Mapping[str, Any]", document)
+        node = {name: self.take_out(one, depth + 1) for name, one in given.items() if name != ADDRESSES}
+        if ADDRESSES in given:
+            self._given.append(given[ADDRESSES])
+            node |= {"list": _stand_in(len(self._given)), "count": 1}
+        return node
+
+    async def read(self) -> Mapping[str, ReadList]:
+        """Read the lists; return them by their digests. Raises FieldRefused, ListRefused."""
+        for number, given in enumerate(self._given, 1):
+            self._named[_stand_in(number)] = await list_text.of_items(given)
+        return {one.digest: one for one in self._named.values()}
+
+    def put_in(self, document: Any) -> Any:
+        """Return a document that was taken out of, with the digests and counts of the lists."""
+        if isinstance(document, list):
+            return [self.put_in(one) for one in cast("list[Any]", document)]
+        if not isinstance(document, Mapping):
+            return document
+        node = {name: self.put_in(one) for name, one in cast("Mapping[str, Any]", document).items()}
+        if isinstance(name := node.get("list"), str) and (read := self._named.get(name)) is not None:
+            node |= {"list": read.digest, "count": read.count}
+        return node
+
+
+def _stand_in(number: int) -> str:
+    return f"{number:032x}"

@@ -1,0 +1,121 @@
+"""Addresses as people paste them or have them in a CSV file: read line by line, with every mistake by its line."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from services.core.addresses import SOLANA_LONGEST, SOLANA_SHORTEST, AddressRefused, parse
+from services.core.errors import FieldRefused
+from services.rules.types.address_list import ADDRESSES
+from services.runtime.loop_steps import in_steps
+
+MOST_ADDRESSES = 20_000
+NAMED_MISTAKES = 5
+"""Mistakes that the message names; it counts the others."""
+MOST_MISTAKES = 200
+"""Mistakes in the answer for programs."""
+MOST_READ = 1_000
+"""Mistakes after which the rest is not read."""
+_LONGEST_SHOWN = 60
+_SEPARATORS = re.compile(r"[,;\s]+")
+_QUOTES = "\ufeff\"'"
+_MEANT = re.compile(rf"0[xX].*|[1-9A-HJ-NP-Za-km-z]{{{SOLANA_SHORTEST},{SOLANA_LONGEST}}}")
+"""A cell that is meant to be an address, mistyped or not."""
+_HEADING = re.compile(r"[A-Za-z][A-Za-z_()#-]{0,29}")
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """What is wrong in one line."""
+
+    line: int
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadList:
+    """The addresses of a list, normalised and sorted, and the digest that names them."""
+
+    addresses: tuple[str, ...]
+    digest: str
+
+    @property
+    def count(self) -> int:
+        """How many addresses it has."""
+        return len(self.addresses)
+
+
+class ListRefused(FieldRefused):
+    """A list with mistakes: the message names the first ones by their lines, `more` has them for programs."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        named = [f"Line {one.line}: {one.reason}" for one in mistakes[:NAMED_MISTAKES]]
+        if (more := len(mistakes) - len(named)) > 0:
+            named.append(f"And {more} more {'line' if more == 1 else 'lines'}.")
+        super().__init__(ADDRESSES, " ".join(named))
+        self.more: Mapping[str, object] = {
+            "mistakes": [
+                {"line": one.line, "text": one.text, "reason": one.reason} for one in mistakes[:MOST_MISTAKES]
+            ],
+            "mistakesInAll": len(mistakes),
+        }
+
+
+async def of_text(text: str) -> ReadList:
+    """Read a pasted text or a CSV file. Raises FieldRefused; ListRefused for mistakes in lines.
+
+    A line has one or more addresses; its other cells are left out, and so is a first line that is a heading.
+    """
+    return await _read(_of_lines(text))
+
+
+async def of_items(items: object) -> ReadList:
+    """Read a list of texts, each an address; the first one counts as line 1. Raises as `of_text` does."""
+    if not isinstance(items, list):
+        raise FieldRefused(ADDRESSES, "addresses must be a list of texts.")
+    return await _read(enumerate(cast("list[object]", items), 1))
+
+
+def _of_lines(text: str) -> Iterator[tuple[int, object]]:
+    """Yield each address with the number of its line, and where a line has none, what it begins with."""
+    begun = False
+    for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
+        cells = [cell for one in _SEPARATORS.split(line) if (cell := one.strip(_QUOTES))]
+        meant = [cell for cell in cells if _MEANT.fullmatch(cell)]
+        heading = not begun and not meant and all(_HEADING.fullmatch(cell) for cell in cells)
+        begun = begun or bool(cells)
+        if not heading:
+            yield from ((number, cell) for cell in meant or cells[:1])
+
+
+async def _read(entries: Iterable[tuple[int, object]]) -> ReadList:
+    """Read numbered entries, letting other tasks run: a checksum takes time, and there are thousands."""
+    found: dict[str, int] = {}
+    mistakes: list[Mistake] = []
+    async for line, entry in in_steps(entries):
+        try:
+            address = parse(entry)[1] if isinstance(entry, str) else _no_text()
+        except AddressRefused as fault:
+            mistakes.append(Mistake(line, str(entry)[:_LONGEST_SHOWN], str(fault)))
+        else:
+            if (before := found.get(address)) is None:
+                found[address] = line
+            else:
+                mistakes.append(Mistake(line, address, f"This address is in line {before} already."))
+        if len(found) > MOST_ADDRESSES:
+            raise FieldRefused(ADDRESSES, f"A list has at most {MOST_ADDRESSES:,} addresses.")
+        if len(mistakes) >= MOST_READ:
+            break
+    if mistakes:
+        raise ListRefused(mistakes)
+    if not found:
+        raise FieldRefused(ADDRESSES, "Add the addresses of the list.")
+    addresses = tuple(sorted(found))
+    return ReadList(addresses, hashlib.sha256("\n".join(addresses).encode()).hexdigest()[:32])
+
+
+def _no_text() -> str:
+    raise AddressRefused("An address is a text.")
