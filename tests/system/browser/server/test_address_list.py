@@ -1,0 +1,55 @@
+"""A rule on a list of addresses by clicks: mistakes by their lines, a trial, the role, and the list kept at an edit."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+
+from playwright.async_api import expect
+
+from tests.system.browser.conftest import Product, Visitor, eventually
+from tests.system.browser.server.test_composed_rules import STRANGER, open_form
+from tests.system.browser.village import village
+from tests.system.whole.people import Person
+
+NewVisitor = Callable[..., Awaitable[Visitor]]
+
+
+async def test_a_pasted_list_is_checked_line_by_line_tried_and_gives_the_role(
+    product: Product, visit: NewVisitor
+) -> None:
+    here = village(product, "ada", "erin")
+    erin = here["erin"]
+    with closing(Person(product, erin)) as person:
+        person.prove()
+    ada = await visit()
+    page = await open_form(ada, here)
+    await page.get_by_label("Rule Type").select_option("address_list")
+    await expect(page.get_by_label("Blockchain")).not_to_be_visible()
+    entry, use = page.get_by_label("Addresses", exact=True), page.get_by_role("button", name="Use these addresses")
+    await entry.fill(f"{STRANGER}\n0x12\n{STRANGER}")
+    await use.click()
+    await expect(page.get_by_text("Line 2: An address that starts with 0x has 42 characters")).to_be_visible()
+    await expect(page.get_by_text("Line 3: This address is in line 1 already.")).to_be_visible()
+    # The browser itself notes the refused call.
+    assert ["400" in fault for fault in ada.faults] == [True]
+    ada.faults.clear()
+    await entry.fill(f"wallet,amount\n{product.wallet(erin)},5\n{STRANGER},7\n")
+    await use.click()
+    await expect(page.get_by_text("2 addresses are on the list.")).to_be_visible()
+    await expect(page.get_by_label("Rule Name", exact=True)).to_have_value("List of 2 addresses")
+    await expect(page.get_by_text("A wallet on a list of 2 addresses", exact=True)).to_be_visible()
+
+    await page.get_by_label("Address", exact=True).fill(product.wallet(erin))
+    await page.get_by_role("button", name="Try", exact=True).click()
+    await expect(page.get_by_text("Holds 1, needs 1")).to_be_visible()
+    await expect(page.get_by_text("Yes", exact=True)).to_be_visible()
+    await page.get_by_label("Role", exact=True).select_option("Collector")
+    await page.get_by_role("button", name="Create Rule").click()
+    await expect(page.get_by_text("Verification rule created successfully!")).to_be_visible()
+    await eventually(lambda: "Collector" in product.roles_of(here.guild, erin), "erin gets the role")
+
+    await page.get_by_role("link", name="Edit").first.click()
+    await expect(page.get_by_text("2 addresses are on the list.")).to_be_visible()
+    async with page.expect_download() as started:
+        await page.get_by_role("link", name="Download").click()
+    path = await (await started.value).path()
+    assert sorted(path.read_text().split()) == sorted(["address", product.wallet(erin).lower(), STRANGER])
