@@ -336,6 +336,10 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
     async def _write(self, actor: Actor):
         page = await self.get_state(ServerPageState)
         draft = self._draft(page.server_id)
+        if self.has_tiers and (wrong := tier_fault(draft, self.tiers)):
+            # The dialog may have been confirmed after a tier was changed.
+            await self._refuse(wrong)
+            return
         try:
             async with transaction() as db:
                 if self.rule_id:
