@@ -1,4 +1,7 @@
-"""The role writer: the one process at a time that changes roles, as fast as Discord allows and never twice."""
+"""The role writer: the one process at a time that changes roles, as fast as Discord allows and never twice.
+
+Each change is carried out by `services/roles/outbox.py`.
+"""
 
 import asyncio
 import logging

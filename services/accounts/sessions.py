@@ -42,7 +42,7 @@ HEADER = "x-session-id"
 LOGIN_COOKIE = "hf_login"
 """Binds a sign-in to the browser that began it."""
 SESSION_LIFE = timedelta(days=7)
-"""As long as Discord's grant lasts (docs/facts.md#discord-oauth2)."""
+"""As long as Discord's grant lasts (docs/facts.md#discord-oauth2). The privacy policy names it."""
 _SEEN_EVERY = timedelta(minutes=1)
 _ACTOR = (
     select(col(User.id), User.discord_id, User.username, Session.seen_at)

@@ -1,6 +1,7 @@
 """Decide which roles a member should have: pure functions of answers, grants and live roles, without any I/O.
 
 The product's promise is kept here: a role is taken only when all rules for it say no, and unknown changes nothing.
+docs/architecture/how-a-role-moves.md lists every condition of a removal; 3 to 9 are here.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Limits of one server: its rules, their conditions, and the collections and token ids that these name."""
+"""Limits of one server: its rules, their conditions, and what these name. The numbers are in `settings.py`."""
 
 import json
 import logging

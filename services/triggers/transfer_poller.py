@@ -1,7 +1,7 @@
 """Poll a chain's transfers since the last poll, up to settled blocks.
 
 Unsettled blocks are read again at every poll, by each node in turn. So a node that omits something, or a
-reorganisation, costs a moment and no change.
+reorganisation, costs a moment and no change. `sightings.py` turns what moved into due members.
 """
 
 import asyncio

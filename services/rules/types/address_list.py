@@ -1,4 +1,4 @@
-"""A list of addresses: who has proved one of them. The addresses are stored apart, the condition names their digest."""
+"""A list of addresses: who has proved one of them. `stored_lists.py` keeps them; the condition names their digest."""
 
 import re
 from collections.abc import Mapping
