@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Sequence
 
 from gateways.evm.calls.program import CopiedAnswer
-from gateways.evm.rpc.errors import Reverted, RpcRefused, TooMuch
+from gateways.evm.rpc.errors import Halted, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary
 from gateways.evm.tokens.batch_call import CALL_ITSELF, MORE_GAS
 from gateways.evm.tokens.program import Silence
@@ -36,10 +36,10 @@ async def ask(
 
 
 def _heard(provider: str, result: object) -> CopiedAnswer | Silence:
+    if isinstance(result, Halted | TooMuch):
+        return Silence.RAN_OUT
     if isinstance(result, Reverted):
         return Silence.REVERTED
-    if isinstance(result, TooMuch):
-        return Silence.RAN_OUT
     if isinstance(result, RpcRefused):
         return Silence.NONSENSE
     if isinstance(result, ProviderError):

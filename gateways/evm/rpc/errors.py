@@ -14,12 +14,13 @@ class Unsupported(RpcRefused):
 
 
 class Reverted(RpcRefused):
-    """The EVM ran and the call reverted (code 3, or the word in the message); `data` is what it reverted with.
-
-    Also when it halted as contracts of old compilers do in place of reverting: at an invalid opcode or jump.
-    """
+    """The EVM ran and the call reverted (code 3, or the word in the message); `data` is what it reverted with."""
 
     data: bytes = b""
+
+
+class Halted(Reverted):
+    """The call burnt all its gas at an invalid opcode or jump: old compilers let it end so in place of reverting."""
 
 
 class NeedsAddress(RpcRefused):
@@ -63,10 +64,12 @@ def rpc_error(provider: str, code: int, message: str, data: object = None) -> Pr
         return NeedsAddress(provider, said, status=200, code=code)
     if _MISSING.search(message):
         return StateMissing(provider, said)
-    if code == 3 or "revert" in message.lower() or _HALTED.search(f"{message} {data}"):
+    if code == 3 or "revert" in message.lower():
         reverted = Reverted(provider, said, status=200, code=code)
         reverted.data = _revert_data(data)
         return reverted
+    if _HALTED.search(f"{message} {data}"):
+        return Halted(provider, said, status=200, code=code)
     if code in {-32600, -32601, -32602}:
         return Unsupported(provider, said, status=200, code=code)
     if _TOO_MUCH.search(message):

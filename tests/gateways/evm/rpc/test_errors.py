@@ -2,13 +2,12 @@
 
 import pytest
 
-from gateways.evm.rpc.errors import Reverted, RpcRefused, TooMuch, rpc_error
+from gateways.evm.rpc.errors import Halted, Reverted, RpcRefused, TooMuch, rpc_error
 
 
 @pytest.mark.parametrize(
     ("message", "data"),
     [
-        ("execution reverted", None),
         ("invalid jump destination", None),
         ("invalid opcode: INVALID", None),
         ("EVM error InvalidFEOpcode", None),
@@ -19,7 +18,11 @@ from gateways.evm.rpc.errors import Reverted, RpcRefused, TooMuch, rpc_error
     ],
 )
 def test_a_halt_of_the_evm_is_the_contracts_no(message: str, data: str | None) -> None:
-    assert isinstance(rpc_error("a node", -32000, message, data), Reverted)
+    assert isinstance(rpc_error("a node", -32000, message, data), Halted)
+
+
+def test_a_revert_is_the_contracts_no_and_leaves_gas() -> None:
+    assert type(rpc_error("a node", -32000, "execution reverted")) is Reverted
 
 
 @pytest.mark.parametrize(
