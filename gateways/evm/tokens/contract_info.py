@@ -1,6 +1,8 @@
 """What a contract says about itself, by web3.py: its standard, its name, and its decimals if it is a coin."""
 
+import secrets
 import sys
+from hashlib import sha256
 from typing import Any, Literal, cast
 
 from aiohttp import ClientError, ClientResponseError, ClientSession, ClientTimeout, TCPConnector
@@ -31,6 +33,8 @@ DECIMALS, TOTAL_SUPPLY = bytes.fromhex("313ce567"), bytes.fromhex("18160ddd")
 BALANCE_OF, ALLOWANCE = bytes.fromhex("70a08231"), bytes.fromhex("dd62ed3e")
 SOMEBODY = (b"\xf1" * 18 + bytes.fromhex("5afe")).rjust(32, b"\0")
 """An address that nothing was ever heard of, as an argument."""
+SHA256 = "0x" + "00" * 19 + "02"
+"""A contract of the EVM itself, whose answer we can work out: docs/facts.md#contract-abi."""
 LONGEST_NAME = 200
 
 
@@ -56,7 +60,9 @@ class ContractReader:
             await self._has_code_somewhere()
             return "none"
         if not await self._supports(contract, ERC165) or await self._supports(contract, NEVER):
-            return "balanceOf" if await self._counts_tokens(contract) else None
+            counts = await self._counts_tokens(contract)
+            await self._answers_what_is_known()
+            return "balanceOf" if counts else None
         if await self._supports(contract, ERC1155):
             return "ERC1155"
         if await self._supports(contract, ERC721):
@@ -102,6 +108,16 @@ class ContractReader:
         except Reverted:
             return None
         return int.from_bytes(said[:32], "big") if len(said) == 32 or (longer and len(said) > 32) else None
+
+    async def _answers_what_is_known(self) -> None:
+        """To a node that answers zeros to everything, a contract supports nothing, and has a balance for everybody."""
+        nonce = secrets.token_bytes(32)
+        try:
+            said = await self._ask("call", {"to": SHA256, "data": "0x" + nonce.hex()})
+        except Reverted:
+            said = b""
+        if said != sha256(nonce).digest():
+            raise ProviderConfused(self._node.name, "it does not answer what is known")
 
     async def _has_code_somewhere(self) -> None:
         """A node that finds no code even where some is known to be must not make a collection vanish."""
