@@ -144,10 +144,13 @@ async def test_the_sandbox_lists_what_its_people_have(sandbox_url: str) -> None:
         held = {
             (one["contract"].lower(), token["id"])
             for one in world["chains"]["polygon"]["collections"]
+            # What stands among a staking contract's tokens is no token of its own.
+            if not one["standard"].startswith("Staking:")
             for token in one["tokens"]
             if dave in token["owners"]
         }
         found = await client.account_nfts("polygon", dave)
+        assert held
         assert held <= {(one.contract, one.token_id) for one in found.items}
         with pytest.raises(Unauthorized):
             await stranger.account_nfts("polygon", dave)
