@@ -11,18 +11,21 @@ from sqlmodel import col, select, update
 from gateways import gateways
 from gateways.discord.own_guilds import OwnGuilds
 from models import Access, Due, Event, Grant, MemberChoice, Rule, Server, User, transaction
+from models.rule import AddressListRow
 from services.core import audit
 from services.core.addresses import shorten
+from services.rules.types import list_text, stored_lists
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.jobs.conftest import Engine
 from tests.jobs.conftest import engine as engine
-from tests.jobs.town import Town, a_town, until
+from tests.jobs.town import STRANGER, Town, a_town, until
 
 Names = dict[str, Any]
-"""What the calls about a town name: `server_id`, `guild_id`, `rule_id`, `role_id`, `discord_id`, `batch`, `draft`."""
+"""What the calls about a town name: `server_id`, `guild_id`, `rule_id`, `role_id`, `discord_id`, `batch`, `name` (of a
+list of addresses), `draft`."""
 Call = tuple[str, str, Callable[[Names], Any] | None]
-"""`METHOD path` as our description has it, the query, and what makes the body."""
+"""`METHOD path` as our description has it, the query, and what makes the body: JSON, or a text as it is."""
 
 AT = "/api/servers/{server_id}"
 RULES = "/api/verification-rules"
@@ -37,11 +40,13 @@ CALLS: tuple[Call, ...] = (
     (f"GET {AT}/events", "", None),
     (f"GET {AT}/events.csv", "", None),
     (f"GET {AT}/events/{{batch}}/undo", "", None),
+    (f"GET {AT}/address-lists/{{name}}", "", None),
     ("GET /api/analytics/history", "?serverId={server_id}", None),
     ("GET /api/discord/roles", "?serverId={guild_id}", None),
     (f"GET {RULES}", "?serverId={server_id}", None),
     (f"GET {RULES}/{{rule_id}}", "", None),
     (f"POST {RULES}/preview", "", lambda names: names["draft"]),
+    (f"POST {RULES}/try", "", lambda names: {**names["draft"], "address": STRANGER}),
     ("POST /api/servers", "", lambda names: {"discordServerId": names["guild_id"], "serverName": "Mine"}),
     (f"POST {AT}/breaker", "", lambda _: {"approve": True}),
     (f"POST {AT}/recheck", "", None),
@@ -49,12 +54,13 @@ CALLS: tuple[Call, ...] = (
     (f"PUT {AT}/protection/members/{{discord_id}}", "", lambda _: {"protected": True}),
     (f"PUT {AT}/protection/roles/{{role_id}}", "", lambda _: {"protected": True}),
     (f"POST {AT}/events/{{batch}}/undo", "", None),
+    (f"POST {AT}/address-lists", "", lambda _: "0x" + "0b" * 20),
     (f"POST {RULES}", "", lambda names: names["draft"]),
     (f"PATCH {RULES}/{{rule_id}}", "", lambda _: {"state": "paused"}),
     (f"DELETE {RULES}/{{rule_id}}", "", None),
 )
 """Every call about a server; whoever runs it can make them all in this order."""
-READS = tuple(call for call in CALLS if call[0].startswith("GET") or call[0].endswith("/preview"))
+READS = tuple(call for call in CALLS if call[0].startswith("GET") or call[0].endswith(("/preview", "/try")))
 REMEMBERED = "GET /api/analytics/history"
 """Counts over the servers that a person runs as far as Discord has told us."""
 OTHERS = {
@@ -86,9 +92,11 @@ def draft(town: Town, role_id: str) -> dict[str, Any]:
 
 
 async def names_of(town: Town) -> Names:
-    """What the calls name, made: a rule for the role Holder, and a change of it that can be undone."""
+    """What the calls name, made: a rule for the role Holder, a change of it that can be undone, and a list."""
     role_id, rule_id, batch = await town.role("Holder"), await town.rule("Holder"), uuid.uuid4()
+    listed = await list_text.of_text(f"{STRANGER}\n")
     async with transaction() as db:
+        await stored_lists.keep(db, town.server_id, [listed])
         rule = await db.get_one(Rule, rule_id)
         after = {"name": rule.name, "expression": rule.expression}
         told = {"before": {**after, "name": "Before"}, "after": after}
@@ -96,20 +104,26 @@ async def names_of(town: Town) -> Names:
         await audit.record(db, audit.line("rule.changed", **about, batch=batch, data=told))
     return {
         "server_id": town.server_id, "guild_id": (await town.guild())["id"], "rule_id": rule_id, "role_id": role_id,
-        "discord_id": town.people["carol"]["id"], "batch": batch, "draft": draft(town, role_id),
+        "discord_id": town.people["carol"]["id"], "batch": batch, "name": listed.digest,
+        "draft": draft(town, role_id),
     }  # fmt: skip
 
 
 async def make(browser: Browser, call: Call, names: Names) -> httpx.Response:
     operation, query, body = call
     method, path = (operation + query).format(**names).split(" ", 1)
-    return await browser.client.request(method, path, json=None if body is None else body(names))
+    given = None if body is None else body(names)
+    if isinstance(given, str):
+        return await browser.client.request(method, path, content=given)
+    return await browser.client.request(method, path, json=given)
 
 
 async def rows() -> list[list[dict[str, Any]]]:
     """Everything that calls about a server can change."""
     async with transaction() as db:
-        found = [(await db.exec(select(table))).all() for table in (Server, Rule, Grant, Event, Due, Access)]
+        found = [
+            (await db.exec(select(table))).all() for table in (Server, Rule, Grant, Event, Due, Access, AddressListRow)
+        ]
         return [[row.model_dump() for row in table] for table in found]
 
 
@@ -129,7 +143,7 @@ def test_every_call_about_a_server_or_a_rule_is_tried_here() -> None:
         f"{method.upper()} {path}"
         for path, methods in api.openapi()["paths"].items()
         for method, operation in methods.items()
-        if path in {"/api/servers", RULES, f"{RULES}/preview"}
+        if path in {"/api/servers", RULES, f"{RULES}/preview", f"{RULES}/try"}
         or {"server_id", "serverId", "rule_id"} & {one["name"] for one in operation.get("parameters", [])}
     }
     assert found == {operation for operation, _, _ in CALLS} | set(OTHERS)
