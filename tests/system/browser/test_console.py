@@ -97,7 +97,7 @@ async def test_a_member_proves_a_wallet_by_the_panel_asks_why_sells_and_learns_i
     await expect(newest(carol)).to_contain_text("✅ Holder: you have it")
 
     await tool.goto(address(product, home, "carol", panel="chains", at="base"))
-    sale = tool.locator("form[action$='/transfer']")
+    sale = tool.locator("section", has=tool.get_by_role("heading", name="Transfer", exact=True))
     await sale.get_by_label("Collection").select_option(contract)
     await sale.get_by_label("Token id").fill("7")
     await sale.get_by_label("To", exact=True).fill(STRANGER)
