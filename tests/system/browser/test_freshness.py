@@ -56,7 +56,8 @@ async def test_servers_and_numbers_are_read_anew_when_the_tab_is_seen_again_and_
 ) -> None:
     here = village(product, "vic", bot=False)
     visitor = await visit()
-    page, number = visitor.page, visitor.page.locator("dd").nth(2)
+    page = visitor.page
+    number = page.locator("dl > div").filter(has_text="Connected Servers").locator("dd").first
     await page.add_init_script(NOTE_TIMERS)
     await visitor.enter(here["vic"])
     await expect(number).to_have_text("0")
