@@ -49,6 +49,8 @@ WITH_PRODUCT = (
     "tests/system/whole/test_by_calls.py", "tests/system/whole/test_moved.py",
 )  # fmt: skip
 """Where the product that tests share is asked for: known by name to the process that hands the tests out."""
+IN_BAD_WEATHER = ("tests/system/browser/test_bad_weather.py", "tests/system/browser/server/")
+"""Of these, what is tried on a second product at the same time."""
 UNLIMITED: dict[str, str] = {
     "tests/jobs/following/test_solana_follower.py": "reads without a pause, which no plan gives",
     "tests/services/wallets/test_transaction_proof.py::test_an_idle_look": "counts requests: small batches are more",
@@ -119,16 +121,18 @@ def _what_it_needs(item: pytest.Item) -> int:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     """All that shares a product goes to one worker, and all that shares a web process.
 
-    To bring a product up keeps two cores busy for 15 s. With more than three workers they are shared out all the same:
-    then one worker with all of them would be the last by far.
+    Two workers have a product each: one alone would be the last by far, and to bring a product up keeps two cores busy
+    for 15 s. With more than four workers they are shared out all the same.
     """
-    return OneProduct(config, log) if len(config.getoption("tx") or ()) <= 3 else None
+    return TwoProducts(config, log) if len(config.getoption("tx") or ()) <= 4 else None
 
 
-class OneProduct(LoadFileScheduling):
+class TwoProducts(LoadFileScheduling):
     """Hands out file after file, but in one piece what shares a product or a web process."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(IN_BAD_WEATHER):
+            return "product in bad weather"
         if nodeid.startswith(WITH_PRODUCT):
             return "product"
         return "web" if nodeid.startswith("tests/system/web/") else super()._split_scope(nodeid)

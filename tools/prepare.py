@@ -117,8 +117,8 @@ def test(arguments: list[str]) -> int:
 
 
 def workers() -> int:
-    """Return the number of test processes: one more than cores, since tests spend two fifths of their time waiting."""
-    return (os.cpu_count() or 1) + 1
+    """Return the number of test processes: two more than cores, since tests spend half of their time waiting."""
+    return (os.cpu_count() or 1) + 2
 
 
 def fuzz(arguments: list[str]) -> int:
