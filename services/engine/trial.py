@@ -132,7 +132,7 @@ async def _asked(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Pr
     if (draft := proposal.draft) is not None:
         draft = without_lists(draft, lists)
         draft = check(replace(draft, rule_name=draft.rule_name.strip() or "?", role_id=draft.role_id.strip() or "?"))
-        await permissions.by_id(db, outside, actor, draft.server_id)
+        await permissions.to_read(db, outside, actor, draft.server_id)
         read = await lists.read()
         draft = with_lists(draft, lists)
         return _TriedRule(draft.server_id, expression_of(draft), draft.delegated, read)
