@@ -52,6 +52,7 @@ WITH_PRODUCT = (
 IN_BAD_WEATHER = ("tests/system/browser/test_bad_weather.py", "tests/system/browser/server/")
 """Of these, what is tried on a second product at the same time."""
 UNLIMITED: dict[str, str] = {
+    "tests/jobs/deciding/test_solana.py": "would wait for minutes: an index gives two lists a second",
     "tests/jobs/following/test_solana_follower.py": "reads without a pause, which no plan gives",
     "tests/services/wallets/test_transaction_proof.py::test_an_idle_look": "counts requests: small batches are more",
 }
