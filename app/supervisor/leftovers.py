@@ -91,7 +91,8 @@ def end_survivors(data_dir: Path, patience: float = 5.0) -> int:
     while (left := _marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
     _signal(left, signal.SIGKILL)
-    while _marked(mark):
+    # A process that is about to end loses its environment first, and its ports and files only then.
+    while _marked(mark) or any(_runs(pid) for pid in {*first, *left}):
         time.sleep(0.02)
     return len(first)
 
@@ -108,6 +109,14 @@ def _marked(mark: bytes) -> list[int]:
         except OSError:  # it ended, or belongs to another account
             continue
     return found
+
+
+def _runs(pid: int) -> bool:
+    """Whether the process has not ended (one that its parent has yet to wait for has)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _signal(pids: list[int], number: signal.Signals) -> None:

@@ -108,11 +108,16 @@ class GatedClient(Generic[C]):
             seconds = min(seconds, begun + within - loop.time())
         client = self.client
 
+        def expired() -> None:
+            # Counted from when this loop sees the deadline: one that stood still has not yet told the exchange to end.
+            nonlocal watchdog
+            watchdog = loop.call_later(OVERDUE_SECONDS, overdue)
+
         def overdue() -> None:
             self._replace(client, "an exchange did not end")
             place.give_back()
 
-        watchdog = loop.call_later(max(0.0, seconds) + OVERDUE_SECONDS, overdue)
+        watchdog = loop.call_later(max(0.0, seconds), expired)
         turn = loop.time()
         self._begun(turn)
 

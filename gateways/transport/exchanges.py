@@ -8,6 +8,9 @@ import anyio
 
 T = TypeVar("T")
 
+LAST_MOMENT = 0.2
+"""Seconds that exchanges have to end by themselves when all are stopped."""
+
 _running: set[asyncio.Task[object]] = set()
 
 
@@ -33,8 +36,14 @@ async def to_its_end(
 
 
 async def end_all() -> None:
-    """Stop the exchanges of this event loop, and wait until they have: for who closes the connections under them."""
+    """Stop the exchanges of this event loop, and wait until they have: for who closes the connections under them.
+
+    They have a moment to end by themselves: asyncio loses the socket of a connection that is made in the very step in
+    which its task is cancelled.
+    """
     loop = asyncio.get_running_loop()
+    if mine := [task for task in _running if task.get_loop() is loop]:
+        await asyncio.wait(mine, timeout=LAST_MOMENT)
     while mine := [task for task in _running if task.get_loop() is loop]:
         for task in mine:
             task.cancel()

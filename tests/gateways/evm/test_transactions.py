@@ -49,7 +49,15 @@ async def transactions(end: Front, stack: AsyncExitStack) -> EvmTransactions:
 async def sends(node: str, sender: str, value: int, to: str = "") -> str:
     await rpc(node, "anvil_setBalance", sender, hex(10**20))
     asked = {"from": sender, "to": to or sender, "value": hex(value), "gas": "0x7530"}
-    return (await rpc(node, "eth_sendTransactionSync", asked))["transactionHash"]
+    return await mined(node, asked)
+
+
+async def mined(node: str, asked: object) -> str:
+    """Send a transaction; its hash, when the node has it in a block and no longer among those that wait too."""
+    hash = (await rpc(node, "eth_sendTransactionSync", asked))["transactionHash"]
+    while (await rpc(node, "eth_getTransactionByHash", hash))["blockNumber"] is None:
+        await asyncio.sleep(0.01)
+    return hash
 
 
 async def head(node: str) -> int:
@@ -205,7 +213,7 @@ async def acts(node: str, to: str, data: str) -> str:
     sender = somebody()
     await rpc(node, "anvil_setBalance", sender, hex(10**20))
     asked = {"from": sender, "to": to, "data": data, "gas": hex(3_000_000)}
-    return (await rpc(node, "eth_sendTransactionSync", asked))["transactionHash"]
+    return await mined(node, asked)
 
 
 @pytest.mark.parametrize("standard", accounts.STANDARDS)

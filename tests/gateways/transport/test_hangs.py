@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Any, cast
 
@@ -272,6 +273,23 @@ async def test_an_exchange_that_never_ends_keeps_no_place(hanging: Hanging, monk
     finally:
         end.set()
         await asyncio.gather(stuck, return_exceptions=True)
+        await made.close()
+
+
+async def test_an_exchange_is_not_late_because_its_loop_stood_still(
+    hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateways.transport.connections.OVERDUE_SECONDS", 0.1)
+    made = GatedClient("node", httpx.AsyncClient, FairGate(1))
+    ask = asyncio.create_task(made.run(lambda http: http.get(hanging.url), 0.05))
+    try:
+        while not hanging.asked:
+            await asyncio.sleep(0)
+        time.sleep(0.3)  # noqa: ASYNC251 - this is how a loop stands still
+        with pytest.raises(TimeoutError):
+            await ask
+        assert made.replaced == 0
+    finally:
         await made.close()
 
 
