@@ -11,7 +11,6 @@ from gateways.chains.balance_sheet import LARGE
 from gateways.evm.client import BalanceSheet
 from services.engine.cases import Case
 from services.engine.policy import Decision, as_it_is
-from services.holdings import evaluate
 from services.holdings.evaluate import Answers, told_of
 from services.holdings.fetch_plan import EVM, SOLANA, family_of
 from services.rules.expression import Requirement, lists_in, requirements
@@ -125,7 +124,7 @@ def _by_balance(leaf: Requirement, answers: Answers | None) -> bool:
 
 def _thresholds(leaf: Requirement) -> tuple[int, ...]:
     """Return the amounts at which the answer to a requirement changes."""
-    least, most = evaluate.needed_of(leaf), evaluate.most_of(leaf)
+    least, most = leaf.least, leaf.most
     return (least,) if most is None else (least, most + 1)
 
 

@@ -30,7 +30,7 @@ from services.guilds import permissions
 from services.holdings import balance_snapshots, confirmation, delegation_claims, delegations, fetch
 from services.holdings.delegation_shares import Delegated
 from services.holdings.delegations import WantedDelegations
-from services.holdings.evaluate import Answers, Reading, needed_of, verdict
+from services.holdings.evaluate import Answers, Reading, verdict
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import EVM, by_chain, family_of, is_about, with_vaults
 from services.holdings.requirement_view import RequirementView, view_of_reading
@@ -182,7 +182,7 @@ async def look(outside: Gateways, plan: TrialPlan) -> Trial:
                     readings = [_doubted(plan, one) for one in await _readings(outside, plan)]
     except TimeoutError:
         leaves = requirements(case.rules[0].expression)
-        readings = [Reading(leaf, Answer.UNKNOWN, needed_of(leaf), None, reason=NO_TIME) for leaf in leaves]
+        readings = [Reading(leaf, Answer.UNKNOWN, leaf.least, None, reason=NO_TIME) for leaf in leaves]
     return Trial(
         outcome=_outcome(case, readings).value,
         requirements=tuple(view_of_reading(_explained(case, one), plan.words) for one in dict.fromkeys(readings)),

@@ -305,7 +305,7 @@ class Reading:
 
     def document(self) -> dict[str, Any]:
         """Return the evidence as the ledger and the log store it; it contains no address."""
-        most, details = most_of(self.requirement), self.requirement.details
+        most, details = self.requirement.most, self.requirement.details
         shown = details.shown if details is not None else str
         return {
             "chain": self.requirement.chain, "contract": self.requirement.contract, "type": self.requirement.type,
@@ -320,18 +320,6 @@ class Reading:
         }  # fmt: skip
 
 
-def needed_of(leaf: Requirement) -> int:
-    """Return how many matching tokens satisfy a requirement: one if its type does not count them."""
-    if leaf.details is not None:
-        return leaf.details.bounds()[0]
-    return leaf.min_tokens if leaf.kind.counts else min(leaf.min_tokens, 1)
-
-
-def most_of(leaf: Requirement) -> int | None:
-    """Return how many matching tokens a requirement allows; None without a limit."""
-    return leaf.details.bounds()[1] if leaf.details is not None else leaf.max_tokens
-
-
 def read(
     leaf: Requirement,
     wallets: Iterable[tuple[str, str]],
@@ -343,7 +331,7 @@ def read(
     `delegated` are the vaults that count besides, if the rule counts them.
     """
     addresses = addresses_on(leaf.chain, wallets)
-    needed = needed_of(leaf)
+    needed = leaf.least
     if not addresses:
         return Reading(leaf, Answer.NO, needed, 0, reason="no verified wallet on this chain")
     told = told_of(leaf, answers)
@@ -378,7 +366,7 @@ def conclude_for(leaf: Requirement, parts: Iterable[WalletShare]) -> tuple[Answe
         reasons = [part.reason for part in listed if part.reason is not None]
         if reasons:
             return Answer.UNKNOWN, reasons[0]
-    return conclude(listed, needed_of(leaf), most_of(leaf))
+    return conclude(listed, leaf.least, leaf.most)
 
 
 def conclude(parts: Iterable[WalletShare], needed: int, most: int | None = None) -> tuple[Answer, str | None]:

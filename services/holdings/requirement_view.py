@@ -6,7 +6,7 @@ from datetime import datetime
 
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
-from services.holdings.evaluate import Reading, WalletShare, most_of, needed_of
+from services.holdings.evaluate import Reading, WalletShare
 from services.holdings.last_seen import Remembered
 from services.rules.expression import Requirement
 from services.rules.wording import Names, in_words
@@ -41,7 +41,7 @@ def view_of(leaf: Requirement, held: Remembered, names: Names, *, shared: bool) 
     oldest = held.oldest
     return RequirementView(
         text=in_words(leaf, names),
-        needed=_told(leaf, needed_of(leaf)),
+        needed=_told(leaf, leaf.least),
         held=None if held.held is None else _told(leaf, held.held),
         wallet=_wallets(held.holding) if shared else None,
         chain=leaf.chain,
@@ -80,7 +80,7 @@ def _told(leaf: Requirement, amount: int) -> Amount:
 
 
 def _most(leaf: Requirement) -> Amount | None:
-    most = most_of(leaf)
+    most = leaf.most
     return None if most is None else _told(leaf, most)
 
 
@@ -97,5 +97,5 @@ def _shown(part: WalletShare) -> str:
 
 def _amounts(leaf: Requirement, held: int | None) -> tuple[str, str]:
     shown = leaf.details.shown if leaf.details is not None else str
-    least, most = shown(needed_of(leaf)), most_of(leaf)
+    least, most = shown(leaf.least), leaf.most
     return least if most is None else f"{least} to {shown(most)}", "not known" if held is None else shown(held)

@@ -43,6 +43,18 @@ class Requirement:
         """What is declared for its type."""
         return rule_type(self.type)
 
+    @property
+    def least(self) -> int:
+        """How many matching tokens satisfy it: one if its type does not count them."""
+        if self.details is not None:
+            return self.details.bounds()[0]
+        return self.min_tokens if self.kind.counts else min(self.min_tokens, 1)
+
+    @property
+    def most(self) -> int | None:
+        """How many matching tokens it allows; None without a limit."""
+        return self.details.bounds()[1] if self.details is not None else self.max_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:

@@ -77,11 +77,11 @@ def _condition(leaf: Requirement, names: Names) -> str:
     if leaf.details is not None:
         return leaf.details.words(_place(leaf, names))
     if leaf.max_tokens is not None:
-        return _within(min(leaf.min_tokens, _least(leaf)), leaf.max_tokens, *_counted(leaf, names))
+        return _within(leaf.least, leaf.max_tokens, *_counted(leaf, names))
     if leaf.kind.source == "anything":
         return f"Any NFT on {chain_title(leaf.chain)}"
-    if leaf.kind.names_ids and (least := _least(leaf)) > 1:
-        return f"At least {least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_with_traits(leaf)}"
+    if leaf.kind.names_ids and leaf.least > 1:
+        return f"At least {leaf.least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_with_traits(leaf)}"
     if leaf.kind.names_ids:
         which = f"Token {_ids(leaf)}" if _is_single(leaf.token_ids) else f"Any of the tokens {_ids(leaf)}"
         return f"{which} of {_place(leaf, names)}{_with_traits(leaf)}"
@@ -93,11 +93,11 @@ def _without(leaf: Requirement, names: Names) -> str:
     if leaf.details is not None:
         return leaf.details.opposite(_place(leaf, names))
     if leaf.max_tokens is not None:
-        return _outside(min(leaf.min_tokens, _least(leaf)), leaf.max_tokens, *_counted(leaf, names))
+        return _outside(leaf.least, leaf.max_tokens, *_counted(leaf, names))
     if leaf.kind.source == "anything":
         return f"No NFT on {chain_title(leaf.chain)}"
-    if leaf.kind.names_ids and (least := _least(leaf)) > 1:
-        return f"Fewer than {least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_with_traits(leaf)}"
+    if leaf.kind.names_ids and leaf.least > 1:
+        return f"Fewer than {leaf.least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_with_traits(leaf)}"
     if leaf.kind.names_ids:
         which = f"Not token {_ids(leaf)}" if _is_single(leaf.token_ids) else f"None of the tokens {_ids(leaf)}"
         return f"{which} of {_place(leaf, names)}{_with_traits(leaf)}"
@@ -132,10 +132,6 @@ def _outside(least: int, most: int, one: str, several: str) -> str:
         return f"More than {most} {several}"
     fewer = "none" if least == 1 else f"fewer than {least}"
     return f"Either {fewer} or {more} {several}"
-
-
-def _least(leaf: Requirement) -> int:
-    return leaf.min_tokens if leaf.kind.counts else 1
 
 
 def _amount(least: int) -> str:
