@@ -5,9 +5,8 @@ import secrets
 from collections.abc import Sequence
 
 from gateways.evm.calls.program import CopiedAnswer
-from gateways.evm.rpc.errors import Halted, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary
-from gateways.evm.tokens.batch_call import CALL_ITSELF, MORE_GAS
+from gateways.evm.tokens.batch_call import CALL_ITSELF, MORE_GAS, silence_in
 from gateways.evm.tokens.program import Silence
 from gateways.transport.errors import ProviderConfused, ProviderError
 
@@ -36,13 +35,7 @@ async def ask(
 
 
 def _heard(provider: str, result: object) -> CopiedAnswer | Silence:
-    if isinstance(result, Halted | TooMuch):
-        return Silence.RAN_OUT
-    if isinstance(result, Reverted):
-        return Silence.REVERTED
-    if isinstance(result, RpcRefused):
-        return Silence.NONSENSE
-    if isinstance(result, ProviderError):
-        raise result
+    if (silence := silence_in(result)) is not None:
+        return silence
     said = binary(provider, result)
     return CopiedAnswer(said, len(said))

@@ -7,7 +7,7 @@ from time import monotonic
 from gateways.evm.balances.bulk import CLOCK_SLACK, NothingCame
 from gateways.evm.balances.program import SCRATCH
 from gateways.evm.rpc import node_limits
-from gateways.evm.rpc.errors import NodeTimedOut, Reverted, RpcRefused, TooMuch
+from gateways.evm.rpc.errors import Halted, NodeTimedOut, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, patiently
 from gateways.evm.tokens.program import CODE, CallAnswer, Said, Silence, call_data, read_answer
 from gateways.transport.errors import ProviderConfused, ProviderError
@@ -22,7 +22,7 @@ MORE_GAS = 3_000_000
 """For the few questions that CALL_GAS was too little for: some collections search backwards for an owner."""
 MOST_AGAIN = 60
 STRIKES = 60
-"""So many questions of one contract may run out of gas before it is let be."""
+"""So many questions of one contract may run out of gas before it is asked no more."""
 STRIKES_ALONE = 3
 """The same for questions that were too much for the node although each was asked alone."""
 FIRST_QUESTIONS = 1_000
@@ -166,13 +166,23 @@ class Asker:
         ]
 
     def _heard(self, result: object) -> Said:
-        if isinstance(result, Reverted):
-            return Silence.REVERTED
-        if isinstance(result, TooMuch):
-            return Silence.RAN_OUT
-        if isinstance(result, ProviderError):
-            if isinstance(result, RpcRefused):
-                return Silence.NONSENSE
-            raise result
+        if (silence := silence_in(result)) is not None:
+            return silence
         said = binary(self.node.name, result)
         return int.from_bytes(said, "big") if len(said) == 32 else Silence.NONSENSE
+
+
+def silence_in(result: object) -> Silence | None:
+    """Return why a call in a batch has no answer, None where it has one. Raises the ProviderError of a node that fails.
+
+    A contract that halts burns all its gas, as one does that runs out of it: neither says no.
+    """
+    if isinstance(result, Halted | TooMuch):
+        return Silence.RAN_OUT
+    if isinstance(result, Reverted):
+        return Silence.REVERTED
+    if isinstance(result, RpcRefused):
+        return Silence.NONSENSE
+    if isinstance(result, ProviderError):
+        raise result
+    return None

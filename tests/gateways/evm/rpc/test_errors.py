@@ -17,7 +17,7 @@ from gateways.evm.rpc.errors import Halted, Reverted, RpcRefused, TooMuch, rpc_e
         ("VM execution error.", "Bad instruction fe"),
     ],
 )
-def test_a_halt_of_the_evm_is_the_contracts_no(message: str, data: str | None) -> None:
+def test_a_halt_of_the_evm_is_told_from_a_revert(message: str, data: str | None) -> None:
     assert isinstance(rpc_error("a node", -32000, message, data), Halted)
 
 

@@ -12,7 +12,7 @@ from gateways.evm.rpc.node import Node
 from gateways.evm.tokens.batch_call import Asker
 from gateways.evm.tokens.program import MAGIC, Silence, call_data, read_answer
 from gateways.transport.errors import ProviderConfused
-from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
+from tests.gateways.evm_lab import COLLECTION, HOSTILE, Change, Front, address, anvil, deploy, front, rpc
 
 COOL, OWNER = address(1), address(100)
 EXPECTED = {
@@ -25,6 +25,15 @@ EXPECTED = {
     "returns 64 bytes": {Silence.NONSENSE},
     "reverts with 60 kB": {Silence.REVERTED},
 }
+
+
+# Collections that answer what is known, and to everything else as contracts do that have no such token.
+ANSWERS_165 = """
+    0 CALLDATALOAD 224 SHR 0x01ffc9a7 EQ ISZERO @other JUMPI
+    1 0 MSTORE 32 0 RETURN
+other:
+"""
+ENDINGS = {"REVERTED": "0 0 REVERT", "RAN_OUT": "INVALID", "NONSENSE": "STOP"}
 
 
 def raw(text: str) -> bytes:
@@ -84,6 +93,18 @@ async def test_batches_tell_the_same_but_hear_only_contracts_that_answer_what_is
     assert set(said[1:]) == {Silence.NONSENSE}
     with pytest.raises(ProviderConfused):
         await asker.ask(await asker.node.head(), asked[1:])
+
+
+@pytest.mark.parametrize("change", [None, no_override], ids=["program", "batches"])
+async def test_a_halt_says_no_less_and_no_more_in_batches_than_in_the_program(
+    node: str, asker: Asker, end: Front, change: Change | None
+) -> None:
+    for number, ending in enumerate(ENDINGS.values()):
+        await deploy(node, address(80 + number), ANSWERS_165 + ending)
+    end.change = change
+    asked = [balance_of(address(80 + number)) for number in range(len(ENDINGS))]
+    said = await asker.ask(await asker.node.head(), asked)
+    assert said == [Silence[name] for name in ENDINGS]
 
 
 async def test_many_questions_go_in_few_calls_and_a_burner_is_let_be(asker: Asker, end: Front) -> None:
