@@ -4,12 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import islice
 from secrets import randbelow
 
-from gateways.chains.balance_sheet import MOST, NATIVE_ADDRESS, Asked
+from gateways.chains.balance_sheet import NATIVE_ADDRESS, Asked
 from gateways.chains.costly_contracts import CostlyContracts
+from gateways.evm.balances import aggregate3
+from gateways.evm.balances.aggregate3 import GET_BLOCK_NUMBER, GET_CHAIN_ID
 from gateways.evm.balances.bulk import AT_ONCE, NothingCame
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, patiently
@@ -23,20 +24,13 @@ STRIKES = 3
 """So many calls of the smallest size may fail before a contract is left out."""
 
 BALANCE_OF = bytes.fromhex("70a08231") + bytes(12)
-# Selectors: docs/facts.md#token-standards, docs/facts.md#multicall3; getChainId() is Multicall3's own.
-AGGREGATE3 = bytes.fromhex("82ad56cb")
-GET_CHAIN_ID = bytes.fromhex("3408e470")
-GET_BLOCK_NUMBER = bytes.fromhex("42cbb15c")
+# Selectors: docs/facts.md#token-standards, docs/facts.md#multicall3.
 GET_ETH_BALANCE = bytes.fromhex("4d2301cc") + bytes(12)
 IS_ERC165 = bytes.fromhex("01ffc9a7") + bytes.fromhex("01ffc9a7") + bytes(28)
 TOTAL_SUPPLY = bytes.fromhex("18160ddd")
 NATIVE = bytes.fromhex(NATIVE_ADDRESS[2:])
 NEVER_EMPTY = ("0x" + 20 * "00", "0x" + 18 * "00" + "dead", "0x" + 19 * "00" + "01")
 """Addresses that lost or burnt coins have been sent to on every chain: a node that finds none there is not believed."""
-ONE = (1).to_bytes(32, "big")
-
-A_NUMBER = ONE + (64).to_bytes(32, "big") + (32).to_bytes(32, "big")
-"""How a result that is one number begins, as compilers lay it out: success, where its data are, and their length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +94,8 @@ class FallbackRead:
     async def by_batches(self) -> None:
         """JSON-RPC batches with a question to each contract whose answer is known: it does support ERC-165.
 
-        A coin has a supply instead, and of the chain's own coin somebody has some. A contract that does not say so is
-        unknown; when none does, the node itself is not believed.
+        A coin has a supply instead, and the addresses of NEVER_EMPTY have some of the chain's own coin. A contract that
+        gives another answer is unknown; when all do, the node itself is not believed.
         """
         believed = set[bytes]()
 
@@ -173,17 +167,13 @@ class FallbackRead:
             place, question = (itself, GET_ETH_BALANCE) if one.address == NATIVE else (one.address, BALANCE_OF)
             calls += [(place, question + owner) for owner in one.owners()]
         calls.append((itself, GET_BLOCK_NUMBER))
-        params = ({"to": multicall, "data": "0x" + pack_aggregate3(calls).hex()}, hex(self.head.block))
+        params = ({"to": multicall, "data": "0x" + aggregate3.pack(calls).hex()}, hex(self.head.block))
         said = binary(name, await patiently(self.node, "eth_call", params))
         if not said:
             raise NothingCame(name, "nothing where an aggregate should be")
-        results = read_aggregate3(name, said, len(calls))
-        chain, block = results[0], results[-1]
-        if chain != self.node.chain.chain_id or not block:
-            raise ProviderConfused(name, "the aggregate lacks its mark")
-        if block != self.head.block and not self.node.chain.l1_block_number:
-            raise ProviderConfused(name, "the aggregate is of another block")
-        return results[1:-1]
+        chain, *amounts, block = aggregate3.read_numbers(name, said, len(calls))
+        aggregate3.check(self.node, self.head, chain, block)
+        return amounts
 
     async def _batch(self, ranges: Sequence[Range]) -> set[bytes]:
         """Ask and note some ranges; the contracts that said what is known about them."""
@@ -252,53 +242,3 @@ def _word(result: object) -> int | None:
         return int.from_bytes(bytes.fromhex(result[2:]), "big")
     except ValueError:
         return None
-
-
-def _uint(value: int) -> bytes:
-    return value.to_bytes(32, "big")
-
-
-def pack_aggregate3(calls: list[tuple[bytes, bytes]]) -> bytes:
-    """Call data of aggregate3((address target, bool allowFailure, bytes callData)[]), failures allowed."""
-    offsets, bodies, place = list[bytes](), list[bytes](), 32 * len(calls)
-    for target, data in calls:
-        body = _before(target, len(data)) + data + bytes(-len(data) % 32)
-        offsets.append(_uint(place))
-        bodies.append(body)
-        place += len(body)
-    return b"".join((AGGREGATE3, _uint(32), _uint(len(calls)), *offsets, *bodies))
-
-
-@lru_cache(maxsize=8)
-def _before(target: bytes, size: int) -> bytes:
-    """What precedes the call data of a call; thousands in a row have the same."""
-    return b"".join((bytes(12), target, ONE, _uint(96), _uint(size)))
-
-
-def read_aggregate3(provider: str, answer: bytes, count: int) -> list[int | None]:
-    """The results (bool success, bytes returnData)[] as numbers; None where a call failed or was not 32 bytes.
-
-    ProviderConfused when the answer is not such a list of `count` results.
-    """
-
-    def number(at: int) -> int:
-        if at < 0 or at + 32 > len(answer):
-            raise ProviderConfused(provider, "the aggregate ends too early")
-        return int.from_bytes(answer[at : at + 32], "big")
-
-    base = number(0) + 32
-    if number(base - 32) != count:
-        raise ProviderConfused(provider, "the aggregate has another number of results")
-    if base + 32 * count > len(answer):
-        raise ProviderConfused(provider, "the aggregate ends too early")
-    results: list[int | None] = []
-    for place in range(base, base + 32 * count, 32):
-        at = base + int.from_bytes(answer[place : place + 32], "big")
-        if answer[at : at + 96] != A_NUMBER:
-            data = at + number(at + 32)
-            if number(at) != 1 or number(data) != 32:
-                results.append(None)
-                continue
-            at = data - 64
-        results.append(min(number(at + 96), MOST))
-    return results
