@@ -11,12 +11,11 @@ from gateways.evm.rpc.errors import NeedsAddress, RpcRefused, StateMissing
 from gateways.evm.rpc.node import Head, Node
 from gateways.evm.rpc.node_limits import NodeLimits
 from gateways.evm.rpc.pool import NodePool
+from gateways.evm.rpc.special_addresses import UNUSED
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.evm.tokens.token_history import TRANSFER, too_much
 from gateways.transport.errors import ProviderError
 
-NOBODY = "0x" + 18 * "f1" + "5afe"
-"""An address that nothing was ever heard of, as account and as contract."""
 SPANS = (WIDEST_SPAN, 5_000, 2_000, 1_000, 500, 100, 50, 10, 5, 1)
 """Blocks of logs that plans give, tried from the most where a refusal does not say how many."""
 DEPTHS = (1_000_000, 100_000, 10_000, 1_000, 127, 64)
@@ -71,7 +70,7 @@ async def _log_blocks(node: Node, head: Head) -> int | None:
     while True:
         where = {"fromBlock": hex(max(0, head.block - size + 1)), "toBlock": hex(head.block)}
         try:
-            await node.call("eth_getLogs", ({"address": [NOBODY], **where},))
+            await node.call("eth_getLogs", ({"address": [UNUSED], **where},))
         except ProviderError as fault:
             if size == 1 or not too_much(fault):
                 raise
@@ -84,7 +83,7 @@ async def _log_blocks(node: Node, head: Head) -> int | None:
 
 async def _logs_need_address(node: Node, head: Head) -> bool:
     block = hex(head.block)
-    topics = [TRANSFER, "0x" + 24 * "0" + NOBODY[2:]]
+    topics = [TRANSFER, "0x" + 24 * "0" + UNUSED[2:]]
     try:
         await node.call("eth_getLogs", ({"fromBlock": block, "toBlock": block, "topics": topics},))
     except NeedsAddress:
@@ -111,7 +110,7 @@ async def _states(node: Node, head: Head) -> int | None:
         if depth > head.block:
             continue
         try:
-            await node.call("eth_getBalance", (NOBODY, hex(head.block - depth)))
+            await node.call("eth_getBalance", (UNUSED, hex(head.block - depth)))
         except (StateMissing, RpcRefused):
             continue
         return depth

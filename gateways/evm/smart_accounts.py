@@ -16,6 +16,8 @@ from eth_abi.abi import decode, encode
 from eth_abi.exceptions import DecodingError
 from eth_utils.crypto import keccak
 
+from gateways.evm.rpc import special_addresses
+
 SAFE_DONE = "0x442e715f626346e8c54381002da614f62bee8d27386535b2521ec8540898556e"
 SAFE_FAILED = "0x23428b18acfb3ea64b08dc0c1d296ea9c09702c09083ca5272e64d115b687d23"
 OPERATION_DONE = "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f"
@@ -35,8 +37,6 @@ MOST_OPERATIONS = 20
 LONGEST_CALL = 16_384
 """Bytes of an operation's call data that are read: lists in it may overlap, and then cost the square of its size."""
 _CALL, _SIGNATURE = 0, -1
-_STRANGER = "0x" + "f1" * 18 + "5afe"
-"""An address that nothing was ever heard of."""
 _NO_SIGNATURE = b"\x11" * 64 + b"\x1b"
 
 
@@ -140,7 +140,7 @@ def _of_safe(account: str, data: bytes, logs: Sequence[ReceiptLog] | None) -> Ac
     if logs is not None:
         told = [log.topics[0] for log in logs if log.address == account and log.topics]
         doubt = Doubt.FAILED if SAFE_FAILED in told else None if told.count(SAFE_DONE) == 1 else Doubt.UNSAID
-    return AccountCall(to.lower(), value, inner, doubt, (_STRANGER, account, "0x" + forged.hex()))
+    return AccountCall(to.lower(), value, inner, doubt, (special_addresses.UNUSED, account, "0x" + forged.hex()))
 
 
 def _of_bundle(entry_point: str, data: bytes, logs: Sequence[ReceiptLog] | None, account: str) -> Iterator[AccountCall]:

@@ -19,6 +19,7 @@ from gateways.evm.rpc.block_ranges import LogSpan
 from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut
 from gateways.evm.rpc.node import Head, Node, patiently
 from gateways.evm.rpc.pool import NodePool
+from gateways.evm.rpc.special_addresses import UNUSED
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.evm.tokens.token_history import (
     CONSECUTIVE,
@@ -32,9 +33,6 @@ from gateways.transport import question_time
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderError, Unauthorized
 
 NOBODY = "0x" + 40 * "0"
-
-_UNUSED = "0x" + 18 * "f1" + "5afe"
-"""An address that nothing was ever heard of: a node that refuses its logs refuses everything."""
 _THIRD = (TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE)
 """The events that have sender and receiver as their third and fourth topic."""
 
@@ -324,7 +322,8 @@ class TransferLogs:
     async def _leave_out(self, reading: _RangeRead, address: str, block: int, fault: ProviderError) -> None:
         """Name an address that is too much alone; raise the fault where the node gives no logs of the block at all."""
         try:
-            await self._ask(reading, [_UNUSED], block, block)
+            # A node that refuses even the logs of an address without any refuses everything.
+            await self._ask(reading, [UNUSED], block, block)
         except ProviderError:
             raise fault from None
         reading.excessive[address] = str(fault)

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 from gateways.evm.calls.program import CopiedAnswer
 from gateways.evm.rpc.node import Head, Node, binary
+from gateways.evm.rpc.special_addresses import SHA256
 from gateways.evm.tokens.batch_call import CALL_ITSELF, MORE_GAS, silence_in
 from gateways.evm.tokens.program import Silence
 from gateways.transport.errors import ProviderConfused, ProviderError
-
-SHA256 = "0x" + "00" * 19 + "02"
-"""A contract of the EVM itself, which every node can run and whose answer we can work out."""
 
 
 async def ask(

@@ -13,6 +13,7 @@ from web3.exceptions import BadFunctionCallOutput, ContractLogicError, Web3Excep
 from gateways.chains.coin_facts import CoinFacts
 from gateways.evm.rpc.errors import Reverted, rpc_error
 from gateways.evm.rpc.node import Node
+from gateways.evm.rpc.special_addresses import SHA256, UNUSED
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
 from gateways.transport.plain_text import plain
 
@@ -31,10 +32,8 @@ NAME, SYMBOL = bytes.fromhex("06fdde03"), bytes.fromhex("95d89b41")
 DECIMALS, TOTAL_SUPPLY = bytes.fromhex("313ce567"), bytes.fromhex("18160ddd")
 # What collections from before ERC-165 answer, and what only coins do: docs/facts.md#contracts-without-erc-165.
 BALANCE_OF, ALLOWANCE = bytes.fromhex("70a08231"), bytes.fromhex("dd62ed3e")
-SOMEBODY = (b"\xf1" * 18 + bytes.fromhex("5afe")).rjust(32, b"\0")
-"""An address that nothing was ever heard of, as an argument."""
-SHA256 = "0x" + "00" * 19 + "02"
-"""A contract of the EVM itself, whose answer we can work out: docs/facts.md#contract-abi."""
+SOMEBODY = bytes(12) + bytes.fromhex(UNUSED[2:])
+"""An owner, as an argument."""
 LONGEST_NAME = 200
 
 
