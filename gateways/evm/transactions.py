@@ -36,7 +36,7 @@ MOST_STEPS = 60
 """So many rounds of halving, each one request, may the search in an account's past take."""
 ACCOUNTS_OF_A_FILTER = 50
 MOST_OF_AN_ACCOUNT = 100
-"""Transactions of one contract account that are looked at in one search: the newest. More can be named by hash."""
+"""A search reads at most so many transactions of one contract account, the newest. Any other can be named by hash."""
 DELEGATED = bytes.fromhex("ef0100")
 """What the code of an ordinary account begins with that lets a contract act for it (EIP-7702)."""
 
@@ -119,10 +119,7 @@ class EvmTransactions:
     async def _mined(self, node: Node, head: Head, found: Transaction, receipt: Shape, account: str) -> Transaction:
         block = quantity(node.name, receipt.text("blockNumber"))
         asked = [("eth_getBlockByNumber", (hex(block), False)), ("eth_getCode", (found.sender, "latest"))]
-        said, code = await node.batch(asked)
-        for one in (said, code):
-            if isinstance(one, ProviderError):
-                raise one
+        said, code = _all(await node.batch(asked))
         header = Shape(said, "the block", node.name)
         if header.text("hash") != receipt.text("blockHash") or block > head.block:
             return acting(_unmined(found), account)
@@ -182,10 +179,11 @@ class EvmTransactions:
         return await self._pool.first(chain, ask, deadline=deadline)
 
     async def of_accounts(self, chain: str, accounts: Collection[str], first: int, last: int) -> list[Transaction]:
-        """Return in which transactions contract accounts acted in the blocks `first` to `last`, oldest first.
+        """Return the transactions in which contract accounts acted in the blocks `first` to `last`.
 
-        By the events of their executions; each account's calls as its transaction's input tells them, not yet compared
-        with what came of them. An account with too many events in a single block is left out.
+        Found by the events of their executions, account by account, each account's oldest first. The calls are those of
+        the transaction's input: whether they succeeded is not checked. An account with too many events in a single
+        block is left out.
         """
 
         async def ask(node: Node) -> list[Transaction]:
@@ -197,16 +195,7 @@ class EvmTransactions:
                 for begin in range(first, last + 1, most):
                     acted += await _executions(node, some, begin, min(last, begin + most - 1))
                 for account in some:
-                    hashes = list(dict.fromkeys(hash for who, hash in acted if who == account))[-MOST_OF_AN_ACCOUNT:]
-                    results = await node.batch([("eth_getTransactionByHash", (hash,)) for hash in hashes])
-                    for result in results:
-                        if isinstance(result, ProviderError):
-                            raise result
-                        if result is not None:
-                            one = acting(_transaction(node, result), account)
-                            # The event says that the account acted, if the input does not.
-                            relayed = (AccountCall(doubt=Doubt.RELAYED),)
-                            found.append(one if one.calls else replace(one, account=account, calls=relayed))
+                    found += await _acted(node, account, [hash for who, hash in acted if who == account])
             return found
 
         return await self._pool.first(chain, ask)
@@ -224,17 +213,21 @@ class EvmTransactions:
         return await self._pool.first(chain, ask)
 
 
-async def _at_head(node: Node, calls: Sequence[Call]) -> tuple[Head, list[object]]:
+async def _at_head(node: Node, calls: Sequence[Call]) -> tuple[Head, Sequence[object]]:
     """One request: the results of the calls and the head, of a node that is not stale and serves the right chain."""
     asked: list[Call] = [("eth_chainId", ()), ("eth_getBlockByNumber", ("latest", False)), *calls]
-    results: list[object] = []
-    for result in await node.batch(asked):
-        if isinstance(result, ProviderError):
-            raise result
-        results.append(result)
+    results = _all(await node.batch(asked))
     if quantity(node.name, results[0]) != node.chain.chain_id:
         raise ProviderConfused(node.name, f"it does not serve chain {node.chain.chain_id}")
     return await node.read_head(results[1]), results[2:]
+
+
+def _all(results: Sequence[object]) -> Sequence[object]:
+    """Return the results of a batch. Raises the ProviderError of the first call that failed."""
+    for result in results:
+        if isinstance(result, ProviderError):
+            raise result
+    return results
 
 
 async def _search(node: Node, wanted: frozenset[str], first: int, last: int) -> list[Transaction]:
@@ -249,9 +242,7 @@ async def _search(node: Node, wanted: frozenset[str], first: int, last: int) -> 
         middle = (first + last) // 2
         return await _search(node, wanted, first, middle) + await _search(node, wanted, middle + 1, last)
     found: list[Transaction] = []
-    for block in results:
-        if isinstance(block, ProviderError):
-            raise block
+    for block in _all(results):
         if block is None:
             raise ProviderDown(node.name, "it does not have that block yet")
         for item in Shape(block, "the block", node.name).items("transactions"):
@@ -283,9 +274,7 @@ async def _busy(node: Node, account: str, after: tuple[int, int], upto: tuple[in
         middles = [(low[0] + high[0]) // 2 for low, high in wide]
         results = await node.batch([("eth_getTransactionCount", (account, hex(block))) for block in middles])
         open_ = list[tuple[tuple[int, int], tuple[int, int]]]()
-        for (low, high), middle, result in zip(wide, middles, results, strict=True):
-            if isinstance(result, ProviderError):
-                raise result
+        for (low, high), middle, result in zip(wide, middles, _all(results), strict=True):
             point = (middle, quantity(node.name, result))
             open_ += [(low, point), (point, high)]
     raise TooMuch(node.name, "the account sent too much in between", status=200)
@@ -307,58 +296,65 @@ def _transaction(node: Node, item: object) -> Transaction:
     )
 
 
+async def _acted(node: Node, account: str, hashes: Sequence[str]) -> list[Transaction]:
+    """The newest of a contract account's transactions, by the hashes of its executions in their order."""
+    newest = list(dict.fromkeys(hashes))[-MOST_OF_AN_ACCOUNT:]
+    results = _all(await node.batch([("eth_getTransactionByHash", (hash,)) for hash in newest]))
+    found = [acting(_transaction(node, result), account) for result in results if result is not None]
+    # The event says that the account acted, if the input does not.
+    relayed = (AccountCall(doubt=Doubt.RELAYED),)
+    return [one if one.calls else replace(one, account=account, calls=relayed) for one in found]
+
+
 async def _executions(node: Node, accounts: Sequence[str], first: int, last: int) -> list[tuple[str, str]]:
-    """`(account, transaction's hash)` of each execution that a Safe or an entry point tells of."""
-    where = {"fromBlock": hex(first), "toBlock": hex(last)}
-    padded = ["0x" + 24 * "0" + account[2:] for account in accounts]
+    """`(account, transaction's hash)` of each execution that a Safe or an entry point reports, oldest first.
+
+    In halves while they are too much at once; an account with too many in a single block has none.
+    """
     try:
-        head, *lists = await node.batch(
-            [
-                ("eth_blockNumber", ()),
-                ("eth_getLogs", ({**where, "address": list(accounts), "topics": [[SAFE_DONE]]},)),
-                (
-                    "eth_getLogs",
-                    ({**where, "address": sorted(ENTRY_POINTS), "topics": [OPERATION_DONE, None, padded]},),
-                ),
-            ]
-        )
-        found = list[tuple[int, str, str]]()
-        for said in (head, *lists):
-            if isinstance(said, ProviderError):
-                raise said
-        if quantity(node.name, head) < last:
-            raise StateMissing(node.name, "it does not have that block yet")
-        for said in lists:
-            if not isinstance(said, list):
-                raise ProviderConfused(node.name, "the logs are no list")
-            for item in cast("list[object]", said):
-                shape, log = Shape(item, "the log", node.name), _log(node, item)
-                account = log.address if log.topics[:1] == (SAFE_DONE,) else "0x" + "".join(log.topics[2:3])[-40:]
-                found.append((quantity(node.name, shape.text("blockNumber")), account, shape.text("transactionHash")))
+        return await _executions_at_once(node, accounts, first, last)
     except ProviderError as fault:
         if not too_much(fault):
             raise
         stated = stated_blocks(str(fault))
         if stated is not None and about_range(fault):
             node_limits.note(node.url, log_blocks=stated)
-        if first < last:
-            middle = (first + last) // 2
-            before = await _executions(node, accounts, first, middle)
-            return before + await _executions(node, accounts, middle + 1, last)
-        if len(accounts) == 1:
-            return []
-        half = len(accounts) // 2
-        return [
-            *await _executions(node, accounts[:half], first, last),
-            *await _executions(node, accounts[half:], first, last),
-        ]
-    return [
-        (account, hash.lower()) for _, account, hash in sorted(found, key=lambda one: one[0]) if account in accounts
-    ]
+    if first < last:
+        middle = (first + last) // 2
+        before = await _executions(node, accounts, first, middle)
+        return before + await _executions(node, accounts, middle + 1, last)
+    if len(accounts) == 1:
+        return []
+    half = len(accounts) // 2
+    some = await _executions(node, accounts[:half], first, last)
+    return some + await _executions(node, accounts[half:], first, last)
+
+
+async def _executions_at_once(node: Node, accounts: Sequence[str], first: int, last: int) -> list[tuple[str, str]]:
+    """The same by one request, with the head, since a node gives no logs of blocks that it does not have yet."""
+    where = {"fromBlock": hex(first), "toBlock": hex(last)}
+    padded = ["0x" + 24 * "0" + account[2:] for account in accounts]
+    of_safes = {**where, "address": list(accounts), "topics": [[SAFE_DONE]]}
+    of_entry_points = {**where, "address": sorted(ENTRY_POINTS), "topics": [OPERATION_DONE, None, padded]}
+    head, *lists = _all(
+        await node.batch([("eth_blockNumber", ()), ("eth_getLogs", (of_safes,)), ("eth_getLogs", (of_entry_points,))])
+    )
+    if quantity(node.name, head) < last:
+        raise StateMissing(node.name, "it does not have that block yet")
+    found = list[tuple[int, str, str]]()
+    for said in lists:
+        if not isinstance(said, list):
+            raise ProviderConfused(node.name, "the logs are no list")
+        for item in cast("list[object]", said):
+            shape, log = Shape(item, "the log", node.name), _log(node, item)
+            account = log.address if log.topics[:1] == (SAFE_DONE,) else "0x" + "".join(log.topics[2:3])[-40:]
+            found.append((quantity(node.name, shape.text("blockNumber")), account, shape.text("transactionHash")))
+    found.sort(key=lambda one: one[0])
+    return [(account, hash.lower()) for _, account, hash in found if account in accounts]
 
 
 def acting(found: Transaction, account: str, logs: Sequence[ReceiptLog] | None = None) -> Transaction:
-    """The transaction with what a contract account did in it; without `logs`, as its input alone tells."""
+    """The transaction with what a contract account did in it; without `logs`, by its input alone."""
     if not account or found.sender == account:
         return found
     calls = calls_of(found.to, found.data, logs, account)
@@ -366,7 +362,7 @@ def acting(found: Transaction, account: str, logs: Sequence[ReceiptLog] | None =
 
 
 async def _unforged(node: Node, found: Transaction) -> Transaction:
-    """The transaction, with a doubt where the account takes what nobody has signed as well."""
+    """The transaction, with a doubt where the account also accepts a call that nobody has signed."""
     open_to_all = set[Forgery]()
     for forgery in {call.forgery for call in found.calls if call.doubt is None and call.forgery is not None}:
         sender, to, data = forgery
