@@ -1,8 +1,8 @@
 """What a contract account did in somebody's transaction: a Safe's execution, or UserOperations of ERC-4337.
 
-Nothing but the transaction's input and its receipt is needed, so no node has to trace anything: a Safe is called
-directly, an entry point by whom bundles operations, and both tell in events what came of it
-(docs/facts.md#contract-accounts). What cannot be told for sure this way is doubted, and then proves nothing.
+The transaction's input and its receipt are enough, so no node has to trace anything. A transaction calls a Safe
+directly, or an entry point with a bundle of operations. Both report in events whether the call inside succeeded
+(docs/facts.md#contract-accounts). A call that is not certain this way gets a doubt, and proves nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ ENTRY_POINTS: Mapping[str, str] = {
 }
 """Where each version of the entry point is on every chain, and its form of an operation. Nothing else is believed."""
 MOST_OPERATIONS = 20
-"""Operations of one account in a bundle that are looked at."""
+"""A bundle's further operations of one account are not read."""
 LONGEST_CALL = 16_384
 """Bytes of an operation's call data that are read: lists in it may overlap, and then cost the square of its size."""
 _CALL, _SIGNATURE = 0, -1
@@ -49,14 +49,14 @@ class Doubt(Enum):
     DELEGATED = "delegated"
     """The account ran another contract's code as its own."""
     UNSAID = "unsaid"
-    """The account did not tell that it executed this."""
+    """No event of the account reports this call."""
     FAILED = "failed"
     OPEN = "open"
-    """The account takes what nobody has signed."""
+    """The account accepts calls that nobody has signed."""
 
 
 Forgery = tuple[str, str, str]
-"""A call (sender, receiver, data) that nobody has signed, and that an account of somebody refuses."""
+"""A call (sender, receiver, data) that nobody has signed, so an account that has an owner refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ReceiptLog:
 
 @dataclass(frozen=True, slots=True)
 class AccountCall:
-    """A call that a contract account made, or why there is nothing sure about it."""
+    """A call that a contract account made, or a doubt: why it proves nothing."""
 
     to: str = ""
     value: int = 0
@@ -99,7 +99,7 @@ def took_a_forgery(forgery: Forgery, said: bytes) -> bool:
     """Return whether the answer to a forgery, which did not revert, means that the account accepts it."""
     if forgery[0] not in ENTRY_POINTS:
         return True
-    # An operation's validity: the last 20 bytes are 0 for yes, else who has to say it, or 1 for no.
+    # An operation's validity: the last 20 bytes are 0 for yes, 1 for no, or the address of the contract that decides.
     return len(said) >= 32 and not any(said[12:32])
 
 
@@ -157,7 +157,7 @@ def _of_bundle(entry_point: str, data: bytes, logs: Sequence[ReceiptLog] | None,
         if called is None:
             yield AccountCall(doubt=doubt or Doubt.UNREADABLE)
             continue
-        # Another hash than the operation's, and no signature: only who takes everything takes this.
+        # Another hash than the operation's, and no signature: only an account that accepts everything accepts this.
         forged = [*operation[:_SIGNATURE], _NO_SIGNATURE]
         asked = _selector("validateUserOp", form, "bytes32", "uint256")
         asked += encode([form, "bytes32", "uint256"], [forged, keccak(operation[_SIGNATURE] + b"forged"), 0])
@@ -183,9 +183,9 @@ def _word(number: int) -> bytes:
 
 
 def _outcome(nonce: int, entry_point: str, logs: Sequence[ReceiptLog], account: str) -> Doubt | None:
-    """Why an operation proves nothing, by what the entry point told of it; an account's nonces are all different."""
-    told = (log for log in logs if log.address == entry_point and _is_about(log, account))
-    said = next((log.data for log in told if _number(log.data, 0) == nonce), None)
+    """Why an operation proves nothing, by the entry point's event with its nonce, which an account uses once."""
+    events = (log for log in logs if log.address == entry_point and _is_about(log, account))
+    said = next((log.data for log in events if _number(log.data, 0) == nonce), None)
     if said is None:
         return Doubt.UNSAID
     return None if _number(said, 32) == 1 else Doubt.FAILED
@@ -211,7 +211,7 @@ def _listed(said: tuple[Any, ...]) -> _Calls | None:
 
 
 def _modular(said: tuple[Any, ...]) -> _Calls | None:
-    """Calls in the form of ERC-7579: of the mode only what is done in one go, or not at all, is sure."""
+    """Calls in the form of ERC-7579; None for a mode that lets single calls fail."""
     mode, packed = said
     if mode[1]:
         return None

@@ -13,7 +13,7 @@ from gateways.solana.node import SOLANA, SolanaNode
 class SolanaBalances(BalanceSheet):
     """A BalanceSheet whose addresses are Solana's; an amount is a count of assets, or a coin's.
 
-    `coins` has coin → owner → amount, without those of whom it is unknown.
+    `coins` has coin → owner → amount, without the owners whose amount is unknown.
     """
 
     sheets: Mapping[str, TokenSheet] = field(default_factory=dict[str, TokenSheet])

@@ -38,9 +38,9 @@ Filter = dict[str, str]
 
 @dataclass(slots=True)
 class CoinRead:
-    """What becomes known through one endpoint of the owners' amounts of some coins, mints or NATIVE.
+    """The owners' amounts of some coins (mints or NATIVE), as far as one endpoint gives them.
 
-    `held` has coin → owner → amount, and nobody of whom anything is unknown. `slot` is the earliest of the answers.
+    `held` has coin → owner → amount, without the owners whose amount is unknown. `slot` is the earliest of the answers.
     """
 
     node: SolanaNode
@@ -67,7 +67,7 @@ class CoinRead:
         if faults and not any(self.held.values()):
             raise faults[0]
         if not self._lists_work and (read := [mint for mint in mints if self.held[mint]]):
-            await self._believe_nobody(read[0])
+            await self._check_lists(read[0])
 
     async def _lamports(self, faults: list[ProviderError]) -> None:
         order = random.sample(list(self.owners), len(self.owners))
@@ -123,10 +123,10 @@ class CoinRead:
             found.append((info.text("mint"), info.inner("tokenAmount").number("amount")))
         return found
 
-    async def _believe_nobody(self, mint: str) -> None:
-        """That nobody has any counts only from a node that lists the account of somebody who does.
+    async def _check_lists(self, mint: str) -> None:
+        """Raise ProviderConfused for a node that lists no account of the coin's largest holder.
 
-        Raises ProviderConfused.
+        Only one that does is believed when it says that none of the owners has any.
         """
         try:
             said = self._contextual(await self.node.ask("getTokenLargestAccounts", [mint, CONFIRMED]))

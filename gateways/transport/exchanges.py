@@ -9,7 +9,7 @@ import anyio
 T = TypeVar("T")
 
 LAST_MOMENT = 0.2
-"""Seconds that exchanges have to end by themselves when all are stopped."""
+"""Seconds that exchanges have to finish before they are cancelled."""
 
 _running: set[asyncio.Task[object]] = set()
 
@@ -36,9 +36,9 @@ async def to_its_end(
 
 
 async def end_all() -> None:
-    """Stop the exchanges of this event loop, and wait until they have: for who closes the connections under them.
+    """Stop the exchanges of this event loop and wait until they have ended, before the connections are closed.
 
-    They have a moment to end by themselves: asyncio loses the socket of a connection that is made in the very step in
+    They have a moment to finish first: asyncio loses the socket of a connection that is made in the very step in
     which its task is cancelled.
     """
     loop = asyncio.get_running_loop()

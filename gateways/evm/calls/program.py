@@ -9,11 +9,11 @@ template is the call data of one call. Answer:
     word 1   CHAINID       word 2   TIMESTAMP      word 3   gas at the start      word 4   gas at the end
     word 5   where in the call data it stopped, for want of gas or room, or at the end
     word 6   the size of the contract's code
-    then for each wallet one byte, what became of the call, four bytes, the size of the answer, and of an answer of a
-    call that succeeded as many bytes as there are, at most C
+    then for each wallet how its call ended (1 byte), the size of the answer (4 bytes), and, if the call succeeded,
+    the answer's first bytes, at most C
 
-Each call has exactly G gas: an answer must not depend on how much is left. One that used up most of it may have been
-cut short, also deeper down where the contract does not say so; that is told apart, and its answer is not copied.
+Each call has exactly G gas: an answer must not depend on how much is left. A call that used most of it may have been
+cut short, perhaps in a call of the contract's own. It gets a status of its own, and its answer is not copied.
 """
 
 from collections.abc import Sequence

@@ -24,14 +24,14 @@ from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.exchanges import together
 
 NEUTRAL = "0x484f4c44464153540000000000000000000b00b6"
-"""Who asks: nobody's address, so that no contract answers somebody in particular."""
+"""The caller of every question: an address that nobody has, so that no contract treats it as somebody's."""
 FIRST_WALLETS, MOST_WALLETS, FEWEST_WALLETS = 1_000, 4_000, 8
 BATCH = 100
 SINGLE_CALLS = 64
-"""So few calls are made by themselves where they are too much together: one of them may use up the gas of all."""
+"""So few calls are made one by one where they are too much together: one of them may use up the gas of all."""
 AT_ONCE = 4
 STRIKES, STRIKES_AT_FIRST = 60, 8
-"""So many wallets for which a contract uses up all its gas, and it is asked no more; so many while it answers none."""
+"""A contract that uses up all its gas for so many wallets is asked no more; for so many while it answered none."""
 MOST_SILENCES = 2
 """Calls that a node may not answer in time before it is given up, while it has answered none."""
 REMEMBERED = 600.0
@@ -127,7 +127,7 @@ class ViewReader:
         return self.node.chain.multicall3 if monotonic() >= self._single_until else None
 
     def take_single_calls(self) -> None:
-        """Make each call by itself for a while."""
+        """Make each call on its own for a while."""
         self._single_until = monotonic() + REMEMBERED
 
 
@@ -293,7 +293,7 @@ class ViewRead:
         return found.said
 
     async def _without_override(self, calls: Sequence[bytes]) -> Sequence[CopiedAnswer | Silence]:
-        """Ask through Multicall3; a few calls by themselves, because then each has gas of its own."""
+        """Ask through Multicall3; a few calls one by one, because then each has gas of its own."""
         reader, contract = self.reader, self.view.contract
         if reader.multicall and len(calls) > FEWEST_WALLETS:
             try:

@@ -22,7 +22,7 @@ from gateways.transport.plain_text import plain
 sys.setrecursionlimit(1_000)
 
 Standard = Literal["ERC721", "ERC721Enumerable", "ERC1155", "balanceOf", "Solana", "none"]
-"""`balanceOf`: it names no standard, and tells how many tokens a wallet has; `none`: there is no contract there."""
+"""`balanceOf`: it names no standard, and answers how many tokens a wallet has; `none`: there is no contract there."""
 
 # Interface ids and selectors: docs/facts.md#token-standards.
 SUPPORTS = bytes.fromhex("01ffc9a7")
@@ -95,7 +95,7 @@ class ContractReader:
         return await self._number(contract, SUPPORTS + interface.ljust(32, b"\0"), longer=True) == 1
 
     async def _counts_tokens(self, contract: str) -> bool:
-        """Whether it tells balances, and is no coin: a coin answers `allowance(address,address)` too."""
+        """Whether it answers `balanceOf` and is no coin: a coin also answers `allowance(address,address)`."""
         if await self._number(contract, BALANCE_OF + SOMEBODY) is None:
             return False
         return await self._number(contract, ALLOWANCE + SOMEBODY + SOMEBODY, longer=True) is None
@@ -109,7 +109,10 @@ class ContractReader:
         return int.from_bytes(said[:32], "big") if len(said) == 32 or (longer and len(said) > 32) else None
 
     async def _answers_what_is_known(self) -> None:
-        """To a node that answers zeros to everything, a contract supports nothing, and has a balance for everybody."""
+        """Raise ProviderConfused for a node that does not run calls.
+
+        One that answers zeros to everything makes a contract look as if it supported nothing and knew every owner.
+        """
         nonce = secrets.token_bytes(32)
         try:
             said = await self._ask("call", {"to": SHA256, "data": "0x" + nonce.hex()})
