@@ -59,7 +59,7 @@ def staking_deployment(contract: str, name: str, keeper: str) -> str:
 def stakes_in(answer: str) -> dict[int, str]:
     """What a staking contract's `stakes()` answered: token id → lower-case address of who staked it."""
     data = words(answer)
-    who, tokens = _list_at(data, 0), _list_at(data, 1)
+    who, tokens = list_at(data, 0), list_at(data, 1)
     return {token: f"0x{staker:040x}" for staker, token in zip(who, tokens, strict=True)}
 
 
@@ -93,7 +93,7 @@ def words(data: str) -> list[int]:
     return [int(digits[at : at + 64], 16) for at in range(0, len(digits) - 63, 64)]
 
 
-def _list_at(data: list[int], place: int) -> list[int]:
+def list_at(data: list[int], place: int) -> list[int]:
     """The list whose offset is the word at a place."""
     start = data[place] // 32
     return data[start + 1 : start + 1 + data[start]]

@@ -4,8 +4,9 @@ import asyncio
 import os
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -33,6 +34,7 @@ BULK_GAS = 900_000_000
 FUNDS, KEEPER_FUNDS = 10**17, 10**20
 
 Record = dict[str, Any]
+T = TypeVar("T")
 
 
 class Chain:
@@ -211,10 +213,10 @@ class Chain:
         self.list_collections()
 
     def list_collections(self) -> None:
-        """Work out the collections, traits and coins from the seeds and the records."""
+        """Work out the collections, traits, staking contracts and coins from the seeds and the records."""
         self.collections = self.collections_at()
-        self.staking = self._staking()
-        self.coins = self._coins()
+        self.staking = self._listed(self.staking_at_start(), "staking", Staking)
+        self.coins = self._listed(coins.seeded_coins(self.facts), "coin", Coin)
         self._ever_listed |= self.collections.keys()
 
     def collections_at(self, block: int | None = None) -> dict[str, Collection]:
@@ -236,43 +238,27 @@ class Chain:
         sender = staking.deployer(self.facts.name)
         return staking.at_start([created(sender, nonce) for nonce in range(len(staking.KINDS))])
 
-    def _staking(self) -> dict[str, Staking]:
-        listed = self.staking_at_start()
-        for record in self.records:
-            if record["kind"] == "reset":
-                listed = self.staking_at_start()
-            elif "staking" in record:
-                listed[record["contract"]] = Staking(record["contract"], **record["staking"])
-        return listed
-
     async def stakes(self, one: Staking) -> dict[int, str]:
         """Token id → lower-case address of who has staked it now."""
-        request = {"to": one.contract, "data": abi.call(one.source, "stakes()")}
-        return abi.stakes_in(await self.node.call("eth_call", request, "latest"))
-
-    def _coins(self) -> dict[str, Coin]:
-        listed = coins.seeded_coins(self.facts)
-        for record in self.records:
-            if record["kind"] == "reset":
-                listed = coins.seeded_coins(self.facts)
-            elif "coin" in record:
-                listed[record["contract"]] = Coin(record["contract"], **record["coin"])
-        return listed
+        return abi.stakes_in(await self.answer(one.contract, abi.call(one.source, "stakes()")))
 
     async def amounts(self, coin: Coin) -> dict[str, int]:
         """Lower-case address → base units of a coin that it has now."""
-        request = {"to": coin.contract, "data": abi.call(coins.CONTRACT, "holdings()")}
-        return coins.holdings_of(await self.node.call("eth_call", request, "latest"))
+        return coins.holdings_of(await self.answer(coin.contract, abi.call(coins.CONTRACT, "holdings()")))
 
     def accounts(self) -> dict[str, SmartAccount]:
         """Address → contract account, from the seeds and the records."""
-        listed = seeded_accounts()
-        for record in self.records:
-            if record["kind"] == "reset":
-                listed = seeded_accounts()
-            elif "account" in record:
-                listed[record["contract"]] = SmartAccount(record["contract"], **record["account"])
-        return listed
+        return self._listed(seeded_accounts(), "account", SmartAccount)
+
+    def since_reset(self) -> list[Record]:
+        """The records after the last reset."""
+        resets = [at for at, record in enumerate(self.records) if record["kind"] == "reset"]
+        return self.records[resets[-1] + 1 :] if resets else self.records
+
+    def _listed(self, at_start: dict[str, T], name: str, kind: Callable[..., T]) -> dict[str, T]:
+        """Contract → what the seeds have, and what the records' entries of this name have deployed since."""
+        later = (record for record in self.since_reset() if name in record)
+        return at_start | {record["contract"]: kind(record["contract"], **record[name]) for record in later}
 
     def smart_account(self, address: str) -> SmartAccount:
         """A listed contract account. Raises Refusal(404)."""

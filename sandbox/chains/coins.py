@@ -17,7 +17,7 @@ STANDARD = "ERC20"
 CONTRACT = "Coin"
 USUAL_DECIMALS = 18
 LIE = 255
-"""What a coin says that is deployed with the decimals "lies"."""
+"""What a coin answers for decimals() if it was deployed with the decimals "lies"."""
 UINT256 = 2**256
 _NOTHING = ("", "none", "nothing", "null")
 _LIES = ("lie", "lies", "lying")
@@ -90,7 +90,7 @@ def deployment(name: str, symbol: str, decimals: int | None) -> str:
 def holdings_of(answer: str) -> dict[str, int]:
     """What `holdings()` answered: lower-case address → base units, without zeros."""
     data = abi.words(answer)
-    who, amounts = (data[at // 32 + 1 : at // 32 + 1 + data[at // 32]] for at in data[:2])
+    who, amounts = abi.list_at(data, 0), abi.list_at(data, 1)
     return {f"0x{holder:040x}": amount for holder, amount in zip(who, amounts, strict=True) if amount}
 
 
@@ -147,5 +147,5 @@ def moving(sender: str | None, to: str | None, amount: int) -> str:
 
 
 def rebasing(percent: int) -> str:
-    """Call data that leaves everybody so many hundredths of what they have."""
+    """Call data that sets every balance to so many percent of what it is."""
     return abi.call(CONTRACT, "rebase(uint256)", percent)

@@ -59,7 +59,7 @@ async def mint(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def transfer(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, amount?, from?, to}`; from whoever has the token where that is one holder.
+    """`{contract, token_id, amount?, from?, to}`; `from` may be left out if the token has one holder.
 
     Of a coin `{contract, amount, from?, to}` with base units.
     """
@@ -119,9 +119,7 @@ async def deploy(chain: Chain, body: Body) -> dict[str, Any]:
     data = abi.deployment(standard, name, symbol, f"{chain.url}/metadata/{chain.facts.name}/", KEEPER)
     record: Record = {"kind": "tx", "from": chain.facts.deployer, "data": data}
     record["collection"] = {"name": name, "slug": slug, "standard": standard}
-    async with chain.lock:
-        record = await chain.transact(record)
-    return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
+    return await _deployed(chain, record)
 
 
 async def _deploy_coin(chain: Chain, body: Body, name: str, slug: str, symbol: str) -> dict[str, Any]:
@@ -130,30 +128,30 @@ async def _deploy_coin(chain: Chain, body: Body, name: str, slug: str, symbol: s
     record["data"] = coins.deployment(name, symbol, decimals)
     record["coin"] = {"name": name, "symbol": symbol, "slug": slug, "decimals": decimals}
     record["coin"]["rebases"] = coins.rebases_in(body)
-    async with chain.lock:
-        record = await chain.transact(record)
-    return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
+    return await _deployed(chain, record)
 
 
 async def _deploy_staking(chain: Chain, name: str, slug: str, kind: str) -> dict[str, Any]:
     data = abi.staking_deployment(staking.KINDS[kind].contract, name, KEEPER)
     record: Record = {"kind": "tx", "from": staking.deployer(chain.facts.name), "data": data}
     record["staking"] = {"name": name, "slug": slug, "kind": kind}
-    async with chain.lock:
-        record = await chain.transact(record)
-    return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
+    return await _deployed(chain, record)
 
 
 async def _deploy_account(chain: Chain, standard: str, owner: str) -> dict[str, Any]:
     record: Record = {"kind": "tx", "from": ACCOUNT_DEPLOYER, "data": abi.account(standard, owner)}
     record["account"] = {"standard": standard, "owner": owner}
+    return await _deployed(chain, record)
+
+
+async def _deployed(chain: Chain, record: Record) -> dict[str, Any]:
     async with chain.lock:
         record = await chain.transact(record)
     return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
 
 
 async def rebase(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, percent}`: everybody has so many hundredths of what they had, and no event tells so."""
+    """`{contract, percent}`: every balance becomes so many percent of what it was, without an event."""
     coin = chain.coin(text(body, "contract"))
     if coin is None or not coin.rebases:
         raise Refusal(404, f"There is no coin that rebases at {text(body, 'contract')} on {chain.facts.name}.")
@@ -164,7 +162,7 @@ async def rebase(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def stake(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, from}`: `from` stakes the token; nobody else can as long as it is staked."""
+    """`{contract, token_id, from}`: `from` stakes the token, which nobody else can stake until it is taken back."""
     return await _of_stakes(chain, body, "stake(uint256)")
 
 
@@ -191,8 +189,7 @@ async def self_transaction(chain: Chain, body: Body) -> dict[str, Any]:
             called = accounts.execution(account.account, account.owner, value, data)
             record |= {"from": account.owner, "to": account.account, "data": called}
         else:
-            # A key of its own for each operation, so that it can be repeated on a node that comes up without the ones
-            # before.
+            # Each operation has a key of its own, so that a restarted node can repeat it without those before it.
             wanted = accounts.operation(account.account, secrets.randbits(192) << 64, value, data)
             named = await chain.answer(accounts.ENTRY_POINT, accounts.hash_of(wanted))
             agreed = abi.call(accounts.ACCOUNT, "approve(bytes32)", named)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sandbox.chains.abi import NOBODY, Move, address_in, words
+from sandbox.chains.abi import NOBODY, Move, address_in, list_at, words
 
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
@@ -87,10 +87,5 @@ def _moves(log: dict[str, Any]) -> list[Move]:
         return [(sender, to, int(topics[1], 16), 1)]
     if topics[0] == TRANSFER_SINGLE:
         return [(sender, to, data[0], data[1])]
-    tokens, amounts = _list_at(data, data[0]), _list_at(data, data[1])
+    tokens, amounts = list_at(data, 0), list_at(data, 1)
     return [(sender, to, token, amount) for token, amount in zip(tokens, amounts, strict=True)]
-
-
-def _list_at(data: list[int], offset: int) -> list[int]:
-    start = offset // 32
-    return data[start + 1 : start + 1 + data[start]]

@@ -182,35 +182,32 @@ async def _undo(chain: Chain) -> None:
     for account in chain.accounts().values():
         if not account.seeded:
             await _take_off(chain, account.account)
-    for record in _since_reset(chain.records):
+    for record in chain.since_reset():
         if "withdraw" in record:
             chain.reserve(chain.head + 1)
             await chain.sent({**record, "data": record["withdraw"]})
             await chain.note_head()
     for to, data in names.anew() if chain.facts.names else ():
-        chain.reserve(chain.head + 1)
-        await chain.sent({"kind": "tx", "from": KEEPER, "to": to, "data": data, "gas": names.GAS})
-        await chain.note_head()
-    await chain.node.call("anvil_setNonce", chain.facts.deployer, hex(len(STANDARDS)))
-    await chain.node.call("anvil_setNonce", ACCOUNT_DEPLOYER, hex(len(accounts.STANDARDS)))
-    await chain.node.call("anvil_setNonce", staking.deployer(chain.facts.name), hex(len(staking.KINDS)))
-    await chain.node.call("anvil_setNonce", coins.deployer(chain.facts), hex(len(coins.SEEDS)))
+        await _keeper_sends(chain, to, data, names.GAS)
+    for deployer, count in _deployers(chain).items():
+        await chain.node.call("anvil_setNonce", deployer, hex(count))
 
 
 async def _undo_coins(chain: Chain) -> None:
     """Give everybody the coins they had at the start, and take later coins off the chain."""
     for coin in chain.coins.values():
-        await _kept(chain, coin.contract, coins.restarting())
+        await _keeper_sends(chain, coin.contract, coins.restarting())
         moves = coins.settling(await chain.amounts(coin), coins.seeded_amounts(coin))
-        await _kept(chain, coin.contract, moves)
+        await _keeper_sends(chain, coin.contract, moves)
         if not coin.seeded:
             await _take_off(chain, coin.contract)
 
 
-async def _kept(chain: Chain, contract: str, data: str) -> None:
-    """Something that the keeper does, in a block of its own."""
+async def _keeper_sends(chain: Chain, to: str, data: str, gas: int | None = None) -> None:
+    """Send a transaction of the keeper, in a block of its own."""
     chain.reserve(chain.head + 1)
-    await chain.sent({"kind": "tx", "from": KEEPER, "to": contract, "data": data})
+    record: Record = {"kind": "tx", "from": KEEPER, "to": to, "data": data}
+    await chain.sent(record if gas is None else {**record, "gas": gas})
     await chain.note_head()
 
 
@@ -219,19 +216,21 @@ async def _take_off(chain: Chain, contract: str) -> None:
     await chain.node.call("anvil_setNonce", contract, "0x0")
 
 
-def _deployers(chain: Chain) -> tuple[str, ...]:
-    """Who deploys the chain's collections, its coins, its staking contracts and its contract accounts."""
-    name = chain.facts.name
-    return chain.facts.deployer, coins.deployer(chain.facts), staking.deployer(name), ACCOUNT_DEPLOYER
+def _deployers(chain: Chain) -> dict[str, int]:
+    """Deployer → how many contracts it has on a fresh chain: collections, coins, staking contracts and accounts."""
+    return {
+        chain.facts.deployer: len(STANDARDS),
+        coins.deployer(chain.facts): len(coins.SEEDS),
+        staking.deployer(chain.facts.name): len(staking.KINDS),
+        ACCOUNT_DEPLOYER: len(accounts.STANDARDS),
+    }
 
 
 async def _undo_staking(chain: Chain) -> None:
     """Stake what was staked at the start, and take later staking contracts off the chain."""
     for one in chain.staking.values():
         if moves := _stake_moves(await chain.stakes(one), one.stakes_at_start):
-            chain.reserve(chain.head + 1)
-            await chain.sent({"kind": "tx", "from": KEEPER, "to": one.contract, "data": abi.settlement(moves)})
-            await chain.note_head()
+            await _keeper_sends(chain, one.contract, abi.settlement(moves))
         if not one.seeded:
             await _take_off(chain, one.contract)
 
@@ -241,11 +240,6 @@ def _stake_moves(now: Mapping[int, str], wanted: Mapping[int, str]) -> list[abi.
     return ledger.difference(
         {token: {who: 1} for token, who in now.items()}, {token: {who: 1} for token, who in wanted.items()}
     )
-
-
-def _since_reset(records: list[Record]) -> list[Record]:
-    resets = [at for at, record in enumerate(records) if record["kind"] == "reset"]
-    return records[resets[-1] + 1 :] if resets else records
 
 
 def _compacted(records: list[Record], base: int) -> tuple[list[Record], dict[str, int]]:
