@@ -1,9 +1,10 @@
-"""What contract accounts take: a Safe's execTransaction, and a UserOperation by way of the entry point of ERC-4337."""
+"""Call data for contract accounts: a Safe's execTransaction, and a UserOperation for the entry point of ERC-4337."""
 
 from dataclasses import dataclass
 from hashlib import sha256
 
 from eth_abi.abi import encode
+from eth_abi.grammar import parse
 from eth_hash.auto import keccak
 
 SAFE, ACCOUNT = "Safe", "Account4337"
@@ -37,8 +38,8 @@ class SmartAccount:
 
 
 def calldata(form: str, *values: object) -> str:
-    """The call data of a function, by its signature without names."""
-    types = _types(form.partition("(")[2][:-1])
+    """The call data of a function that has parameters, by its signature without names."""
+    types = [one.to_type_str() for one in parse(form[form.index("(") :]).components]
     return "0x" + (keccak(form.encode())[:4] + encode(types, values)).hex()
 
 
@@ -69,15 +70,3 @@ def hash_of(wanted: Operation) -> str:
 def bundle(operations: list[Operation]) -> str:
     """What a bundler sends to the entry point."""
     return calldata(f"handleOps({OPERATION}[],address)", operations, BUNDLER)
-
-
-def _types(text: str) -> list[str]:
-    """The types of a signature's parameters; commas inside a tuple separate nothing."""
-    found, depth = [""], 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and not depth:
-            found.append("")
-        else:
-            found[-1] += letter
-    return found if text else []
