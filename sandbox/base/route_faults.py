@@ -42,8 +42,8 @@ class RouteFault:
     carried_out: bool = False
     """Whether the provider does what it is asked, and only its answer is lost."""
 
-    def told(self, now: float) -> str:
-        """What it does to whom, and until when."""
+    def summary(self, now: float) -> str:
+        """The requests that it is about, what happens to them, and for how long."""
         what = f"{self.latency * 1000:.0f} ms later" if not self.status else f"answers {self.status}"
         often = "" if math.isinf(self.left) else f", {self.left:.0f} times"
         ends = "" if math.isinf(self.until) else f", {self.until - now:.0f} s"
@@ -91,7 +91,7 @@ class RouteFaults:
     def running(self) -> list[str]:
         """The faults that are running, each in a few words for people to look at."""
         now = time.monotonic()
-        return [fault.told(now) for fault in self._faults if fault.until > now and fault.left >= 1]
+        return [fault.summary(now) for fault in self._faults if fault.until > now and fault.left >= 1]
 
     async def apply(self, request: web.Request, target: str, handler: Handler) -> web.StreamResponse:
         """Answer a request as the faults have it, or pass it on."""

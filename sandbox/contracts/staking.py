@@ -1,4 +1,4 @@
-"""The kinds of staking contracts: how each tells of a wallet's stake, and what is staked in those of the start."""
+"""The kinds of staking contracts: which view function shows a wallet's stake, and what is staked at the start."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ PREFIX = "Staking:"
 
 @dataclass(frozen=True)
 class StakingKind:
-    """One way to tell of a stake: the contract, the function that tells, its arguments, and where its answer has it."""
+    """One way to show a stake: the contract, its view function, the arguments, and the path to the value."""
 
     contract: str
     view: str

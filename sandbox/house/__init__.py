@@ -115,7 +115,7 @@ class WholeSandbox:
         }
 
     def be_strict(self, strict: bool) -> None:
-        """Give every provider the limits that slow real clients down, or take them away; all windows begin anew."""
+        """Give every provider a real one's limits, or none. All windows start again."""
         self.strict = strict
         for part in self.parts():
             part.renew_limits()

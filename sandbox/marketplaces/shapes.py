@@ -9,8 +9,12 @@ from sandbox.marketplaces.catalogue import Market, Token
 from sandbox.marketplaces.networks import coin
 
 Item = dict[str, Any]
-STANDARDS = {"ERC721": "erc721", "ERC721Enumerable": "erc721", "ERC1155": "erc1155", "Punks": "cryptopunks"} | {
-    "Solana": "metaplex"
+STANDARDS = {
+    "ERC721": "erc721",
+    "ERC721Enumerable": "erc721",
+    "ERC1155": "erc1155",
+    "Punks": "cryptopunks",
+    "Solana": "metaplex",
 }
 
 

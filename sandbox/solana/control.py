@@ -175,7 +175,7 @@ def _done(ledger: Ledger, record: Record, body: Body, *, final: bool = True) -> 
 
 
 def _moved(ledger: Ledger, coin: SplCoin, changes: dict[str, int], body: Body) -> dict[str, Any]:
-    """Amounts change hands, as in one transaction of whoever loses some."""
+    """Change what owners have, in one transaction that those who lose some sign."""
     if any(coin.accounts.get(owner, 0) + change < 0 for owner, change in changes.items()):
         raise Refusal(409, "The chain refuses this: insufficient funds.")
     signers = [owner for owner, change in changes.items() if change < 0] or [AUTHORITY]

@@ -40,7 +40,7 @@ def panel(sandbox: WholeSandbox, place: Place) -> Markup:
     guilds = {one.id: one.name for one in sandbox.discord.world.guilds.values()}
     server, servers = choice("Server", "guild", guilds), choice("Server", "guild", {"": "all", **guilds})
     times = field("Times", "times", placeholder="without end", inputmode="numeric")
-    until = field("Seconds", "seconds", placeholder="until mended", inputmode="numeric")
+    until = field("Seconds", "seconds", placeholder="until you end it", inputmode="numeric")
     provider = choice("Provider", "target", TARGETS)
     path = field("Path (with *)", "path", placeholder="*")
     return join(
@@ -53,7 +53,7 @@ def panel(sandbox: WholeSandbox, place: Place) -> Markup:
              field("Body (text or JSON)", "body"), times, until, button="Answer"),
         card(place, "Slow down one route", "faults", hidden(kind="latency"), provider, path,
              field("Milliseconds", "ms", "800", inputmode="numeric", required=True), until, button="Slow down"),
-        card(place, "Mend everything", "faults", note="Ends every running fault.", button="End all faults"),
+        card(place, "End all faults", "faults", note="Ends every running fault.", button="End them"),
         card(place, "Discord's gateway", "gateway",
              choice("Do", "action", {"drop": "cut every connection", "malformed": "send something malformed"}),
              button="Disturb"),
@@ -64,13 +64,13 @@ def panel(sandbox: WholeSandbox, place: Place) -> Markup:
         card(place, "Disturb events", "gateway", choice("Do", "action", TO_EVENTS), servers,
              field("Event", "event", placeholder="any"), times, button="Disturb events"),
         card(place, "A server is out", "gateway", hidden(action="unavailable"), server, until,
-             note="Discord calls it unavailable and tells nothing of it.", button="Take it out"),
+             note="Discord calls it unavailable and sends none of its events.", button="Take it out"),
         card(place, "A server is back", "gateway", hidden(action="available"), server, button="Bring it back"),
         card(place, "Members intent", "application", choice("Switch", "members_intent", SWITCH),
              button="Set the intent"),
         card(place, "What is left of a limit", "limits", choice("Provider", "target", ("discord", *LIMITS)),
              field("Requests", "left", "0", inputmode="numeric", required=True), seconds,
-             note="Discord's are the refused requests that it bears.", button="Set the limit"),
+             note="Discord's limit is on refused requests.", button="Set the limit"),
         card(place, "Whole limits", "limits", note="Every limit begins again.", button="Renew the limits"),
         card(place, "Start again", "reset", note=_UNDONE, button="Put everything back"),
         el("div", now(sandbox), id="panel-now", data_part=True, class_="wide"),
@@ -78,14 +78,14 @@ def panel(sandbox: WholeSandbox, place: Place) -> Markup:
 
 
 def now(sandbox: WholeSandbox) -> Markup:
-    """The limits as they stand, and the newest requests that reached a provider."""
+    """What is left of the limits, and the newest requests that reached a provider."""
     return join(_limits(sandbox), _requests(sandbox))
 
 
 def _limits(sandbox: WholeSandbox) -> Markup:
-    told = sandbox.limits()
-    counted = {"discord: refused requests": told["discord"]["invalid_requests"]}
-    counted |= {place: told[place] for place in LIMITS if place in told}
+    limits = sandbox.limits()
+    counted = {"discord: refused requests": limits["discord"]["invalid_requests"]}
+    counted |= {place: limits[place] for place in LIMITS if place in limits}
     rows = [
         el("li", el("strong", name), f" {one['left']:,} of {one['requests']:,} left, whole in {one['resets_in']:.0f} s")
         for name, one in counted.items()
