@@ -17,7 +17,8 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -127,9 +128,7 @@ def make(number: str, home: Path) -> Machine:
     machine.log.unlink(missing_ok=True)
     begun = time.monotonic()
     if not (root / "usr" / "bin" / "git").exists():
-        mirror = [found] if (found := debian_mirror()) else []
-        packages = f"--include={','.join(PACKAGES)}"
-        run(machine, ["debootstrap", "--variant=minbase", packages, RELEASES[number], str(root), *mirror])
+        debootstrap(machine, root, PACKAGES)
     machine.note("the machine (debootstrap)", "made", time.monotonic() - begun)
     for path in directories:
         (root / path.relative_to("/")).mkdir(parents=True, exist_ok=True)
@@ -147,6 +146,13 @@ def make(number: str, home: Path) -> Machine:
     run(machine, ["git", "clone", "-q", "--no-hardlinks", str(ROOT), str(clone)])
     machine.note("git clone", "done", time.monotonic() - begun)
     return machine
+
+
+def debootstrap(machine: Machine, root: Path, packages: Sequence[str]) -> None:
+    """Make a minimal Debian of the machine's release in a directory. Raises FreshFailed."""
+    mirror = [found] if (found := debian_mirror()) else []
+    include = f"--include={','.join(packages)}"
+    run(machine, ["debootstrap", "--variant=minbase", include, RELEASES[machine.number], str(root), *mirror])
 
 
 def carried(root: Path) -> tuple[tuple[Path, ...], tuple[Path, ...], dict[str, str]]:
@@ -184,7 +190,9 @@ def debian_mirror() -> str | None:
 def try_out(machine: Machine, tests: list[str] | None) -> None:
     """Run `make run` twice, then `make test` with these arguments unless they are None. Raises FreshFailed."""
     for title in ("make run", "make run again"):
-        _start_and_stop(machine, title)
+        port, sandbox_port = free_port(), free_port()
+        command = ["env", f"PORT={port}", f"SANDBOX_PORT={sandbox_port}", "make", "--no-print-directory", "run"]
+        start_and_stop(machine, title, machine.argv(*command), port, signal.SIGINT)
     if tests is None:
         return
     arguments = [f"ARGS={' '.join(tests)}"] if tests else []
@@ -194,25 +202,33 @@ def try_out(machine: Machine, tests: list[str] | None) -> None:
     machine.note("make test: all of it", verdict[-1] if verdict else "passed", seconds)
 
 
-def _start_and_stop(machine: Machine, title: str) -> None:
-    """Start the product until it is healthy, then stop it with SIGINT."""
-    port, sandbox_port = free_port(), free_port()
-    command = ["env", f"PORT={port}", f"SANDBOX_PORT={sandbox_port}", "make", "--no-print-directory", "run"]
+def start_and_stop(
+    machine: Machine,
+    title: str,
+    argv: Sequence[str],
+    port: int,
+    ends: signal.Signals,
+    probe: Callable[[], bool] | None = None,
+) -> int:
+    """Start the product until it is healthy, and for the probe too if there is one, then stop it by this signal.
+
+    Return its exit code. Raises FreshFailed.
+    """
     begun = time.monotonic()
     with machine.log.open("a") as log:
         from_here = log.tell()
-        process = subprocess.Popen(
-            machine.argv(*command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
             while not (healthy := answers(port)) and process.poll() is None:
                 if time.monotonic() - begun > START_SECONDS:
                     break
                 time.sleep(0.1)
             took = time.monotonic() - begun
-            os.killpg(process.pid, signal.SIGINT)
+            healthy = healthy and (probe is None or probe())
+            with suppress(ProcessLookupError):  # it may have ended already
+                os.killpg(process.pid, ends)
             try:
-                process.wait(STOP_SECONDS)
+                code = process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 raise FreshFailed(f"Debian {machine.number}: {title} did not stop; see {machine.log}.") from None
         finally:
@@ -221,10 +237,11 @@ def _start_and_stop(machine: Machine, title: str) -> None:
     said = machine.log.read_bytes()[from_here:].decode(errors="replace")
     machine.read_steps(title, said)
     if not healthy:
-        raise FreshFailed(f"Debian {machine.number}: {title} answered no /health; see {machine.log}.")
+        raise FreshFailed(f"{_tail(said)}\nDebian {machine.number}: {title} answered no /health; see {machine.log}.")
     machine.note(f"{title}: until /health answers", "healthy", took)
     if fault := UNCLEAN.search(said):
         raise FreshFailed(f"Debian {machine.number}: {title} said {fault[0]!r}; see {machine.log}.")
+    return code
 
 
 def answers(port: int) -> bool:
@@ -251,9 +268,12 @@ def run(machine: Machine, argv: list[str]) -> tuple[str, float]:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
     said = machine.log.read_bytes()[from_here:].decode(errors="replace")
     if done.returncode != 0:
-        tail = "\n".join(f"    {line}" for line in said.splitlines()[-25:])
-        raise FreshFailed(f"{tail}\nDebian {machine.number}: {argv[0]} … failed; all of it is in {machine.log}.")
+        raise FreshFailed(f"{_tail(said)}\nDebian {machine.number}: {argv[0]} … failed; see {machine.log}.")
     return said, time.monotonic() - begun
+
+
+def _tail(said: str) -> str:
+    return "\n".join(f"    {line}" for line in said.splitlines()[-25:])
 
 
 def table(machines: list[Machine]) -> str:

@@ -1,8 +1,8 @@
-"""Run the image's steps without a container engine, and start what comes of them: `make fresh-image`.
+"""Run the image's steps without a container engine, and start the result: `make fresh-image`.
 
-One minimal Debian in a chroot takes the scripts of `deploy/image` in the order of `deploy/Dockerfile`. What they make
-is copied into a second one that has only Python, and started there as the image's account, without capabilities, on a
-read-only tree. The local Discord and marketplaces of the sandbox run outside of it. Needs root, `debootstrap`, a
+One minimal Debian in a chroot runs the scripts of `deploy/image` in the order of `deploy/Dockerfile`. Their result is
+copied into a second one that has only Python, and started there as the image's account, without capabilities, on a
+read-only tree. The sandbox's local Discord and marketplaces run outside of it. Needs root, `debootstrap`, a
 network, and a repository that has run `make run` or `make test` once.
 """
 
@@ -25,16 +25,13 @@ from tools.fresh import (
     CLONE,
     RELEASES,
     ROOT,
-    START_SECONDS,
-    STOP_SECONDS,
-    UNCLEAN,
     FreshFailed,
     Machine,
-    answers,
-    debian_mirror,
+    debootstrap,
     free_port,
     make,
     run,
+    start_and_stop,
     table,
 )
 
@@ -90,9 +87,7 @@ def _last_stage(builder: Machine, last: Path) -> Path:
     begun = time.monotonic()
     last.parent.mkdir(parents=True, exist_ok=True)
     if not (last / "usr" / "bin" / "python3").exists():
-        mirror = [found] if (found := debian_mirror()) else []
-        packages = "--include=python3,ca-certificates"
-        run(builder, ["debootstrap", "--variant=minbase", packages, RELEASES[builder.number], str(last), *mirror])
+        debootstrap(builder, last, ("python3", "ca-certificates"))
     home = last / CLONE.relative_to("/")
     if home.exists():
         shutil.rmtree(home)
@@ -132,36 +127,16 @@ def _world(home: Path) -> Iterator[Mapping[str, str]]:
 
 def _start_and_stop(machine: Machine, last: Path, world: Mapping[str, str]) -> None:
     """Start the image's command as its account on a read-only tree, ask its health check, and stop it."""
-    port = str(free_port())
-    settings = {"PORT": port, "PUBLIC_URL": f"http://localhost:{port}", "SECRET_KEY": "of-this-one-run-only-" * 2}
-    begun = time.monotonic()
-    with machine.log.open("a") as log:
-        from_here = log.tell()
-        argv = read_only(last, {**world, **settings}, "python", "-m", "app")
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        try:
-            while not (healthy := answers(int(port))) and process.poll() is None:
-                if time.monotonic() - begun > START_SECONDS:
-                    break
-                time.sleep(0.1)
-            took = time.monotonic() - begun
-            check = ["python", "-m", "app.supervisor.probe"]
-            probed = subprocess.run(read_only(last, {"PORT": port}, *check), stdout=log, stderr=log, check=False)
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                code = process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                raise FreshFailed(f"Debian {machine.number}: the image did not stop; see {machine.log}.") from None
-        finally:
-            process.kill()
-            process.wait()
-    said = machine.log.read_bytes()[from_here:].decode(errors="replace")
-    if not healthy or probed.returncode != 0:
-        tail = "\n".join(f"    {line}" for line in said.splitlines()[-25:])
-        raise FreshFailed(f"{tail}\nDebian {machine.number}: the image answered no /health; see {machine.log}.")
-    if fault := UNCLEAN.search(said):
-        raise FreshFailed(f"Debian {machine.number}: the image said {fault[0]!r}; see {machine.log}.")
-    machine.note("started read-only, until /health answers", "healthy", took)
+    port = free_port()
+    own = {"PORT": str(port), "PUBLIC_URL": f"http://localhost:{port}", "SECRET_KEY": "of-this-one-run-only-" * 2}
+
+    def is_well() -> bool:
+        argv = read_only(last, {"PORT": str(port)}, "python", "-m", "app.supervisor.probe")
+        with machine.log.open("a") as log:
+            return subprocess.run(argv, stdout=log, stderr=log, check=False).returncode == 0
+
+    argv = read_only(last, {**world, **own}, "python", "-m", "app")
+    code = start_and_stop(machine, "the image, read-only", argv, port, signal.SIGTERM, is_well)
     if code != 0:
         raise FreshFailed(f"Debian {machine.number}: the image ended with exit code {code}; see {machine.log}.")
 

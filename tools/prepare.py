@@ -38,7 +38,7 @@ FUZZED = (
     "tests/services/rules/test_strangers_texts.py",
     "tests/services/holdings/test_confirmed_histories.py",
 )  # fmt: skip
-# Nobody is asked with these: they only leave the sandbox's banner out of the screens.
+# These are never sent: they only leave the sandbox's banner out of the screens. deploy/image/screens.sh sets the same.
 LIVE_BUILD = {
     "DISCORD_CLIENT_ID": "none", "DISCORD_CLIENT_SECRET": "none", "DISCORD_BOT_TOKEN": "none",
     "SECRET_KEY": "not-needed-to-build-the-screens-at-all",
