@@ -13,6 +13,12 @@ _TONES: dict[str, str] = {
     "bad": "bg-error/12 text-error",
     "info": "bg-info/12 text-info",
 }
+_STATES = {
+    "good": ("circle-check", "text-success"),
+    "warning": ("triangle-alert", "text-warning"),
+    "bad": ("octagon-alert", "text-error"),
+    "off": ("circle-minus", "muted"),
+}
 
 
 def badge(text: str | rx.Var[str], tone: Tone = "neutral") -> rx.Component:
@@ -20,6 +26,15 @@ def badge(text: str | rx.Var[str], tone: Tone = "neutral") -> rx.Component:
     return rx.el.span(
         text, class_name=f"inline-flex items-center rounded-full px-2.5 py-0.5 text-xs font-semibold {_TONES[tone]}"
     )
+
+
+def state_icon(state: rx.Var[str] | str, size: int) -> rx.Component:
+    """Return the icon of a state: good, warning, bad, off, or any other for unknown. A word beside it says the same."""
+    icons = [
+        (name, rx.icon(icon, size=size, class_name=tone, aria_hidden="true")) for name, (icon, tone) in _STATES.items()
+    ]
+    unknown = rx.icon("circle-help", size=size, class_name="muted", aria_hidden="true")
+    return rx.el.span(rx.match(state, *icons, unknown), class_name="inline-flex")
 
 
 def role_mark(name: str | rx.Var[str], color: str | rx.Var[str]) -> rx.Component:

@@ -46,7 +46,10 @@ def progress(label: str | rx.Var[str]) -> rx.Component:
 
 
 def could_not_load(
-    again: rx.event.EventType[()], reason: str | rx.Var[str] = "", *, in_card: bool = False
+    again: rx.event.EventType[()],
+    reason: str | rx.Var[str] = "A service did not answer. Nothing was changed.",
+    *,
+    in_card: bool = False,
 ) -> rx.Component:
     """Return a message for content that could not be read, with its reason and a button to try again.
 
@@ -56,7 +59,7 @@ def could_not_load(
         empty(
             "cloud-off",
             "This could not be loaded",
-            reason if isinstance(reason, rx.Var) or reason else "A service did not answer. Nothing was changed.",
+            reason,
             button("Try Again", kind="primary", icon="refresh-cw", on_click=again),
         ),
         class_name="" if in_card else "surface p-5 sm:p-6",

@@ -102,11 +102,11 @@ class ServerPageState(rx.State):
         self.missing = True
 
 
-async def open_tab(state: rx.State, tab: str) -> ServerPageState | None:
-    """Return the page if this tab of a server is open on it; every tab's load begins here."""
+async def open_tab(state: rx.State, *tabs: str) -> ServerPageState | None:
+    """Return the page if one of these tabs of a server is open on it; every tab's load begins here."""
     page = await state.get_state(ServerPageState)
     known = page.loaded and not page.missing and page._read_for == page.server_id
-    return page if known and page.tab == tab else None
+    return page if known and page.tab in tabs else None
 
 
 class ServerTab(rx.State, mixin=True):

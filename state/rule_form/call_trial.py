@@ -1,4 +1,7 @@
-"""The view call in the rule form: templates to begin with, and trying it with a wallet."""
+"""The view call in the rule form: templates to begin with, and what its function answers for a wallet.
+
+What the whole rule says about a wallet is in `trial.py`.
+"""
 
 import reflex as rx
 
@@ -7,11 +10,12 @@ from models import transaction
 from services.core.actors import Actor
 from services.core.errors import HoldfastError
 from services.holdings import try_call
-from services.holdings.try_call import CallResult
+from services.holdings.try_call import CallResult, CallTrial
 from services.rules.types import call_templates
+from services.rules.types.view_call import WALLET
 from services.runtime import rate_limits
 from state.core.gate import signed_in
-from state.rule_form.condition_draft import trial_of
+from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.conditions import ConditionList
 
@@ -64,11 +68,21 @@ class ViewCallTrial(ConditionList, mixin=True):
             await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
             async with transaction() as db:
                 await try_call.allow(db, gateways(), actor)
-            self.tried = _said(await try_call.run(gateways(), trial_of(self._filled_in(), self.trial_wallet)))
+            self.tried = _said(await try_call.run(gateways(), _trial(self._filled_in(), self.trial_wallet)))
         except HoldfastError as fault:
             self.tried = fault.message
         finally:
             self.trying = False
+
+
+def _trial(condition: ConditionDraft, wallet: str) -> CallTrial:
+    """Return the view call of a condition, complete or not, to be tried with a wallet."""
+    sent = condition.sent
+    args = sent.get("args", [WALLET])
+    return CallTrial(
+        chain=condition.chain, contract=condition.contract, function=str(sent.get("function", "")),
+        args=args if isinstance(args, list) else [args], path=str(sent.get("path", "")), wallet=wallet,
+    )  # fmt: skip
 
 
 def _said(found: CallResult) -> str:

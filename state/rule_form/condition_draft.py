@@ -3,12 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from services.holdings.try_call import CallTrial
 from services.rules import draft
 from services.rules.expression import Requirement
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused, RuleType
 from services.rules.types.registry import RULE_TYPES, rule_type
-from services.rules.types.view_call import WALLET
 
 TYPE_OPTIONS = tuple((name, one.label) for name, one in RULE_TYPES.items())
 """What can be chosen, and how it is called."""
@@ -114,16 +112,6 @@ class ConditionDraft:
             return self.kind.details.parse(self.sent) if self.kind.details is not None else None
         except ExpressionRefused:
             return None
-
-
-def trial_of(condition: ConditionDraft, wallet: str) -> CallTrial:
-    """Return the view call of a condition, complete or not, to be tried with a wallet."""
-    sent = condition.sent
-    args = sent.get("args", [WALLET])
-    return CallTrial(
-        chain=condition.chain, contract=condition.contract, function=str(sent.get("function", "")),
-        args=args if isinstance(args, list) else [args], path=str(sent.get("path", "")), wallet=wallet,
-    )  # fmt: skip
 
 
 def _whole(text: str) -> int | None:

@@ -121,6 +121,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
             yield outcome
 
     async def _read(self, actor: Actor, page: ServerPageState, number: str) -> None:
+        """Read the server, its roles, and the stored rule unless `number` is empty."""
         async with transaction() as db:
             server = await servers.get(db, gateways(), actor, page.server_id)
             page._name(server.id, server.name)
@@ -149,20 +150,13 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
         yield
         page = await self.get_state(ServerPageState)
         try:
-            await ask(lambda: self._read_roles(actor, page))
+            await ask(lambda: self._read(actor, page, ""))
         except NotSignedIn:
             raise
         except UNREADABLE as fault:
             self._failed(fault)
         finally:
             self.roles_loaded = True
-
-    async def _read_roles(self, actor: Actor, page: ServerPageState) -> None:
-        async with transaction() as db:
-            server = await servers.get(db, gateways(), actor, page.server_id)
-            page._name(server.id, server.name)
-            found = await servers.roles(db, gateways(), actor, server.id)
-        self._offer(found)
 
     def _clear(self) -> None:
         self.rule_id, self.missing, self.loaded, self.asking = 0, False, False, False

@@ -10,8 +10,8 @@ from services.rules.draft import LONGEST_NAME, RuleDraft
 from state.core.gate import signed_in
 
 MOST_TIERS = 10
-LONGEST = 10
-"""Digits of an amount."""
+LONGEST = 9
+"""Most digits of an amount."""
 LEAST, MOST, ROLE = "least", "most", "role"
 """The fields of a tier."""
 
@@ -72,7 +72,7 @@ def fault(first: RuleDraft, tiers: Sequence[TierView]) -> str:
     for place, tier in enumerate(tiers, start=2):
         if not isinstance(before, int):
             return f"Tier {place - 1} needs a maximum, because tier {place} follows it."
-        if not all(one.isascii() and one.isdigit() and len(one) < LONGEST for one in (tier.least, tier.most or "0")):
+        if not all(one.isascii() and one.isdigit() and len(one) <= LONGEST for one in (tier.least, tier.most or "0")):
             return f"Tier {place}: enter whole numbers. Leave the maximum empty for no limit."
         if int(tier.least) <= before:
             return f"Tier {place} begins at {tier.least}, but tier {place - 1} goes to {before}."

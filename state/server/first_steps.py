@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import reflex as rx
-from reflex.event import EventSpec
 
 from gateways import gateways
 from models import transaction
@@ -15,7 +14,6 @@ from services.health.first_steps import CHANNEL as CHANNEL
 from services.health.first_steps import MEMBER as MEMBER
 from services.health.first_steps import ORDER as ORDER
 from services.health.first_steps import RULE as RULE
-from services.servers import servers
 from state.core.gate import signed_in
 from state.core.toasts import say
 from state.dashboard.server_page import TABS, ServerPageState, open_tab
@@ -42,8 +40,7 @@ class FirstStepsState(rx.State):
     @signed_in
     async def load(self, actor: Actor) -> None:
         """Read the steps of the open server."""
-        pages = [await open_tab(self, tab) for tab in TABS]
-        page = next((page for page in pages if page is not None), None)
+        page = await open_tab(self, *TABS)
         if page is None:
             return
         try:
@@ -59,12 +56,6 @@ class FirstStepsState(rx.State):
             left = [step.key for step in found if not step.done]
             self.steps = [StepView(step.key, step.title, step.text, step.done, step.key == left[0]) for step in found]
             self.done, self.shown_for = len(found) - len(left), page.server_id
-
-    @signed_in
-    async def invite(self, actor: Actor) -> EventSpec:
-        """Open Discord's page that adds the bot to this server."""
-        page = await self.get_state(ServerPageState)
-        return rx.redirect(servers.invite_url(gateways(), page.discord_id), is_external=True)
 
     @signed_in
     async def hide(self, actor: Actor) -> None:

@@ -52,23 +52,19 @@ class HeldBackState(rx.State):
     async def load(self, actor: Actor) -> None:
         """Read what waits, if a tab with the banner is open."""
         self.asked_role = ""
-        if (page := await self._page()) is not None:
+        if (page := await open_tab(self, *SHOWN_ON)) is not None:
             await self._read(actor, page)
 
     @signed_in
     async def look(self, actor: Actor) -> None:
         """Read it again when other roles wait than those shown, unless the dialog is open."""
-        page = await self._page()
+        page = await open_tab(self, *SHOWN_ON)
         if page is None or self.asked_role or self.deciding:
             return
         async with transaction() as db:
             waiting = await breaker_review.waiting_roles(db, page.server_id)
         if waiting != {role.id for role in self.roles}:
             await self._read(actor, page)
-
-    async def _page(self) -> ServerPageState | None:
-        pages = [await open_tab(self, tab) for tab in SHOWN_ON]
-        return next((page for page in pages if page is not None), None)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         try:

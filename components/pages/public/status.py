@@ -3,6 +3,7 @@
 import reflex as rx
 
 from components.layout.reading import reading
+from components.ui.badge import state_icon
 from components.ui.card import card, card_title
 from components.ui.effects.every import every
 from components.ui.empty import skeleton, waiting
@@ -11,13 +12,7 @@ from state.help.status import PublicStatusState, StatusLineView
 
 EVERY_SECONDS = 30.0
 
-# Icon, colour and word of each state; the word alone carries the meaning.
-_MARKS = {
-    "good": ("circle-check", "text-success", "Works"),
-    "warning": ("triangle-alert", "text-warning", "Works in part"),
-    "bad": ("octagon-alert", "text-error", "Does not work"),
-    "unknown": ("circle-help", "muted", "Not known yet"),
-}
+_WORDS = {"good": "Works", "warning": "Works in part", "bad": "Does not work", "unknown": "Not known yet"}
 
 
 def status() -> rx.Component:
@@ -39,7 +34,7 @@ def status() -> rx.Component:
 def _shown() -> rx.Component:
     return rx.el.div(
         rx.el.div(
-            _mark(PublicStatusState.state, 28),
+            state_icon(PublicStatusState.state, 28),
             rx.el.div(
                 rx.el.p(PublicStatusState.headline, class_name="display text-xl font-semibold", role="status"),
                 rx.el.p(
@@ -64,13 +59,12 @@ def _group(title: str, lines: list[StatusLineView]) -> rx.Component:
 
 
 def _line(line: rx.vars.ObjectVar[StatusLineView]) -> rx.Component:
-    words = [(name, word) for name, (_, _, word) in _MARKS.items()]
     return rx.el.li(
-        rx.el.span(_mark(line.state, 20), class_name="mt-0.5 shrink-0"),
+        rx.el.span(state_icon(line.state, 20), class_name="mt-0.5 shrink-0"),
         rx.el.div(
             rx.el.div(
                 rx.el.h3(line.name, class_name="font-semibold"),
-                rx.el.span(rx.match(line.state, *words, ""), class_name="muted text-xs font-semibold"),
+                rx.el.span(rx.match(line.state, *_WORDS.items(), ""), class_name="muted text-xs font-semibold"),
                 class_name="flex flex-wrap items-baseline gap-x-3",
             ),
             rx.el.p(line.text, class_name="muted mt-0.5 break-words"),
@@ -78,13 +72,4 @@ def _line(line: rx.vars.ObjectVar[StatusLineView]) -> rx.Component:
         ),
         key=line.name,
         class_name="flex items-start gap-3 py-3",
-    )
-
-
-def _mark(state: rx.Var[str] | str, size: int) -> rx.Component:
-    icons = {
-        name: rx.icon(icon, size=size, class_name=tone, aria_hidden="true") for name, (icon, tone, _) in _MARKS.items()
-    }
-    return rx.el.span(
-        rx.match(state, *((name, icon) for name, icon in icons.items()), icons["unknown"]), class_name="inline-flex"
     )

@@ -5,7 +5,7 @@ import reflex as rx
 from components.layout.frame import member_frame, page_head
 from components.pages.rule_form.condition_fields import token_form
 from components.pages.rule_form.conditions import rule_conditions
-from components.pages.rule_form.tiers import tiers
+from components.pages.rule_form.tiers import role_option, tiers
 from components.pages.rule_form.trial import trial_form, trial_panel
 from components.pages.server.loading import missing_server
 from components.pages.server.rule_preview import impact_panel
@@ -20,7 +20,7 @@ from components.ui.field import field, number_input, select_input, switch
 from components.ui.tooltip import tooltip
 from state.core.session import SessionState
 from state.dashboard.server_page import ServerPageState
-from state.rule_form.outcome import GRACE, NOW, RoleOptionView
+from state.rule_form.outcome import GRACE, NOW
 from state.rule_form.rule_form import RuleFormState
 
 
@@ -159,7 +159,7 @@ def _role() -> rx.Component:
                     ),
                     value="",
                 ),
-                rx.foreach(RuleFormState.roles, _role_option),
+                rx.foreach(RuleFormState.roles, role_option),
                 value=RuleFormState.role_id,
                 on_change=RuleFormState.choose_role,
             ),
@@ -203,10 +203,6 @@ def _role() -> rx.Component:
         ),
         class_name="grid grid-cols-1 gap-6 sm:grid-cols-2",
     )
-
-
-def _role_option(role: rx.vars.ObjectVar[RoleOptionView]) -> rx.Component:
-    return rx.el.option(role.label, value=role.id, disabled=~role.assignable, key=role.id)
 
 
 def _options() -> rx.Component:

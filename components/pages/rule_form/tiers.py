@@ -46,7 +46,7 @@ def _tier(tier: rx.vars.ObjectVar[TierView]) -> rx.Component:
         _amount(tier, MOST, tier.most, f"{name}: to", "No limit"),
         rx.el.select(
             rx.el.option("Choose a role", value=""),
-            rx.foreach(RuleFormState.roles, _role),
+            rx.foreach(RuleFormState.roles, role_option),
             value=tier.role,
             on_change=lambda value: RuleFormState.enter_tier(tier.number, ROLE, value),
             aria_label=f"{name}: role",
@@ -79,5 +79,6 @@ def _amount(
     )
 
 
-def _role(role: rx.vars.ObjectVar[RoleOptionView]) -> rx.Component:
+def role_option(role: rx.vars.ObjectVar[RoleOptionView]) -> rx.Component:
+    """Return a role to choose; one that cannot be given says why."""
     return rx.el.option(role.label, value=role.id, disabled=~role.assignable, key=role.id)

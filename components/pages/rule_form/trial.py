@@ -5,7 +5,7 @@ import reflex as rx
 from components.pages.server.evidence import requirement_line
 from components.ui.button import button
 from components.ui.empty import progress
-from components.ui.field import field
+from components.ui.field import field, text_input
 from components.ui.outcome import outcome
 from state.rule_form.rule_form import RuleFormState
 from state.rule_form.trial import ADDRESS_INPUT, TrialState
@@ -25,14 +25,11 @@ def trial_panel() -> rx.Component:
         field(
             "Address",
             rx.el.div(
-                rx.el.input(
-                    id=ADDRESS_INPUT,
-                    name=ADDRESS_INPUT,
+                text_input(
+                    ADDRESS_INPUT,
                     form=TRIAL_FORM,
-                    auto_complete="off",
                     spell_check=False,
                     placeholder="0x..., wallet.eth or a Solana address",
-                    class_name="input",
                 ),
                 button("Try", icon="flask-conical", type="submit", form=TRIAL_FORM, busy=TrialState.busy),
                 class_name="flex gap-2",

@@ -65,7 +65,7 @@ def _button(step: rx.vars.ObjectVar[StepView], class_name: str) -> rx.Component 
     tab = ServerPageState.config_url
     return rx.match(
         step.key,
-        (BOT, button("Invite Bot", class_name=class_name, on_click=FirstStepsState.invite)),
+        (BOT, button("Invite Bot", class_name=class_name, on_click=ServerPageState.invite)),
         (ORDER, link_button("How to fix it", f"{tab}&tab=health", class_name=class_name)),
         (RULE, link_button("Add Rule", ServerPageState.add_rule_url, class_name=class_name)),
         (CHANNEL, link_button("Open the tab", f"{tab}&tab=channel", class_name=class_name)),

@@ -3,19 +3,14 @@
 import reflex as rx
 
 from components.pages.server.loading import list_outline, once_loaded
+from components.ui.badge import state_icon
 from components.ui.card import card, card_title
 from components.ui.effects.every import every
 from state.server.health import HealthLineView, ServerHealthState
 
 EVERY_SECONDS = 5.0
 
-# Icon, colour and word of each state; the word alone carries the meaning.
-_MARKS = {
-    "good": ("circle-check", "text-success", "Works"),
-    "warning": ("triangle-alert", "text-warning", "Warning"),
-    "bad": ("octagon-alert", "text-error", "Problem"),
-    "off": ("circle-minus", "muted", "Not in use"),
-}
+_WORDS = {"good": "Works", "warning": "Warning", "bad": "Problem", "off": "Not in use"}
 
 
 def server_health_tab() -> rx.Component:
@@ -29,7 +24,7 @@ def server_health_tab() -> rx.Component:
 def _shown() -> rx.Component:
     return rx.el.div(
         rx.el.div(
-            _mark(ServerHealthState.state, 28),
+            state_icon(ServerHealthState.state, 28),
             rx.el.div(
                 rx.el.p(ServerHealthState.headline, class_name="display text-xl font-semibold", role="status"),
                 rx.el.p(
@@ -62,11 +57,14 @@ def _group(title: str, hint: str, lines: list[HealthLineView]) -> rx.Component:
 
 def _line(line: rx.vars.ObjectVar[HealthLineView]) -> rx.Component:
     return rx.el.li(
-        rx.el.span(_mark(line.state, 20), class_name="mt-0.5 shrink-0"),
+        rx.el.span(state_icon(line.state, 20), class_name="mt-0.5 shrink-0"),
         rx.el.div(
             rx.el.div(
                 rx.el.h3(line.title, class_name="break-words font-semibold"),
-                rx.el.span(_word(line.state), class_name="muted text-xs font-semibold uppercase tracking-wide"),
+                rx.el.span(
+                    rx.match(line.state, *_WORDS.items(), ""),
+                    class_name="muted text-xs font-semibold uppercase tracking-wide",
+                ),
                 rx.cond(line.since != "", rx.el.span(line.since, class_name="muted text-xs")),
                 class_name="flex flex-wrap items-baseline gap-x-3",
             ),
@@ -84,17 +82,3 @@ def _line(line: rx.vars.ObjectVar[HealthLineView]) -> rx.Component:
         key=line.key,
         class_name="flex items-start gap-3 py-3",
     )
-
-
-def _mark(state: rx.Var[str] | str, size: int) -> rx.Component:
-    icons = {
-        name: rx.icon(icon, size=size, class_name=tone, aria_hidden="true") for name, (icon, tone, _) in _MARKS.items()
-    }
-    return rx.el.span(
-        rx.match(state, *((name, icon) for name, icon in icons.items()), icons["off"]), class_name="inline-flex"
-    )
-
-
-def _word(state: rx.Var[str]) -> rx.Component | rx.Var[rx.Component]:
-    words = [(name, word) for name, (_, _, word) in _MARKS.items()]
-    return rx.match(state, *words, "")

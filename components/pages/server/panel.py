@@ -6,7 +6,7 @@ import reflex as rx
 
 from components.ui.button import button
 from components.ui.card import card, card_title
-from components.ui.field import field
+from components.ui.field import field, text_area, text_input
 from settings import settings
 from state.server.panel import BUTTON, COLOR, TEXT, TITLE, BlockView, PanelState, RunView
 
@@ -23,7 +23,7 @@ def panel_card() -> rx.Component:
     return card(
         card_title(
             "Panel",
-            "The message in the verification channel. Your changes also update the message that is posted already.",
+            "The message in the verification channel. Saving also changes the message that is already posted.",
         ),
         rx.el.div(
             rx.el.form(
@@ -35,18 +35,16 @@ def panel_card() -> rx.Component:
                 ),
                 field(
                     "Text",
-                    rx.el.textarea(
-                        id=TEXT,
-                        name=TEXT,
+                    text_area(
+                        TEXT,
                         key=f"{TEXT}{PanelState.key}",
                         default_value=PanelState.text,
                         rows="10",
                         on_change=PanelState.enter_text.debounce(_DEBOUNCE_MS),
-                        class_name="textarea",
                     ),
                     name=TEXT,
                     hint=rx.fragment(
-                        PanelState.left, f". Discord's markdown works, and so do the placeholders {PLACEHOLDERS}."
+                        PanelState.left, f". You can use Discord's markdown and the placeholders {PLACEHOLDERS}."
                     ),
                     error=PanelState.faults[TEXT],
                 ),
@@ -93,15 +91,7 @@ def panel_card() -> rx.Component:
 
 
 def _line(name: str, value: str, enter: Any) -> rx.Component:
-    return rx.el.input(
-        id=name,
-        name=name,
-        key=f"{name}{PanelState.key}",
-        default_value=value,
-        auto_complete="off",
-        on_change=enter.debounce(_DEBOUNCE_MS),
-        class_name="input",
-    )
+    return text_input(name, key=f"{name}{PanelState.key}", default_value=value, on_change=enter.debounce(_DEBOUNCE_MS))
 
 
 def _preview() -> rx.Component:
