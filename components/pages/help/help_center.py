@@ -1,11 +1,12 @@
-"""The help center: three setup guides and ten answers."""
+"""The help center: three setup guides, ten answers, and how to change the panel."""
 
 import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH, SUPPORT_PATH
-from components.layout.reading import Text, chapter, link, reading, sentence, steps
+from components.layout.reading import Text, bullets, chapter, code, link, reading, sentence, steps
 from settings import settings
 from state.help.chains import chain_list
+from state.help.panel import LONGEST_DESCRIPTION, LONGEST_EMBED, LONGEST_LABEL, LONGEST_TITLE, SAFE_NAME
 
 _NAME, _BOT = settings().product_name, settings().bot_name
 
@@ -81,6 +82,7 @@ def help_center() -> rx.Component:
             id="faq",
             class_name="flex scroll-mt-8 flex-col gap-5",
         ),
+        _panel(),
         chapter(
             "Still stuck?",
             sentence(
@@ -92,6 +94,35 @@ def help_center() -> rx.Component:
             ),
         ),
     )
+
+
+def _panel() -> rx.Component:
+    """Return how an admin changes the message in the verification channel."""
+    return chapter(
+        "Change the message in #verify",
+        "The owner and administrators of a server can change the panel, the message with the Verify button. Open the "
+        "server's configuration, then the tab “Verification channel”. The card “Panel” has these fields, and a preview "
+        "of the message in Discord:",
+        bullets(
+            (
+                f"Title: at most {LONGEST_TITLE} characters.",
+                f"Text: at most {LONGEST_DESCRIPTION:,} characters, with Discord's markdown.",
+                f"Button label: at most {LONGEST_LABEL} characters. It names the first button; the other two, My roles "
+                "and Re-check, cannot be changed.",
+                "Colour: the line at the left of the message.",
+            )
+        ),
+        sentence(
+            "The title and the text can contain ", code("{server}"), ", ", code("{bot}"), " and ", code("{button}"),
+            ". The message shows the server's name, the bot's name and the button label instead. Other names in "
+            "braces are refused.",
+        ),
+        f"The limits are Discord's, and apply after the names are filled in. Title, text and the part “{SAFE_NAME}” "
+        f"can have at most {LONGEST_EMBED:,} characters together. That part cannot be changed: it tells members how to "
+        "recognise the real bot.",
+        "An empty field gets its default. “Save panel” also updates the message that is already posted. “Use the "
+        "default texts” fills in all defaults, but does not save them.",
+    )  # fmt: skip
 
 
 def _support_chat() -> tuple[Text, ...]:
