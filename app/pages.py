@@ -44,7 +44,7 @@ Load = Callable[[], EventSpec] | rx.event.EventType[()]
 
 SUMMARY = (
     f"{settings().product_name} gives Discord roles to the people who hold your NFTs, and takes them back when they "
-    "sell. Wallets are proven without connecting one."
+    "sell. Wallets are verified without connecting one."
 )
 SOCIAL_IMAGE = "/social.png"
 """1200 by 630 pixels; the server makes its URL absolute (app/http/documents.py)."""

@@ -236,15 +236,15 @@ def _send() -> rx.Component:
         rx.el.details(
             rx.el.summary("My wallet is a smart contract", class_name="cursor-pointer font-medium"),
             rx.el.p(
-                "A Safe pays exactly this amount to itself by a transaction that you sign and execute, without a "
-                "relayer. An ERC-4337 account pays it to itself by a UserOperation. The account then counts on the "
-                "chain where it did so, and on no other: another contract can be at the same address there. You can "
-                "verify it on each chain.",
+                "From a Safe, send exactly this amount to the Safe itself, in a transaction that you sign and execute "
+                "without a relayer. From an ERC-4337 account, send it to the account itself in a UserOperation. The "
+                "account then counts on that chain only, because another contract can have the same address on other "
+                "chains. You can verify it on each chain.",
                 class_name="muted mt-2 text-sm",
             ),
             rx.el.p(
-                "Any other contract cannot be verified. Delegate it at delegate.xyz to a wallet of yours: rules that "
-                "count delegated tokens then count its tokens.",
+                "Other contracts cannot be verified. Delegate such a contract at delegate.xyz to a wallet of yours: "
+                "rules that count delegated tokens then count its tokens.",
                 class_name="muted mt-2 text-sm",
             ),
             class_name="mt-4 text-sm",

@@ -91,7 +91,7 @@ def _wallet(wallet: rx.vars.ObjectVar[WalletRowView]) -> rx.Component:
             rx.el.p(f"Verified via {wallet.method}", class_name="muted mt-1 text-sm"),
             rx.cond(
                 wallet.only_on != "",
-                rx.el.p(f"A smart-contract wallet: it counts on {wallet.only_on} alone.", class_name="muted text-sm"),
+                rx.el.p(f"A smart-contract wallet: it counts on {wallet.only_on} only.", class_name="muted text-sm"),
             ),
             rx.el.p(wallet.since, class_name="muted text-sm"),
             class_name="min-w-0",

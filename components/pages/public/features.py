@@ -11,8 +11,8 @@ from state.help.chains import evm_titles
 
 _CLAIMS = (
     ("shield-check", "Verification by marketplace profile", "Members put a personal code into the bio of their "
-     "marketplace profile. Only the owner of a profile can change its bio, so the code proves the wallet."),
-    ("unplug", "No wallet is ever connected", "Wallets are proven without connecting one. A code in your profile is "
+     "marketplace profile. Only the owner of a profile can change its bio, so the code verifies the wallet."),
+    ("unplug", "No wallet is ever connected", "Wallets are verified without connecting one. A code in your profile is "
      "enough. The other way is a transaction to yourself: you sign it in your own wallet app and pay the chain's fee."),
     ("badge-check", "Automatic role assignment", "Members who meet a rule get its role, without asking a moderator "
      "or waiting for one."),

@@ -48,7 +48,7 @@ def privacy_policy() -> rx.Component:
                     "Your sessions here: a hash of the session's id, your browser's name, and when you last used it. A "
                     "session ends after at most seven days.",
                     "Wallet addresses that you verify or try to verify, how and when, and the codes we gave you; for "
-                    "a proof by transaction, also the transaction.",
+                    "a Transaction Proof, also the transaction.",
                     "NFT balances of verified wallets as public blockchains show them, the block they were read at, "
                     "and when a token last went to or from them.",
                     "Your choices: in which servers your wallets count, and where administrators may see them.",
@@ -91,14 +91,14 @@ def privacy_policy() -> rx.Component:
                     "Before they save a rule, administrators see which members it would concern. Where fewer than five "
                     "people meet a rule on single tokens or traits, they see numbers without names. The server's log "
                     "shows who looked at which rule.",
-                    "Administrators may make a list of addresses for a rule, yours among them, from what they know "
-                    "themselves. The list belongs to their server: nobody else sees it, and it is deleted with the "
+                    "Administrators may write a list of addresses for a rule from what they know themselves, and yours "
+                    "may be on it. The list belongs to their server: nobody else sees it, and it is deleted with the "
                     f"server, with the last rule that uses it, or after {UNUSED_HOURS} hours if none does. Deleting "
-                    "your data does not change it. It says nothing about you unless you verify such an address, and "
-                    "then only that its owner has the role.",
+                    "your data does not change it. It is linked to you only if you verify such an address, and then "
+                    "only by the role that you get.",
                     "Other members see the roles you have, as Discord shows them. A role tells what you hold.",
                     "A code in your marketplace bio is public while it is there. Take it out afterwards. A transaction "
-                    "that proves a wallet stays public on its blockchain.",
+                    "that verifies a wallet stays public on its blockchain.",
                 )
             ),
         ),
@@ -137,8 +137,8 @@ def privacy_policy() -> rx.Component:
                     "role that stays because its rule is paused, or because the bot has left the server, keeps its "
                     "line.",
                     "Then your Discord ID is replaced by a random name throughout the log, which stays with the "
-                    "servers it is about. The numbers of used transactions stay without any name, so that none proves "
-                    "a wallet twice.",
+                    "servers it is about. The hashes of used transactions stay without any name, so that none "
+                    "verifies a wallet twice.",
                     f"While you are a member of a server with {_BOT}, Discord still lists you to the bot, as it "
                     f"lists every member. {LEFT_DAYS} days after you leave the server we delete that entry.",
                 )

@@ -33,8 +33,8 @@ def addresses() -> rx.Component:
         count=RuleFormState.details["count"],
         label="Addresses",
         hint=(
-            "One or more a line, or a CSV file, of EVM and Solana, at most 20,000. An EVM address counts on every EVM "
-            "chain. A vault that delegates to a member's wallet does not count: list the wallet itself."
+            "Up to 20,000 EVM and Solana addresses: one or more a line, or a CSV file. An EVM address counts on every "
+            "EVM chain. A vault that delegates to a member's wallet does not count: list the wallet itself."
         ),
         on_stored=RuleFormState.take_list,
         key=RuleFormState.open,

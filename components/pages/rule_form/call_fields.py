@@ -1,4 +1,4 @@
-"""The fields of a view call: a template to begin with, the contract, and trying the call with a wallet."""
+"""The fields of a view call: a template to begin with, the contract, and what the function answers for a wallet."""
 
 import reflex as rx
 
@@ -17,13 +17,13 @@ def called_contract() -> rx.Component:
             "Template",
             select_input(
                 "callTemplate",
-                rx.el.option("Choose what to begin with", value=""),
+                rx.el.option("Choose a template", value=""),
                 *options,
                 value="",
                 on_change=RuleFormState.choose_template,
             ),
             name="callTemplate",
-            hint="Fills in the fields below. Change the function's name if your contract calls it otherwise.",
+            hint="Fills in the fields below. Change the function's name if your contract uses another one.",
         ),
         field(
             "Contract Address",
@@ -42,10 +42,10 @@ def called_contract() -> rx.Component:
 
 
 def call_trial() -> rx.Component:
-    """Return the wallet to try the call with, and what came back."""
+    """Return the wallet to try the call with, and the answer."""
     return rx.el.div(
         field(
-            "Try it",
+            "Wallet",
             rx.el.div(
                 text_input(
                     WALLET_INPUT,
@@ -55,7 +55,7 @@ def call_trial() -> rx.Component:
                     spell_check=False,
                 ),
                 button(
-                    "Try it",
+                    "Try the call",
                     icon="play",
                     on_click=RuleFormState.try_call,
                     disabled=RuleFormState.trying | (RuleFormState.trial_wallet == ""),
@@ -63,13 +63,8 @@ def call_trial() -> rx.Component:
                 class_name="flex gap-2",
             ),
             name=WALLET_INPUT,
-            hint="Asks the contract about this wallet now. Nothing is stored.",
+            hint="Shows what the function answers for this wallet now. Nothing is stored.",
         ),
         rx.el.p(RuleFormState.tried, class_name="text-sm font-medium", role="status"),
-        rx.el.p(
-            "The rule counts a delegated wallet only if everything of the contract is delegated. Staking and unstaking "
-            "are seen at the next sweep or re-check, not at once.",
-            class_name="muted text-sm",
-        ),
         class_name="flex flex-col gap-3",
     )

@@ -174,7 +174,7 @@ def _amounts() -> rx.Component:
                 placeholder="No maximum",
             ),
             name="maxTokens",
-            hint="Leave it empty for no limit. Who holds more does not get the role.",
+            hint="Leave it empty for no limit. Members who hold more do not get the role.",
         ),
         class_name=rx.cond(counts, "grid grid-cols-1 gap-6 sm:grid-cols-2", "grid grid-cols-1 gap-6"),
     )
@@ -287,7 +287,7 @@ def _trait_type() -> rx.Component:
                 (PENDING, "Looking up this collection's traits…"),
                 (
                     FAILED,
-                    "The API could not fetch this collection's traits. Type the trait's name as it is there.",
+                    "This collection's traits could not be fetched. Type the trait's name as the collection spells it.",
                 ),
                 "Known traits are offered here once the collection is found.",
             ),
@@ -324,7 +324,7 @@ def _trait_value() -> rx.Component:
             hint=rx.match(
                 RuleFormState.values_state,
                 (PENDING, "Looking up the values…"),
-                (FAILED, "The API could not fetch the values of this trait. Type the value as it is there."),
+                (FAILED, "The values of this trait could not be fetched. Type the value as the collection spells it."),
                 rx.cond(
                     (rx.Var.create(RuleFormState.trait_types).length() > 0) & (RuleFormState.trait_type == ""),
                     "Choose the trait first.",

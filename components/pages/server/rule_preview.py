@@ -61,7 +61,7 @@ def _progress() -> rx.Component:
                 ImpactState.known
                 & (rx.Var.create(ImpactState.people).length() == 0)
                 & (rx.Var.create(ImpactState.unnamed).to(int) == 0),
-                rx.el.p("Nobody who is known here gains or loses the role by this.", class_name="muted text-sm"),
+                rx.el.p("No member known here gains or loses the role.", class_name="muted text-sm"),
             ),
         ),
     )

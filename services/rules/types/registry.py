@@ -24,7 +24,14 @@ RULE_TYPES: Mapping[str, RuleType] = {
         "(rebasing coins), are read in the daily sweep and at Re-check. A wallet delegated as a whole counts with all "
         "its coins, one delegated for this coin's contract with this coin.",
     ),
-    "call": RuleType("View call: what a contract answers", "calls", details=ViewCall, previewed=2000),
+    "call": RuleType(
+        "View call: what a contract answers",
+        "calls",
+        details=ViewCall,
+        previewed=2000,
+        note="The rule counts a delegated wallet only if everything of the contract is delegated. Staking and "
+        "unstaking show at the next sweep or re-check, not at once.",
+    ),
     "address_list": RuleType("Address list: certain wallets", "lists", details=AddressList, previewed=5000),
     "any_wallet": RuleType("Any proven wallet", "wallets", details=AnyWallet, previewed=5000),
 }

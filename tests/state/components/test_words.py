@@ -47,8 +47,8 @@ WORDS: dict[Screen, tuple[str, ...]] = {
     rule_form: (
         "Rule Type", "Rule Name", "Refresh rule name", "Blockchain", "Contract Address or Collection URL",
         "Refresh collection", "Minimum Tokens", "Trait Type", "Trait Value",
-        "The API could not fetch this collection's traits. Type the trait's name as it is there.",
-        "The API could not fetch the values of this trait. Type the value as it is there.",
+        "This collection's traits could not be fetched. Type the trait's name as the collection spells it.",
+        "The values of this trait could not be fetched. Type the value as the collection spells it.",
         "Token IDs", "Add", "Role", "Cancel", "Create Rule", "Creating...", "Back",
     ),
     wallets: (
