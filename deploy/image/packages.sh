@@ -1,6 +1,6 @@
 #!/bin/sh
-# The first step of the image: the pinned Python packages in .venv, each file compared with its hash. Nothing is
-# compiled: there are wheels of all of them, but of nextcord for Python 3.11, which is Python alone.
+# The first step of the image: the pinned Python packages in .venv, each file checked by its hash. Nothing is compiled:
+# all of them have wheels, except nextcord for Python 3.11, which is pure Python.
 set -eu
 cd "$(dirname "$0")/../.."
 unpacked=""
