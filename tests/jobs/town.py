@@ -17,6 +17,8 @@ from services.rules.expression import Requirement, to_document
 from services.triggers import gateway_events
 from services.triggers.gateway_events import GuildFacts, RoleFacts
 
+BOTH = ("rpc:base", "rpc2:base")
+"""The nodes of the chain that towns are on unless another is named."""
 STRANGER = "0x" + "5e" * 20
 
 

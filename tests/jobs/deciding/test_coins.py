@@ -19,11 +19,10 @@ from services.rules.terms import RuleTerms
 from services.rules.types.coin import CoinAmount
 from services.servers import explain
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given, looked_at, taken
-from tests.jobs.town import STRANGER, Town
+from tests.jobs.town import BOTH, STRANGER, Town
+from tests.jobs.watching import given, looked_at, taken
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
-BOTH = ("rpc:base", "rpc2:base")
 FAULTS = ["down", "429", "500", "empty", "zero", "malformed", "stale"]
 WHALE = 10**18 * 2_000
 

@@ -31,9 +31,9 @@ from services.triggers.sightings import Marks, Moved
 from services.triggers.watch_list import Watched, WatchList
 from services.wallets import wallets
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import looked_at
 from tests.jobs.deciding.test_two_sources import one_node, settles_after
 from tests.jobs.town import STRANGER, Town, until
+from tests.jobs.watching import looked_at
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 NODES = ("rpc:base", "rpc2:base")

@@ -14,8 +14,8 @@ from gateways.evm.tokens.token_read import TokenRead
 from jobs.reconciler import Reconciler
 from models import Due, now, transaction
 from services.rules.expression import Requirement, to_document
-from tests.jobs.deciding.test_engine import grants
 from tests.jobs.town import Town
+from tests.jobs.watching import grants
 
 
 async def test_who_has_no_turn_in_a_look_has_it_within_a_minute(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,8 @@ from models import now
 from services.health import provider_status
 from services.rules.expression import Requirement, to_document
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given, grants, looked_at
 from tests.jobs.town import Town
+from tests.jobs.watching import given, grants, looked_at
 
 
 async def test_nobody_gains_or_loses_a_role_on_a_chain_that_is_gone(town: Town, engine: Engine) -> None:

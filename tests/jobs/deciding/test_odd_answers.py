@@ -9,8 +9,8 @@ from sqlmodel import select
 from jobs import role_writer
 from models import Member, Rule, transaction
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given, grants, looked_at
 from tests.jobs.town import Town, a_town, until
+from tests.jobs.watching import given, grants, looked_at
 
 WRITES = "/guilds/{}/members/*/roles/*"
 LIES = [

@@ -13,8 +13,8 @@ from services.core import queue
 from services.rules.expression import Requirement, to_document
 from services.rules.types.coin import CoinAmount
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given, grants, looked_at, taken
 from tests.jobs.town import Town
+from tests.jobs.watching import given, grants, looked_at, taken
 
 SOLANA, ELSEWHERE = "solana", "1" * 31 + "9"
 

@@ -28,8 +28,8 @@ from services.roles import in_doubt
 from services.rules.expression import Requirement, to_document
 from settings import settings
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import BOTH, given, grants, kinds, looked_at, taken
-from tests.jobs.town import Town, until
+from tests.jobs.town import BOTH, Town, until
+from tests.jobs.watching import given, grants, kinds, looked_at, taken
 
 GOLD, REFRESHING = TraitList((Trait("Fur", "Gold"),)), TraitList((Trait("Status", "Refreshing"),))
 

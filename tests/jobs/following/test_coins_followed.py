@@ -14,8 +14,8 @@ from services.triggers.chain_cursor import COINS
 from services.triggers.watch_list import WatchList
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.test_coins import Coin, a_coin
-from tests.jobs.deciding.test_engine import given, taken
 from tests.jobs.town import STRANGER, Town, until
+from tests.jobs.watching import given, taken
 
 POOR = "0x" + "70" * 20
 

@@ -6,8 +6,8 @@ from models import now, transaction
 from services.core.actors import Actor
 from services.servers import analytics
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given, grants, looked_at
 from tests.jobs.town import Town
+from tests.jobs.watching import given, grants, looked_at
 
 
 def owner(town: Town) -> Actor:

@@ -14,8 +14,8 @@ from jobs.follower import Follower
 from jobs.reconciler import Reconciler
 from models import Cursor, Due, now, transaction
 from services.triggers.transfer_poller import Reader
-from tests.jobs.deciding.test_engine import grants, looked_at
 from tests.jobs.town import Town
+from tests.jobs.watching import grants, looked_at
 
 
 async def planned(town: Town) -> list[Due]:

@@ -8,8 +8,8 @@ from services.engine import decisions
 from services.engine.ledger import MOST_OVERTAKEN
 from services.engine.outcome import Round
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given, taken
 from tests.jobs.town import Town, until
+from tests.jobs.watching import given, taken
 
 CAROL = "carol"
 

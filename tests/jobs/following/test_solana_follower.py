@@ -15,9 +15,9 @@ from services.rules.expression import Requirement
 from services.runtime.tasks import stop
 from services.triggers.solana_poller import SOLANA
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given, taken
 from tests.jobs.deciding.test_solana import Otters, a_coin, coins, otters, soon_settled
 from tests.jobs.town import Town, until
+from tests.jobs.watching import given, taken
 
 __all__ = ["otters", "soon_settled"]
 

@@ -11,8 +11,8 @@ from models import transaction
 from models.db import clock
 from services.engine import snapshot
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given, grants, kinds, looked_at, taken
 from tests.jobs.town import Town, until
+from tests.jobs.watching import given, grants, kinds, looked_at, taken
 
 AHEAD = timedelta(seconds=65)
 

@@ -22,8 +22,8 @@ from services.rules import pausing
 from services.runtime.tasks import stop
 from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given, grants, kinds, looked_at, rule, taken
 from tests.jobs.town import Town, until
+from tests.jobs.watching import given, grants, kinds, looked_at, rule, taken
 from tests.support.builders import open_intents
 
 

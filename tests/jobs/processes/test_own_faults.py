@@ -18,8 +18,8 @@ from services.engine.outcome import Round
 from services.health import backlog
 from services.runtime.tasks import stop
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given
 from tests.jobs.town import Town, until
+from tests.jobs.watching import given
 
 look = decisions.look
 

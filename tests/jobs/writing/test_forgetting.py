@@ -6,8 +6,8 @@ from models import Farewell, User, transaction
 from services.core.actors import Actor
 from services.privacy import erasure, preferences
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given, grants, taken
 from tests.jobs.town import Town, until
+from tests.jobs.watching import given, grants, taken
 
 
 async def actor(town: Town, who: str = "carol") -> Actor:

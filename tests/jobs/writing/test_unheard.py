@@ -3,8 +3,8 @@
 import pytest
 
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_engine import given, grants, kinds, looked_at
 from tests.jobs.town import Town, until
+from tests.jobs.watching import given, grants, kinds, looked_at
 
 
 async def comes_back(town: Town, who: str = "carol") -> None:
