@@ -235,9 +235,7 @@ class SolanaChains:
         """The owners' amounts of coins, and the slot of the oldest answer; None where there is nothing to read."""
         if not coins or not owners:
             return {one: {} for one in coins}, None
-        if at.endpoint is not None:
-            await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
-        head = await node.head(at.not_before_block)
+        head = await _head(node, at)
         look = CoinRead(node, coins, owners)
         with _noted(node):
             await look.run(deadline - KEPT_FOR_THE_REST)
@@ -252,9 +250,7 @@ class SolanaChains:
         at: ReadPoint,
         deadline: float,
     ) -> TokenSheet:
-        if at.endpoint is not None:
-            await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
-        head = await node.head(at.not_before_block)
+        head = await _head(node, at)
         look = HolderRead(node, collection, owners)
         scan = collection != ANY and len(owners) >= FEWEST_FOR_A_SCAN
         with _noted(node):
@@ -274,9 +270,7 @@ class SolanaChains:
         at: ReadPoint,
         deadline: float,
     ) -> TokenSheet:
-        if at.endpoint is not None:
-            await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
-        head = await node.head(at.not_before_block)
+        head = await _head(node, at)
         look = HolderRead(node, collection, owners)
         with _noted(node):
             await look.at_assets(ids)
@@ -303,6 +297,13 @@ def _noted(node: SolanaNode) -> Generator[None]:
     except ProviderError as fault:
         provider_reports.failed(provider_reports.node(SOLANA.key, node.index), fault)
         raise
+
+
+async def _head(node: SolanaNode, at: ReadPoint) -> Head:
+    """The head at which a read begins: a confirmation begins some slots later than what it confirms."""
+    if at.endpoint is not None:
+        await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
+    return await node.head(at.not_before_block)
 
 
 async def _knows_something(node: SolanaNode) -> None:

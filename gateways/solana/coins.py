@@ -14,8 +14,8 @@ from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.coin_facts import CoinFacts
 from gateways.evm.rpc.errors import RpcRefused, Unsupported
 from gateways.solana.assets import LONGEST_NAME, asset
-from gateways.solana.cross_checks import TOKEN_PROGRAMS
 from gateways.solana.node import SOLANA, SolanaNode
+from gateways.solana.token_accounts import CONFIRMED, PARSED, TOKEN_PROGRAMS, Filter, token_accounts
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 from gateways.transport.json_shape import Shape
@@ -30,10 +30,6 @@ NOT_IN_TIME = "its coins were not read in time"
 UNKNOWN_COIN = "the node does not know the coin"
 SILENT = "the node shows nobody's coins"
 UNSHOWN = "the node does not show that it knows who holds the coin"
-CONFIRMED = {"commitment": "confirmed"}
-PARSED = {"encoding": "jsonParsed", **CONFIRMED}
-
-Filter = dict[str, str]
 
 
 @dataclass(slots=True)
@@ -90,7 +86,9 @@ class CoinRead:
     async def _tokens(self, mints: Sequence[str], faults: list[ProviderError]) -> None:
         """Ask for each owner's accounts: of the one mint, or of the whole token program where that is fewer calls."""
         by_mint = len(mints) <= len(TOKEN_PROGRAMS)
-        filters: list[Filter] = [{"mint": one} for one in mints] if by_mint else _of_programs()
+        filters: list[Filter] = (
+            [{"mint": one} for one in mints] if by_mint else [{"programId": one} for one in TOKEN_PROGRAMS]
+        )
 
         async def one(owner: str) -> None:
             amounts, unknown = dict.fromkeys(mints, 0), set[str]()
@@ -114,14 +112,9 @@ class CoinRead:
 
     async def _accounts(self, owner: str, wanted: Filter) -> list[tuple[str, int]]:
         """An owner's token accounts, as mints and amounts. Raises ProviderError."""
-        said = self._contextual(await self.node.ask("getTokenAccountsByOwner", [owner, wanted, PARSED]))
-        found = list[tuple[str, int]]()
-        for item in said.items("value"):
-            info = _info(self.node, item)
-            if info.text("owner") != owner:
-                raise ProviderConfused(self.node.name, "a token account is somebody else's")
-            found.append((info.text("mint"), info.inner("tokenAmount").number("amount")))
-        return found
+        answer, accounts = await token_accounts(self.node, owner, wanted)
+        self._note_slot(answer)
+        return [(info.text("mint"), info.inner("tokenAmount").number("amount")) for info in accounts]
 
     async def _check_lists(self, mint: str) -> None:
         """Raise ProviderConfused for a node that lists no account of the coin's largest holder.
@@ -143,9 +136,12 @@ class CoinRead:
     def _contextual(self, said: object) -> Shape:
         """An answer with its slot, which is noted."""
         shape = Shape(said, "the answer", self.node.name)
-        slot = shape.inner("context").number("slot")
-        self.slot = slot if self.slot is None else min(slot, self.slot)
+        self._note_slot(shape)
         return shape
+
+    def _note_slot(self, answer: Shape) -> None:
+        slot = answer.inner("context").number("slot")
+        self.slot = slot if self.slot is None else min(slot, self.slot)
 
 
 async def coin_facts(node: SolanaNode, mint: str) -> CoinFacts | None:
@@ -175,15 +171,6 @@ def native_facts() -> CoinFacts:
     return CoinFacts(SOLANA.coin, SOLANA.coin, LAMPORT_DECIMALS)
 
 
-def _of_programs() -> list[Filter]:
-    return [{"programId": program} for program in TOKEN_PROGRAMS]
-
-
 def _lamports_of(node: SolanaNode, item: object) -> int:
     """An account's lamports; one that is not there has none."""
     return 0 if item is None else Shape(item, "an account", node.name).number("lamports")
-
-
-def _info(node: SolanaNode, item: object) -> Shape:
-    account = Shape(item, "a token account", node.name).inner("account")
-    return account.inner("data").inner("parsed").inner("info")

@@ -4,14 +4,12 @@ from gateways.evm.rpc.errors import Unsupported
 from gateways.solana.asset_lists import by_collection, by_owner, first_page
 from gateways.solana.assets import asset
 from gateways.solana.node import SolanaNode
+from gateways.solana.token_accounts import TOKEN_PROGRAMS, token_accounts
 from gateways.transport.errors import ProviderConfused
-from gateways.transport.json_shape import Shape
 
 ANY = "any"
 KNOWN_COLLECTION = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w"
 """Mad Lads: mainnet has had it for years, so an index that works lists some of it (docs/facts.md#solana-das)."""
-TOKEN_PROGRAMS = ("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb")
-"""SPL Token and Token-2022."""
 WITNESSES = 10
 SILENT = "the index lists nothing for anybody"
 NOT_INDEXED = "the index lists nothing of this collection"
@@ -56,21 +54,16 @@ async def doubt_silence(node: SolanaNode, collection: str, *, owners_lists: bool
 async def mints_of(node: SolanaNode, owner: str) -> frozenset[str]:
     """The mints of which the owner's token accounts have exactly one that cannot be divided, as of an NFT.
 
-    Compressed and Core assets have no token account. An endpoint that does not offer the question shows nothing.
+    An endpoint that does not offer the question shows nothing.
     """
     found = set[str]()
     for program in TOKEN_PROGRAMS:
-        options = {"encoding": "jsonParsed", "commitment": "confirmed"}
         try:
-            said = await node.ask("getTokenAccountsByOwner", [owner, {"programId": program}, options])
+            _, accounts = await token_accounts(node, owner, {"programId": program})
         except Unsupported:
             return frozenset()
-        for item in Shape(said, "the token accounts", node.name).items("value"):
-            account = Shape(item, "a token account", node.name).inner("account")
-            info = account.inner("data").inner("parsed").inner("info")
+        for info in accounts:
             amount = info.inner("tokenAmount")
-            if info.text("owner") != owner:
-                raise ProviderConfused(node.name, "a token account is somebody else's")
             if amount.text("amount") == "1" and amount.number("decimals") == 0:
                 found.add(info.text("mint"))
     return frozenset(found)
