@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import cast
 
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, StateMissing, TooMuch
@@ -28,7 +27,7 @@ from gateways.evm.smart_accounts import (
 )
 from gateways.evm.tokens.token_history import about_range, too_much
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
-from gateways.transport.json_shape import Shape
+from gateways.transport.json_shape import Shape, listed
 
 ACCOUNTS_A_REQUEST = 500
 BLOCKS_A_REQUEST = 10
@@ -343,9 +342,7 @@ async def _executions_at_once(node: Node, accounts: Sequence[str], first: int, l
         raise StateMissing(node.name, "it does not have that block yet")
     found = list[tuple[int, str, str]]()
     for said in lists:
-        if not isinstance(said, list):
-            raise ProviderConfused(node.name, "the logs are no list")
-        for item in cast("list[object]", said):
+        for item in listed(said, "what eth_getLogs answered", node.name):
             shape, log = Shape(item, "the log", node.name), _log(node, item)
             account = log.address if log.topics[:1] == (SAFE_DONE,) else "0x" + "".join(log.topics[2:3])[-40:]
             found.append((quantity(node.name, shape.text("blockNumber")), account, shape.text("transactionHash")))

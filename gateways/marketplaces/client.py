@@ -129,8 +129,9 @@ class MarketWire:
 
 def _is_used_up(answer: httpx.Response) -> bool:
     """Whether a refusal says that the plan is used up, not that the key is wrong."""
-    said = answer.content[:_MESSAGE].decode(errors="replace")
-    return answer.status_code in {402, 403} and _USED_UP.search(said) is not None
+    if answer.status_code not in {402, 403}:
+        return False
+    return _USED_UP.search(answer.content[:_MESSAGE].decode(errors="replace")) is not None
 
 
 def _plain(headers: httpx.Headers) -> dict[str, str]:
