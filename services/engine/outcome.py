@@ -120,9 +120,9 @@ def read_own(leaf: Requirement, wallets: Iterable[tuple[str, str]], tables: OwnT
     said = own_tables.answer(leaf.details, wallets, tables)
     parts = tuple(WalletShare(address, int(counts)) for address, counts in said.wallets.items())
     if said.answer is Answer.UNKNOWN:
-        return Reading(leaf, said.answer, 1, None, reason=said.reason)
+        return Reading(leaf, said.answer, None, reason=said.reason)
     held = sum(part.amount for part in parts)
-    return Reading(leaf, said.answer, 1, held, None, own_tables.SOURCE, tables.read_at, said.reason, parts)
+    return Reading(leaf, said.answer, held, None, own_tables.SOURCE, tables.read_at, said.reason, parts)
 
 
 def facts_of(item: CaseOutcome, role_id: str) -> GrantFacts | None:

@@ -182,7 +182,7 @@ async def look(outside: Gateways, plan: TrialPlan) -> Trial:
                     readings = [_doubted(plan, one) for one in await _readings(outside, plan)]
     except TimeoutError:
         leaves = requirements(case.rules[0].expression)
-        readings = [Reading(leaf, Answer.UNKNOWN, leaf.least, None, reason=NO_TIME) for leaf in leaves]
+        readings = [Reading(leaf, Answer.UNKNOWN, None, reason=NO_TIME) for leaf in leaves]
     return Trial(
         outcome=_outcome(case, readings).value,
         requirements=tuple(view_of_reading(_explained(case, one), plan.words) for one in dict.fromkeys(readings)),
@@ -240,7 +240,7 @@ def _doubted(plan: TrialPlan, reading: Reading) -> Reading:
     place = reading.requirement.chain, reading.requirement.contract
     if reading.answer is Answer.YES or place not in plan.refused:
         return reading
-    return Reading(reading.requirement, Answer.UNKNOWN, reading.needed, None, reason=plan.refused[place])
+    return Reading(reading.requirement, Answer.UNKNOWN, None, reason=plan.refused[place])
 
 
 def _outcome(case: Case, readings: Sequence[Reading]) -> Answer:

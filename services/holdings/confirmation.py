@@ -168,9 +168,7 @@ def _told(one: Reading | Earlier | None) -> tuple[str, int] | None:
 
 
 def _unknown(second: Reading, reason: str) -> Reading:
-    return Reading(
-        second.requirement, Answer.UNKNOWN, second.needed, None, second.block, second.source, second.observed_at, reason
-    )
+    return Reading(second.requirement, Answer.UNKNOWN, None, second.block, second.source, second.observed_at, reason)
 
 
 Before = Mapping[str, Earlier]

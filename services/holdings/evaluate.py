@@ -279,7 +279,6 @@ class Reading:
 
     requirement: Requirement
     answer: Answer
-    needed: int
     held: int | None
     block: int | None = None
     source: str | None = None
@@ -294,6 +293,11 @@ class Reading:
     """Whether it depends on one source, because there is no other."""
 
     @property
+    def needed(self) -> int:
+        """The least amount that satisfies the requirement."""
+        return self.requirement.least
+
+    @property
     def alone(self) -> frozenset[tuple[str, str]]:
         """Facts from one source (a token and the source)."""
         return frozenset[tuple[str, str]]().union(*(part.alone for part in self.parts))
@@ -305,14 +309,13 @@ class Reading:
 
     def document(self) -> dict[str, Any]:
         """Return the evidence as the ledger and the log store it; it contains no address."""
-        most, details = self.requirement.most, self.requirement.details
-        shown = details.shown if details is not None else str
+        leaf, most = self.requirement, self.requirement.most
         return {
-            "chain": self.requirement.chain, "contract": self.requirement.contract, "type": self.requirement.type,
-            "answer": self.answer.value, "needed": self.needed if details is None else shown(self.needed),
-            **({"most": most if details is None else shown(most)} if most is not None else {}),
-            "held": None if self.held is None else shown(self.held),
-            "delegated": shown(sum(part.amount for part in self.parts if part.through)),
+            "chain": leaf.chain, "contract": leaf.contract, "type": leaf.type,
+            "answer": self.answer.value, "needed": leaf.in_json(self.needed),
+            **({"most": leaf.in_json(most)} if most is not None else {}),
+            "held": None if self.held is None else leaf.shown(self.held),
+            "delegated": leaf.shown(sum(part.amount for part in self.parts if part.through)),
             "block": self.block, "source": self.source, "reason": self.reason,
             "observedAt": self.observed_at.isoformat() if self.observed_at else None,
             **({"first": {"source": self.first[0], "block": self.first[1]}} if self.first else {}),
@@ -331,14 +334,13 @@ def read(
     `delegated` are the vaults that count besides, if the rule counts them.
     """
     addresses = addresses_on(leaf.chain, wallets)
-    needed = leaf.least
     if not addresses:
-        return Reading(leaf, Answer.NO, needed, 0, reason="no verified wallet on this chain")
+        return Reading(leaf, Answer.NO, 0, reason="no verified wallet on this chain")
     told = told_of(leaf, answers)
     if isinstance(told, str):
-        return Reading(leaf, Answer.UNKNOWN, needed, None, reason=told)
+        return Reading(leaf, Answer.UNKNOWN, None, reason=told)
     if answers is None or told is None:
-        return Reading(leaf, Answer.UNKNOWN, needed, None, reason="not looked at")
+        return Reading(leaf, Answer.UNKNOWN, None, reason="not looked at")
     parts = (
         *(part_of(leaf, address, answers) for address in addresses),
         *(part_of_vault(leaf, vault, answers) for vault in vaults_for(leaf, delegated)),
@@ -346,8 +348,8 @@ def read(
     )
     held = sum(part.amount for part in parts)
     answer, reason = conclude_for(leaf, parts)
-    return Reading(leaf, answer, needed, held, told.block, told.source, told.block_time, reason, parts,
-                   isinstance(told, BalanceSheet))  # fmt: skip
+    by_balance = isinstance(told, BalanceSheet)
+    return Reading(leaf, answer, held, told.block, told.source, told.block_time, reason, parts, by_balance)
 
 
 def in_part(leaf: Requirement, answers: Answers) -> bool:

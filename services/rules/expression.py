@@ -14,6 +14,8 @@ from services.rules.types.registry import rule_type
 ANY_NFT = "any_nft"
 ANY_CONTRACT = "any"
 """The contract of a requirement that names none."""
+Amount = int | str
+"""A number of tokens, or a decimal text, such as one in whole coins, which loses no digit."""
 MAX_DEPTH = 4
 MAX_LEAVES = 40
 _GROUPS = frozenset({"all", "any", "not", "atLeast"})
@@ -54,6 +56,14 @@ class Requirement:
     def most(self) -> int | None:
         """How many matching tokens it allows; None without a limit."""
         return self.details.bounds()[1] if self.details is not None else self.max_tokens
+
+    def shown(self, amount: int) -> str:
+        """Return an amount that it counts as people read it."""
+        return self.details.shown(amount) if self.details is not None else str(amount)
+
+    def in_json(self, amount: int) -> Amount:
+        """Return an amount that it counts as documents contain it: a number of tokens, any other amount as a text."""
+        return amount if self.details is None else self.shown(amount)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def reading(answer: Answer = NO, block: int = 100, node: int = 1, leaf: Requirem
     """An answer of one node; `said` are sources that alone told of a token."""
     part = WalletShare(WALLET, 0, alone=frozenset(("7", source) for source in said), judged=frozenset("7"))
     held = None if answer is UNKNOWN else 0
-    return Reading(leaf, answer, 1, held, block, f"Base node {node}", NOW, parts=(part,))
+    return Reading(leaf, answer, held, block, f"Base node {node}", NOW, parts=(part,))
 
 
 def earlier(answer: Answer = NO, block: int = 90, node: int = 1, ago: timedelta = timedelta(minutes=1)) -> Earlier:
@@ -162,7 +162,7 @@ def test_an_index_that_alone_lists_nothing_never_proves_a_no() -> None:
 
 
 def test_a_no_for_lack_of_a_wallet_needs_nobody_to_confirm_it() -> None:
-    nobody = Reading(COUNT, NO, 1, 0, reason="no verified wallet on this chain")
+    nobody = Reading(COUNT, NO, 0, reason="no verified wallet on this chain")
     assert confirm(nobody, nobody, None, ONE, NOW).reading.answer is NO
 
 
@@ -201,7 +201,7 @@ def test_a_token_that_one_source_alone_denied_has_to_be_held_at_the_settled_bloc
 def in_part(amount: int, node: int = 2, block: int = 98, reason: str | None = "cut off") -> Reading:
     """An answer of a node that knows of so many, and cannot say whether these are all."""
     part = WalletShare(WALLET, amount, reason, judged=frozenset("7"))
-    return Reading(COUNT, UNKNOWN if reason else NO, 3, amount, block, f"Base node {node}", NOW, parts=(part,))
+    return Reading(COUNT, UNKNOWN if reason else NO, amount, block, f"Base node {node}", NOW, parts=(part,))
 
 
 def whole(amount: int, node: int = 1, block: int = 98) -> Reading:
