@@ -14,7 +14,7 @@ from services.engine.policy import GrantFacts
 from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
 from services.holdings import balance_snapshots, delegation_claims, delegations
 from services.holdings.delegation_shares import Delegated
-from services.holdings.fetch_plan import Wants, by_chain, scopes_on
+from services.holdings.fetch_plan import Wants, addresses_on, by_chain
 from services.rules.expression import Requirement, asked_for, lists_in, requirements
 from services.rules.terms import RuleTerms
 from services.rules.types import stored_lists
@@ -95,7 +95,7 @@ async def made(
     named = await _lists(rules)
     own = {address for mine in wallets.values() for _, address in mine} if named else set[str]()
     kinds, heads, listed, *newest = await db.together(
-        standards.question(_places(leaves)),
+        standards.question(_places(leaf for listed in leaves.values() for leaf in listed)),
         balance_snapshots.followed_heads(sorted(by_chain)),
         stored_lists.question(named, own),
         *(balance_snapshots.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in by_chain.items()),
@@ -158,7 +158,7 @@ async def within_room(db: AsyncSession, worker: str, claims: Sequence[Claim]) ->
     A server whose rules name many contracts has room for fewer members, and takes none from the others.
     """
     leaves = await _leaves(await snapshot.rules_for(db, claims))
-    costs = {server_id: len(set(_places({server_id: listed}))) for server_id, listed in leaves.items()}
+    costs = {server_id: len(set(_places(listed))) for server_id, listed in leaves.items()}
     if sum(costs.get(claim.server_id, 0) for claim in claims) <= MOST_CHECKS:
         return list(claims)
     fitting = _fitting(claims, costs, MOST_CHECKS)
@@ -206,7 +206,7 @@ async def _asked(
     """Return by server and chain the contracts and wallets that its rules read."""
     contracts: dict[int, dict[str, set[str]]] = {}
     async for server_id, listed in in_steps(leaves.items()):
-        for chain, contract in _places({server_id: listed}):
+        for chain, contract in _places(listed):
             contracts.setdefault(server_id, {}).setdefault(chain, set()).add(contract)
     owners: dict[tuple[int, str], set[str]] = {}
     async for who, mine in in_steps(wallets.items()):
@@ -215,7 +215,7 @@ async def _asked(
             continue
         for chain in contracts.get(server_id, ()):
             found = owners.setdefault((server_id, chain), set())
-            found.update(address for scope, address in mine if scope in scopes_on(chain))
+            found.update(addresses_on(chain, mine))
             if who in delegated:
                 found.update(vault.address for vault in delegated[who].on(chain))
     return {
@@ -224,8 +224,8 @@ async def _asked(
     }
 
 
-def _places(leaves: Mapping[int, Sequence[Requirement]]) -> list[standards.Place]:
-    return [(leaf.chain, leaf.contract) for listed in leaves.values() for leaf in listed if not leaf.kind.chainless]
+def _places(leaves: Iterable[Requirement]) -> list[standards.Place]:
+    return [(leaf.chain, leaf.contract) for leaf in leaves if not leaf.kind.chainless]
 
 
 async def _lists(rules: Rules) -> list[tuple[int, str]]:

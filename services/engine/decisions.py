@@ -24,7 +24,7 @@ from services.holdings.delegation_shares import Vault
 from services.holdings.delegations import Fetched, Pair
 from services.holdings.evaluate import Answers, Reading, verdict
 from services.holdings.fetch import HoldingsQuestion
-from services.holdings.fetch_plan import ANY, Wants, scopes_on, with_vaults
+from services.holdings.fetch_plan import ANY, Wants, addresses_on, with_vaults
 from services.holdings.token_hints import Trails
 from services.rules.expression import Requirement, requirements
 from services.runtime import time_budget
@@ -102,8 +102,7 @@ async def _places(cases: Sequence[Case]) -> dict[Place, tuple[Wants, tuple[str, 
         if not case.bot_invited or case.left:
             continue
         for chain, wants in case.wants.items():
-            addresses = {address for scope, address in case.wallets if scope in scopes_on(chain)}
-            if addresses:
+            if addresses := addresses_on(chain, case.wallets):
                 place = case.claim.server_id, chain
                 vaults = tuple(case.delegated.on(chain))
                 owners.setdefault(place, set()).update(addresses, (vault.address for vault in vaults))

@@ -10,7 +10,7 @@ from models.db.session import AsyncSession
 from services.collections.standards import MANY, ONE_BY_ONE, Place
 from services.holdings.delegation_shares import Delegated, KnownVaults, Said, Stake, Vault
 from services.holdings.delegations import MOST_KEPT, TOO_MANY, Fetched, Pair, said_before, said_of
-from services.holdings.fetch_plan import scopes_on
+from services.holdings.fetch_plan import addresses_on
 
 MOST_CLAIMS = 100
 """Maximum claims on one vault; a vault with more is unknown to everybody."""
@@ -28,9 +28,7 @@ async def load(
 ) -> dict[Who, Delegated]:
     """Return what vaults let members count besides their wallets (`(scope, address)`), on each server's chains."""
     asked = {
-        who: {
-            (chain, address) for chain in chains.get(who[0], ()) for scope, address in mine if scope in scopes_on(chain)
-        }
+        who: {(chain, address) for chain in chains.get(who[0], ()) for address in addresses_on(chain, mine)}
         for who, mine in wallets.items()
     }
     pairs = sorted({pair for found in asked.values() for pair in found})

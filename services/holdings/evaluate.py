@@ -13,7 +13,7 @@ from gateways.evm.client import BalanceSheet
 from services.collections.trait_match import TokenTraits, match_all
 from services.core.answer import Answer
 from services.holdings.delegation_shares import Delegated, Vault
-from services.holdings.fetch_plan import SOLANA, TokenWant, call_of, is_about, scopes_on
+from services.holdings.fetch_plan import SOLANA, TokenWant, addresses_on, call_of, is_about
 from services.rules.expression import ANY_NFT, Expression, Requirement, evaluate, requirements
 from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
@@ -384,12 +384,6 @@ def conclude(parts: Iterable[WalletShare], needed: int, most: int | None = None)
     if held >= needed and (most is None or not reasons):
         return Answer.YES, None
     return (Answer.UNKNOWN, reasons[0]) if reasons else (Answer.NO, None)
-
-
-def addresses_on(chain: str, wallets: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the wallets that count on a chain, each once."""
-    counting = scopes_on(chain)
-    return tuple(dict.fromkeys(address for scope, address in wallets if scope in counting))
 
 
 def unread(

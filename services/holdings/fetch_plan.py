@@ -31,6 +31,12 @@ def scopes_on(chain: str) -> frozenset[str]:
     return frozenset({family, f"{family}:{chain}"})
 
 
+def addresses_on(chain: str, wallets: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the addresses of wallets (`(scope, address)`) that count on a chain, each once."""
+    counting = scopes_on(chain)
+    return tuple(dict.fromkeys(address for scope, address in wallets if scope in counting))
+
+
 def is_about(leaf: Requirement, scope: str) -> bool:
     """Return whether a wallet of this scope can count for a requirement."""
     if leaf.kind.chainless:

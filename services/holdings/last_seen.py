@@ -16,15 +16,8 @@ from models.db.session import AsyncSession
 from services.core.answer import Answer
 from services.holdings import balance_snapshots
 from services.holdings.delegation_shares import Delegated
-from services.holdings.evaluate import (
-    Reading,
-    WalletShare,
-    addresses_on,
-    conclude_for,
-    doubts_of,
-    vaults_for,
-)
-from services.holdings.fetch_plan import ANY
+from services.holdings.evaluate import Reading, WalletShare, conclude_for, doubts_of, vaults_for
+from services.holdings.fetch_plan import ANY, addresses_on
 from services.rules.expression import Requirement
 from services.rules.types.view_call import ViewCall
 

@@ -10,7 +10,7 @@ from models import Wallet, transaction
 from services.accounts.users import ensure
 from services.core import queue
 from services.core.actors import Actor
-from services.holdings.evaluate import addresses_on
+from services.holdings.fetch_plan import addresses_on
 from services.servers import explain
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
