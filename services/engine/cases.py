@@ -1,7 +1,6 @@
 """Cases: all that a decision about a queued member needs, loaded in bulk for a batch."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,22 +93,21 @@ async def made(
         by_chain.setdefault(chain, {})[server_id] = of_server
     named = await _lists(rules)
     own = {address for mine in wallets.values() for _, address in mine} if named else set[str]()
-    kinds, heads, listed, *newest = await db.together(
+    kinds, heads, *newest = await db.together(
         standards.question(_places(leaf for listed in leaves.values() for leaf in listed)),
         balance_snapshots.followed_heads(sorted(by_chain)),
-        stored_lists.question(named, own),
         *(balance_snapshots.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in by_chain.items()),
+        *([stored_lists.question(named, own)] if named else []),
     )
+    on_lists: dict[int, dict[str, frozenset[str]]] = stored_lists.answered(newest.pop()) if named else {}
     wants = await _wants(leaves, standards.answered(kinds))
     seen: dict[int, dict[str, int]] = {}
     for (chain, of_chain), rows in zip(by_chain.items(), newest, strict=True):
         for server_id, block in zip(of_chain, balance_snapshots.blocks_of(list(of_chain.values()), rows), strict=True):
             seen.setdefault(server_id, {})[chain] = block
-    on_lists = stored_lists.answered(listed)
-    tables = {
-        server_id: OwnTables({**on_lists.get(server_id, {}), **_given(own, (lists or {}).get(server_id, {}))}, at)
-        for server_id in rules
-    }
+    for server_id, given in (lists or {}).items():
+        on_lists.setdefault(server_id, {}).update({digest: one.among(own) for digest, one in given.items()})
+    tables = {server_id: OwnTables(on_lists.get(server_id, {}), at) for server_id in rules}
     # A lagging node does not know yet what was bought before somebody asked.
     followed: dict[str, int] = dict(heads)
     for server_id in {claim.server_id for claim in claims if claim.priority in ASKED_FOR}:
@@ -236,10 +234,6 @@ async def _lists(rules: Rules) -> list[tuple[int, str]]:
         for rule in terms
         for one in lists_in(rule.expression)
     ]
-
-
-def _given(own: AbstractSet[str], lists: Mapping[str, ReadList]) -> dict[str, frozenset[str]]:
-    return {digest: frozenset(own).intersection(one.addresses) for digest, one in lists.items()}
 
 
 async def _wants(

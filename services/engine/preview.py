@@ -34,7 +34,7 @@ from services.rules.mapping import apply, copy_of, new_row
 from services.rules.rules import own
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.terms import RuleTerms
-from services.rules.types import stored_lists
+from services.rules.types import given_lists, stored_lists
 from services.rules.types.given_lists import GivenLists
 from services.rules.types.list_text import ReadList
 from services.rules.types.registry import RULE_TYPES
@@ -122,8 +122,8 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     A rule that stays in shadow is previewed as if it decided. Raises what making the change would raise: FieldRefused,
     ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable (Discord), and TooMany as `preview_log.note` does.
     """
-    lists = GivenLists()
     if proposal.draft is not None:
+        lists = GivenLists()
         draft = without_lists(proposal.draft, lists)
         check(draft)
         found = await permissions.by_id(db, outside, actor, draft.server_id)
@@ -135,12 +135,11 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     else:
         before, found = await own(db, outside, actor, proposal.rule_id)
         rule = copy_of(before)
-        changes = lists.take_out(proposal.changes)
-        read = await lists.read()
+        changes, read = await given_lists.read_out(proposal.changes)
         if proposal.deletes:
             rule.deleted_at = now()
         else:
-            apply(rule, lists.put_in(changes), found)
+            apply(rule, changes, found)
             if rule.expression != before.expression:
                 await limits.check(db, rule.server_id, parse(rule.expression), rule_id=proposal.rule_id)
                 await _check_contracts(db, outside, rule)

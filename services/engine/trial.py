@@ -41,7 +41,7 @@ from services.rules.expression import Expression, lists_in, parse, requirements
 from services.rules.mapping import apply, copy_of
 from services.rules.rules import own
 from services.rules.terms import RuleTerms
-from services.rules.types import stored_lists
+from services.rules.types import given_lists, stored_lists
 from services.rules.types.given_lists import GivenLists
 from services.rules.types.list_text import ReadList
 from services.rules.types.own_tables import OwnTables
@@ -105,7 +105,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     )
     heads: dict[str, int] = dict(rows)
     on_lists = stored_lists.answered(listed).get(server_id, {})
-    on_lists |= {digest: frozenset({address}) & frozenset(one.addresses) for digest, one in lists.items()}
+    on_lists |= {digest: one.among({address}) for digest, one in lists.items()}
     await release(db)
     case = Case(
         claim=Claim(server_id, "", 0, 0, queue.WAITING), guild_id="", bot_invited=True, known=True, left=False,
@@ -128,8 +128,8 @@ class _TriedRule(NamedTuple):
 
 
 async def _asked(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> _TriedRule:
-    lists = GivenLists()
     if (draft := proposal.draft) is not None:
+        lists = GivenLists()
         draft = without_lists(draft, lists)
         draft = check(replace(draft, rule_name=draft.rule_name.strip() or "?", role_id=draft.role_id.strip() or "?"))
         await permissions.to_read(db, outside, actor, draft.server_id)
@@ -137,10 +137,10 @@ async def _asked(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Pr
         draft = with_lists(draft, lists)
         return _TriedRule(draft.server_id, expression_of(draft), draft.delegated, read)
     stored, found = await own(db, outside, actor, proposal.rule_id)
-    changes, rule = lists.take_out(proposal.changes), copy_of(stored)
-    read = await lists.read()
+    rule = copy_of(stored)
+    changes, read = await given_lists.read_out(proposal.changes)
     if changes:
-        apply(rule, lists.put_in(changes), found)
+        apply(rule, changes, found)
     return _TriedRule(rule.server_id, parse(rule.expression), rule.delegated, read)
 
 

@@ -18,7 +18,7 @@ from services.rules import contract_check, limits, pausing, views
 from services.rules.draft import RuleDraft, check, with_lists, without_lists
 from services.rules.expression import Expression, lists_in, parse, to_document
 from services.rules.mapping import apply, copy_of, document, new_row
-from services.rules.types import stored_lists
+from services.rules.types import given_lists, stored_lists
 from services.rules.types.address_list import AddressList
 from services.rules.types.given_lists import GivenLists
 from services.rules.views import RuleView
@@ -88,10 +88,7 @@ async def change(
     Raises RuleNotFound, FieldRefused, Conflict, ProviderUnavailable (a new contract could not be read).
     """
     rule, found = await own(db, outside, actor, rule_id)
-    lists = GivenLists()
-    changes = lists.take_out(changes)
-    read = await lists.read()
-    changes = lists.put_in(changes)
+    changes, read = await given_lists.read_out(changes)
     proposed = copy_of(rule)
     apply(proposed, changes, found)
     decimals: contract_check.Decimals = {}
@@ -105,9 +102,10 @@ async def change(
     if proposed.expression != rule.expression:
         await limits.check(db, rule.server_id, parse(proposed.expression), rule_id=rule_id)
     apply(rule, changes, found)
-    rule.expression = to_document(contract_check.completed(parse(rule.expression), decimals))
+    tree = contract_check.completed(parse(rule.expression), decimals)
+    rule.expression = to_document(tree)
     await stored_lists.keep(db, rule.server_id, read.values())
-    await stored_lists.use(db, rule.server_id, lists_in(parse(rule.expression)))
+    await stored_lists.use(db, rule.server_id, lists_in(tree))
     db.add(rule)
     await db.flush()
     await audit.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))

@@ -12,15 +12,11 @@ _DEEPEST = 16
 
 
 class GivenLists:
-    """The lists of one rule. `take_out` puts stand-ins in their places, `put_in` what names them once they are read."""
+    """The lists of one rule: `take_out` puts stand-ins in their places, and `put_in` their digests after `read`."""
 
     def __init__(self) -> None:
         self._given: list[object] = []
         self._named: dict[str, ReadList] = {}
-
-    def __bool__(self) -> bool:
-        """Return whether there is any."""
-        return bool(self._given)
 
     def take_out(self, document: Any, depth: int = 0) -> Any:
         """Return a JSON document with a stand-in for each list in it."""
@@ -44,7 +40,7 @@ class GivenLists:
         return {one.digest: one for one in self._named.values()}
 
     def put_in(self, document: Any) -> Any:
-        """Return a document that was taken out of, with the digests and counts of the lists."""
+        """Return a document from `take_out` with the digests and counts of the lists."""
         if isinstance(document, list):
             return [self.put_in(one) for one in cast("list[Any]", document)]
         if not isinstance(document, Mapping):
@@ -53,6 +49,14 @@ class GivenLists:
         if isinstance(name := node.get("list"), str) and (read := self._named.get(name)) is not None:
             node |= {"list": read.digest, "count": read.count}
         return node
+
+
+async def read_out(document: Any) -> tuple[Any, Mapping[str, ReadList]]:
+    """Return a JSON document that names its lists by digests, and these lists. Raises FieldRefused, ListRefused."""
+    lists = GivenLists()
+    bare = lists.take_out(document)
+    read = await lists.read()
+    return lists.put_in(bare), read
 
 
 def _stand_in(number: int) -> str:

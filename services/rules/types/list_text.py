@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import cast
 
@@ -46,6 +47,10 @@ class ReadList:
     def count(self) -> int:
         """How many addresses it has."""
         return len(self.addresses)
+
+    def among(self, addresses: AbstractSet[str]) -> frozenset[str]:
+        """Return those of these addresses that are on the list."""
+        return frozenset(addresses).intersection(self.addresses)
 
 
 class ListRefused(FieldRefused):
