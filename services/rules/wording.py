@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title
+from services.core.texts import listed
 from services.rules.expression import AtLeast, Expression, Not, Requirement
 from services.rules.token_ids import bounds
 
@@ -145,7 +146,7 @@ def _place(leaf: Requirement, names: Names) -> str:
 def _with_traits(leaf: Requirement) -> str:
     if not leaf.kind.names_trait or not leaf.traits:
         return ""
-    return f" with {_listed([_trait(kind, wanted) for kind, wanted in leaf.traits], 'and')}"
+    return f" with {listed(_trait(kind, wanted) for kind, wanted in leaf.traits)}"
 
 
 def _trait(kind: str, wanted: str) -> str:
@@ -168,12 +169,7 @@ def _is_number(text: str) -> bool:
 def _ids(leaf: Requirement, joint: str = "or") -> str:
     told = [_id(entry) for entry in leaf.token_ids[:NAMED_IDS]]
     more = len(leaf.token_ids) - len(told)
-    return _listed(told, joint) if not more else f"{', '.join(told)} and {more} more"
-
-
-def _listed(words: Sequence[str], joint: str) -> str:
-    *first, last = words
-    return f"{', '.join(first)} {joint} {last}" if first else last
+    return listed(told, joint) if not more else f"{', '.join(told)} and {more} more"
 
 
 def _is_single(entries: Sequence[str]) -> bool:

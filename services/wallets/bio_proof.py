@@ -21,6 +21,7 @@ from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.addresses import AddressRefused, parse, shorten
 from services.core.ages import in_time
+from services.core.texts import listed
 from services.wallets import ownership
 from services.wallets.ownership import VERIFIED, LinkedProfile, Verdict, WalletProof
 from settings import settings
@@ -177,7 +178,7 @@ async def _contracts(outside: Gateways, address: str) -> list[str]:
 
 
 def _no_contract(address: str, chains: Sequence[str]) -> str:
-    where = " and ".join(CHAINS[chain].title for chain in chains)
+    where = listed(CHAINS[chain].title for chain in chains)
     return (
         f"{shorten(address)} is a smart contract on {where}. A bio does not say on which chain it is yours, so it "
         "proves no contract. A Safe or an ERC-4337 account proves itself by a transaction to itself: choose "

@@ -11,6 +11,7 @@ from models import Challenge, now
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.addresses import solana_signature
+from services.core.texts import listed
 from services.wallets import ownership, watch, watch_schedule
 from services.wallets.ownership import SPENT, VERIFIED, Verdict
 from services.wallets.transaction_check import TransactionOutcome, in_coins, marker, read_reference, waits
@@ -191,5 +192,4 @@ def _about_contracts(chains: Sequence[str], amount: str) -> str:
 
 
 def _titles(chains: Sequence[str], last: str = "and") -> str:
-    *first, end = (CHAINS[chain].title for chain in chains)
-    return f"{', '.join(first)} {last} {end}" if first else end
+    return listed((CHAINS[chain].title for chain in chains), last)
