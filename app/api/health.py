@@ -7,23 +7,22 @@ from datetime import UTC, datetime
 from secrets import compare_digest
 
 from fastapi import APIRouter, Request
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse, Response
 
 from app.api.requests.shapes import ApiAnswer
-from models import DatabaseUrlMissing, now, reading, transaction
+from models import now, reading, transaction
 from services.core.errors import NotFound
 from services.health import metrics, monitoring, public_status, readiness
 from services.health.metrics import Metric
 from services.health.monitoring import BotHeartbeat, DeepHealth, PartHealth, WorkHealth
 from services.health.public_status import StatusView
 from services.health.views import BAD, LagHealth, SweepHealth
+from services.runtime.database_faults import NO_ANSWER
 from settings import settings, version
 
 router = APIRouter(tags=["health"])
 _DEEP_PATIENCE = 5.0
 """Seconds for the database to answer."""
-_AWAY = (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError)
 
 
 class DeepAnswer(ApiAnswer):
@@ -49,7 +48,7 @@ async def deep(request: Request) -> Response:
     try:
         async with asyncio.timeout(_DEEP_PATIENCE), transaction() as db:
             answer = _answer(await monitoring.look(db))
-    except _AWAY as fault:
+    except NO_ANSWER as fault:
         answer = DeepAnswer(state=BAD, database=monitoring.without_database(type(fault).__name__))
     body = answer.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=_UNSAID)
     return JSONResponse(body, status_code=503 if answer.state == BAD else 200)
@@ -155,7 +154,7 @@ async def _ready() -> bool:
         async with asyncio.timeout(_PATIENCE), reading() as db:
             await readiness.database_answers(db)
             return not os.environ.get("HOLDFAST_SUPERVISED") or await readiness.bot_ready(db, _started())
-    except (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError):
+    except NO_ANSWER:
         return False
 
 

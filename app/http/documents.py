@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.built import BUILT
-from models import DatabaseUrlMissing, reading
+from models import reading
 from services.accounts import sessions
+from services.runtime.database_faults import NO_ANSWER
 from settings import settings
 
 _log = logging.getLogger(__name__)
@@ -170,7 +170,7 @@ async def _audience(headers: Headers) -> str:
     try:
         async with asyncio.timeout(_PATIENCE), reading() as db:
             return VISITOR if await sessions.actor_of(db, session_id) is None else MEMBER
-    except (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError) as fault:
+    except NO_ANSWER as fault:
         # Only the outline of the members' screens is in the document; the socket asks who it is.
         _log.warning("session not read, served as a member's page reason=%s", type(fault).__name__)
         return MEMBER

@@ -25,7 +25,8 @@ from services.roles import breaker
 from services.rules import pausing
 from services.triggers import sweep
 
-_LATE = timedelta(minutes=10)
+LATE_AFTER = timedelta(minutes=10)
+"""How late the sweep may begin, or the first in the queue be, before that is a problem."""
 _LASTING_TRIES = 12
 """Failed tries after which a problem counts as lasting: their pauses add up to five minutes or more."""
 _MENDS = {
@@ -53,7 +54,7 @@ async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
             started_at=None, finished_at=None, next_at=None, members=0, left=0,
         )  # fmt: skip
     left = (await sweep.progress(db)).left if row.started_at and row.finished_at is None else 0
-    late = row.next_at < now - _LATE
+    late = row.next_at < now - LATE_AFTER
     if row.started_at is None:
         told = "The first daily sweep has not begun yet."
     elif row.finished_at is None:
@@ -144,7 +145,7 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
         )
     ).one()
     due, oldest_at, failing, stuck, writes, writes_failing, rests = row
-    waits = oldest_at is not None and now - oldest_at > _LATE
+    waits = oldest_at is not None and now - oldest_at > LATE_AFTER
     parts = [
         "Nobody waits to be checked." if due == 0 else f"{_people(due)} to be checked.",
         "" if failing == 0 else f"{_people(failing)} for a second try, because something could not be read.",

@@ -14,7 +14,6 @@ from services.health.views import BAD, GOOD, WARNING, LagHealth, SweepHealth, wo
 from services.triggers import chain_cursor, watch_list
 from services.triggers.chain_cursor import CONTRACTS
 
-BOT_SILENT_AFTER = timedelta(seconds=60)
 QUEUE_LATE_AFTER = timedelta(minutes=10)
 FOLLOWER_LATE_AFTER = timedelta(minutes=30)
 """A lag is a warning, because sweeps find what followers miss; from this time on it is bad."""
@@ -117,7 +116,7 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
     if row is None:
         return BotHeartbeat(BAD, "The bot has never run.", False, None)
     seconds = max(0, int((moment - row.checked_at).total_seconds()))
-    if moment - row.checked_at > BOT_SILENT_AFTER:
+    if moment - row.checked_at > provider_log.BOT_SILENT_AFTER:
         return BotHeartbeat(BAD, f"The bot was last heard {length(seconds)} ago.", False, seconds)
     if row.state != "ok":
         return BotHeartbeat(BAD, "The bot runs, but is not connected to Discord.", False, seconds)

@@ -7,21 +7,22 @@ reading.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import text
-from sqlalchemy.exc import SQLAlchemyError
 
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
-from models import DatabaseUrlMissing, ProviderState, Schedule, now, transaction
+from models import ProviderState, Schedule, now, transaction
 from models.db.session import AsyncSession
 from services.core.ages import ago, length
 from services.core.json_view import json_view
-from services.health import provider_log, provider_status
+from services.core.texts import listed
+from services.health import backlog, provider_log, provider_status
 from services.health.views import BAD, GOOD, WARNING
+from services.runtime.database_faults import NO_ANSWER
 from services.triggers import chain_cursor, sweep, watch_list
 from services.triggers.chain_cursor import CONTRACTS, FollowView
 from settings import settings, version
@@ -33,9 +34,6 @@ STATEMENT_SECONDS, READING_SECONDS = 1.0, 2.0
 """The longest time of one statement, and of the whole reading with the wait for a connection."""
 ALL_WELL = "Everything works"
 NOTHING_KNOWN = "Not known yet"
-_SWEEP_LATE = timedelta(minutes=10)
-_BOT_SILENT_AFTER = timedelta(seconds=60)
-_AWAY = (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError)
 _SERVICES = {provider_reports.DISCORD: "Discord", provider_reports.OPENSEA: "OpenSea"}
 
 
@@ -142,7 +140,7 @@ async def _read() -> StatusView:
                 {"limit": str(round(1000 * STATEMENT_SECONDS))},
             )
             return await read(db)
-    except _AWAY:
+    except NO_ANSWER:
         said = "The database does not answer, so nothing else is known"
         return StatusView(version(), BAD, said, now(), False, (), (), None)
 
@@ -166,7 +164,7 @@ async def read(db: AsyncSession) -> StatusView:
 def _bot(row: ProviderState | None, moment: datetime) -> ProviderStatus:
     if row is None:
         return ProviderStatus("Bot", UNKNOWN, f"{NOTHING_KNOWN}.", None, None)
-    if moment - row.checked_at > _BOT_SILENT_AFTER:
+    if moment - row.checked_at > provider_log.BOT_SILENT_AFTER:
         said = f"The bot does not run. It was last heard {ago(row.checked_at, moment)}."
         return ProviderStatus("Bot", BAD, said, row.checked_at, row.checked_at)
     if row.state != provider_reports.OK:
@@ -220,7 +218,7 @@ def _sweep(row: Schedule | None, moment: datetime) -> SweepStatus:
     if row is None:
         return SweepStatus(UNKNOWN, f"{NOTHING_KNOWN}: no daily sweep is planned.", None, None, None, None)
     age = None if row.finished_at is None else max(0, int((moment - row.finished_at).total_seconds()))
-    if row.next_at < moment - _SWEEP_LATE:
+    if row.next_at < moment - backlog.LATE_AFTER:
         state, told = BAD, f"The daily sweep is {length((moment - row.next_at).total_seconds())} late."
     elif row.started_at is None:
         state, told = UNKNOWN, f"{NOTHING_KNOWN}: the first daily sweep has not begun."
@@ -237,17 +235,13 @@ def _summary(providers: Sequence[ProviderStatus], chains: Sequence[ChainStatus],
     broken += [one.name for one in chains if one.state == BAD]
     broken += ["the daily sweep"] if last.state == BAD else []
     if broken:
-        told = _listed(broken)
+        told = listed(broken)
         verb = "does" if len(broken) == 1 else "do"
         return BAD, f"{told[:1].upper()}{told[1:]} {verb} not work as {'it' if verb == 'does' else 'they'} should"
     weak = [one.name for one in chains if one.state == WARNING]
     if weak:
-        return WARNING, f"It works, but some nodes of {_listed(weak)} do not answer"
+        return WARNING, f"It works, but some nodes of {listed(weak)} do not answer"
     known = [one for one in (*providers, *chains, last) if one.state != UNKNOWN]
     if not known:
         return UNKNOWN, NOTHING_KNOWN
     return GOOD, ALL_WELL
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

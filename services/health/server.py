@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlmodel import col, select
 
@@ -33,8 +33,6 @@ from services.rules import pausing
 from services.rules.expression import Requirement, parse, requirements
 from services.triggers import chain_cursor, quarantine
 from services.triggers.chain_cursor import ANY, COINS, CONTRACTS, WALLETS
-
-BOT_SILENT_AFTER = timedelta(seconds=60)
 
 # Bits: docs/facts.md#discord-permissions; their purposes are ours. Together they are the per-server invite's 2416004112
 # without the right to use commands, which people need and the bot does not.
@@ -124,7 +122,7 @@ def _followed_as(leaf: Requirement) -> str:
 
 def _bot(server: Server, states: provider_status.States, moment: datetime) -> BotHealth:
     row = states.get(provider_log.BOT)
-    fresh = row is not None and moment - row.checked_at <= BOT_SILENT_AFTER
+    fresh = row is not None and moment - row.checked_at <= provider_log.BOT_SILENT_AFTER
     connected = fresh and row is not None and row.state == "ok"
     heard, since = (row.checked_at, row.since) if row else (None, None)
 

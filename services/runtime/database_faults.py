@@ -4,10 +4,14 @@ import logging
 import time
 
 import psycopg
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+
+from models import DatabaseUrlMissing
 
 DATABASE_FAULTS = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 """The families of errors in which a database that is away or overloaded shows itself."""
+NO_ANSWER = (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError)
+"""What a reading within a time limit raises when the database does not answer."""
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _CONNECTION, _ENDING, _FULL = "08", "57P0", "53300"
 _READ_ONLY = "25006"
