@@ -1,19 +1,24 @@
-"""Cogs that do something on their own, and what has to end before the bot has."""
+"""Cogs with background tasks, which have to end before the bot does."""
 
 import asyncio
+from abc import ABCMeta, abstractmethod
 from collections.abc import Collection
 
 from nextcord.ext import commands
 
 
-class Busy(commands.Cog):
-    """A cog with tasks that go on unasked; they are cancelled with the bot, which waits until they have ended."""
+class _AbstractCogMeta(commands.CogMeta, ABCMeta):
+    """The library's metaclass for a cog with abstract methods."""
 
+
+class Busy(commands.Cog, metaclass=_AbstractCogMeta):
+    """A cog with background tasks; they are cancelled with the bot, which waits until they have ended."""
+
+    @abstractmethod
     def tasks(self) -> Collection[asyncio.Task[None]]:
-        """Those that are under way."""
-        raise NotImplementedError
+        """Return the tasks that are running."""
 
     def cog_unload(self) -> None:
-        """Stop with the bot."""
+        """Cancel the tasks when the bot stops."""
         for task in self.tasks():
             task.cancel()
