@@ -54,7 +54,7 @@ class Bot(commands.AutoShardedBot):
     async def start(self, token: str, *, reconnect: bool = True) -> None:
         """Connect, once the identifies that Discord allows in a day leave room for it."""
         while (pause := await self._pause()) > 0:
-            log.error("identifies used up for now wait_seconds=%.0f", pause)
+            log.error("identifies exhausted wait_seconds=%.0f", pause)
             await tell(f"Discord allows no more connections for now; the bot connects again in {_minutes(pause)}.")
             await asyncio.sleep(min(pause, WAIT_SECONDS))
         await super().start(token, reconnect=reconnect)

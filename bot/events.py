@@ -299,7 +299,7 @@ class Events(Busy):
 
     async def _judge(self, guild: nextcord.Guild) -> None:
         if guild.unavailable:
-            # Its roles may be half read. It is judged when it is back.
+            # Its roles may be incomplete. It is judged once it is available again.
             return
 
         async def write(db: Any) -> None:

@@ -33,7 +33,7 @@ MOST_REFUSALS = 3
 GUILD_FIELDS = ("id", "name", "icon", "owner_id", "features", "preferred_locale")
 ROLE_FIELDS = ("id", "name", "permissions", "position", "color", "hoist", "managed", "mentionable", "tags")
 MEMBER_FIELDS = ("user", "roles", "nick", "pending", "joined_at")
-"""What we need of a guild, of a role and of the bot as a member: the less is read, the less can be unreadable."""
+"""What we need of a guild, of a role and of the bot as a member: fewer fields leave less that can be unreadable."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class Rereads(Busy):
         if event == WHOLE_GUILD:
             doubts.whole = True
             if guild is not None:
-                # The library may have read half of it. Nobody judges roles by that half.
+                # The library may have read only half of it, and roles are not judged by a half.
                 guild.unavailable = True
         elif event in GUILD_EVENTS:
             doubts.itself = True
@@ -128,7 +128,7 @@ class Rereads(Busy):
         doubts.refusals = left.refusals
 
     async def _settle(self, guild: nextcord.Guild, doubts: Doubts) -> None:
-        """Read what is in doubt; what is read is no longer in it. Raises what requests fail with."""
+        """Read everything in doubt, and remove it from the doubts. Raises the errors of requests."""
         if doubts.itself:
             await self._guild(guild)
             doubts.itself = False
@@ -141,15 +141,15 @@ class Rereads(Busy):
             doubts.members.discard(user_id)
 
     async def _whole_guild(self, guild_id: int, doubts: Doubts) -> None:
-        """Read a guild as its own event would tell of it, and pass it to the library as that event.
+        """Read a guild over REST, and pass it to the library as the event that announces a guild.
 
-        Raises UnreadableGuild and what requests fail with. A guild that Discord refuses again and again is one that
-        the bot has left: nothing is passed on.
+        Raises UnreadableGuild and the errors of requests. A guild that Discord refuses repeatedly counts as left:
+        nothing is passed on.
         """
         state: Any = self.bot._connection  # pyright: ignore[reportPrivateUsage]
         try:
             ours = await self.bot.http.get_member(guild_id, state.self_id)
-            # Last, so that nothing is older than what the library hears of the guild meanwhile.
+            # Last, so that it is no older than the events that the library gets meanwhile.
             found = await self.bot.http.get_guild(guild_id)
         except (nextcord.Forbidden, nextcord.NotFound) as fault:
             if isinstance(fault, nextcord.Forbidden):
@@ -167,7 +167,7 @@ class Rereads(Busy):
         except Exception as fault:
             raise UnreadableGuild(repr(fault)) from fault
         for channel in await self.bot.http.get_all_guild_channels(guild_id):
-            # Each by itself: one that the library cannot read takes no other with it.
+            # One at a time: a channel that the library cannot read does not cost the others.
             try:
                 state.parse_channel_create({**channel, "guild_id": str(guild_id)})
             except Exception as fault:  # noqa: BLE001  the library names none for what it cannot read

@@ -22,8 +22,8 @@ from settings import settings
 log = logging.getLogger("holdfast.jobs.solana_follower")
 
 BEAT_SECONDS = 5.0
-"""Longest time between two questions while SOLANA_FOLLOW_REQUESTS allows more: the pace of the EVM chains may be
-slower, and costs something else."""
+"""Longest time between two questions while SOLANA_FOLLOW_REQUESTS allows more, also where EVM chains are polled at a
+slower pace: that pace limits other costs."""
 
 
 class AssetFollower:

@@ -24,7 +24,7 @@ from settings import settings
 _log = logging.getLogger(__name__)
 VISITOR, MEMBER = "visitor", "member"
 _PATIENCE = 1.0
-"""Seconds that a document waits for the database; without its answer the page still comes, and says so."""
+"""Seconds that a document waits for the database; without an answer the page is served anyway and says so."""
 NOT_DOCUMENTS = ("/api/", "/_", "/assets/", "/fonts/")
 NOT_DOCUMENT = frozenset({"/api", "/health", "/ping"})
 _INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)

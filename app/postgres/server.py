@@ -235,7 +235,7 @@ class Postgres:
             done = self._call("pg_isready", "-h", socket_dir, "-p", PORT, "-t", 3)
             if done.returncode == 0:
                 return True
-            if done.returncode != 1:  # 1: it refuses for now; 2: no answer
+            if done.returncode != 1:  # 1 means that it starts or stops, 2 that nothing answers
                 return False
             time.sleep(0.1)
         return False

@@ -91,7 +91,7 @@ def end_survivors(data_dir: Path, patience: float = 5.0) -> int:
     while (left := _marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
     _signal(left, signal.SIGKILL)
-    # A process that is about to end loses its environment first, and its ports and files only then.
+    # A dying process loses its environment, by which `_marked` finds it, before its ports and files.
     while _marked(mark) or any(_runs(pid) for pid in {*first, *left}):
         time.sleep(0.02)
     return len(first)

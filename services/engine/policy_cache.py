@@ -131,7 +131,7 @@ def _thresholds(leaf: Requirement) -> tuple[int, ...]:
 def _reached(amounts: Sequence[int | None], thresholds: Sequence[int]) -> list[int]:
     """Return for each amount 1 plus the number of thresholds reached, or 0 if it is unknown.
 
-    A cell of one byte distinguishes amounts up to 253; this is for thresholds beyond that.
+    For thresholds above 253, up to which a cell of one byte distinguishes amounts.
     """
     return [0 if amount is None else 1 + bisect_right(thresholds, amount) for amount in amounts]
 

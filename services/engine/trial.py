@@ -1,7 +1,7 @@
 """Try an address: evaluate a rule as if a member had only this one wallet. Nothing is stored.
 
-Nothing that is known about members is used, or a trial would say which wallets they have proved: no tokens that were
-seen before, and no other member's claim on a vault.
+It uses nothing that is known about members (tokens seen before, members' claims on vaults), because the answer would
+reveal which wallets they have proved.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class TrialPlan:
     wanted: Mapping[Place, HoldingsQuestion]
     words: Names
     refused: Mapping[Contract, str]
-    """Why a contract can be no rule's, so that nothing about it is known."""
+    """Why no rule can name a contract, so that its answers mean nothing."""
     address: str
     name: str | None
     asked_by: int
@@ -206,7 +206,7 @@ async def _readings(outside: Gateways, plan: TrialPlan) -> list[Reading]:
 async def _confirmed(
     outside: Gateways, plan: TrialPlan, done: Round, answers: Mapping[Place, Answers], first: Sequence[Reading]
 ) -> list[Reading]:
-    """Return the readings of a rule that says no after a second reading elsewhere; what contradicts is unknown."""
+    """Return the readings of a rule that says no, confirmed by other sources; a contradicted one is unknown."""
     several = {pair: one for pair, one in plan.case.delegated.known.items() if outside.chains.endpoints(pair[0]) > 1}
     questions = [(question, (answers[place],)) for place, question in plan.wanted.items()]
     again, said = await asyncio.gather(
@@ -222,7 +222,7 @@ async def _confirmed(
 def _agreed(outside: Gateways, first: Reading, second: Reading) -> Reading:
     """Return the confirmed reading.
 
-    Where only time is missing, since there is no other source to ask, the first one counts: a trial takes no role.
+    Where no other source exists and only time could confirm it, the first one counts: a trial takes no role.
     """
     if first.requirement.kind.chainless:
         return first
@@ -236,7 +236,7 @@ def _agreed(outside: Gateways, first: Reading, second: Reading) -> Reading:
 
 
 def _doubted(plan: TrialPlan, reading: Reading) -> Reading:
-    """Return the reading, or unknown where the contract does not look like one that can be read."""
+    """Return the reading, or unknown if no rule can name its contract."""
     place = reading.requirement.chain, reading.requirement.contract
     if reading.answer is Answer.YES or place not in plan.refused:
         return reading
@@ -249,7 +249,7 @@ def _outcome(case: Case, readings: Sequence[Reading]) -> Answer:
 
 
 def _explained(case: Case, reading: Reading) -> Reading:
-    """Return the reading with a reason that fits an address which no requirement of that chain can be about."""
+    """Return the reading; a no gets the reason that the address is not one of the requirement's chain, if it is not."""
     about = any(is_about(reading.requirement, scope) for scope, _ in case.wallets)
     elsewhere = reading.answer is Answer.NO and not about
     return replace(reading, reason=OF_ANOTHER_KIND) if elsewhere else reading

@@ -1,6 +1,6 @@
-"""Discord's last answers about who runs a server: what reads go by, for a minute, while Discord is away.
+"""Discord's last answers about who runs a server: reads use them for up to a minute while Discord is away.
 
-Changes never do. The answers are this process's own; a restart forgets them.
+Changes never use them. Each process keeps its own answers, and a restart forgets them.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from gateways.discord.types import DISCORD
 from gateways.transport.errors import ProviderDown
 
 KEPT_SECONDS, KEPT = 60.0, 10_000
-"""How long an answer stands in for one that Discord does not give, and how many are kept."""
+"""How long an answer replaces one that Discord does not give, and how many are kept."""
 FIRST_SECONDS, NEXT_SECONDS = 1.5, 0.25
-"""How long a read waits for Discord where an older answer would do, and how long after a wait in vain."""
+"""How long a read waits for Discord when there is an older answer, and how long after such a wait timed out."""
 IMPATIENT_SECONDS = 10.0
-"""How long after a wait in vain the short one is used."""
+"""How long NEXT_SECONDS applies after a wait that timed out."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -30,7 +30,7 @@ class LastAnswers:
     def __init__(self) -> None:
         self._runs: OrderedDict[tuple[str, int], float] = OrderedDict()
         self._in_vain: OrderedDict[str, float] = OrderedDict()
-        """When a person's read last waited FIRST_SECONDS in vain. By person, so that nobody shortens others' waits."""
+        """When a person's read last timed out after FIRST_SECONDS. By person, so that nobody shortens others' waits."""
 
     def keep(self, person: str, server_id: int) -> None:
         """Note that Discord has just said that the person runs the server."""
@@ -41,13 +41,13 @@ class LastAnswers:
         self._runs.pop((person, server_id), None)
 
     def stands(self, person: str, server_id: int) -> bool:
-        """Return whether Discord's last answer was that the person runs the server, and is young enough to go by."""
+        """Return whether Discord's last answer was that the person runs the server, and is recent enough to use."""
         at = self._runs.get((person, server_id))
         return at is not None and _now() - at < KEPT_SECONDS
 
     @asynccontextmanager
     async def limit(self, person: str, *, brief: bool) -> AsyncGenerator[None]:
-        """Bound a question to Discord inside the block where `brief`: an older answer would do.
+        """Limit the time of the block's requests to Discord if `brief`, for callers that have an older answer.
 
         Raises ProviderDown when the time is over.
         """

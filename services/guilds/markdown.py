@@ -117,7 +117,7 @@ def _broken(text: str) -> tuple[StyledRun, ...]:
 
 
 def _runs(text: str, style: StyledRun, depth: int) -> Iterator[StyledRun]:
-    """Yield the runs of a text within a style. Marks without their other half stay as they are typed."""
+    """Yield the runs of a text within a style. Marks without a partner stay as they are typed."""
     end, typed = 0, ""
     for match in _INLINE.finditer(text):
         typed += text[end : match.start()]
@@ -152,7 +152,7 @@ def _styled(match: re.Match[str], style: StyledRun, depth: int) -> Iterator[Styl
 
 
 def _mentioned(inner: str) -> str:
-    """Return what stands in a preview for a mention, an emoji or a time, whose name only Discord knows."""
+    """Return the preview's placeholder for a mention, an emoji or a time, whose name only Discord knows."""
     if inner.startswith("t:"):
         return "a time"
     if inner.lstrip("a").startswith(":"):

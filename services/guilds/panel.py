@@ -149,11 +149,11 @@ def body(bot_id: str, texts: PanelTexts, server_name: str) -> dict[str, Any]:
 
 
 SAFE_NAME = "Stay safe"
-"""The name of the part that no admin can change: members know an impostor by it."""
+"""The name of the part that no admin can change: it lets members recognise an impostor."""
 
 
 def safe_text(bot_id: str) -> str:
-    """Return how members know the bot."""
+    """Return the text by which members recognise the bot."""
     return f"{SAFETY} This message is from {settings().bot_name} (id {bot_id}). A bot with another id is an impostor."
 
 

@@ -1,7 +1,7 @@
 """The right to run a server: asked of Discord when it matters.
 
 Changes ask for everything, whatever was answered before. Reads (`to_read`) share requests in flight, refuse strangers
-without a request, and go by Discord's last answer for a minute while Discord is away.
+without a request, and use Discord's last answer for a minute while Discord is away.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Rights:
 async def by_id(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, *, brief: bool = False) -> Rights:
     """Return the actor's rights in a server. Raises ServerNotFound unless they own or administer it now.
 
-    `brief` for a read that can do without: it waits a moment only, and raises ProviderUnavailable then.
+    With `brief`, for reads that work without Discord too, it waits only briefly and then raises ProviderUnavailable.
     """
     await rate_limits.spend(rate_limits.READS, actor.user_id)
     return await _of(db, outside, actor, await _server(db, server_id), brief=brief)
@@ -108,7 +108,7 @@ async def _server(db: AsyncSession, server_id: int) -> Server | None:
 
 
 async def is_listed(db: AsyncSession, actor: Actor, server_id: int) -> bool:
-    """Return whether the actor ran the server by all that was heard last, from Discord's answers or by the bot."""
+    """Return whether the actor ran the server according to the last that Discord or the bot reported."""
     return await _server(db, server_id) is not None and await db.get(Access, (server_id, actor.discord_id)) is not None
 
 
@@ -208,7 +208,7 @@ async def own_guilds(
 ) -> list[UserGuild]:
     """Return the actor's guilds as Discord lists them for their grant, at most `max_age` seconds old.
 
-    `brief` waits a moment only, for a caller that can do without. Raises NotConnected, ProviderUnavailable.
+    `brief` waits only briefly, for callers that work without the list too. Raises NotConnected, ProviderUnavailable.
     """
     token = await fresh_access_token(db, outside, actor.user_id)
     await release(db)

@@ -1,6 +1,6 @@
 """Shares of Discord's request rate: how much each of the bot's processes may send, for a few seconds at a time.
 
-A pause of everything that Discord asks one process for is kept by all of them.
+When Discord asks one process to pause all requests, all processes pause.
 """
 
 import asyncio
@@ -116,7 +116,7 @@ class Share:
             )  # fmt: skip
 
 
-# What guards Discord stops an address or the whole bot, so one process's pause is everybody's.
+# Discord's global limits apply to an IP address or to the whole bot, so a pause of one process is a pause of all.
 _READ = """
     SELECT process, kind, wanted, share, COALESCE(GREATEST(extract(epoch FROM paused_until - clock_timestamp()), 0), 0)
     FROM rate_share

@@ -8,7 +8,7 @@ ADMINISTRATOR = 1 << 3
 MANAGE_ROLES = 1 << 28
 MANAGE_SERVER = 1 << 5
 UNKNOWN_ROLE = "Unknown Role"
-"""What a role is called whose name nobody knows any more."""
+"""The name shown for a role whose own name is no longer known."""
 
 # Bits and names: facts of Discord's permission table (docs/security.md names why each is dangerous).
 DANGEROUS = {

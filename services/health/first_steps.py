@@ -18,7 +18,7 @@ from settings import settings
 
 BOT, ORDER, RULE, CHANNEL, MEMBER = "bot", "order", "rule", "channel", "member"
 _RANK_CAUSES = ("above_bot", "manage_roles")
-"""Causes of a paused rule that the bot's own role is the reason for."""
+"""Causes of a pause that the bot's own role explains."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ async def _read() -> StatusView:
 
 
 async def read(db: AsyncSession) -> StatusView:
-    """Return the status as the tables have it now."""
+    """Return the present status from the tables."""
     moment = now()
     states = await provider_log.states(db)
     watched = await watch_list.named(db)

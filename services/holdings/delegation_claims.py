@@ -68,7 +68,7 @@ def _vaults(who: Who, mine: set[Pair], said: Mapping[Pair, Said], claims: Claims
 def unrivalled(address: str, fetched: Iterable[Fetched], known: Mapping[Place, str]) -> Delegated:
     """Return what vaults let a wallet count if nobody else had a claim on them. `known` are contracts' standards.
 
-    Claims of members would say which wallets they have proved.
+    Members' claims are left out, because they would reveal which wallets members have proved.
     """
     vaults, doubts, read = list[Vault](), dict[str, str](), dict[Pair, KnownVaults]()
     for one in fetched:

@@ -75,7 +75,7 @@ class WalletShare:
 def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault]:
     """Yield the vaults that can count for a requirement.
 
-    A function's answer about a vault cannot be divided: it counts for whom everything of that contract is delegated to.
+    A function's answer about a vault cannot be divided: it counts only for the delegate of the whole contract.
     """
     for vault in delegated.on(leaf.chain) if delegated is not None else ():
         if leaf.kind.source == "calls":
@@ -110,7 +110,7 @@ def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenS
 
 
 def _has_decimals(leaf: Requirement) -> bool:
-    """Return whether a coin's amounts mean something: a preview goes on while its contract does not answer."""
+    """Return whether a coin's decimals are known. A preview continues without them if the contract does not answer."""
     return isinstance(leaf.details, CoinAmount) and leaf.details.decimals is not None
 
 
@@ -190,7 +190,7 @@ def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> WalletSh
     cut = vault.cut(leaf.contract)
     told = told_of(leaf, answers)
     if leaf.kind.source == "coins" and not cut.rest:
-        part = WalletShare(vault.address, 0)  # single tokens are delegated, of which a coin has none
+        part = WalletShare(vault.address, 0)  # only single tokens are delegated, and a coin has none
     elif leaf.kind.source == "coins" or cut.whole or vault.address not in answers.owners:
         part = part_of(leaf, vault.address, answers)
     elif isinstance(told, TokenSheet):
@@ -364,7 +364,7 @@ def conclude_for(leaf: Requirement, parts: Iterable[WalletShare]) -> tuple[Answe
     """Return the answer to a requirement by the wallets' shares, with the reason if it is unknown."""
     listed = tuple(parts)
     if leaf.details is not None and leaf.details.may_fall:
-        # No sum is enough, or too much, before every wallet is known.
+        # An unknown wallet can lower the sum, so the sum decides nothing until every wallet is known.
         reasons = [part.reason for part in listed if part.reason is not None]
         if reasons:
             return Answer.UNKNOWN, reasons[0]

@@ -33,8 +33,8 @@ SORTING_SECONDS = 5.0
 SORTED_FOR = 600.0
 """Seconds for which a contract of no known standard is not asked again."""
 AT_ONCE = 4
-"""Contracts of one chain that are read token by token at a time, and functions that are asked; each uses several of a
-node's connections."""
+"""Contracts of one chain that are read token by token at a time, and as many functions; each uses several of a node's
+connections."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class JointBalances:
     ) -> BalanceSheet:
         """Return how many tokens of each contract each owner holds, at or after block `not_before`.
 
-        Those of the contracts that are `coins` have large amounts as a rule. `endpoint` is the place of the node that
+        `coins` are those of the contracts that usually have large amounts. `endpoint` is the place of the node that
         must answer; None lets any. Raises ProviderError.
         """
         loop = asyncio.get_running_loop()

@@ -144,8 +144,8 @@ GIFT_FIRST_SECONDS = 30
 _GIFT_FIRST = f"""EXISTS (
     SELECT 1 FROM "grant" o WHERE o.server_id = g.server_id AND o.discord_id = g.discord_id AND o.state = 'giving'
     AND o.next_at <= now() AND o.intended_at > now() - interval '{GIFT_FIRST_SECONDS} seconds')"""
-"""Whether the member is about to get another role: between two tiers, nobody is without both. A gift that cannot be
-sent delays a removal by so many seconds at most."""
+"""Whether the member is about to get another role: it is given first, so that nobody is without a role between two
+tiers. A gift that cannot be sent delays a removal by at most GIFT_FIRST_SECONDS."""
 
 # Open changes are found by index jumps from guild to guild, and within a guild from role to role, so the cost depends
 # on the guilds served and not on the number of open lines.

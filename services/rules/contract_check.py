@@ -37,9 +37,9 @@ class RuleContracts:
 async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> Decimals:
     """Check that every contract of a rule exists with a readable standard; store it with its name.
 
-    Of contracts of which only functions are called, only the existence is checked. Contracts with a stored
-    standard are not read again. Coins are asked each time for their decimals, which are returned; `completed` puts
-    them into the tree. Call it before any write. Raises FieldRefused, ProviderUnavailable.
+    A contract that is only called just has to exist. Contracts with a stored standard are not read again. The
+    decimals of coins are read each time and returned; `completed` puts them into the tree. Call it before any write.
+    Raises FieldRefused, ProviderUnavailable.
     """
     facts = await read(db, outside, tree)
     if facts.refused:

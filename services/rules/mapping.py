@@ -118,7 +118,7 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
     of_condition = {*_CONDITION.values(), "more_traits", "details"}
     given = {name: fields[name] for name in DETAIL_FIELDS if name in fields}
     if given or values.keys() & of_condition:
-        # What was learnt about the former condition is learnt again.
+        # Stored facts about the former condition, such as decimals, are dropped and read again.
         values["details"] = {name: draft.details[name] for name in DETAIL_FIELDS if name in draft.details} | given
     if "expression" not in values and values.keys() & of_condition:
         # Fields of one condition make a rule of that condition alone.

@@ -140,7 +140,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
 def _requirement(
     leaf: Requirement, case: Case, terms: RuleTerms, memory: Memory, names: Names, *, shared: bool
 ) -> RequirementView:
-    """Return what was last read about a requirement; what our own tables answer is read from them now."""
+    """Return what was last read about a requirement; our own tables are read now."""
     if leaf.kind.chainless:
         return view_of_reading(read_own(leaf, case.wallets, case.tables), names, shared=shared)
     known = last_seen.recall(leaf, case.wallets, memory, case.delegated_by(terms, leaf))

@@ -41,7 +41,7 @@ class PlacesByExpression:
         found = frozenset(
             NamedContract(leaf.chain, leaf.contract, leaf.kind.source == "coins")
             for leaf in leaves
-            # What a contract's function answers does not follow from its tokens' transfers.
+            # Transfers do not show what a contract's function answers.
             if leaf.kind.source != "calls" and not leaf.kind.chainless
         )
         self._known[key] = found

@@ -162,7 +162,7 @@ class Reader:
     ) -> PollResult:
         """Poll from the stored position. Raises UnreadableTransfers."""
         if coins != self._coins:
-            # What was read up to the head, was read without some of them.
+            # The earlier readings up to the head did not include all of these coins.
             self._coins, self._memory.end = coins, None
         try:
             return await self._look(outside.transfers, stored, addresses)

@@ -55,7 +55,7 @@ class Watched:
         return {CONTRACTS: self.contracts, WALLETS: self.wallets, COINS: self.holders}[kind]
 
     def named_by(self, kind: str) -> Mapping[str, frozenset[int]]:
-        """Return the servers that a transfer concerns, by contract; a coin's is none for a rule about any NFT."""
+        """Return the servers that a transfer concerns, by contract; a coin's concerns no rule about any NFT."""
         return self.servers if kind != COINS else {coin: self.servers[coin] for coin in self.coins}
 
     def late_of(self, kind: str) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ def _named(rows: Sequence[Sequence[object]]) -> _Named:
                 contracts.setdefault(registry, set()).add(server)
                 followed.setdefault(chain, set()).add(registry)
             if is_coin and contract == NATIVE:
-                continue  # it moves without a log
+                continue  # its transfers have no logs
             if is_coin or contract == ANY:
                 wallets = asking.setdefault((COINS if is_coin else WALLETS, chain), {})
                 wallets[server] = wallets.get(server, False) or bool(delegated)

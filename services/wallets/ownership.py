@@ -151,7 +151,7 @@ async def _spend(db: AsyncSession, hash: str, chain: str) -> None:
 
 
 def spent_by(hash: str, account: str) -> str:
-    """Return what stands for an account's part of a transaction: a bundle can hold operations of many accounts."""
+    """Return the key of an account's part of a transaction: a bundle can hold the operations of many accounts."""
     return f"{hash}:{account}"
 
 
@@ -162,10 +162,10 @@ async def is_spent(db: AsyncSession, hash: str, account: str = "") -> bool:
 
 
 async def _replaced(db: AsyncSession, row: Challenge, chain: str) -> list[Wallet]:
-    """Return the wallets of the challenge's address that a proof for this chain stands for.
+    """Return the stored wallets of the challenge's address that a proof for this chain concerns.
 
-    The owner of a key has the address everywhere; a contract account is a wallet of its own on each chain, and an
-    address that was taken for one of a key is none.
+    A proof by the key has no chain and concerns all of them: its owner has the address everywhere. A contract account
+    is a wallet of its own on each chain; its proof concerns those of that chain and those without a chain.
     """
     found = await db.exec(
         select(Wallet).where(Wallet.family == row.family, Wallet.address == row.address).order_by(col(Wallet.id))
@@ -181,7 +181,7 @@ def _is_of_a_key(wallet: Wallet) -> bool:
 def _may_move(wallet: Wallet, proof: WalletProof) -> bool:
     """Return whether a proof is strong enough to move another person's wallet.
 
-    What a contract does at the address on one chain, which a key may have let it, does not move the key's own wallet.
+    A contract account's proof never moves a wallet that its key proved: the key may have allowed that contract to act.
     """
     return proof.strong and not (proof.chain and _is_of_a_key(wallet))
 

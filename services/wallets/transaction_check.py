@@ -118,7 +118,7 @@ def _chain_of_site(host: str) -> str | None:
 def marker(transaction: Transaction, wanted: WantedTransaction) -> str:
     """Return which mark of the challenge the transaction carries: `amount`, `code`, or empty.
 
-    Of what a contract account did in it, the call to itself that has one.
+    For a contract account, the mark of a call to itself.
     """
     if transaction.calls:
         return next(filter(None, (_mark(call, wanted) for call in _to_itself(transaction, wanted))), "")
@@ -126,7 +126,7 @@ def marker(transaction: Transaction, wanted: WantedTransaction) -> str:
 
 
 def _to_itself(transaction: Transaction, wanted: WantedTransaction) -> list[Transaction | AccountCall]:
-    """Return what the wallet sent to itself: the transaction, or of a contract account's calls those that are sure."""
+    """Return what the wallet sent to itself: the transaction, or a contract account's calls without a doubt."""
     sent = [call for call in transaction.calls if call.doubt is None] if transaction.calls else [transaction]
     return [one for one in sent if one.to == wanted.address]
 
@@ -142,19 +142,19 @@ def is_bound(transaction: Transaction) -> bool:
     return bool(transaction.calls) or transaction.from_contract
 
 
-_HOW = "Have the account itself pay exactly the amount shown to itself, as a call and by nobody in between."
+_HOW = "Let the account itself send exactly the amount shown to itself, in a direct call."
 _DOUBTS = {
-    Doubt.RELAYED: "Another contract passed that transaction on, so what {account} did in it cannot be told for sure. "
+    Doubt.RELAYED: "Another contract passed that transaction on, so it does not show for sure what {account} did. "
     + _HOW,
-    Doubt.UNREADABLE: "What {account} did in that transaction cannot be told for sure. " + _HOW,
+    Doubt.UNREADABLE: "That transaction does not show for sure what {account} did. " + _HOW,
     Doubt.DELEGATED: "In that transaction {account} ran another contract's code as its own, which proves nothing. "
     + _HOW,
     Doubt.UNSAID: "The contract {account} does not say that it did this, as a Safe or an ERC-4337 account does. It "
     "cannot prove itself: delegate it at delegate.xyz to a wallet of yours.",
     Doubt.FAILED: "That transaction of {account} failed on {chain}, so it proves nothing. Please send it again.",
-    Doubt.OPEN: "The contract {account} does what anybody asks it for, so this does not prove that it is yours.",
+    Doubt.OPEN: "Anybody can make the contract {account} do this, so it does not prove that the contract is yours.",
 }
-"""What is said of a contract account's transaction that is not sure."""
+"""The sentence for each doubt about a contract account's transaction."""
 
 
 def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:

@@ -204,9 +204,9 @@ async def _follow(outside: Gateways, chain: str, watched: Sequence[OpenChallenge
 
 
 async def _follow_contracts(outside: Gateways, chain: str, acting: Sequence[OpenChallenge], head: int) -> None:
-    """Find in which transactions contract accounts acted since their points, which stay: who is read next moves them.
+    """Find the transactions in which contract accounts acted since their points. The caller moves the points.
 
-    A contract writes what it likes into its own events, so that they cannot be read concerns nobody else.
+    A contract can write anything into its own events, so events that cannot be read affect only its own challenge.
     """
     for one in acting:
         if head - one.points[chain].block > SCANNED_AT_MOST:

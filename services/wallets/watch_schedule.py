@@ -152,7 +152,7 @@ async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
 
 
 _REFUSALS: dict[type[Exception], str] = {ownership.AlreadySpent: SPENT, ownership.HeldByAnother: ownership.HELD}
-"""What is said where the reason has no words of its own."""
+"""Sentences for errors without a message."""
 
 
 def proof(one: OpenChallenge) -> WalletProof:

@@ -1,4 +1,7 @@
-"""A list of addresses: who has proved one of them. `stored_lists.py` keeps them; the condition names their digest."""
+"""A list of addresses, of which a member must have proved one.
+
+`stored_lists.py` stores them; the condition names their digest.
+"""
 
 import re
 from collections.abc import Mapping
@@ -48,7 +51,7 @@ class AddressList(Details):
         return self
 
     def words(self, place: str) -> str:
-        """Return the condition in words, which tell the number of addresses alone."""
+        """Return the condition in words; of the addresses it says only how many there are."""
         return f"A wallet on {_list(self.count)}"
 
     def opposite(self, place: str) -> str:

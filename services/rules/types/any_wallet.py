@@ -1,4 +1,4 @@
-"""Any proven wallet: who has proved one at all, or one of a family of chains."""
+"""Any proven wallet: a member must have proved one, of any family of chains or of one family."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

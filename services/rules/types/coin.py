@@ -1,7 +1,7 @@
-"""Coins: ERC-20, SPL and each chain's own coin, of which a member must have at least or at most so much.
+"""Coins: a minimum and a maximum amount of an ERC-20 or SPL coin, or of a chain's own coin.
 
-Amounts are written in whole coins and compared in the coin's smallest unit, as integers. How many decimals a coin has
-is what its contract says when the rule is saved; it is stored with the condition, whose meaning then never changes.
+Amounts are written in whole coins and compared in the coin's smallest unit, as integers. The coin's decimals are read
+from its contract when the rule is saved, and stored with the condition, so that its meaning never changes.
 """
 
 import re
@@ -26,7 +26,7 @@ MINIMUM, MAXIMUM = "min", "max"
 class CoinAmount(Details):
     """The least and the most that a member may have of a coin, in whole coins; None for no bound.
 
-    `decimals` is what the coin states, None until it was asked.
+    `decimals` are the coin's own, None until its contract was read.
     """
 
     least: str | None = None
@@ -80,7 +80,7 @@ class CoinAmount(Details):
         return f"{whole}.{part}" if part else whole
 
     def bounds(self) -> tuple[int, int | None]:
-        """Return the least and the most in the coin's smallest unit. They mean nothing until it was asked."""
+        """Return the least and the most in the coin's smallest unit. Without `decimals` they mean nothing."""
         least = units(self.least, self.decimals or 0) if self.least is not None else 0
         return least, units(self.most, self.decimals or 0) if self.most is not None else None
 
@@ -122,7 +122,7 @@ class CoinAmount(Details):
 
 @lru_cache(maxsize=4_000)
 def units(amount: str, decimals: int) -> int:
-    """Return an amount of whole coins in the smallest unit; what is finer than that is left out."""
+    """Return an amount of whole coins in the smallest unit, without the digits that are finer than it."""
     whole, _, part = amount.partition(".")
     return int(whole) * 10**decimals + int(part[:decimals].ljust(decimals, "0") or "0")
 

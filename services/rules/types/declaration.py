@@ -35,7 +35,7 @@ class Details(ABC):
 
     FIELDS: ClassVar[tuple[DetailField, ...]]
     STORED: ClassVar[tuple[str, ...]] = ()
-    """Further names in the JSON, which nobody types: what was learnt when the rule was saved."""
+    """Further names in the JSON, for facts that are read when the rule is saved; nobody types them."""
 
     @classmethod
     @abstractmethod
@@ -60,7 +60,7 @@ class Details(ABC):
 
     @property
     def may_fall(self) -> bool:
-        """Whether a wallet that is not known yet can take from what the other wallets add up to."""
+        """Whether a wallet that is not known yet can lower the sum of the others."""
         return False
 
     @abstractmethod

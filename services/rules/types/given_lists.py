@@ -1,4 +1,4 @@
-"""Lists of addresses that come with a rule: taken out of it at once, so that nothing long is checked or logged."""
+"""Lists of addresses that arrive inside a rule: taken out first, so that nothing long is checked or logged."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -8,7 +8,7 @@ from services.rules.types.address_list import ADDRESSES
 from services.rules.types.list_text import ReadList
 
 _DEEPEST = 16
-"""Levels of JSON that an expression can have; what is deeper is refused when it is parsed."""
+"""Levels of JSON that an expression can have; the parser refuses more."""
 
 
 class GivenLists:

@@ -1,4 +1,4 @@
-"""Addresses as people paste them or have them in a CSV file: read line by line, with every mistake by its line."""
+"""Read addresses from a pasted text or a CSV file, line by line; every mistake names its line."""
 
 import hashlib
 import re
@@ -23,7 +23,7 @@ _LONGEST_SHOWN = 60
 _SEPARATORS = re.compile(r"[,;\s]+")
 _QUOTES = "\ufeff\"'"
 _MEANT = re.compile(rf"0[xX].*|[1-9A-HJ-NP-Za-km-z]{{{SOLANA_SHORTEST},{SOLANA_LONGEST}}}")
-"""A cell that is meant to be an address, mistyped or not."""
+"""A cell that looks like an address, mistyped or not."""
 _HEADING = re.compile(r"[A-Za-z][A-Za-z_()#-]{0,29}")
 
 
@@ -85,7 +85,7 @@ async def of_items(items: object) -> ReadList:
 
 
 def _of_lines(text: str) -> Iterator[tuple[int, object]]:
-    """Yield each address with the number of its line, and where a line has none, what it begins with."""
+    """Yield each address with the number of its line; for a line without one, its first cell."""
     begun = False
     for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         cells = [cell for one in _SEPARATORS.split(line) if (cell := one.strip(_QUOTES))]

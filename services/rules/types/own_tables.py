@@ -1,7 +1,7 @@
-"""What tables of ours answer: lists of addresses, and proven wallets. Pure functions.
+"""Requirements that our own tables answer: lists of addresses, and proven wallets. Pure functions.
 
-No provider can be wrong about them, so their answers are sure: yes or no, never unknown, except where a list is not
-stored. They need no confirmation by a second source. A loss by them waits for the breaker as any other.
+No provider can be wrong about them, so the answer is yes or no, and unknown only where a list is not stored. No second
+source has to confirm it. The breaker counts a loss by them like any other.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ class OwnTables:
 
 @dataclass(frozen=True, slots=True)
 class OwnAnswer:
-    """An answer, and for each wallet that counts whether it speaks for a yes."""
+    """An answer, and for each wallet that counts whether it supports a yes."""
 
     answer: Answer
     wallets: Mapping[str, bool]

@@ -19,11 +19,11 @@ from services.rules.types import list_text
 from services.rules.types.address_list import ADDRESSES, AddressList
 from services.rules.types.list_text import ReadList
 
-GONE = "The addresses of this list are not stored (any more). Add them again."
+GONE = "The addresses of this list are not stored. Add them again."
 UNUSED_HOURS = 24
-"""How long a list is kept that no rule uses; the privacy policy names it."""
+"""How long a list without a rule is kept; the privacy policy names it."""
 MOST_UNUSED = 5
-"""Such lists of one server; the newest ones stay."""
+"""Maximum lists of one server without a rule; the newest ones are kept."""
 PAGE = 5_000
 """Addresses of a download that are read at a time."""
 _UNUSED = """

@@ -121,7 +121,7 @@ class ViewCall(Details):
 
     @property
     def may_fall(self) -> bool:
-        """Whether a wallet that is not known yet can take from what the others add up to."""
+        """Whether a wallet that is not known yet can lower the sum of the others."""
         return self.compare != EXACTLY and self._path.signed
 
     def bounds(self) -> tuple[int, int | None]:
@@ -178,7 +178,7 @@ def _path_of(function: str, path: str) -> AnswerPath:
 
 
 def asked_of(chain: str, contract: str, function: str, args: Sequence[Any], path: str) -> ViewQuestion:
-    """Return the question of a view call in its one way of writing. Raises FieldRefused with what is wrong."""
+    """Return the question of a view call in its canonical form. Raises FieldRefused with what is wrong."""
     if chain in CHAINS and CHAINS[chain].family != "evm":
         raise FieldRefused(
             "blockchain", f"A view call needs an EVM chain: programs on {chain_title(chain)} have no functions."
@@ -227,7 +227,7 @@ def _field(fault: SignatureRefused) -> str:
 
 
 def _value(where: AnswerPath, compare: str, given: str) -> str:
-    """Return the value in the one way of writing of its type."""
+    """Return the value in the canonical form of its type."""
     if not given.strip() and where.kind.kind != "string":
         raise FieldRefused("value", "Write the value to compare the answer with.")
     if where.sort == NUMBER:
