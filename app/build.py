@@ -97,10 +97,7 @@ def _stamp(wanted: str) -> str:
 
 def fingerprint() -> str:
     """Return a hash of everything that the built screens depend on."""
-    baked = [version(), *(str(getattr(settings(), name)) for name in BAKED_SETTINGS)]
-    digest = hashlib.sha256(json.dumps(baked).encode())
-    if (added := chains_file()) and added.is_file():
-        digest.update(added.read_bytes())
+    digest = hashlib.sha256(json.dumps([version(), _names()]).encode())
     for file in _files():
         digest.update(str(file.relative_to(ROOT)).encode() + b"\0")
         digest.update(hashlib.sha256(file.read_bytes()).digest())
