@@ -38,9 +38,9 @@ MOST_TOKENS = 2**31 - 1
 WHOLE_TOKENS = "Minimum tokens must be a whole number"
 SOLANA = "solana"
 _BOUND = re.compile(r"(>=|<=|≥|≤)\s*")
-_RANGE = re.compile(r"([+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*\.\.\s*([+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?)")
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
-_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?")
+_RANGE = re.compile(rf"({_NUMBER.pattern})\s*\.\.\s*({_NUMBER.pattern})")
 _CONTROLS = frozenset({"Cc", "Zl", "Zp"})
 """Unicode's categories of control characters and of line and paragraph separators."""
 LONGEST_NAME = 400
@@ -275,8 +275,10 @@ def _trait(given: tuple[str, str]) -> tuple[str, str]:
 
 
 def _contract(leaf: Requirement) -> str:
-    if leaf.kind.source == "anything" or leaf.kind.chainless:
-        return ANY_CONTRACT if leaf.kind.source == "anything" else ""
+    if leaf.kind.source == "anything":
+        return ANY_CONTRACT
+    if leaf.kind.chainless:
+        return ""
     given = leaf.contract.strip()
     if leaf.kind.source == "coins" and given.lower() == NATIVE:
         return NATIVE
