@@ -11,12 +11,14 @@ from models.db.session import AsyncSession
 from services.core.errors import Conflict
 from services.rules import pausing
 from services.rules.expression import ANY_CONTRACT, MAX_LEAVES, Expression, lists_in, requirements
+from services.rules.types.registry import RULE_TYPES
 from settings import settings
 
 log = logging.getLogger("holdfast.services.rules.limits")
 
-_CONDITIONS = 'strict $.** ? (exists(@.chain) || exists(@.list) || @.type == "any_wallet")'
-"""The conditions in an expression's document; those that tables of ours answer have no chain."""
+_CHAINLESS = "".join(f' || @.type == "{name}"' for name, kind in RULE_TYPES.items() if kind.chainless)
+_CONDITIONS = f"strict $.** ? (exists(@.chain){_CHAINLESS})"
+"""The conditions in an expression's document; those that our own tables answer have no chain."""
 FAR_BEYOND = 5
 """A server with more than this many times a limit keeps only the oldest rules within the limits; others keep all."""
 
