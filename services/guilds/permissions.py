@@ -50,7 +50,7 @@ async def by_id(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
     With `brief`, for reads that work without Discord too, it waits only briefly and then raises ProviderUnavailable.
     """
     await rate_limits.spend(rate_limits.READS, actor.user_id)
-    return await _of(db, outside, actor, await _server(db, server_id), brief=brief)
+    return await _of(db, outside, actor, await find_server(db, server_id), brief=brief)
 
 
 async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Server:
@@ -60,7 +60,7 @@ async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     otherwise since. Raises TooMany, ProviderUnavailable.
     """
     await rate_limits.spend(rate_limits.READS, actor.user_id)
-    server = await _server(db, server_id)
+    server = await find_server(db, server_id)
     if server is None or not await _was_met(db, actor, server_id):
         raise ServerNotFound
     answers = last_answers.of(outside.discord)
@@ -102,14 +102,17 @@ async def _asked_to_read(db: AsyncSession, outside: Gateways, actor: Actor, serv
     await _by_own_list(db, outside, actor, server, brief=brief)
 
 
-async def _server(db: AsyncSession, server_id: int) -> Server | None:
-    # An id beyond the column's range names no server, and must not become a database error.
+async def find_server(db: AsyncSession, server_id: int) -> Server | None:
+    """Return the server with this id, or None."""
+    # An id beyond the column's range must not become a database error.
     return await db.get(Server, server_id) if 0 < server_id < 2**31 else None
 
 
 async def is_listed(db: AsyncSession, actor: Actor, server_id: int) -> bool:
     """Return whether the actor ran the server according to the last that Discord or the bot reported."""
-    return await _server(db, server_id) is not None and await db.get(Access, (server_id, actor.discord_id)) is not None
+    if await find_server(db, server_id) is None:
+        return False
+    return await db.get(Access, (server_id, actor.discord_id)) is not None
 
 
 async def _was_met(db: AsyncSession, actor: Actor, server_id: int) -> bool:

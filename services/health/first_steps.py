@@ -36,7 +36,7 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 
     Raises ServerNotFound, ProviderUnavailable.
     """
-    server = await db.get(Server, server_id) if 0 < server_id < 2**31 else None
+    server = await permissions.find_server(db, server_id)
     if server is None:
         raise ServerNotFound
     steps = () if server.steps_hidden else await _steps(db, server)
