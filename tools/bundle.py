@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools.steps import PYTHON
+
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("app", "bot", "components", "gateways", "jobs", "models", "services", "state", "rxconfig.py", "settings.py")
 FILES = ("pyproject.toml", "LICENSE")
@@ -38,8 +40,7 @@ def copy(target: Path, root: Path = ROOT, *, with_packages: bool = True) -> None
 
 def keep_names(target: Path) -> None:
     """Write into the copy which names are on its screens; it starts for no others."""
-    python = str(ROOT / ".venv" / "bin" / "python")
-    subprocess.run([python, "-m", "app.build", "--keep-names", str(target)], cwd=ROOT, check=True)
+    subprocess.run([str(PYTHON), "-m", "app.build", "--keep-names", str(target)], cwd=ROOT, check=True)
 
 
 def _only_a_build_needs(folder: str, names: list[str]) -> set[str]:
@@ -58,8 +59,7 @@ def main(arguments: list[str]) -> int:
     target = Path(arguments[0]).absolute()
     copy(target)
     keep_names(target)
-    python = str(ROOT / ".venv" / "bin" / "python")
-    subprocess.run([python, "-m", "compileall", "-q", *CODE], cwd=target, check=True)
+    subprocess.run([str(PYTHON), "-m", "compileall", "-q", *CODE], cwd=target, check=True)
     return 0
 
 

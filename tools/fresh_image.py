@@ -34,6 +34,7 @@ from tools.fresh import (
     start_and_stop,
     table,
 )
+from tools.steps import PYTHON
 
 OUT = Path("/out")  # inside the first machine
 ACCOUNT = 10_001
@@ -112,7 +113,7 @@ def _world(home: Path) -> Iterator[Mapping[str, str]]:
     own = {"SANDBOX_DATA": str(home / "world"), "SANDBOX_PORT": port, "SANDBOX_WITHOUT": "chains"}
     with (home / "world.log").open("w") as log:
         process = subprocess.Popen(
-            [str(ROOT / ".venv" / "bin" / "python"), "-m", "sandbox"], cwd=ROOT, env={**os.environ, **own},
+            [str(PYTHON), "-m", "sandbox"], cwd=ROOT, env={**os.environ, **own},
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
         try:

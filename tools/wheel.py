@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tools import bundle
 from tools.install import NODE, read_pins
+from tools.steps import PYTHON
 
 ROOT = Path(__file__).resolve().parents[1]
 MADE = ROOT / "data" / "wheels"
@@ -67,9 +68,9 @@ def main() -> int:
     MADE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="holdfast-wheel-") as directory:
         stage(Path(directory))
-        pip = [str(ROOT / ".venv" / "bin" / "python"), "-m", "pip", "wheel", "--quiet", "--no-deps"]
+        pip = [str(PYTHON), "-m", "pip", "wheel", "--quiet", "--no-deps"]
         subprocess.run([*pip, "--wheel-dir", str(MADE), directory], check=True)
-    (newest,) = sorted(MADE.glob("holdfast-*.whl"), key=lambda path: path.stat().st_mtime)[-1:]
+    newest = max(MADE.glob("holdfast-*.whl"), key=lambda path: path.stat().st_mtime)
     print(f"The wheel is {newest.relative_to(ROOT)}. Install it with pip, and start it with `holdfast run`.")
     return 0
 
