@@ -56,7 +56,7 @@ def _gone(call: str, method: str) -> rx.event.EventSpec:
 
 def log_out() -> rx.event.EventSpec:
     """Log this browser out."""
-    return _gone("/api/auth/logout", "POST")
+    return _gone(LOGOUT_PATH, "POST")
 
 
 def leave_everywhere() -> rx.event.EventSpec:

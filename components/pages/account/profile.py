@@ -3,6 +3,7 @@
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head, visitor_frame
+from components.layout.navigation import LOGOUT_PATH
 from components.pages.account.my_data import choices, farewell, my_data, sessions
 from components.ui.badge import badge
 from components.ui.button import link_button
@@ -113,7 +114,7 @@ def _actions() -> rx.Component:
         rx.el.div(
             link_button("Dashboard", "/dashboard", icon="layout-dashboard", class_name="justify-start"),
             link_button("Add a server", "/invite", icon="plus", class_name="justify-start"),
-            link_button("Logout", "/api/auth/logout", icon="log-out", leaves_app=True, class_name="justify-start"),
+            link_button("Logout", LOGOUT_PATH, icon="log-out", leaves_app=True, class_name="justify-start"),
             class_name="grid grid-cols-1 gap-3",
         ),
     )
