@@ -17,7 +17,7 @@ help:
 	@echo "make audit   known vulnerabilities of what we depend on (needs a network)"
 	@echo "make screenshots   a picture of every screen, in data/screenshots"
 	@echo "make fuzz   many more odd calls, events and texts than make test tries"
-	@echo "make load   500 sockets and 200 calls a second, and what came of them"
+	@echo "make load   500 sockets and 200 calls a second, and their results"
 	@echo "make lighthouse    Lighthouse's scores of the public pages"
 	@echo "make soak   everything goes wrong for hours, and the verdict (ARGS=\"--seeds 1-20 --seconds 120\")"
 	@echo "make fresh   both commands of the README on minimal Debian machines, with the time of each step (as root)"
