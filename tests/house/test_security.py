@@ -17,7 +17,7 @@ FETCHERS = {
     "gateways/discord/oauth.py": "Discord's sign-in",
     "gateways/marketplaces/client.py": "the marketplaces' APIs",
     "gateways/evm/rpc/node.py": "the nodes",
-    "gateways/evm/tokens/contract_info.py": "the nodes, by web3",
+    "gateways/evm/tokens/web3_calls.py": "the nodes, by web3",
     "gateways/transport/safe_fetch.py": "links that strangers chose",
     # Whether something of this machine listens yet.
     "app/supervisor/probe.py": "this machine",

@@ -1,24 +1,26 @@
-"""What a contract says about itself, by web3.py: its standard, its name, and its decimals if it is a coin."""
+"""What a contract says about itself: its standard, its name, and its decimals if it is a coin."""
 
+import asyncio
+import importlib
 import secrets
 import sys
 from hashlib import sha256
-from typing import Any, Literal, cast
-
-from aiohttp import ClientError, ClientResponseError, ClientSession, ClientTimeout, TCPConnector
-from eth_typing import ChecksumAddress
-from web3 import AsyncHTTPProvider, AsyncWeb3
-from web3.exceptions import BadFunctionCallOutput, ContractLogicError, Web3Exception, Web3RPCError
+from typing import TYPE_CHECKING, Literal
 
 from gateways.chains.coin_facts import CoinFacts
-from gateways.evm.rpc.errors import Reverted, rpc_error
+from gateways.evm.rpc.errors import Reverted
 from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.special_addresses import SHA256, UNUSED
-from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
+from gateways.transport.errors import ProviderConfused
 from gateways.transport.plain_text import plain
 
+if TYPE_CHECKING:
+    from gateways.evm.tokens.web3_calls import Web3Calls
+
 # web3 brings py_ecc, which lets Python recurse 100,000 deep when it is imported. At that depth a stranger's nested JSON
-# overflows the C stack and ends the process, where Python's own limit raises RecursionError.
+# overflows the C stack and ends the process, where Python's own limit raises RecursionError. py_ecc is imported here
+# and not with web3, so that the limit is never higher while strangers are served.
+importlib.import_module("py_ecc")
 sys.setrecursionlimit(1_000)
 
 Standard = Literal["ERC721", "ERC721Enumerable", "ERC1155", "balanceOf", "Solana", "none"]
@@ -42,19 +44,18 @@ class ContractReader:
 
     def __init__(self, node: Node, request_seconds: float) -> None:
         self._node = node
-        self._timeout = ClientTimeout(total=request_seconds)
-        self._web3: Any = None
-        self._session: ClientSession | None = None
+        self._seconds = request_seconds
+        self._calls: Web3Calls | None = None
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = self._web3 = None
+        if self._calls is not None:
+            await self._calls.close()
+            self._calls = None
 
     async def standard(self, contract: str) -> Standard | None:
         """The contract's standard by ERC-165, or by what it answers; None for one that is no collection of ours."""
-        code = await self._ask("get_code", contract)
+        code = await self._code(contract)
         if not code:
             await self._has_code_somewhere()
             return "none"
@@ -74,7 +75,7 @@ class ContractReader:
 
     async def coin(self, contract: str) -> CoinFacts | None:
         """What the contract says of itself as a coin; None when there is no contract."""
-        if not await self._ask("get_code", contract):
+        if not await self._code(contract):
             await self._has_code_somewhere()
             return None
         name, symbol = await self._text(contract, NAME), await self._text(contract, SYMBOL)
@@ -86,7 +87,7 @@ class ContractReader:
 
     async def _text(self, contract: str, selector: bytes) -> str | None:
         try:
-            said = await self._ask("call", {"to": contract, "data": "0x" + selector.hex()})
+            said = await self._call(contract, selector)
         except Reverted:
             return None
         return plain(_text(said).replace("\ufffd", ""), LONGEST_NAME) or None
@@ -103,7 +104,7 @@ class ContractReader:
     async def _number(self, contract: str, data: bytes, *, longer: bool = False) -> int | None:
         """One number, exactly as long as the ABI has it, or with `longer` at least so long; else None."""
         try:
-            said = await self._ask("call", {"to": contract, "data": "0x" + data.hex()})
+            said = await self._call(contract, data)
         except Reverted:
             return None
         return int.from_bytes(said[:32], "big") if len(said) == 32 or (longer and len(said) > 32) else None
@@ -115,7 +116,7 @@ class ContractReader:
         """
         nonce = secrets.token_bytes(32)
         try:
-            said = await self._ask("call", {"to": SHA256, "data": "0x" + nonce.hex()})
+            said = await self._call(SHA256, nonce)
         except Reverted:
             said = b""
         if said != sha256(nonce).digest():
@@ -125,56 +126,28 @@ class ContractReader:
         """A node that finds no code even where some is known to be must not make a collection vanish."""
         known = [address for address in (self._node.chain.multicall3, self._node.chain.delegates) if address]
         for address in known:
-            if await self._ask("get_code", address):
+            if await self._code(address):
                 return
         raise ProviderConfused(self._node.name, "it knows no contract at all")
 
-    async def _ask(self, what: Literal["get_code", "call"], asked: Any) -> bytes:
-        """One call of web3.py's, its ways to fail turned into ours."""
-        name = self._node.name
-        try:
-            web3 = await self._connected()
-            if what == "get_code":
-                return bytes(await web3.eth.get_code(_checksummed(asked)))
-            asked = {"to": _checksummed(asked["to"]), "data": asked["data"]}
-            # Never CCIP-Read: a contract's OffchainLookup would have us fetch addresses of its choice.
-            return bytes(await web3.eth.call(asked, ccip_read_enabled=False))
-        except (ContractLogicError, BadFunctionCallOutput):
-            raise Reverted(name, "the contract reverted", status=200) from None
-        except Web3RPCError as fault:
-            raise self._rpc_fault(fault) from None
-        except ClientResponseError as fault:
-            if fault.status == 429:
-                raise ProviderBusy(name, "too many requests") from None
-            raise ProviderDown(name, f"HTTP {fault.status}") from None
-        except (ClientError, TimeoutError) as fault:
-            raise ProviderDown(name, f"no answer ({type(fault).__name__})") from None
-        except (Web3Exception, ValueError, TypeError, KeyError, AttributeError) as fault:
-            raise ProviderConfused(name, f"the answer makes no sense ({type(fault).__name__})") from None
+    async def _code(self, address: str) -> bytes:
+        return await (await self._connected()).code(address)
 
-    def _rpc_fault(self, fault: Web3RPCError) -> ProviderError:
-        answer = cast("dict[str, Any] | None", fault.rpc_response)
-        error = answer.get("error") if answer else None
-        fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {}
-        code = fields.get("code")
-        code = code if isinstance(code, int) else 0
-        return rpc_error(self._node.name, code, str(fields.get("message", "")), fields.get("data"))
+    async def _call(self, to: str, data: bytes) -> bytes:
+        return await (await self._connected()).call(to, data)
 
-    async def _connected(self) -> Any:
-        if self._web3 is None:
-            provider = AsyncHTTPProvider(
-                self._node.url, request_kwargs={"timeout": self._timeout}, exception_retry_configuration=None
-            )
-            provider.global_ccip_read_enabled = False
-            # web3.py's own session opens a connection for each request (docs/facts.md#web3py-connections).
-            self._session = ClientSession(raise_for_status=True, connector=TCPConnector())
-            await provider.cache_async_session(self._session)
-            self._web3 = AsyncWeb3(provider, middleware=[])
-        return self._web3
+    async def _connected(self) -> "Web3Calls":
+        if self._calls is None:
+            # web3.py takes a second of a processor to import, and few processes ever ask a contract about itself.
+            made = await asyncio.to_thread(_by_web3, self._node, self._seconds)
+            self._calls = self._calls or made
+        return self._calls
 
 
-def _checksummed(address: str) -> ChecksumAddress:
-    return AsyncWeb3.to_checksum_address(address)
+def _by_web3(node: Node, request_seconds: float) -> "Web3Calls":
+    from gateways.evm.tokens.web3_calls import Web3Calls
+
+    return Web3Calls(node, request_seconds)
 
 
 def _text(said: bytes) -> str:

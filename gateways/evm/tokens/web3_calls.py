@@ -1,0 +1,86 @@
+"""Calls of one node by web3.py, with its ways to fail turned into ours. Imported when the first call is made."""
+
+from collections.abc import Awaitable
+from typing import Any, cast
+
+from aiohttp import ClientError, ClientResponseError, ClientSession, ClientTimeout, TCPConnector
+from eth_typing import ChecksumAddress
+from web3 import AsyncHTTPProvider, AsyncWeb3
+from web3.exceptions import BadFunctionCallOutput, ContractLogicError, Web3Exception, Web3RPCError
+
+from gateways.evm.rpc.errors import Reverted, rpc_error
+from gateways.evm.rpc.node import Node
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
+
+
+class Web3Calls:
+    """Reads code and makes calls through one node."""
+
+    def __init__(self, node: Node, request_seconds: float) -> None:
+        self._node = node
+        self._timeout = ClientTimeout(total=request_seconds)
+        self._web3: Any = None
+        self._session: ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = self._web3 = None
+
+    async def code(self, address: str) -> bytes:
+        """Return the code at an address (eth_getCode)."""
+        return await self._turned(self._code(address))
+
+    async def call(self, to: str, data: bytes) -> bytes:
+        """Return what a call returns (eth_call). Raises Reverted when the contract reverts."""
+        return await self._turned(self._call(to, data))
+
+    async def _code(self, address: str) -> bytes:
+        return bytes(await (await self._connected()).eth.get_code(_checksummed(address)))
+
+    async def _call(self, to: str, data: bytes) -> bytes:
+        asked = {"to": _checksummed(to), "data": "0x" + data.hex()}
+        # Never CCIP-Read: a contract's OffchainLookup would have us fetch addresses of its choice.
+        return bytes(await (await self._connected()).eth.call(asked, ccip_read_enabled=False))
+
+    async def _turned(self, asked: Awaitable[bytes]) -> bytes:
+        name = self._node.name
+        try:
+            return await asked
+        except (ContractLogicError, BadFunctionCallOutput):
+            raise Reverted(name, "the contract reverted", status=200) from None
+        except Web3RPCError as fault:
+            raise self._rpc_fault(fault) from None
+        except ClientResponseError as fault:
+            if fault.status == 429:
+                raise ProviderBusy(name, "too many requests") from None
+            raise ProviderDown(name, f"HTTP {fault.status}") from None
+        except (ClientError, TimeoutError) as fault:
+            raise ProviderDown(name, f"no answer ({type(fault).__name__})") from None
+        except (Web3Exception, ValueError, TypeError, KeyError, AttributeError) as fault:
+            raise ProviderConfused(name, f"the answer makes no sense ({type(fault).__name__})") from None
+
+    def _rpc_fault(self, fault: Web3RPCError) -> ProviderError:
+        answer = cast("dict[str, Any] | None", fault.rpc_response)
+        error = answer.get("error") if answer else None
+        fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {}
+        code = fields.get("code")
+        code = code if isinstance(code, int) else 0
+        return rpc_error(self._node.name, code, str(fields.get("message", "")), fields.get("data"))
+
+    async def _connected(self) -> Any:
+        if self._web3 is None:
+            provider = AsyncHTTPProvider(
+                self._node.url, request_kwargs={"timeout": self._timeout}, exception_retry_configuration=None
+            )
+            provider.global_ccip_read_enabled = False
+            # web3.py's own session opens a connection for each request (docs/facts.md#web3py-connections).
+            self._session = ClientSession(raise_for_status=True, connector=TCPConnector())
+            await provider.cache_async_session(self._session)
+            self._web3 = AsyncWeb3(provider, middleware=[])
+        return self._web3
+
+
+def _checksummed(address: str) -> ChecksumAddress:
+    return AsyncWeb3.to_checksum_address(address)
