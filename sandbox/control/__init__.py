@@ -67,9 +67,7 @@ def routes(sandbox: WholeSandbox) -> Sequence[web.AbstractRouteDef]:
         return web.json_response(sandbox.limits())
 
     async def clear_limits(_: web.Request) -> web.Response:
-        sandbox.discord.edge.renew()
-        if sandbox.marketplaces is not None:
-            sandbox.marketplaces.renew_limits()
+        sandbox.renew_limits()
         return web.json_response(sandbox.limits())
 
     async def ready(_: web.Request) -> web.Response:

@@ -57,7 +57,7 @@ class LocalDiscord:
         self.gateway = Gateway(self)
         self.oauth = OAuth(self)
         self.interactions = Interactions(self)
-        self.application.redirects = self._first_redirects()
+        self.restore_redirects()
 
     async def start(self) -> None:
         """Replay the world, or make the one of the start."""
@@ -73,6 +73,7 @@ class LocalDiscord:
     async def reset(self) -> None:
         """Put the world back to the start; grants end, commands stay."""
         self.renew_limits()
+        self.restore_redirects()
         self.application.forget()
         self.gateway.forget_limits()
         self.oauth.forget()
@@ -80,14 +81,13 @@ class LocalDiscord:
         restore.to_start(self)
 
     def renew_limits(self) -> None:
-        """Begin whole windows, with the redirects that are registered at the start."""
+        """Begin whole windows."""
         self.limits.clear()
         self.edge.renew()
-        self.application.redirects = self._first_redirects()
 
-    def _first_redirects(self) -> tuple[str, ...]:
-        """The addresses registered at the start, compared exactly; none where any address of this machine will do."""
-        return (self.sandbox.public_url + CALLBACK_PATH,) if self.sandbox.strict else ()
+    def restore_redirects(self) -> None:
+        """Register the redirects of the start: one that is compared exactly, or any address of this machine."""
+        self.application.redirects = (self.sandbox.public_url + CALLBACK_PATH,) if self.sandbox.strict else ()
 
     def limits_view(self) -> dict[str, Any]:
         """Discord's part of GET /control/limits, and the redirects that it compares exactly."""

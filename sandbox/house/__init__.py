@@ -117,6 +117,11 @@ class WholeSandbox:
     def be_strict(self, strict: bool) -> None:
         """Give every provider a real one's limits, or none. All windows start again."""
         self.strict = strict
+        self.discord.restore_redirects()
+        self.renew_limits()
+
+    def renew_limits(self) -> None:
+        """Start all windows again."""
         for part in self.parts():
             part.renew_limits()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from tests.sandbox.conftest import BASE, FOUNDER, Outside, role_of
+from tests.sandbox.conftest import BASE, FOUNDER, HOLDER, Outside, role_of
 
 
 async def invalid(discord: Outside) -> dict[str, Any]:
@@ -57,3 +57,14 @@ async def test_what_succeeds_what_is_not_there_and_what_others_used_up_does_not_
     assert (await discord.bot("GET", "/users/@me")).status_code == 429
     assert (await discord.bot("GET", "/users/@me")).status_code == 200
     assert (await invalid(discord))["left"] == 1
+
+
+async def test_deleting_the_limits_starts_discords_own_windows_again_and_keeps_the_redirects(discord: Outside) -> None:
+    await discord.control("application", redirect_uris=["http://localhost:3000/elsewhere"])
+    mallory = (await discord.member(BASE, "mallory"))["user_id"]
+    path = f"/guilds/{BASE}/members/{mallory}/roles/{role_of(BASE, HOLDER)}"
+    answers = [await discord.bot("PUT" if n % 2 else "DELETE", path) for n in range(11)]
+    assert answers[-1].status_code == 429
+    limits = (await discord.http.delete("/control/limits")).json()
+    assert limits["discord"]["redirect_uris"] == ["http://localhost:3000/elsewhere"]
+    assert (await discord.bot("PUT", path)).status_code == 204
