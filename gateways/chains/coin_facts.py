@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 MOST_DECIMALS = 36
-"""Coins have 18 decimals as a rule; one that names far more than that is not one whose amounts mean anything."""
+"""Coins usually have 18 decimals. The amounts of one that names far more mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,9 +281,10 @@ class EvmChains:
         return await self._pool.first(chain, ask)
 
     async def coin(self, chain: str, contract: str) -> CoinFacts | None:
-        """As every node that answers has it: what decides what amounts mean is not believed where they differ.
+        """What the coin says of itself at all nodes that answer; None when none of them knows the contract.
 
-        A node that knows no such contract lags behind one that does.
+        Decimals decide what amounts mean, so ProviderConfused is raised where the nodes differ about them. A node that
+        does not know the contract lags behind one that does.
         """
         if contract == NATIVE:
             return CoinFacts(CHAINS[chain].coin, CHAINS[chain].coin, NATIVE_DECIMALS)
@@ -306,7 +307,7 @@ class EvmChains:
 
 
 def _addresses(contracts: Iterable[str]) -> list[str]:
-    """The contracts' addresses; the chain's own coin has one that only stands for it."""
+    """The contracts' addresses; NATIVE_ADDRESS for the chain's own coin."""
     return [NATIVE_ADDRESS if contract == NATIVE else contract for contract in contracts]
 
 

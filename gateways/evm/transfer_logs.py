@@ -47,9 +47,9 @@ SPENT_SHARE = 0.6
 WALLETS_TRIED_AGAIN = 3_600.0
 """Seconds after which a node that wanted contracts named is asked for wallets' logs once more."""
 CONTRACTS, WALLETS, COINS = "contracts", "wallets", "coins"
-"""What logs are asked for by; a node may take more blocks of the one than of the other.
+"""How logs are filtered; a node may take more blocks with one filter than with another.
 
-Of coins the logs are asked for that name certain wallets: some move thousands of times in a block.
+COINS filters by coins and by wallets together, since some coins move thousands of times in a block.
 """
 
 

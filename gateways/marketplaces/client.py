@@ -73,7 +73,7 @@ class MarketWire:
         answer = await self._ask(url, body, largest)
         clock.note(self._name, answer.headers)
         if _is_used_up(answer):
-            # For hours or days: nothing is sent for a while, as after a refusal for the rate.
+            # It stays so for hours or days. Nothing is sent for a while, as after a refusal for the rate.
             self.quota.heed(use, 429, {"retry-after": str(LONGEST_PAUSE), **answer.headers})
             raise ProviderBusy(self._name, "its plan is used up", retry_after=self.quota.wait(use))
         self.quota.heed(use, answer.status_code, answer.headers)

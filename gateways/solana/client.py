@@ -201,7 +201,7 @@ class SolanaChains:
         return await self._nodes.first(ask)
 
     async def coin(self, chain: str, contract: str) -> CoinFacts | None:
-        """What a mint says of its coin; of NATIVE what is fixed."""
+        """What a mint says of its coin; for NATIVE, Solana's own."""
         self._own(chain)
         if contract == NATIVE:
             return native_facts()

@@ -10,10 +10,10 @@ REGISTRY = "0x00000000000000447e69651d841bd8d104bed493"
 REGISTRY_ON_ABSTRACT = "0x0000000059a24eb229eed07ac44229db56c5d797"
 GREATEST_ID = 2**63 - 1
 _NAME, _NUMBER = re.compile(r"[a-z][a-z0-9]{1,19}"), re.compile(r"[1-9][0-9]{0,18}")
-# Who may settle ownership in bulk: seeds and resets. Nobody has a key for it; the node impersonates it.
-# Whose first contracts are a chain's Safe and its account of ERC-4337. The same everywhere, as real factories are: what
-# is deployed as the third on two chains is at one address.
+# Deploys the contract accounts: at the start a Safe and an account of ERC-4337. Like a real factory it has one address
+# on all chains, so the third account of one chain has the same address as the third of another.
 ACCOUNT_DEPLOYER = "0x" + sha256(b"sandbox account deployer").hexdigest()[:40]
+# May settle ownership in bulk, for seeds and resets. Nobody has a key for it; the node impersonates it.
 KEEPER = "0x" + sha256(b"sandbox keeper").hexdigest()[:40]
 
 
@@ -200,7 +200,7 @@ _refused: ChainsRefused | None = None
 try:
     CHAINS |= extra_chains(os.environ.get("SANDBOX_EXTRA_CHAINS", ""))
 except ChainsRefused as fault:
-    # The start has to say so, which it could not if this module were not there.
+    # `check` raises it at the start, which can print it. A failed import could not.
     _refused = fault
 
 

@@ -32,7 +32,7 @@ SEEDS: tuple[tuple[str, str, str, int, bool, dict[str, int]], ...] = (
 
 @dataclass(frozen=True)
 class Coin:
-    """A coin that the world lists. `decimals` is what it says of them; None where it says nothing."""
+    """A coin that the world lists. `decimals` is its answer to decimals(), None for an empty answer."""
 
     contract: str
     name: str
@@ -58,7 +58,7 @@ class Coin:
 
 
 def deployer(facts: Facts) -> str:
-    """The account whose first contracts are the chain's coins, and whose later ones are those deployed since."""
+    """The account that deploys the chain's coins, those of the start first."""
     return "0x" + sha256(f"sandbox coin deployer on {facts.name}".encode()).hexdigest()[:40]
 
 
@@ -80,7 +80,7 @@ def seeded_amounts(coin: Coin) -> dict[str, int]:
 
 
 def deployment(name: str, symbol: str, decimals: int | None) -> str:
-    """What to send to deploy a coin that says these decimals, or None: nothing."""
+    """The data that deploys a coin with this answer to decimals(), None for an empty answer."""
     tails = [abi.text(name), abi.text(symbol)]
     offsets = [5 * 32, 5 * 32 + len(tails[0]) // 2]
     heads = [*offsets, int(decimals is not None), decimals or 0, KEEPER]
@@ -95,7 +95,7 @@ def holdings_of(answer: str) -> dict[str, int]:
 
 
 def settling(now: Mapping[str, int], wanted: Mapping[str, int]) -> str:
-    """Call data that leads from these amounts to those."""
+    """Call data that turns these amounts into the wanted ones."""
     taken = [
         (holder, abi.NOBODY, 0, amount - wanted.get(holder, 0))
         for holder, amount in now.items()
@@ -110,12 +110,12 @@ def settling(now: Mapping[str, int], wanted: Mapping[str, int]) -> str:
 
 
 def restarting() -> str:
-    """Call data after which amounts are again what they were minted as."""
+    """Call data that undoes every rebase."""
     return abi.call(CONTRACT, "restart()")
 
 
 def decimals_in(body: Body) -> int | None:
-    """What a coin is to say: a number of at most 256 bits, or None for nothing (null or "nothing"). Raises Refusal."""
+    """The decimals for a new coin: a number of at most 256 bits, or None (null or "nothing"). Raises Refusal."""
     if "decimals" not in body:
         return USUAL_DECIMALS
     given = body["decimals"]
@@ -138,7 +138,7 @@ def rebases_in(body: Body) -> bool:
 
 
 def moving(sender: str | None, to: str | None, amount: int) -> str:
-    """Call data that mints to somebody, burns somebody's, or moves them."""
+    """Call data that moves an amount. Without a sender it is minted, without a receiver burnt."""
     if sender is None:
         return abi.call(CONTRACT, "mint(address,uint256)", to or abi.NOBODY, amount)
     if to is None:

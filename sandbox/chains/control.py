@@ -326,7 +326,7 @@ async def _holder(chain: Chain, collection: Collection, token: int, body: Body) 
 
 
 async def _coin_holder(chain: Chain, coin: Coin, body: Body) -> str:
-    """Whose amount moves: who is named, or the only holder."""
+    """The address whose amount moves: `from`, or the only holder."""
     if body.get("from") is not None:
         return _address(body, "from")
     holders = await chain.amounts(coin)

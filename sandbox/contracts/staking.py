@@ -70,7 +70,7 @@ class Staking:
 
 
 def deployer(chain: str) -> str:
-    """The account whose first contracts are the chain's staking contracts, and whose later ones are deployed since."""
+    """The account that deploys the chain's staking contracts, those of the start first."""
     return "0x" + sha256(f"sandbox staking deployer on {chain}".encode()).hexdigest()[:40]
 
 

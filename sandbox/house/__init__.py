@@ -137,7 +137,7 @@ class WholeSandbox:
 
 
 def product_settings(port: int) -> dict[str, str]:
-    """What `product.env` says for a sandbox on this port; its line for each chain once for every chain."""
+    """The settings of `product.env` for a sandbox on this port. Its line with {CHAIN} is there for every chain."""
     settings: dict[str, str] = {}
     for line in PRODUCT_ENV.read_text().splitlines():
         if line and not line.startswith("#"):

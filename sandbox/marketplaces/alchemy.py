@@ -16,7 +16,7 @@ KEY = "sandbox-alchemy-key"
 NETWORKS = {facts.alchemy: name for name, facts in CHAINS.items()}
 MOST = 100
 USED_UP = "Monthly capacity limit exceeded. Upgrade your scaling policy for continued service."
-"""What a plan says whose month is used up, with the status of a wrong key (docs/facts.md#alchemy-nft-api)."""
+"""The answer when a plan's month is used up. It has the status of a wrong key (docs/facts.md#alchemy-nft-api)."""
 
 
 class Alchemy:

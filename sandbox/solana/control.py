@@ -186,7 +186,7 @@ def _moved(ledger: Ledger, coin: SplCoin, changes: dict[str, int], body: Body) -
 
 
 def _coin_holder(coin: SplCoin, body: Body) -> str:
-    """Whose amount moves: who is named, or the only holder."""
+    """The address whose amount moves: `from`, or the only holder."""
     if body.get("from") is not None:
         return _address(body, "from")
     holders = [owner for owner, units in coin.accounts.items() if units]

@@ -33,7 +33,7 @@ AT_ONCE = 4
 STRIKES, STRIKES_AT_FIRST = 60, 8
 """A contract that uses up all its gas for so many wallets is asked no more; for so many while it answered none."""
 MOST_SILENCES = 2
-"""Calls that a node may not answer in time before it is given up, while it has answered none."""
+"""A node that has answered no call yet is given up after so many that ran out of time."""
 REMEMBERED = 600.0
 """Seconds after which a node that did not know the program's way is asked again whether it does."""
 MOST_REMEMBERED = 1_000
@@ -152,7 +152,7 @@ class ViewRead:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing was said yet, neither by the contract nor about it."""
+        """Whether no call has been answered yet."""
         return not (self.answered or self.short or self.strikes)
 
     @property

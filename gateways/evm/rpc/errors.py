@@ -20,7 +20,7 @@ class Reverted(RpcRefused):
 
 
 class Halted(Reverted):
-    """The call burnt all its gas at an invalid opcode or jump: old compilers let it end so in place of reverting."""
+    """The call burnt all its gas at an invalid opcode or jump. Code of old compilers ends so instead of reverting."""
 
 
 class NeedsAddress(RpcRefused):

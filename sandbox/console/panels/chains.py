@@ -141,7 +141,7 @@ def _named(listed: Iterable[Json]) -> dict[str, str]:
 
 
 def _coins(place: Place, base: str, state: Json, standards: Sequence[str], *, rebase: bool) -> Markup:
-    """What can be done with coins: as with tokens, by amounts in base units."""
+    """The forms for coins, with amounts in base units."""
     coin = choice("Coin", "contract", _named(one for one in state["collections"] if "decimals" in one))
     amount = field("Amount (base units)", "amount", required=True, inputmode="numeric")
     to, sender = field("To", "to", known="wallets", required=True), field("From", "from", known="wallets")
@@ -195,7 +195,7 @@ def _evm(place: Place, chain: str, state: Json, wallets: dict[str, str]) -> Mark
 
 
 def _staking(place: Place, base: str, state: Json) -> Markup:
-    """What can be done with staking contracts."""
+    """The forms for staking contracts."""
     contract = choice("Staking contract", "contract", _named(one for one in state["collections"] if "view" in one))
     token = field("Token id", "token_id", required=True, inputmode="numeric")
     sender = field("From", "from", known="wallets", required=True)

@@ -1,4 +1,4 @@
-"""What guards Discord: it shuts out an address that has too many requests refused."""
+"""Discord's edge, which blocks an address after too many refused requests."""
 
 import math
 
@@ -7,8 +7,8 @@ from aiohttp import web
 from sandbox.base.budget import Budget
 
 INVALID, SECONDS = 10_000, 600.0
-"""Answers of 401, 403 or 429 in a window, after which it shuts the address out. How long that lasts is not published:
-here until the window ends (docs/facts.md#discord-invalid-requests)."""
+"""So many answers of 401, 403 or 429 in a window block the address. Discord does not publish for how long; here it is
+until the window ends (docs/facts.md#discord-invalid-requests)."""
 REFUSED = frozenset({401, 403, 429})
 
 
@@ -27,11 +27,11 @@ class Edge:
         return self.invalid.resets_in if self.invalid.view()["left"] == 0 else 0.0
 
     def note(self, answer: web.StreamResponse) -> None:
-        """Count an answer if it is a refusal; a limit that others use up too is none."""
+        """Count a refusal, unless it is by a limit that is shared with others."""
         if answer.status in REFUSED and answer.headers.get("X-RateLimit-Scope") != "shared":
             self.invalid.spend()
 
     def refusal(self) -> web.Response:
-        """The answer to an address that is shut out: not Discord's own, so without its signs."""
+        """The answer to an address that is shut out. The edge gives it, so Discord's own headers are missing."""
         headers = {"Retry-After": str(math.ceil(self.shut_for())), "Server": "cloudflare"}
         return web.Response(status=429, text="error code: 1015", headers=headers)
