@@ -22,17 +22,19 @@ from services.core.actors import Actor
 from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.core.json_view import Internal, json_view
 from services.guilds import last_answers, permissions
-from services.guilds.role_safety import color_hex, judge, rank
+from services.guilds.channels import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
+from services.guilds.role_safety import MANAGE_ROLES, color_hex, judge, rank
 from services.roles import breaker
 from services.rules.views import RuleView
 from services.rules.views import of_servers as rules_of_servers
 from services.servers import verified_counts
 from settings import settings
 
-SERVER_PERMISSIONS = 2416004112
-"""Manage Channels and Roles, View Channel, Send Messages, Embed Links, Read History, Use Commands."""
-NAVIGATION_PERMISSIONS = 268439808
-"""The permissions of the navigation's invite link."""
+PRIORITY_SPEAKER, SEND_SPOKEN, USE_COMMANDS = 1 << 8, 1 << 12, 1 << 31
+SERVER_PERMISSIONS = MANAGE_CHANNELS | VIEW | SEND | EMBED | HISTORY | MANAGE_ROLES | USE_COMMANDS
+"""The permissions that a server's invite link asks for: all that the bot uses (docs/facts.md#discord-permissions)."""
+NAVIGATION_PERMISSIONS = PRIORITY_SPEAKER | SEND_SPOKEN | MANAGE_ROLES
+"""The permissions of the navigation's invite link; of these the bot uses Manage Roles."""
 
 DISCORD_CDN = "https://cdn.discordapp.com"
 ASK_AGAIN = timedelta(minutes=5)
