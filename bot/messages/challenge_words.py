@@ -1,4 +1,7 @@
-"""What a member is asked to show for a wallet, and what is said when it is not there yet."""
+"""Texts for proving a wallet: what a member has to show, and the result of a check.
+
+`services/wallets/bio_proof.py` says why a bio does not prove a wallet; `not_yet` shows that sentence with buttons.
+"""
 
 from nextcord import ButtonStyle
 

@@ -1,4 +1,4 @@
-"""Other people's text in Discord messages: shown literally, never as markup, a mention or a link."""
+"""Text and colours of Discord messages. Other people's text is literal: never markup, a mention or a link."""
 
 import re
 
@@ -8,6 +8,7 @@ LONGEST_DESCRIPTION = 4096
 LONGEST_FIELD = 1024
 """Maximum characters of an embed's description and a field's value (docs/facts.md#discord-messages)."""
 COLORS = {"good": 0x2E9E6B, "warning": 0xD9902F, "bad": 0xD64545, "info": 0x2F7DD1}
+"""The colour of an embed by what it reports, 0xRRGGBB."""
 
 
 def plain(text: str, longest: int = 200) -> str:

@@ -1,4 +1,7 @@
-"""Limits of one server: its rules, their conditions, and what these name. The numbers are in `settings.py`."""
+"""Limits of one server: its rules, all their conditions, and what these name. The numbers are in `settings.py`.
+
+How many conditions one rule may have is `MAX_LEAVES` in `services/rules/expression.py`.
+"""
 
 import json
 import logging
