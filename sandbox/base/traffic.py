@@ -4,6 +4,7 @@ import re
 from collections import deque
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +101,12 @@ class Traffic:
 
     def since(self, n: int) -> dict[str, Any]:
         """`{next, requests}` with the requests numbered `n` and later; ask again with `next`."""
-        first = self._notes[0].n if self._notes else self._next
-        chosen = [self._notes[at] for at in range(max(0, n - first), len(self._notes))]
-        return {"next": self._next, "requests": [_shown(note) for note in chosen]}
+        # Indexing would walk the deque for each note.
+        return {"next": self._next, "requests": self.newest(max(0, self._next - n))[::-1]}
+
+    def newest(self, count: int) -> list[dict[str, Any]]:
+        """The last requests, the newest first."""
+        return [_shown(note) for note in islice(reversed(self._notes), count)]
 
 
 def redacted(path: str) -> str:

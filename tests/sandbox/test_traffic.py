@@ -24,6 +24,8 @@ def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:
         (1, "/a", 204, 0), (2, "/rpc/base", 200, 7), (3, "/b", 200, 0),
     ]  # fmt: skip
     assert [note["n"] for note in second.since(3)["requests"]] == [3]
+    assert second.since(4) == {"next": 4, "requests": []}
+    assert second.newest(2) == [seen[2], seen[1]]
 
 
 def test_the_log_stays_bounded_in_memory_and_on_disk(tmp_path: Path, monkeypatch) -> None:

@@ -1,7 +1,5 @@
 """The tool for faults: break a provider for a while, disturb the gateway, see which requests reach whom."""
 
-from typing import Any
-
 from sandbox.base.faults import KINDS, TARGETS
 from sandbox.base.sandbox import Sandbox
 from sandbox.console.elements.forms import card, choice, field, hidden
@@ -94,8 +92,6 @@ def _limits(sandbox: WholeSandbox) -> Markup:
 
 
 def _requests(sandbox: WholeSandbox) -> Markup:
-    log = sandbox.traffic.since(0)
-    newest: list[dict[str, Any]] = log["requests"][-REQUESTS:]
     rows = [
         el(
             "tr",
@@ -104,7 +100,7 @@ def _requests(sandbox: WholeSandbox) -> Markup:
                 str(one["status"] or "none"),
             )),
         )
-        for one in reversed(newest)
+        for one in sandbox.traffic.newest(REQUESTS)
     ]  # fmt: skip
     head = el("tr", (el("th", text, scope="col") for text in ("Time", "Provider", "Method", "What", "Answer")))
     table = el("table", el("thead", head), el("tbody", rows))
