@@ -151,7 +151,7 @@ def _providers(values: Mapping[str, str]) -> Iterator[Finding]:
     if values.get("OPENSEA_API_KEY"):
         yield Finding(RIGHT, "OpenSea key", "OPENSEA_API_KEY is set.")
     else:
-        text = "OPENSEA_API_KEY is not set: nobody can prove a wallet by its bio, and traits come from metadata alone."
+        text = "OPENSEA_API_KEY is not set: nobody can verify a wallet by its bio, and traits come from metadata alone."
         how = "Ask for a key at https://docs.opensea.io/reference/api-keys."
         yield Finding(LACKING, "OpenSea key", text, how)
     if values.get("MONITOR_TOKEN"):

@@ -42,7 +42,7 @@ def providers(outside: Gateways, states: States, used: frozenset[str], now: date
         ),
         _service(
             states.get(provider_reports.OPENSEA), provider_reports.OPENSEA, "OpenSea", used=True, bad=WARNING,
-            effect="Wallets cannot be proved by a bio until it answers. Roles do not depend on it.",
+            effect="Wallets cannot be verified by a bio until it answers. Roles do not depend on it.",
         ),
     ]  # fmt: skip
     for chain in sorted({**dict.fromkeys(CHAINS), **dict.fromkeys(used)}, key=lambda key: key not in used):

@@ -22,7 +22,7 @@ NAMES = {
 }
 _USES = {OPENSEA: tuple(NAMES), MAGIC_EDEN: (Use.LOOKUP,)}
 _MEND = "The person who runs the bot can take an API key that reads more."
-_OTHER_WAY = "Wallets can be proved by a transaction meanwhile."
+_OTHER_WAY = "Wallets can be verified by a transaction meanwhile."
 
 
 async def look(db: AsyncSession, moment: datetime) -> tuple[QuotaHealth, ...]:

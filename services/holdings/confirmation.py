@@ -80,7 +80,7 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
     source = min(source for _, source in twice)
     lists = source == LISTS
     if not lists and (second.requirement.type != "trait" or means.trait_sources > 1):
-        return Confirmation(_unknown(second, f"only {source} answered, and alone it proves nothing"))
+        return Confirmation(_unknown(second, f"only {source} answered, and one source alone is not enough"))
     since = now - before.at if before is not None else timedelta(0)
     if since < APART:
         return Confirmation(_unknown(second, f"waiting to ask {source} again"), (APART - since).total_seconds())

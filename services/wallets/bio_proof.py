@@ -114,7 +114,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     if row.family != "evm":
         return Verdict(
             False,
-            "The OpenSea bio proves wallets whose address starts with 0x. This one is on Solana: "
+            "The OpenSea bio verifies wallets whose address starts with 0x. This one is on Solana: "
             "choose Transaction Proof.",
         )
     username, use = actor.username, Use.AGAIN if again else Use.PROOF
@@ -148,7 +148,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     except ownership.HeldByAnother:
         return Verdict(
             False,
-            f"Somebody else proved this wallet before. To move it to you, add your own code {row.code} to the bio: "
+            f"Somebody else verified this wallet before. To move it to you, add your own code {row.code} to the bio: "
             "a name alone is not enough for that.",
             again=True,
         )
@@ -181,7 +181,7 @@ def _no_contract(address: str, chains: Sequence[str]) -> str:
     where = listed(CHAINS[chain].title for chain in chains)
     return (
         f"{shorten(address)} is a smart contract on {where}. A bio does not say on which chain it is yours, so it "
-        "proves no contract. A Safe or an ERC-4337 account proves itself by a transaction to itself: choose "
+        "verifies no contract. You can verify a Safe or an ERC-4337 account by a transaction to itself: choose "
         "Transaction Proof. Any other contract can be delegated at delegate.xyz to a wallet of yours."
     )
 
@@ -221,15 +221,15 @@ def _linked(outside: Gateways, address: str, profile: Profile) -> Verdict:
         family, theirs = parse(profile.address)
     except AddressRefused:
         return Verdict(
-            False, f"OpenSea answered with the profile of another wallet, so {mine} is not proved by it. {_OTHER_WAY}"
+            False, f"OpenSea answered with the profile of another wallet, so it does not verify {mine}. {_OTHER_WAY}"
         )
     whose = f"of {name} ({shorten(theirs)})" if name else f"of {shorten(theirs)}"
-    other = f"To prove {mine} itself, choose Transaction Proof, or unlink it at OpenSea and try again."
+    other = f"To verify {mine} itself, choose Transaction Proof, or unlink it at OpenSea and try again."
     if family != "evm":
-        return Verdict(False, f"OpenSea has linked {mine} to the profile {whose}, which cannot prove it. {other}")
+        return Verdict(False, f"OpenSea has linked {mine} to the profile {whose}, which cannot verify it. {other}")
     said = (
-        f"OpenSea has linked {mine} to the profile {whose}, and a bio proves only the wallet that its profile names. "
-        f"To prove that one, enter {theirs} and put its code into the bio {whose}. {other}"
+        f"OpenSea has linked {mine} to the profile {whose}, and a bio verifies only the wallet that its profile names. "
+        f"To verify that one, enter {theirs} and put its code into the bio {whose}. {other}"
     )
     return Verdict(False, said, linked=LinkedProfile(theirs, name, outside.opensea.profile_url(theirs)))
 
@@ -241,7 +241,7 @@ def _what_to_add(row: Challenge, username: str) -> str:
 def _not_yet(marker: Marker, row: Challenge, username: str) -> str:
     add = _what_to_add(row, username)
     if marker is Marker.BARE_PRODUCT:
-        return f"The bio only says {settings().product_name}, which proves nobody's wallet. {add}"
+        return f"The bio only says {settings().product_name}, which verifies nobody's wallet. {add}"
     if marker is Marker.BARE_HANDLE:
         name = bare_name(username)
         return f"The bio only says {name}: anybody can take that name. It must read {prefix()}:{name}. {add}"

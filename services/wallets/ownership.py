@@ -16,9 +16,9 @@ from services.core.json_view import json_view
 from settings import settings
 
 VERIFIED = "Your wallet has been successfully verified!"
-HELD = "Somebody else has proved this wallet by its key, so what a contract does at its address does not move it."
+HELD = "Somebody else has verified this wallet by its key, so what a contract does at its address does not move it."
 BY_BIO = "opensea_bio"
-SPENT = "This transaction has proved a wallet before, and each one counts once. Send a new one, exactly as shown."
+SPENT = "This transaction has verified a wallet before, and each one counts once. Send a new one, exactly as shown."
 
 
 @json_view

@@ -147,12 +147,12 @@ _DOUBTS = {
     Doubt.RELAYED: "Another contract passed that transaction on, so it does not show for sure what {account} did. "
     + _HOW,
     Doubt.UNREADABLE: "That transaction does not show for sure what {account} did. " + _HOW,
-    Doubt.DELEGATED: "In that transaction {account} ran another contract's code as its own, which proves nothing. "
+    Doubt.DELEGATED: "In that transaction {account} ran another contract's code as its own, which verifies nothing. "
     + _HOW,
     Doubt.UNSAID: "The contract {account} does not say that it did this, as a Safe or an ERC-4337 account does. It "
-    "cannot prove itself: delegate it at delegate.xyz to a wallet of yours.",
-    Doubt.FAILED: "That transaction of {account} failed on {chain}, so it proves nothing. Please send it again.",
-    Doubt.OPEN: "Anybody can make the contract {account} do this, so it does not prove that the contract is yours.",
+    "cannot be verified: delegate it at delegate.xyz to a wallet of yours.",
+    Doubt.FAILED: "That transaction of {account} failed on {chain}, so it verifies nothing. Please send it again.",
+    Doubt.OPEN: "Anybody can make the contract {account} do this, so it does not show that the contract is yours.",
 }
 """The sentence for each doubt about a contract account's transaction."""
 
@@ -182,7 +182,7 @@ def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
     if transaction.block is None:
         return Judgement(TransactionOutcome.WAITS, waits(transaction.chain, 0), by, 0, chain.confirmations)
     if not transaction.succeeded:
-        return _refused(f"That transaction failed on {chain.title}, so it proves nothing. Please send it again.")
+        return _refused(f"That transaction failed on {chain.title}, so it verifies nothing. Please send it again.")
     if transaction.confirmations < chain.confirmations:
         said = waits(transaction.chain, transaction.confirmations)
         return Judgement(TransactionOutcome.WAITS, said, by, transaction.confirmations, chain.confirmations)
@@ -217,7 +217,7 @@ def judge_memo(transaction: SolanaTransaction, wanted: WantedTransaction) -> Jud
     if wanted.code not in {memo.strip() for memo in transaction.memos}:
         return _refused(f"That transaction has no memo that reads {wanted.code}, and nothing else.")
     if not transaction.ok:
-        return _refused("That transaction failed on Solana, so it proves nothing. Please send it again.")
+        return _refused("That transaction failed on Solana, so it verifies nothing. Please send it again.")
     return Judgement(TransactionOutcome.PROVES, "", "memo")
 
 

@@ -184,10 +184,10 @@ def _waiting(one: OpenChallenge) -> Verdict:
 def _about_contracts(chains: Sequence[str], amount: str) -> str:
     """Return what the contract wallets at an address can and cannot do."""
     return (
-        f"There is a smart-contract wallet at this address on {_titles(chains)}. A Safe proves itself by a transaction "
-        f"in which it pays exactly {amount} to itself, an ERC-4337 account by a UserOperation that does so. It then "
-        "counts on that chain alone. An OpenSea bio proves no contract. Any other contract cannot be proved: delegate "
-        "it at delegate.xyz to a wallet of yours."
+        f"There is a smart-contract wallet at this address on {_titles(chains)}. You verify a Safe by a transaction in "
+        f"which it pays exactly {amount} to itself, an ERC-4337 account by a UserOperation that does so. It then "
+        "counts on that chain only. An OpenSea bio verifies no contract. Other contracts cannot be verified: delegate "
+        "them at delegate.xyz to a wallet of yours."
     )
 
 

@@ -1,4 +1,4 @@
-"""Any proven wallet: a member must have proved one, of any family of chains or of one family."""
+"""Any verified wallet: a member must have one, of any family of chains or of one family."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class AnyWallet(Details):
 
     FIELDS: ClassVar[tuple[DetailField, ...]] = (
         DetailField(
-            "family", "Kind of wallet", "choice", "A wallet that the member has proved, whatever it holds.",
+            "family", "Kind of wallet", "choice", "A wallet that the member has verified, whatever it holds.",
             choices=(("", "Any wallet"), *((key, f"{title} wallet") for key, title in FAMILIES.items())),
         ),
     )  # fmt: skip
@@ -40,11 +40,11 @@ class AnyWallet(Details):
 
     def words(self, place: str) -> str:
         """Return the condition in words."""
-        return f"A proven {FAMILIES[self.family]} wallet" if self.family else "Any proven wallet"
+        return f"A verified {FAMILIES[self.family]} wallet" if self.family else "Any verified wallet"
 
     def opposite(self, place: str) -> str:
         """Return the opposite of the condition in words."""
-        return f"No proven {FAMILIES[self.family]} wallet" if self.family else "No proven wallet"
+        return f"No verified {FAMILIES[self.family]} wallet" if self.family else "No verified wallet"
 
     def name(self, chain: str, collection: str) -> str:
         """Return the automatic name of a rule."""

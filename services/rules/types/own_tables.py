@@ -15,7 +15,7 @@ from services.rules.types.declaration import Details
 
 SOURCE = "list"
 """The source of these answers in the evidence."""
-NO_WALLET = "no proved wallet"
+NO_WALLET = "no verified wallet"
 NO_LIST = "the list is not stored"
 
 

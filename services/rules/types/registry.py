@@ -33,7 +33,7 @@ RULE_TYPES: Mapping[str, RuleType] = {
         "unstaking show at the next sweep or re-check, not at once.",
     ),
     "address_list": RuleType("Address list: certain wallets", "lists", details=AddressList, previewed=5000),
-    "any_wallet": RuleType("Any proven wallet", "wallets", details=AnyWallet, previewed=5000),
+    "any_wallet": RuleType("Any verified wallet", "wallets", details=AnyWallet, previewed=5000),
 }
 """Every type of requirement, in the order in which the form offers them."""
 _UNKNOWN = RuleType("", "nothing")

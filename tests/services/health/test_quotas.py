@@ -63,7 +63,7 @@ async def test_when_all_is_used_up_members_are_pointed_to_the_other_proof_until_
     await exchange(quota)
     (line,) = await shown()
     assert (line.state, share(line, "proof")[0]) == ("warning", 0)
-    assert "can be proved by a transaction" in line.text
+    assert "can be verified by a transaction" in line.text
     (line,) = await shown(datetime.fromtimestamp(key.resets, UTC) + timedelta(seconds=2))
     assert (line.state, line.left, line.back_at) == ("good", LIMIT, None)
     assert all(one.left > 0 and one.back_at is None for one in line.shares)

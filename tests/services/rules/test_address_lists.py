@@ -126,9 +126,9 @@ def test_conditions_without_a_chain_read_back_and_say_what_they_ask_for() -> Non
     listed = {"type": "address_list", "list": "ab" * 16, "count": 2}
     for leaf, document, words, opposite in (
         (ON_LIST, listed, "A wallet on a list of 2 addresses", "No wallet on a list of 2 addresses"),
-        (ANY, {"type": "any_wallet"}, "Any proven wallet", "No proven wallet"),
-        (EVM, {"type": "any_wallet", "family": "evm"}, "A proven EVM wallet", "No proven EVM wallet"),
-        (SOL, {"type": "any_wallet", "family": "solana"}, "A proven Solana wallet", "No proven Solana wallet"),
+        (ANY, {"type": "any_wallet"}, "Any verified wallet", "No verified wallet"),
+        (EVM, {"type": "any_wallet", "family": "evm"}, "A verified EVM wallet", "No verified EVM wallet"),
+        (SOL, {"type": "any_wallet", "family": "solana"}, "A verified Solana wallet", "No verified Solana wallet"),
     ):
         assert to_document(leaf) == document
         assert parse(document) == leaf

@@ -181,7 +181,7 @@ async def test_what_a_contract_can_and_cannot_do_is_said_before_it_tries(walker:
     await walker.challenge(account)
     verdict = await walker.verify(address=account)
     assert (verdict.success, verdict.again) == (False, True)
-    for said in ("smart-contract wallet at this address on Base", "Safe", "ERC-4337", "delegate.xyz", "alone"):
+    for said in ("smart-contract wallet at this address on Base", "Safe", "ERC-4337", "delegate.xyz", "chain only"):
         assert said in verdict.remark
 
 

@@ -64,7 +64,7 @@ async def test_a_name_cannot_take_a_proved_wallet_over_but_a_code_can(town: Town
     await says(town, address, f"holdfast:{dave.username}")
     refused = await verify(dave, address)
     assert not refused.success
-    assert "Somebody else proved this wallet" in refused.message
+    assert "Somebody else verified this wallet" in refused.message
     assert await held_by(carol) == [address]
     await says(town, address, await code_of(dave, address))
     assert (await verify(dave, address)).success
@@ -177,7 +177,7 @@ async def opensea_of_another_wallet() -> AsyncIterator[str]:
     ("shown", "said"),
     [
         ("0x" + "aa" * 20, "put its code into the bio of x (0xaaaa...aaaa)"),
-        ("11111111111111111111111111111111", "to the profile of x (111111...1111), which cannot prove it"),
+        ("11111111111111111111111111111111", "to the profile of x (111111...1111), which cannot verify it"),
         ("nonsense", "answered with the profile of another wallet"),
     ],
 )
