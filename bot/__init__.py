@@ -1,1 +1,1 @@
-"""Discord's front door: what happens in guilds reaches the product from here."""
+"""The Discord bot: passes events of guilds to the product, and answers commands."""

@@ -1,4 +1,4 @@
-"""`python -m bot`: logs in to Discord's gateway and stays there."""
+"""Run the bot (`python -m bot`): log in to Discord's gateway and stay connected."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ async def _run() -> None:
 
 
 def main() -> None:
-    """Run until told to stop."""
+    """Run until stopped."""
     logs.set_up()
     logs.note_start("bot")
     garbage_collection.settle()

@@ -1,4 +1,4 @@
-"""The bot with everything that it listens to and answers."""
+"""The bot with all its listeners and commands."""
 
 import asyncio
 import logging
@@ -26,21 +26,21 @@ from settings import settings
 log = logging.getLogger("holdfast.bot")
 
 ENDS_WITHIN = 3.0
-"""Seconds that an event which is being handled has to end in when the bot closes."""
+"""Seconds that a running event handler has to finish when the bot closes."""
 HANDLING = "nextcord: "
-"""How the library begins the names of the tasks in which it handles events."""
+"""Prefix of the names of the library's tasks that handle events."""
 WAIT_SECONDS = 20.0
-"""Seconds between two words to Health while the bot may not connect."""
+"""Seconds between two reports to Health while the bot may not connect."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds between tries to tell Discord of our commands."""
+"""Pauses in seconds between attempts to register our commands."""
 
 
 class Bot(commands.AutoShardedBot):
-    """The library's bot, whose commands get to Discord in any weather: by itself it tries once a session."""
+    """The library's bot, which registers its commands until Discord takes them; the library tries once a session."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        # Each shard's session begins by itself, and two rollouts at once would get into each other's way.
+        # Each shard starts its own session, and two registrations at once would disturb each other.
         self._rollout: asyncio.Lock = asyncio.Lock()
         self._rollouts = set[asyncio.Task[Any]]()
         self._concurrency = 1
@@ -48,11 +48,11 @@ class Bot(commands.AutoShardedBot):
         library.request = _in_turn(library.request)
         state: Any = self._connection
         self._unreadable = UnreadableEvents(lambda event, data: self.dispatch("unreadable", event, data))
-        # The library has no public place for this, and without it one odd event costs the session.
+        # The library has no public hook for this, and without it one odd event ends the session.
         self._unreadable.guard(state.parsers)
 
     async def start(self, token: str, *, reconnect: bool = True) -> None:
-        """Connect, once the identifies that Discord allows in a day leave room for it."""
+        """Connect as soon as Discord's daily limit of identifies allows it."""
         while (pause := await self._pause()) > 0:
             log.error("identifies exhausted wait_seconds=%.0f", pause)
             await tell(f"Discord allows no more connections for now; the bot connects again in {_minutes(pause)}.")
@@ -73,9 +73,11 @@ class Bot(commands.AutoShardedBot):
         await asyncio.sleep(wait)
 
     async def close(self) -> None:
-        """Close the connection, and wait until what the cogs do on their own or for an event has ended, database and
-        all; what takes longer than ENDS_WITHIN is cancelled."""
-        # Else a registration under way would find the session closed, and say so with a traceback.
+        """Close the connection, and wait until background tasks and event handlers have ended, database included.
+
+        Whatever takes longer than ENDS_WITHIN is cancelled.
+        """
+        # Otherwise a running registration finds the session closed and logs a traceback.
         await stop(*self._rollouts)
         self._unreadable.close()
         left: set[Any] = {task for cog in self.cogs.values() if isinstance(cog, Busy) for task in cog.tasks()}
@@ -113,9 +115,9 @@ def _minutes(seconds: float) -> str:
 
 
 def _in_turn(request: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """The library's way to ask Discord, within the requests a second that all our processes share.
+    """Return the library's request function, limited to the requests a second that all our processes share.
 
-    Answers to interactions go another way, and Discord does not count them (docs/facts.md#discord-rate-limits).
+    Answers to interactions do not pass through it, and Discord does not count them (docs/facts.md#discord-rate-limits).
     """
 
     async def asked(*arguments: Any, **options: Any) -> Any:
@@ -126,9 +128,9 @@ def _in_turn(request: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., 
 
 
 def build() -> Bot:
-    """The bot with its cogs; made inside the running loop, as the library needs it."""
+    """Return the bot with its cogs; the library needs a running event loop for that."""
     Route.BASE = settings().discord_api_url
-    # Nobody is ever called: the library need not ask for its voice parts.
+    # The bot makes no calls: the library need not warn about its missing voice parts.
     nextcord.VoiceClient.warn_nacl = False
     bot = Bot(
         intents=nextcord.Intents(guilds=True, members=True),

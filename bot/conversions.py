@@ -1,4 +1,4 @@
-"""From the Discord library's objects to the product's own facts."""
+"""Convert the Discord library's objects to the product's own facts."""
 
 import nextcord
 
@@ -8,7 +8,7 @@ from services.triggers.gateway_events import GuildFacts, RoleFacts
 
 
 def member_facts(member: nextcord.Member) -> MemberFacts:
-    """A member; @everyone is not among the roles, and the name is what the guild shows (2.6 ignores global names)."""
+    """Return a member, without @everyone, by the name that the guild shows (2.6 ignores global names)."""
     return MemberFacts(
         discord_id=str(member.id),
         name=member.nick or member.global_name or member.name,
@@ -20,7 +20,7 @@ def member_facts(member: nextcord.Member) -> MemberFacts:
 
 
 def role_giver(tags: nextcord.RoleTags | None) -> str:
-    """What gives a role instead of people; empty where people may."""
+    """Return what grants a role instead of people; empty if people may grant it."""
     if tags is None:
         return ""
     return gateway_events.giver(
@@ -33,7 +33,7 @@ def role_giver(tags: nextcord.RoleTags | None) -> str:
 
 
 def guild_facts(guild: nextcord.Guild) -> GuildFacts:
-    """A guild with its roles, and of its members in the library's cache those who may run it, and the bot."""
+    """Return a guild with its roles, the bot, and the members in the library's cache who may run it."""
     mighty = [role.id for role in guild.roles if role.permissions.administrator]
     alone = {guild.me.id, guild.owner_id}
     return GuildFacts(

@@ -1,4 +1,4 @@
-"""The cog that hears of guilds, members and roles, and passes each on as one use case."""
+"""The cog that receives events of guilds, members and roles, and passes each to the services."""
 
 import asyncio
 import logging
@@ -21,10 +21,10 @@ from services.triggers import gateway_events
 log = logging.getLogger("holdfast.bot")
 
 DATABASE_PAUSE = 2.0
-"""Seconds between tries while the database does not answer: no event may be lost by that."""
+"""Pauses in seconds between attempts while the database does not answer, so that no event is lost."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds between tries to read a guild's members."""
+"""Pauses in seconds between attempts to read a guild's members."""
 
 LONGEST_REFUSED_PAUSE, REFUSED_APART = 300.0, 10.0
 """Seconds between tries where Discord refuses the list, and for which no other guild's is asked for either once it did
@@ -45,38 +45,38 @@ T = TypeVar("T")
 
 
 class ListIncomplete(Exception):
-    """Discord's list of a guild's members cannot be all of it."""
+    """Discord's list of a guild's members is incomplete."""
 
 
 class Events(Busy):
-    """Keeps the product's picture of guilds up to date. No guild waits for another one."""
+    """Keeps the stored guilds up to date. No guild waits for another one."""
 
     def __init__(self, bot: commands.AutoShardedBot) -> None:
         self.bot: commands.AutoShardedBot = bot
-        # One event of a guild after another: each reads the cache when its turn comes, so the last one written is the
-        # newest.
+        # The events of a guild run one after another. Each reads the cache when its turn comes, so the last one written
+        # is the newest.
         self.turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.lists: dict[int, asyncio.Task[None]] = {}
-        """By guild, the reading of its members."""
+        """By guild, the task that reads its members."""
         self.room: asyncio.Semaphore = asyncio.Semaphore(LISTS_AT_ONCE)
         self.checks: dict[int, asyncio.Task[None]] = {}
-        """By guild, the judgement of its roles that waits for quiet."""
+        """By guild, the task that judges its roles once they stop changing."""
         self.stirred: dict[int, float] = {}
         """By guild, when its roles last changed (loop time)."""
         self.refused: set[int] = set()
         """Guilds whose list Discord refused since it last gave one."""
         self.refused_at: float = 0.0
-        """When it last did (loop time)."""
+        """When Discord last refused a list (loop time)."""
         self.untold: bool = False
-        """Whether Discord tells us of no member because the application may not hear of them."""
+        """Whether the application lacks the intent for members, so that Discord lists none."""
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
-        """Readings and judgements."""
+        """Return the tasks that read members and judge roles."""
         return (*self.lists.values(), *self.checks.values())
 
     @commands.Cog.listener()
     async def on_ready(self) -> None:
-        """Pass on every guild, and those that are gone; after a new session everything may have changed."""
+        """Pass on every guild, and those that are gone: after a new session everything may have changed."""
         tried = [self._begin(guild) for guild in self.bot.guilds if not guild.unavailable]
         present = [str(guild.id) for guild in self.bot.guilds]
         await self._tell(0, lambda db: gateway_events.present(db, present))
@@ -92,39 +92,39 @@ class Events(Busy):
 
     @commands.Cog.listener()
     async def on_guild_available(self, guild: nextcord.Guild) -> None:
-        """Pass on a guild that was out for a while."""
+        """Pass on a guild after an outage."""
         if self.bot.is_ready():
             self._begin(guild)
 
     @commands.Cog.listener()
     async def on_guild_remove(self, guild: nextcord.Guild) -> None:
-        """The bot was removed (an outage is another event)."""
+        """Pass on that the bot was removed (an outage is another event)."""
         await self._tell(guild.id, lambda db: gateway_events.left(db, str(guild.id)))
 
     @commands.Cog.listener()
     async def on_guild_update(self, before: nextcord.Guild, after: nextcord.Guild) -> None:
-        """A new name, icon or owner."""
+        """Pass on a new name, icon or owner."""
         self._changed(after.id)
 
     @commands.Cog.listener()
     async def on_guild_role_update(self, before: nextcord.Role, after: nextcord.Role) -> None:
-        """A role moved or got other permissions: who runs the guild and what may be granted can change."""
+        """Judge the guild after a role moved or changed: who runs it and which roles can be granted may differ."""
         self._changed(after.guild.id)
 
     @commands.Cog.listener()
     async def on_guild_role_delete(self, role: nextcord.Role) -> None:
-        """A role is gone."""
+        """Pass on that a role was deleted."""
         self._changed(role.guild.id)
 
     @commands.Cog.listener()
     async def on_member_join(self, member: nextcord.Member) -> None:
-        """Somebody came (back)."""
+        """Pass on a member who joined or returned."""
         guild_id = member.guild.id
         await self._tell(guild_id, lambda db: gateway_events.member_joined(db, str(guild_id), member_facts(member)))
 
     @commands.Cog.listener()
     async def on_member_update(self, before: nextcord.Member, after: nextcord.Member) -> None:
-        """Somebody's roles, name or screening changed."""
+        """Pass on a member's new roles, name or screening."""
         if after.id == after.guild.me.id or self._power(before) != self._power(after):
             self._changed(after.guild.id)
         guild_id = after.guild.id
@@ -132,18 +132,18 @@ class Events(Busy):
 
     @commands.Cog.listener()
     async def on_raw_member_remove(self, payload: nextcord.RawMemberRemoveEvent) -> None:
-        """Somebody left, whether or not the cache knew them."""
+        """Pass on that a member left, in the cache or not."""
         guild_id, user_id = payload.guild_id, payload.user.id
         await self._tell(guild_id, lambda db: gateway_events.member_left(db, str(guild_id), str(user_id)))
 
     @commands.Cog.listener()
     async def on_guild_channel_delete(self, channel: nextcord.abc.GuildChannel) -> None:
-        """A channel is gone; it may be the one for verification or for alerts."""
+        """Pass on that a channel was deleted; it may be the one for verification or for alerts."""
         guild_id = channel.guild.id
         await self._tell(guild_id, lambda db: channels.gone(db, str(guild_id), str(channel.id)))
 
     def list_again(self, guild: nextcord.Guild) -> None:
-        """Read a guild's members once more; it is tried until Discord gives the list."""
+        """Read a guild's members again, until Discord returns the list."""
         self._begin(guild)
 
     @staticmethod
@@ -151,7 +151,7 @@ class Events(Busy):
         return member.guild_permissions.administrator
 
     def _begin(self, guild: nextcord.Guild) -> asyncio.Future[None]:
-        """Begin to read a guild's members, instead of a reading that is under way; done after the first try."""
+        """Start to read a guild's members in place of a running read; the future is done after the first attempt."""
         if (before := self.lists.pop(guild.id, None)) is not None:
             before.cancel()
         tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -177,8 +177,8 @@ class Events(Busy):
                     await self._room_for_refusals()
                     await self._list(guild)
             except Exception as fault:
-                # Whatever the library makes of an answer that is none: without the list, nobody who came or left
-                # meanwhile would be noticed.
+                # Any error that the library raises for a broken answer: without the list, joins and leaves during the
+                # outage would go unnoticed.
                 log.warning("the members of guild %s could not be read (%r), again in %.0f s", guild.id, fault, pause)
                 log.debug("reading members failed", exc_info=True)
                 if not tried.done():
@@ -192,21 +192,21 @@ class Events(Busy):
                 return
 
     async def _look_at_the_switch(self) -> None:
-        """Find out whether a refused list is the application's, which is one operator's to mend, and say so once."""
+        """Find out whether the whole application is refused lists, which its operator can fix, and log that once."""
         was, self.untold = self.untold, await members_intent.is_off(gateways())
         if self.untold and not was:
             log.critical("%s", members_intent.NOT_TOLD)
 
     async def _room_for_refusals(self) -> None:
-        """Wait while lists are refused in more guilds than one: then the next one will hardly be given either."""
+        """Wait while several guilds refuse their lists, because the next one would probably refuse too."""
         clock = asyncio.get_running_loop().time
         while (wait := max(self.refused_at + REFUSED_APART - clock() if len(self.refused) > 1 else 0.0,
                            gateways().discord.refusals.pause())) > 0:  # fmt: skip
             await asyncio.sleep(min(wait, REFUSED_APART))
 
     async def _list(self, guild: nextcord.Guild) -> None:
-        # Over REST, because the gateway answers one request for all members in 30 seconds, so a bot that restarts
-        # quickly would wait in vain.
+        # Over REST: the gateway answers one request for all members in 30 seconds, so a bot that restarts quickly would
+        # get no answer.
         began = await self._tell(guild.id, gateway_events.list_begins)
         had = {member.id: _version(member) for member in guild.members}
         try:
@@ -219,21 +219,20 @@ class Events(Busy):
                 await self._look_at_the_switch()
             raise
         except (KeyError, TypeError, ValueError, AttributeError):
-            # What the library makes of somebody whom it cannot read; everybody else is read all the same.
+            # The library cannot read this member; all others are still read.
             listed = await self._list_readable(guild)
         if guild.me.id not in listed:
             raise ListIncomplete(f"the bot itself is not among {len(listed)} members")
         for member in listed.values():
             cached = guild.get_member(member.id)
-            # The library tells of changes only for members that it has in its cache, and has no public way in. What
-            # it heard of somebody while the list was read is newer than the list; all else may be from before an
-            # outage.
+            # The library reports changes only of members in its cache, and has no public way to add one. Members whom
+            # it received while the list was read are newer than the list; all others may be older than an outage.
             if cached is member or (cached is None) is (member.id in had):
                 continue
             if cached is None or _version(cached) is had[member.id]:
                 guild._add_member(member)  # pyright: ignore[reportPrivateUsage]
         ids = list(listed)
-        # In short transactions, between which the guild's own events have their turns.
+        # In short transactions, with the guild's own events between them.
         for start in range(0, len(ids), PART):
             part = ids[start : start + PART]
             await self._tell(guild.id, lambda db, part=part: self._write_part(db, guild, part))
@@ -242,7 +241,7 @@ class Events(Busy):
         await self._judge(guild)
 
     async def _list_readable(self, guild: nextcord.Guild) -> dict[int, nextcord.Member]:
-        """Return those members whom the library can read, and pass the others on as our own client reads them.
+        """Return the members whom the library can read, and pass on the others as our own client reads them.
 
         Raises what the library does where a page itself is no list, and ProviderUnavailable.
         """
@@ -261,7 +260,7 @@ class Events(Busy):
         return found
 
     async def read_member(self, guild_id: int, user_id: int) -> None:
-        """Ask Discord for a member and pass on what it says, while the guild's events wait: they are newer.
+        """Ask Discord for a member and pass on the answer, while the guild's events, which are newer, wait.
 
         Raises ProviderUnavailable.
         """
@@ -278,7 +277,7 @@ class Events(Busy):
         await gateway_events.listed(db, str(guild.id), [member_facts(member) for member in found])
 
     def _changed(self, guild_id: int) -> None:
-        """Judge a guild's roles, and who runs it, once for all changes that come together."""
+        """Judge a guild's roles and who runs it, once for all changes that arrive together."""
         self.stirred[guild_id] = asyncio.get_running_loop().time()
         if guild_id not in self.checks:
             self.checks[guild_id] = asyncio.create_task(self._judge_when_quiet(guild_id))
@@ -290,7 +289,7 @@ class Events(Busy):
                 latest = clock() + LONGEST_WAIT
                 while (left := min(self.stirred[guild_id] + QUIET, latest) - clock()) > 0:
                     await asyncio.sleep(left)
-                # What changes from now on is judged again.
+                # Later changes are judged again.
                 del self.stirred[guild_id]
                 if (guild := self.bot.get_guild(guild_id)) is not None:
                     await self._judge(guild)
@@ -310,12 +309,12 @@ class Events(Busy):
         await self._tell(guild.id, write)
 
     async def _tell(self, guild_id: int, write: Callable[[Any], Awaitable[T]]) -> T:
-        """Pass one thing on when the guild's turn comes."""
+        """Pass on one event when the guild's turn comes."""
         async with self.turns[guild_id]:
             return await self.write(write)
 
     async def write(self, write: Callable[[Any], Awaitable[T]]) -> T:
-        """Pass one thing on in a transaction of its own, as often as it takes; the caller has the guild's turn."""
+        """Pass on one event in its own transaction, and retry until it succeeds; the caller holds the guild's turn."""
         while True:
             try:
                 async with transaction() as db:
@@ -328,5 +327,5 @@ class Events(Busy):
 
 
 def _version(member: nextcord.Member) -> object:
-    """An object that is another one after each change of the member's."""
+    """Return an object that is replaced at each change of the member."""
     return getattr(member, "_roles", None)

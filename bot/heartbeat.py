@@ -1,4 +1,4 @@
-"""The cog that says that the bot lives: its connection to Discord, written down every few seconds for Health."""
+"""The cog that stores the state of the bot's connection to Discord every few seconds, for Health."""
 
 import asyncio
 import contextlib
@@ -22,25 +22,25 @@ PAUSE_SECONDS = 5.0
 
 
 class Heartbeat(Busy):
-    """Writes the bot's own state and what this process's clients noted."""
+    """Stores the bot's own state, and the provider reports of this process."""
 
     def __init__(self, bot: commands.AutoShardedBot, events: Events) -> None:
         self.bot: commands.AutoShardedBot = bot
         self.events: Events = events
         self.recorder: provider_log.Recorder = provider_log.Recorder()
         self.met: bool = False
-        """Whether there was a connection at all: until then `tell` knows better why there is none."""
+        """Whether there has been a connection; before that, `tell` stores why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
         self.share: asyncio.Task[None] = asyncio.create_task(rate_shares.keep(rate_shares.BOT))
         self.limits: asyncio.Task[None] = asyncio.create_task(marketplace_limits.keep())
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
-        """The beat, and this process's shares of the providers' limits."""
+        """Return the tasks of the heartbeat and of this process's shares of the providers' limits."""
         return (self.task, self.share, self.limits)
 
     @property
     def connected(self) -> bool:
-        """Whether every shard has an open connection and has told of its guilds."""
+        """Whether every shard is connected and has received its guilds."""
         shards = self.bot.shards
         return self.bot.is_ready() and bool(shards) and not any(shard.is_closed() for shard in shards.values())
 
@@ -51,7 +51,7 @@ class Heartbeat(Busy):
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def write(self) -> None:
-        """Write the state of this moment."""
+        """Store the present state."""
         connected = self.connected
         self.met = self.met or connected
         if connected:
@@ -70,7 +70,7 @@ class Heartbeat(Busy):
 
 
 async def tell(reason: str) -> None:
-    """Write down why there is no connection at all."""
+    """Store why there is no connection."""
     try:
         async with transaction() as db:
             await provider_log.keep(db, [provider_log.bot_is(False, reason)])

@@ -1,4 +1,4 @@
-"""Staying connected whatever happens: a client that ends is followed by the next one, and Health says why."""
+"""Stay connected: start a new client when one ends, and report the reason to Health."""
 
 import asyncio
 import logging
@@ -18,18 +18,18 @@ FIRST_PAUSE, LONGEST_PAUSE, REFUSED_PAUSE = 1.0, 120.0, 120.0
 """Seconds. Discord allows 1,000 logins a day and then resets the token (docs/facts.md#discord-gateway), so clients of
 which each ends at once may log in no more often than every 120 s: 720 a day."""
 LIVED_WELL = 180.0
-"""Seconds after which a client counts as having worked, so that the next pause is short again."""
+"""Seconds after which a client counts as healthy, so that the next pause is short again."""
 CANCELLED_EVERY, CLOSES_WITHIN = 1.0, 5.0
 TOLD_EVERY, CHECKED_EVERY, CLOSED_FOR = 20.0, 5.0, 45.0
 
 NO_INTENT = f"Discord refuses the intent (4014). {members_intent.WHERE}"
 NO_TOKEN = "Discord rejects DISCORD_BOT_TOKEN. Copy it again: Developer Portal › Bot › Reset Token."
 _TOKEN_CODES, _INTENT_CODES = frozenset({4004}), frozenset({4013, 4014})
-"""Close codes after which trying on changes nothing (docs/facts.md#discord-gateway)."""
+"""Close codes after which another attempt fails too (docs/facts.md#discord-gateway)."""
 
 
 def reason(fault: BaseException | None) -> tuple[str, bool]:
-    """Why a client ended, in a sentence, and whether somebody has to act first."""
+    """Return why a client ended, as a sentence, and whether somebody has to act first."""
     if isinstance(fault, nextcord.PrivilegedIntentsRequired):
         return NO_INTENT, True
     if isinstance(fault, nextcord.LoginFailure):
@@ -82,7 +82,7 @@ async def _one_life(bot: commands.AutoShardedBot, token: str) -> BaseException |
 
 
 async def _end(bot: commands.AutoShardedBot, task: asyncio.Task[None]) -> None:
-    """Close the client, also one that never came up (for its cogs' sake), and end its task.
+    """Close the client and end its task, also for a client that never connected (its cogs have tasks).
 
     Closed first: while it reconnects the library loses a cancellation and goes on, unless it finds itself closed; a
     connection that is just being made ends in order when it is left the time to. Then cancelled until it has ended.
@@ -96,13 +96,13 @@ async def _end(bot: commands.AutoShardedBot, task: asyncio.Task[None]) -> None:
         if not left.cancelled() and (fault := left.exception()) is not None:
             log.info("the old client ended with %s", type(fault).__name__)
     for thread in threading.enumerate():
-        # A connection that was being made when the client ended has its heartbeat already, and nobody else stops it.
+        # A connection that was opening when the client ended already has a heartbeat, which nothing else stops.
         if isinstance(thread, KeepAliveHandler):
             thread.stop()
 
 
 async def _rest(seconds: float, sentence: str) -> None:
-    """Wait, saying every now and then why."""
+    """Wait, and report the reason regularly."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while (left := until - loop.time()) > 0:

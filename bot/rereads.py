@@ -1,4 +1,4 @@
-"""The cog that reads again what an event was about that the library could not read."""
+"""The cog that reads guilds and members again after an event that the library could not read."""
 
 import asyncio
 import contextlib
@@ -19,9 +19,9 @@ from services.core.errors import ProviderUnavailable
 log = logging.getLogger("holdfast.bot")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 60.0
-"""Seconds before a guild's next reading; they grow while events go on that cannot be read."""
+"""Pauses in seconds before a guild's next read; they grow while unreadable events continue."""
 MOST = 50
-"""Members of a guild who are read one by one; where more are concerned, the whole list is cheaper."""
+"""Members of a guild who are read one by one; for more of them the whole list is cheaper."""
 
 MEMBER_EVENTS = frozenset({"GUILD_MEMBER_ADD", "GUILD_MEMBER_UPDATE", "GUILD_MEMBER_REMOVE"})
 GUILD_EVENTS = frozenset({"GUILD_UPDATE", "GUILD_ROLE_CREATE", "GUILD_ROLE_UPDATE", "GUILD_ROLE_DELETE"})
@@ -38,7 +38,7 @@ MEMBER_FIELDS = ("user", "roles", "nick", "pending", "joined_at")
 
 @dataclass(slots=True)
 class Doubts:
-    """What is to be read again of one guild."""
+    """The parts of one guild to read again."""
 
     members: set[str] = field(default_factory=set[str])
     everybody: bool = False
@@ -58,7 +58,7 @@ class UnreadableGuild(Exception):
 
 
 class Rereads(Busy):
-    """Asks Discord for the member or the guild that an unreadable event was about, so that nothing of it is lost."""
+    """Asks Discord for the member or the guild of an unreadable event, so that no change is lost."""
 
     def __init__(self, bot: commands.AutoShardedBot, events: Events) -> None:
         self.bot: commands.AutoShardedBot = bot
@@ -66,15 +66,15 @@ class Rereads(Busy):
         self.doubts: dict[int, Doubts] = {}
         """By guild."""
         self.running: dict[int, asyncio.Task[None]] = {}
-        """By guild, its readings; no two of a guild go on at once."""
+        """By guild, the task that reads it; a guild has one at a time."""
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
-        """The readings."""
+        """Return the tasks that read."""
         return self.running.values()
 
     @commands.Cog.listener()
     async def on_unreadable(self, event: str, data: object) -> None:
-        """Note what the event was about. An event that does not even say which guild it is of is lost."""
+        """Note the member or guild of the event. An event without a readable guild id is lost."""
         if event not in MEMBER_EVENTS | GUILD_EVENTS | {WHOLE_GUILD} or not isinstance(data, Mapping):
             return
         told = cast("Mapping[str, object]", data)
@@ -133,7 +133,7 @@ class Rereads(Busy):
             await self._guild(guild)
             doubts.itself = False
         if doubts.everybody or len(doubts.members) > MOST:
-            # It tries by itself until the list is read.
+            # It retries until the list is read.
             self.events.list_again(guild)
             doubts.everybody, doubts.members = False, set()
         for user_id in sorted(doubts.members):
@@ -177,14 +177,14 @@ class Rereads(Busy):
         state: Any = self.bot._connection  # pyright: ignore[reportPrivateUsage]
         data = await self.bot.http.get_guild(guild.id)
         try:
-            # The answer has the fields of the event, so the library's cache and our own listeners learn of it alike.
+            # The answer has the event's fields, so it updates the library's cache and reaches our listeners.
             state.parse_guild_update(data)
         except Exception as fault:  # noqa: BLE001  the library names none for what it cannot read
             log.warning("guild %s is not readable over REST either: %r", guild.id, fault)
 
     async def _member(self, guild: nextcord.Guild, user_id: str) -> None:
         if guild.get_member(int(user_id)) is None:
-            # The library tells of changes only for members that it has in its cache.
+            # The library reports changes only of members in its cache.
             with contextlib.suppress(Exception):
                 guild._add_member(await guild.fetch_member(int(user_id)))  # pyright: ignore[reportPrivateUsage]
         await self.events.read_member(guild.id, int(user_id))
@@ -195,5 +195,5 @@ def _part(value: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
 
 
 def _id(value: object) -> str | None:
-    """A snowflake as Discord writes it, or nothing."""
+    """Return a snowflake as Discord writes it, or None."""
     return value if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20 else None

@@ -1,4 +1,4 @@
-"""Events that the library cannot read: skipped, and logged once a minute in sum."""
+"""Skip events that the library cannot read, and log their number once a minute."""
 
 import asyncio
 import logging
@@ -10,17 +10,17 @@ log = logging.getLogger("holdfast.bot")
 
 LOG_SECONDS = 60.0
 _SESSION = frozenset({"READY", "RESUMED"})
-"""Without them the library has no session, so there another client has to try."""
+"""Events without which the library has no session: if one is unreadable, a new client has to try."""
 
 
 class UnreadableEvents:
-    """Guards the library's readers of events: one event that it does not understand must not end the connection."""
+    """Wraps the library's event parsers, so that one unreadable event does not end the connection."""
 
     def __init__(self, missed: Callable[[str, Any], None]) -> None:
-        """`missed` is called with the name and the data of each event that is skipped."""
+        """`missed` is called with the name and the data of each skipped event."""
         self._missed = missed
         self.skipped: Counter[str] = Counter()
-        """By kind, those that are not logged yet."""
+        """By kind, the number that is not logged yet."""
         self._timer: asyncio.TimerHandle | None = None
 
     def guard(self, parsers: dict[str, Callable[[Any], Any]]) -> None:
@@ -30,7 +30,7 @@ class UnreadableEvents:
                 parsers[event] = self._guarded(event, parse)
 
     def close(self) -> None:
-        """Log what is left."""
+        """Log the events that are not logged yet."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -55,7 +55,7 @@ class UnreadableEvents:
             self._timer = asyncio.get_running_loop().call_later(LOG_SECONDS, self._minute)
 
     def _minute(self) -> None:
-        # The next one of a quiet time is logged at once, with its fault.
+        # The next one after a quiet time is logged at once, with its error.
         self._timer = asyncio.get_running_loop().call_later(LOG_SECONDS, self._minute) if self._say() else None
 
     def _say(self) -> bool:

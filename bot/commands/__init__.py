@@ -1,4 +1,4 @@
-"""The slash commands and what the panel's buttons do. Each module here makes one cog in its function `cog`."""
+"""The slash commands and the panel's buttons. Each module here makes one cog in its function `cog`."""
 
 import importlib
 import pkgutil
@@ -10,7 +10,7 @@ from bot.interaction.presses import Presses
 
 
 def cogs(presses: Presses) -> Iterator[commands.Cog]:
-    """Yield the cog of every module in this package; `presses` learns which of them answers which button."""
+    """Yield the cog of every module in this package; each registers its buttons with `presses`."""
     for found in pkgutil.iter_modules(__path__):
         make: Callable[[Presses], commands.Cog] = importlib.import_module(f"{__name__}.{found.name}").cog
         yield make(presses)

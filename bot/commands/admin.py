@@ -1,4 +1,4 @@
-"""/setup, /forget and /help: making the channel, leaving no trace, and what there is to ask."""
+"""/setup, /forget and /help: make the channel, delete one's data, and list the commands."""
 
 import nextcord
 from nextcord.ext import commands
@@ -17,7 +17,7 @@ Interaction = nextcord.Interaction[nextcord.Client]
 
 
 class Service(commands.Cog):
-    """What is not about roles."""
+    """Commands that are not about roles."""
 
     def __init__(self, presses: Presses) -> None:
         presses.pressed |= {"forget": self.forget_now}
@@ -28,7 +28,7 @@ class Service(commands.Cog):
         default_member_permissions=nextcord.Permissions(manage_guild=True),
     )
     async def setup(self, interaction: Interaction) -> None:
-        """Make or repair the channel; the right to is asked of Discord again."""
+        """Make or repair the channel; Discord is asked again whether the person may."""
         await answer(interaction, self._setup)
 
     async def _setup(self, visit: Visit) -> Reply:
@@ -42,7 +42,7 @@ class Service(commands.Cog):
 
     @nextcord.slash_command(name="forget", description="Delete everything about you, after a question")
     async def forget(self, interaction: Interaction) -> None:
-        """Say what being forgotten does."""
+        """Say what deleting the person's data does."""
         await answer(interaction, self._ask_forget)
 
     async def _ask_forget(self, visit: Visit) -> Reply:
@@ -61,7 +61,7 @@ class Service(commands.Cog):
         return Reply("Delete everything about you?", text, "bad", buttons=buttons)
 
     async def forget_now(self, interaction: Interaction, arguments: list[str]) -> None:
-        """Forget, if that was the answer."""
+        """Delete the person's data if they confirm it."""
         await answer(interaction, self._forget if arguments == ["yes"] else self._keep)
 
     async def _keep(self, visit: Visit) -> Reply:
@@ -76,17 +76,17 @@ class Service(commands.Cog):
 
     @nextcord.slash_command(name="help", description="What this bot does, and how to know it")
     async def help(self, interaction: Interaction) -> None:
-        """Tell what there is to ask."""
+        """List the commands."""
         await answer(interaction, self._help)
 
     async def _help(self, visit: Visit) -> Reply:
         registered = visit.interaction.client.get_all_application_commands()
-        # Discord shows a command that wants a permission only to those who have it; here it comes last.
+        # Discord shows a command that needs a permission only to people who have it; here it is listed last.
         order = sorted(registered, key=lambda one: (one.default_member_permissions is not None, one.name or ""))
         shown = [(one.name or "", one.description) for one in order if one.name != "help"]
         return words.help_(str(visit.interaction.application_id), shown)
 
 
 def cog(presses: Presses) -> commands.Cog:
-    """Make the cog."""
+    """Return the cog."""
     return Service(presses)

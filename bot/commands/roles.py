@@ -1,4 +1,4 @@
-"""/why, /recheck and /rules, and the panel's My roles and Re-check: one's roles here, and what gives them."""
+"""/why, /recheck and /rules, and the panel's My roles and Re-check: a member's roles, and the rules for them."""
 
 import nextcord
 from nextcord.ext import commands
@@ -19,7 +19,7 @@ Interaction = nextcord.Interaction[nextcord.Client]
 
 
 class Roles(commands.Cog):
-    """What a member has, lacks and could have."""
+    """Commands about the roles that a member has, lacks and could have."""
 
     def __init__(self, presses: Presses) -> None:
         presses.pressed |= {"roles": self.show_roles, "recheck": self.look_again}
@@ -30,12 +30,12 @@ class Roles(commands.Cog):
         interaction: Interaction,
         role: str = nextcord.SlashOption(description="Only this role", required=False, default=""),
     ) -> None:
-        """Tell of every role, or of one."""
+        """Explain every role, or one."""
         await answer(interaction, lambda visit: self._why(visit, role))
 
     @why.on_autocomplete("role")
     async def roles_like(self, interaction: Interaction, typed: str) -> None:
-        """The roles that rules are about, those first whose name has what was typed."""
+        """Offer the roles with rules; those whose name contains the typed text come first."""
         visit = visit_of(interaction)
         names: dict[str, str] = {}
         if visit is not None:
@@ -49,7 +49,7 @@ class Roles(commands.Cog):
         await offer(interaction, {name: id_ for name, id_ in names.items() if typed.casefold() in name.casefold()})
 
     async def show_roles(self, interaction: Interaction, _: list[str]) -> None:
-        """The panel's My roles."""
+        """Answer the panel's My roles."""
         await answer(interaction, lambda visit: self._why(visit, ""))
 
     async def _why(self, visit: Visit, role: str) -> Reply:
@@ -61,11 +61,11 @@ class Roles(commands.Cog):
 
     @nextcord.slash_command(name="recheck", description="Look at your wallets again, now")
     async def recheck(self, interaction: Interaction) -> None:
-        """Look at once."""
+        """Re-check the member at once."""
         await self.look_again(interaction, [])
 
     async def look_again(self, interaction: Interaction, _: list[str]) -> None:
-        """The panel's Re-check."""
+        """Answer the panel's Re-check."""
         await answer(interaction, self._recheck)
 
     async def _recheck(self, visit: Visit) -> Reply:
@@ -79,7 +79,7 @@ class Roles(commands.Cog):
 
     @nextcord.slash_command(name="rules", description="Which roles there are to earn here")
     async def rules(self, interaction: Interaction) -> None:
-        """Tell what each rule asks for."""
+        """Say what each rule asks for."""
         await answer(interaction, self._rules)
 
     async def _rules(self, visit: Visit) -> Reply:
@@ -90,5 +90,5 @@ class Roles(commands.Cog):
 
 
 def cog(presses: Presses) -> commands.Cog:
-    """Make the cog."""
+    """Return the cog."""
     return Roles(presses)

@@ -1,4 +1,4 @@
-"""/try: what a rule says about an address, for those who run the server."""
+"""/try: what a rule says about an address, for people who run the server."""
 
 import nextcord
 from nextcord.ext import commands
@@ -21,7 +21,7 @@ NOT_YOURS = "There is no such rule in this server, or you do not run the server 
 
 
 class Trials(commands.Cog):
-    """Trying addresses on rules."""
+    """The command that tries an address on a rule."""
 
     @nextcord.slash_command(
         name="try",
@@ -39,7 +39,7 @@ class Trials(commands.Cog):
 
     @try_address.on_autocomplete("rule")
     async def rules_like(self, interaction: Interaction, typed: str) -> None:
-        """The server's rules whose name has what was typed; only for administrators."""
+        """Offer the server's rules whose name contains the typed text; only to administrators."""
         visit = visit_of(interaction)
         found: tuple[RuleView, ...] = ()
         if visit is not None and interaction.permissions.administrator:
@@ -68,7 +68,7 @@ class Trials(commands.Cog):
 
 
 def _label(rule: RuleView) -> str:
-    """Return a rule's name as Discord offers it; the number keeps those of one name apart."""
+    """Return a rule's name as Discord offers it; the number distinguishes rules of one name."""
     return f"{rule.rule_name[:80]} (rule {rule.id})"
 
 
@@ -78,5 +78,5 @@ async def _rules_of(server_id: int) -> tuple[RuleView, ...]:
 
 
 def cog(presses: Presses) -> commands.Cog:
-    """Make the cog."""
+    """Return the cog."""
     return Trials()

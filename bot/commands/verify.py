@@ -1,4 +1,4 @@
-"""/verify and the panel's Verify: claim an address, show the code, and be looked at until it is found."""
+"""/verify and the panel's Verify: claim an address, show its code, and check until the proof is found."""
 
 import asyncio
 import contextlib
@@ -23,23 +23,23 @@ from services.wallets.ownership import Verdict
 
 CLAIM, SENT = "holdfast:claim", "holdfast:sent"
 LOOKED_FOR, LOOKED_EVERY, LATER_EVERY = 600.0, 5.0, 15.0
-"""Seconds: for how long we look for a transaction by ourselves (an answer can be shown for 15 minutes), how often in
-the first minute, and how often after it. Bios are looked at as `services/wallets/bio_schedule.py` says."""
+"""Seconds: how long we check for a transaction (an answer can be edited for 15 minutes), how often in the first minute,
+and how often after it. `services/wallets/bio_schedule.py` has the times for bios."""
 
 Interaction = nextcord.Interaction[nextcord.Client]
 
 
 class Verify(Busy):
-    """Proving wallets."""
+    """The commands and buttons by which a member proves a wallet."""
 
     def __init__(self, presses: Presses) -> None:
         self.looking: dict[str, asyncio.Task[None]] = {}
-        """Per person the look that goes on by itself."""
+        """By person, the task that checks for the proof."""
         presses.pressed |= {"verify": self.ask, "check": self.check, "hash": self.ask_hash, "address": self.confirm}
         presses.sent |= {"claim": self.claim, "sent": self.sent}
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
-        """The looks that go on by themselves."""
+        """Return the tasks that check for proofs."""
         return self.looking.values()
 
     @nextcord.slash_command(name="verify", description="Verify that a wallet is yours, without connecting it")
@@ -52,12 +52,12 @@ class Verify(Busy):
         await ask(interaction, claim_form())
 
     async def claim(self, interaction: Interaction, _: list[str], fields: Mapping[str, str]) -> None:
-        """An address was claimed: say what to show for it, and look meanwhile."""
+        """Take the claimed address: say what to show for it, and check in the background."""
         method = fields.get(METHOD) or wallets.BIO
         await answer(interaction, lambda visit: self._claim(visit, fields.get(ADDRESS, ""), method))
 
     async def confirm(self, interaction: Interaction, arguments: list[str]) -> None:
-        """The address behind a name was confirmed."""
+        """Take the confirmed address behind a name."""
         method, address = arguments
         await answer(interaction, lambda visit: self._claim(visit, address, method))
 
@@ -77,7 +77,7 @@ class Verify(Busy):
         return challenge_words.challenge(asked, method, visit.username)
 
     async def check(self, interaction: Interaction, arguments: list[str]) -> None:
-        """Check now."""
+        """Check at once."""
         method, address = arguments
         await answer(interaction, lambda visit: self._check(visit, address, method))
 
@@ -88,7 +88,7 @@ class Verify(Busy):
         await ask(interaction, Form("The transaction you sent", f"{SENT}:{address}", [part]))
 
     async def sent(self, interaction: Interaction, arguments: list[str], fields: Mapping[str, str]) -> None:
-        """A transaction was named."""
+        """Take the named transaction."""
         (address,) = arguments
         hash = fields.get(HASH, "")
         await answer(interaction, lambda visit: self._check(visit, address, wallets.TRANSACTION, hash))
@@ -125,7 +125,7 @@ class Verify(Busy):
             task.cancel()
 
     async def _look(self, search: "ProofSearch") -> None:
-        """Look until it is there, something speaks against it, or it takes too long."""
+        """Check until the proof is there, is refused, or takes too long."""
         began, short = asyncio.get_running_loop().time(), False
         with contextlib.suppress(asyncio.CancelledError):
             while (pause := search.pause(asyncio.get_running_loop().time() - began)) is not None:
@@ -156,7 +156,7 @@ class Verify(Busy):
 
 @dataclass(slots=True)
 class ProofSearch:
-    """What is looked for by itself, and for whom."""
+    """A proof that is checked for in the background, and its person."""
 
     visit: Visit
     meeting: Meeting
@@ -164,10 +164,10 @@ class ProofSearch:
     method: str
     looks: bio_schedule.Looks
     verdict: Verdict | None = None
-    """What the last look found; None when it failed."""
+    """The result of the last check; None if it failed."""
 
     def pause(self, passed: float) -> float | None:
-        """Return the seconds until the next look, `passed` seconds after the first one was due; None: no more."""
+        """Return the seconds until the next check, `passed` seconds after the first one was due, or None."""
         if self.method == wallets.BIO:
             return self.looks.next_in
         if passed >= LOOKED_FOR:
@@ -175,13 +175,13 @@ class ProofSearch:
         return LOOKED_EVERY if passed < 60 else LATER_EVERY
 
     def saw(self, verdict: Verdict) -> None:
-        """Take note of a look."""
+        """Note the result of a check."""
         self.verdict = verdict
         self.looks = self.looks.after(wait=verdict.wait, stretch=verdict.stretch)
 
 
 def claim_form() -> Form:
-    """The modal of /verify and of the panel."""
+    """Return the form of /verify and of the panel."""
     return Form(
         "Verify a wallet",
         CLAIM,
@@ -201,5 +201,5 @@ def claim_form() -> Form:
 
 
 def cog(presses: Presses) -> Busy:
-    """Make the cog."""
+    """Return the cog."""
     return Verify(presses)

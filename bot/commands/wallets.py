@@ -1,4 +1,4 @@
-"""/wallets: one's wallets, and what they are for in this server."""
+"""/wallets: a member's wallets, and how this server uses them."""
 
 import nextcord
 from nextcord.ext import commands
@@ -22,7 +22,7 @@ GONE = "It no longer counts for your roles. Roles that depend on it are taken ba
 
 
 class Wallets(commands.Cog):
-    """Listing, removing, using here or not, sharing or not."""
+    """The commands that list, remove, use and share wallets."""
 
     def __init__(self, presses: Presses) -> None:
         presses.pressed |= {
@@ -45,7 +45,7 @@ class Wallets(commands.Cog):
 
     @wallets.on_autocomplete("remove")
     async def wallets_like(self, interaction: Interaction, typed: str) -> None:
-        """One's own wallets whose address has what was typed."""
+        """Offer the person's own wallets whose address contains the typed text."""
         visit = visit_of(interaction)
         found: list[WalletView] = []
         if visit is not None:
@@ -62,7 +62,7 @@ class Wallets(commands.Cog):
         await offer(interaction, fitting)
 
     async def list_(self, interaction: Interaction, _: list[str]) -> None:
-        """The list."""
+        """Show the person's wallets."""
         await answer(interaction, self._list)
 
     async def _own(self, meeting: Meeting) -> list[WalletView]:
@@ -93,7 +93,7 @@ class Wallets(commands.Cog):
         return Reply(title, text, tone, buttons=tuple(buttons), choices=menu)
 
     async def ask_drop(self, interaction: Interaction, arguments: list[str]) -> None:
-        """Say what removing does before it is done."""
+        """Say what removing a wallet does, and ask for confirmation."""
         wanted = arguments[-1] if arguments else ""
         await answer(interaction, lambda visit: self._ask_drop(visit, wanted))
 
@@ -116,7 +116,7 @@ class Wallets(commands.Cog):
         )
 
     async def drop(self, interaction: Interaction, arguments: list[str]) -> None:
-        """Remove the wallet that the question was about."""
+        """Remove the wallet after the confirmation."""
         number = arguments[0] if arguments else ""
         await answer(interaction, lambda visit: self._drop(visit, int(number) if number.isdigit() else 0))
 
@@ -147,5 +147,5 @@ class Wallets(commands.Cog):
 
 
 def cog(presses: Presses) -> commands.Cog:
-    """Make the cog."""
+    """Return the cog."""
     return Wallets(presses)

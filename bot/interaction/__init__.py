@@ -1,1 +1,1 @@
-"""Answering an interaction: presses, forms, replies, and getting them through to Discord."""
+"""Interactions: presses, forms, replies, and their delivery to Discord."""

@@ -1,4 +1,4 @@
-"""How the bot answers: within three seconds that it is at work, then what came of it, and never with silence."""
+"""Answer interactions: acknowledge within three seconds, then send the result or an error, always something."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ BUSY = Reply("One moment", "Our database does not answer right now. Please try a
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """An interaction in a server, and whose it is."""
+    """An interaction in a server, and its person."""
 
     interaction: nextcord.Interaction[nextcord.Client]
     guild_id: str
@@ -35,35 +35,35 @@ class Visit:
     username: str
 
     async def meet(self, *, keep: bool = False) -> Meeting:
-        """Who this is to us; with `keep` they get a row of their own. Raises ServerNotFound."""
+        """Return the person and the server as we know them; `keep` stores a new person. Raises ServerNotFound."""
         async with transaction() as db:
             return await meetings.meet(db, self.guild_id, self.discord_id, self.username, keep=keep)
 
 
 IN_A_SERVER = "Use this inside a server."
-NOT_HERE = "The bot is not in this server, so nothing can be verified here. Whoever runs the server can invite it."
+NOT_HERE = "The bot is not in this server, so nothing can be verified here. People who run the server can invite it."
 
 
 def elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> str | None:
-    """What to say where the bot is not: in direct messages, groups, and servers where only the user installed it."""
+    """Return what to say in places without the bot: direct messages, groups, servers where only the user has it."""
     if interaction.guild_id is None:
         return IN_A_SERVER
-    # Discord lists every server that the bot is in before it sends anything else, also those in an outage.
+    # Discord first lists every server that the bot is in, also those in an outage.
     return None if interaction.guild is not None else NOT_HERE
 
 
 def visit_of(interaction: nextcord.Interaction[nextcord.Client]) -> Visit | None:
-    """The visit, or None outside of a server."""
+    """Return the visit, or None outside of a server."""
     if interaction.guild_id is None or interaction.user is None:
         return None
     user = interaction.user
-    # Names of before 2023 keep their number after a #.
+    # Names from before 2023 keep their number after a #.
     number = "" if user.discriminator in {"", "0"} else f"#{user.discriminator}"
     return Visit(interaction, str(interaction.guild_id), str(user.id), user.name + number)
 
 
 async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work) -> None:
-    """Do the work and show its reply to the person alone, after what they were still to be told."""
+    """Do the work and show its reply to the person alone, below their pending notices."""
     request_ids.begin(f"discord-{interaction.id}")
     visit = visit_of(interaction)
     if await _told_elsewhere(interaction) or visit is None:
@@ -81,7 +81,7 @@ async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work)
 
 
 async def _told_elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> bool:
-    """Say what is the matter where the bot is not; False where it is."""
+    """Explain that the bot is not in this place; return False if it is."""
     sentence = elsewhere(interaction)
     if sentence is not None:
         await delivery.first(lambda: interaction.response.send_message(sentence, ephemeral=True))
@@ -89,7 +89,7 @@ async def _told_elsewhere(interaction: nextcord.Interaction[nextcord.Client]) ->
 
 
 async def outcome(work: Awaitable[Reply]) -> Reply:
-    """The reply, or what a person is told instead when the work failed; the cause of the unexpected is logged."""
+    """Return the reply, or a sentence about the failure; an unexpected error is logged."""
     task = asyncio.ensure_future(work)
     await asyncio.wait({task})
     fault = task.exception()
@@ -107,19 +107,19 @@ async def outcome(work: Awaitable[Reply]) -> Reply:
 
 
 async def show(interaction: nextcord.Interaction[nextcord.Client], reply: Reply) -> bool:
-    """Put the reply in the place of the answer so far; False when it can be shown no more (after 15 minutes)."""
+    """Replace the answer by the reply; return False if Discord no longer shows it (after 15 minutes)."""
     embeds, view = reply.embeds(), reply.view()
     return await delivery.later(interaction, lambda: interaction.edit_original_message(embeds=embeds, view=view))
 
 
 async def ask(interaction: nextcord.Interaction[nextcord.Client], form: nextcord.ui.Modal) -> None:
-    """Show a form, where what is filled in can be of use."""
+    """Show a form, except in places without the bot."""
     if not await _told_elsewhere(interaction):
         await delivery.first(lambda: interaction.response.send_modal(form))
 
 
 async def offer(interaction: nextcord.Interaction[nextcord.Client], found: Mapping[str, str]) -> None:
-    """The choices of an autocomplete, shown and sent; Discord takes 25 (docs/facts.md#discord-interactions)."""
+    """Send the choices of an autocomplete, label to value; Discord takes 25 (docs/facts.md#discord-interactions)."""
     choices: dict[str, str] = dict(list(found.items())[:25])
 
     def send() -> Awaitable[object]:

@@ -1,4 +1,4 @@
-"""Getting answers through to Discord in any weather: tried again while they can still count, and never said twice."""
+"""Deliver answers to Discord through outages: retry while Discord accepts them, and never send one twice."""
 
 import asyncio
 import logging
@@ -17,25 +17,25 @@ FIRST_ANSWER_SECONDS, LATER_ANSWERS = 2.7, timedelta(minutes=14, seconds=30)
 """Discord takes a first answer for 3 seconds and what follows for 15 minutes (docs/facts.md#discord-interactions)."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 ACKNOWLEDGED = 40060
-"""Discord's code for a second first answer: the earlier one got through, and only its receipt was lost."""
+"""Discord's code for a repeated first answer: the earlier one arrived, and only its receipt was lost."""
 
 REFUSED = frozenset({401, 403, 429})
-"""What Discord counts as a refusal (docs/facts.md#discord-invalid-requests)."""
+"""Statuses that Discord counts as refusals (docs/facts.md#discord-invalid-requests)."""
 
 Interaction = nextcord.Interaction[nextcord.Client]
 Send = Callable[[], Awaitable[object]]
 
 Weather = (nextcord.HTTPException, aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError)
-"""What sending can fail with; the last three are what the library makes of an answer that is broken or empty."""
+"""Errors of sending; the library raises the last three for a broken or empty answer."""
 
 
 def passes(fault: BaseException) -> bool:
-    """Whether another try may fare better: an outage, a limit, a broken answer; not a refusal."""
+    """Return whether another attempt may succeed: after an outage, a limit or a broken answer, not after a refusal."""
     return not isinstance(fault, nextcord.HTTPException) or fault.status == 429 or fault.status >= 500
 
 
 async def first(send: Send) -> bool:
-    """Send the first answer; False when it came too late or Discord refuses it, and the person sees Discord's word."""
+    """Send the first answer; return False if it is too late or refused: then Discord shows its own message."""
     loop = asyncio.get_running_loop()
     until = loop.time() + FIRST_ANSWER_SECONDS
     for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
@@ -55,7 +55,7 @@ async def first(send: Send) -> bool:
 
 
 async def later(interaction: Interaction, send: Send) -> bool:
-    """Send what replaces the first answer (which may be sent any number of times); False when it cannot be shown."""
+    """Send what replaces the first answer, which is safe to repeat; return False if it cannot be shown."""
     until = interaction.created_at + LATER_ANSWERS
     for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
         try:
@@ -72,7 +72,7 @@ async def later(interaction: Interaction, send: Send) -> bool:
 
 
 def _count(fault: BaseException) -> None:
-    """Refusals that the library was given count with those of our own client: Discord counts them by address."""
+    """Count the library's refusals with those of our own client, because Discord counts them by IP address."""
     if isinstance(fault, nextcord.HTTPException) and fault.status in REFUSED:
         gateways().discord.refusals.add()
 

@@ -1,4 +1,4 @@
-"""Modals: what is asked for, and what was filled in, in both of Discord's layouts."""
+"""Modals: their fields and the entered values, in both of Discord's layouts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -10,7 +10,7 @@ ADDRESS, METHOD, HASH = "address", "method", "hash"
 
 
 class Form(nextcord.ui.Modal):
-    """A modal whose parts are written as Discord takes them: labels around inputs (docs/facts.md#discord-components).
+    """A modal with its parts in Discord's JSON: labels around inputs (docs/facts.md#discord-components).
 
     The library can only write the older layout, and reads only that: what comes back is read by `filled_in`.
     """
@@ -22,12 +22,12 @@ class Form(nextcord.ui.Modal):
         self.stop()
 
     def to_dict(self) -> dict[str, Any]:
-        """The modal on the wire."""
+        """Return the modal as JSON."""
         return {"title": self.title, "custom_id": self.custom_id, "components": self._parts}
 
 
 def text_part(name: str, label: str, hint: str, placeholder: str, longest: int) -> dict[str, Any]:
-    """One line of text that has to be filled in."""
+    """Return a required field for one line of text."""
     return {
         "type": LABEL, "label": label, "description": hint,
         "component": {
@@ -38,7 +38,7 @@ def text_part(name: str, label: str, hint: str, placeholder: str, longest: int) 
 
 
 def choice_part(name: str, label: str, hint: str, options: list[tuple[str, str, str]]) -> dict[str, Any]:
-    """A choice among `(value, label, description)`, the first one chosen already."""
+    """Return a choice among `(value, label, description)`, with the first one selected."""
     return {
         "type": LABEL, "label": label, "description": hint,
         "component": {
@@ -52,7 +52,7 @@ def choice_part(name: str, label: str, hint: str, options: list[tuple[str, str, 
 
 
 def filled_in(data: Mapping[str, Any]) -> dict[str, str]:
-    """What was filled in, by the parts' custom ids; of a menu its first value."""
+    """Return the entered values by the parts' custom ids; of a menu its first value."""
     found: dict[str, str] = {}
     for part in _parts(data.get("components")):
         name = part.get("custom_id")

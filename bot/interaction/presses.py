@@ -1,6 +1,6 @@
-"""The cog that hears of pressed buttons, chosen options and sent forms, also of those from before a restart.
+"""The cog that receives pressed buttons, chosen options and sent forms, also those from before a restart.
 
-What a component is for stands in its name: `holdfast:<verb>:<argument>:…`.
+A component's custom id says what it does: `holdfast:<verb>:<argument>:…`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,13 +13,13 @@ from bot.interaction.forms import filled_in
 
 PREFIX = "holdfast"
 Pressed = Callable[[nextcord.Interaction[nextcord.Client], list[str]], Awaitable[None]]
-"""Called with the arguments of the name, and after them what was chosen."""
+"""Called with the arguments of the custom id, and then the chosen values."""
 Sent = Callable[[nextcord.Interaction[nextcord.Client], list[str], Mapping[str, str]], Awaitable[None]]
-"""Called with the arguments of the name and what was filled in."""
+"""Called with the arguments of the custom id and the entered values."""
 
 
 class Presses(commands.Cog):
-    """Passes each press on to whoever answers for its verb."""
+    """Passes each press to the handler of its verb."""
 
     def __init__(self) -> None:
         self.pressed: dict[str, Pressed] = {}
@@ -27,7 +27,7 @@ class Presses(commands.Cog):
 
     @commands.Cog.listener()
     async def on_interaction(self, interaction: nextcord.Interaction[nextcord.Client]) -> None:
-        """Somebody did something with a component or a form."""
+        """Handle a press, a choice or a sent form."""
         data = cast("Mapping[str, Any]", interaction.data or {})
         prefix, *rest = str(data.get("custom_id", "")).split(":")
         if prefix != PREFIX or not rest:

@@ -1,4 +1,4 @@
-"""Waiting until what was asked for is settled, and saying what came of it."""
+"""Wait until a re-check is settled, and report its result."""
 
 import asyncio
 
@@ -10,17 +10,17 @@ from services.servers import recheck_report
 from services.servers.notices import Meeting
 
 SETTLES_WITHIN, LOOKED_EVERY = 20.0, 0.4
-"""Seconds. What takes longer goes on by itself, and /why tells of it."""
+"""Seconds to wait. A longer re-check continues in the background, and /why shows its result."""
 
 
 async def held(meeting: Meeting) -> frozenset[str]:
-    """The roles that the member has before anything happens."""
+    """Return the roles that the member has before the change."""
     async with transaction() as db:
         return await recheck_report.held(db, meeting.actor, meeting.server_id)
 
 
 async def result(visit: Visit, meeting: Meeting, before: frozenset[str], title: str, text: str = "") -> Reply:
-    """What is different once everything is settled."""
+    """Return the differences once everything is settled."""
     loop = asyncio.get_running_loop()
     until = loop.time() + SETTLES_WITHIN
     while loop.time() < until:

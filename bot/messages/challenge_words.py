@@ -15,18 +15,18 @@ from services.wallets.wallets import BIO, TRANSACTION, ChallengeView, Verdict
 
 
 def buttons(address: str, method: str) -> tuple[Button, ...]:
-    """Check now, and for a transaction the way to name it."""
+    """Return the button to check now, and for a transaction the one to name it."""
     check = Button(f"holdfast:check:{method}:{address}", "Check now", ButtonStyle.primary)
     return (check, Button(f"holdfast:hash:{address}", "I have the hash")) if method == TRANSACTION else (check,)
 
 
 def other_way(address: str) -> Button:
-    """To prove the same wallet by a transaction."""
+    """Return the button to prove the same wallet by a transaction."""
     return Button(f"holdfast:address:{TRANSACTION}:{address}", "Use a transaction")
 
 
 def confirm(asked: ChallengeView, method: str) -> Reply:
-    """A name was given: is the address behind it theirs?"""
+    """Ask whether the address behind a name is theirs."""
     return Reply(
         "Is this your wallet?",
         f"{plain(asked.name or '')} stands for\n`{asked.address}`\nNames can be pointed elsewhere, so it is the "
@@ -37,7 +37,7 @@ def confirm(asked: ChallengeView, method: str) -> Reply:
 
 
 def challenge(asked: ChallengeView, method: str, username: str) -> Reply:
-    """What to add or to send, whose code it is, and until when it counts."""
+    """Say what to add or to send, whose code it is, and until when it counts."""
     whose = (
         f"This code is for **you, @{plain(bare_name(username))}**, and for nobody else: it verifies this wallet for "
         f"your Discord account alone. It counts until {on(asked.expires_at)}."
@@ -83,7 +83,7 @@ def _send(asked: ChallengeView) -> str:
 
 
 def not_yet(verdict: Verdict, address: str, method: str) -> Reply:
-    """Why it is not proved (yet)."""
+    """Say why the wallet is not proved (yet)."""
     title = "Not there yet" if verdict.again else "Not verified"
     text = plain(verdict.message, 900)
     if verdict.needed:
@@ -101,7 +101,7 @@ def not_yet(verdict: Verdict, address: str, method: str) -> Reply:
 
 
 def stopped(address: str, method: str) -> Reply:
-    """We looked long enough."""
+    """Say that the checks have ended."""
     where = "in the bio" if method == BIO else "on the chains"
     return Reply(
         "I stopped checking",

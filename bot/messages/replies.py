@@ -1,4 +1,4 @@
-"""What the bot says: an embed or some, with buttons that carry all they need in their names."""
+"""The bot's replies: embeds, with buttons whose custom ids carry all they need."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, LONGEST_FIEL
 
 MOST_FIELDS = 25
 MOST_CHARACTERS = 5500
-"""Of all embeds of a message together Discord takes 6000 (docs/facts.md#discord-messages)."""
+"""Discord takes 6000 characters in all embeds of a message together (docs/facts.md#discord-messages)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A message that only the person sees. `text` is markup of ours: words of others are made plain before."""
+    """A message that only the person sees. `text` is our markup; texts of others are escaped before."""
 
     title: str
     text: str = ""
@@ -41,14 +41,14 @@ class Reply:
     buttons: tuple[Button, ...] = ()
     choices: tuple[Choice, ...] = ()
     before: tuple[nextcord.Embed, ...] = field(default=())
-    """Embeds that come first: what the person was still to be told."""
+    """Embeds above the reply: the person's pending notices."""
 
     def after(self, embeds: Iterable[nextcord.Embed]) -> "Reply":
-        """The same with these embeds before it."""
+        """Return the reply with these embeds above it."""
         return replace(self, before=(*embeds, *self.before))
 
     def embeds(self) -> list[nextcord.Embed]:
-        """The embeds as the library takes them, within Discord's limits."""
+        """Return the library's embeds, within Discord's limits."""
         main = nextcord.Embed(
             title=cut(self.title, 256), description=cut(self.text, LONGEST_DESCRIPTION - 600), color=COLORS[self.tone]
         )
@@ -63,7 +63,7 @@ class Reply:
         return [*self.before, main]
 
     def view(self) -> nextcord.ui.View | None:
-        """The buttons and menus; None where there are none."""
+        """Return the buttons and menus; None if there are none."""
         if not self.buttons and not self.choices:
             return None
         made = nextcord.ui.View(timeout=None)
@@ -75,12 +75,12 @@ class Reply:
             made.add_item(menu)
         for button in self.buttons:
             made.add_item(nextcord.ui.Button(custom_id=button.name, label=button.label, style=button.style))
-        # Finished from the start: the library then neither keeps it nor answers for it. Whoever presses a button is
-        # answered by `bot.interaction.presses`, after a restart too.
+        # Finished from the start, so that the library neither keeps it nor answers for it: `bot.interaction.presses`
+        # handles the buttons, after a restart too.
         made.stop()
         return made
 
 
 def lines(items: Sequence[str]) -> str:
-    """Items one below the other."""
+    """Return the items as a list."""
     return "\n".join(f"• {item}" for item in items)

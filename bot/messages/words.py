@@ -1,4 +1,4 @@
-"""The bot's sentences about what the services know: pure, with the words of others made plain."""
+"""The bot's sentences about the services' views: pure functions that escape texts of others."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,17 +22,17 @@ METHODS = {"opensea_bio": "OpenSea bio", "transaction": "transaction"}
 
 
 def moment(time: datetime) -> str:
-    """A time that Discord shows in the reader's own manner, as "5 minutes ago"."""
+    """Return a time that Discord shows in the reader's language, such as "5 minutes ago"."""
     return f"<t:{int(time.timestamp())}:R>"
 
 
 def on(time: datetime) -> str:
-    """A time that Discord shows with its date."""
+    """Return a time that Discord shows with its date."""
     return f"<t:{int(time.timestamp())}:f>"
 
 
 def why(seen: MemberWhy, role_id: str | None = None) -> Reply:
-    """Each role with rules: have it or not, what is needed, what is held, when last looked at, and what comes next."""
+    """Explain each role with rules: whether the member has it, what is needed and held, when, and what comes next."""
     roles = [role for role in seen.roles if role_id in (None, role.role_id)]
     if not roles:
         return Reply("Your roles", "No rule in this server is about a role of yours, and none gives one yet.", "info")
@@ -68,7 +68,7 @@ def _requirement(one: RequirementView) -> str:
 
 
 def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
-    """What was added, what was removed, what stays, what is missing, and what is unknown and why."""
+    """Say what was added and removed, what stays, what is missing, and what is unknown and why."""
     parts = (
         ("Added", found.added, False), ("Removed", found.removed, True), ("Stays", found.stays, False),
         ("Not yours", found.missing, True), ("Unknown", found.unknown, True),
@@ -87,7 +87,7 @@ def _role(one: RoleLine, explained: bool) -> str:
 
 
 def trial(rule_name: str, found: Trial) -> Reply:
-    """What a rule says about an address, and why."""
+    """Say what a rule answers for an address, and why."""
     answer, tone = {"yes": ("Yes", "good"), "no": ("No", "bad")}.get(found.outcome, ("Unknown", "warning"))
     marks = {"yes": HAS, "no": LACKS}
     address = f"`{found.address}`" + (f" ({plain(found.name, 80)})" if found.name else "")
@@ -100,7 +100,7 @@ def trial(rule_name: str, found: Trial) -> Reply:
 
 
 def rules(found: Sequence[RuleView]) -> Reply:
-    """Which roles there are to earn."""
+    """List the roles that can be earned."""
     shown = [rule for rule in found if rule.state != "shadow"]
     if not shown:
         return Reply("Roles to earn", "This server has no rules yet, so there is no role to earn.", "info")
@@ -116,14 +116,14 @@ def rules(found: Sequence[RuleView]) -> Reply:
 
 
 def wallet_line(wallet: WalletView) -> str:
-    """A wallet on one line."""
+    """Return a wallet on one line."""
     method = METHODS.get(wallet.verification_method, wallet.verification_method)
     where = f"counts on {chain_title(wallet.only_on)} alone" if wallet.only_on else wallet.blockchain
     return f"`{wallet.short_address}` ({where}), verified by {method} {moment(wallet.created_at)}"
 
 
 def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str, str]:
-    """The list and what was decided for this server: a text and a tone."""
+    """Return the list of wallets and the person's choices for this server: a text and a tone."""
     if not found:
         return "You have verified no wallet yet. Press **Add a wallet** to verify your first one.", "info"
     uses = choice is None or choice.use_wallets
@@ -138,14 +138,14 @@ def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str
 
 
 def ending(roles: Sequence[EndingRole]) -> str:
-    """What becomes of each role when somebody is forgotten."""
+    """Say what happens to each role when a person's data is deleted."""
     if not roles:
         return f"You have no role from {settings().product_name}, so none is taken."
     return lines([f"**{plain(one.role_name)}** in {plain(one.server_name)} {plain(one.text)}" for one in roles])
 
 
 def help_(bot_id: str, commands: Sequence[tuple[str, str]]) -> Reply:
-    """What can be asked, from the `(name, description)` of each command, and how to know us."""
+    """List the commands by their `(name, description)`, and say how to recognise the bot."""
     bot = settings().bot_name
     return Reply(
         f"{bot} in short",

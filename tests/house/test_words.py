@@ -17,6 +17,7 @@ PLAIN = (
     "app/http",
     "app/postgres",
     "app/supervisor",
+    "bot",
     "components",
     "jobs",
     "models",
