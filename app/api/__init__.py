@@ -1,4 +1,4 @@
-"""The REST API: one module a noun, put together here into the one object that is served beside the screens."""
+"""The REST API: one module for each noun, joined here into the ASGI app that is served beside the screens."""
 
 from fastapi import APIRouter, FastAPI
 
@@ -29,7 +29,7 @@ __all__ = ["api"]
 
 
 def _made() -> FastAPI:
-    """The API with its calls, what it answers when something goes wrong, and the gates in front of it."""
+    """Return the API with its calls, its error answers, and its middleware."""
     made = FastAPI(
         title=f"{settings().product_name} API",
         description="Everything the dashboard does. Sign in with the cookie or the `x-session-id` header.",
@@ -51,7 +51,7 @@ def _made() -> FastAPI:
     made.include_router(health.router)
     made.include_router(calls)
     made.include_router(problems.router)
-    # The last added stands outermost.
+    # The last one added is outermost.
     for gate in (WithBody, BodyLimit, AddressLimits, OriginGate, problems.Faults, SecurityHeaders, AccessLog):
         made.add_middleware(gate)
     return made

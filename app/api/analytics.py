@@ -1,4 +1,4 @@
-"""The three numbers on the dashboard, and what its charts show."""
+"""The three numbers on the dashboard, and the data of its charts."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/analytics", tags=["analytics"])
 
 @router.get("")
 async def totals(caller: Caller) -> AnalyticsView:
-    """Members with a proved wallet, rules in force, servers with the bot."""
+    """Return the numbers of members with a proved wallet, of active rules, and of servers with the bot."""
     async with transaction() as db:
         await servers.ask_again(db, gateways(), caller)
         return await analytics.totals(db, caller)
@@ -26,7 +26,7 @@ async def totals(caller: Caller) -> AnalyticsView:
 async def history(
     caller: Caller, days: int = 30, server_id: Annotated[InternalId | None, Query(alias="serverId")] = None
 ) -> HistoryView:
-    """What happened in the last 7, 30 or 90 days in one of the caller's servers, or in all of them together."""
+    """Return the events of the last 7, 30 or 90 days in one of the caller's servers, or in all of them together."""
     async with transaction() as db:
         await servers.ask_again(db, gateways(), caller)
         return await analytics.history(db, caller, days, server_id)

@@ -1,4 +1,4 @@
-"""Signing in with Discord and out again, and who is signed in."""
+"""Sign in with Discord, sign out, and read the signed-in person."""
 
 import logging
 from typing import Annotated
@@ -26,20 +26,20 @@ _UNSEEN = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 @router.get("/user")
 async def user(caller: Caller) -> UserView:
-    """Who is signed in."""
+    """The signed-in person."""
     async with transaction() as db:
         return await users.view(db, gateways(), caller)
 
 
 @router.get("/discord", status_code=302, response_class=RedirectResponse)
 async def start(return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
-    """Leave for Discord to sign in, and come back to the path in `return`."""
+    """Redirect to Discord to sign in, and return to the path in `return`."""
     return await _leave(sign_in.SIGN_IN, return_path, None)
 
 
 @router.get("/discord/connect", status_code=302, response_class=RedirectResponse)
 async def connect(request: Request, return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
-    """Leave for Discord to let it grant us anew what it no longer does; signed out, it is a sign-in."""
+    """Redirect to Discord to renew its grant; for somebody who is signed out, it is a sign-in."""
     actor = await _whoever(request)
     purpose = sign_in.SIGN_IN if actor is None else sign_in.CONNECT
     return await _leave(purpose, return_path, None if actor is None else actor.user_id)
@@ -63,7 +63,7 @@ async def _leave(purpose: str, return_path: str | None, user_id: int | None) -> 
 
 @router.get("/discord/callback", status_code=302, response_class=RedirectResponse)
 async def callback(request: Request, state: Text = "", code: Text = "", error: Text = "") -> Response:
-    """Come back from Discord: a new session for this browser, or /oauth-error."""
+    """Return from Discord: start a session for this browser, or redirect to /oauth-error."""
     cookies = request.headers.get("cookie")
     login_cookie = sessions.cookie_from_header(cookies, sessions.login_cookie_name())
     async with transaction() as db:
@@ -92,7 +92,7 @@ async def callback(request: Request, state: Text = "", code: Text = "", error: T
 
 
 async def _learn_servers(signed_in: sign_in.SignedIn) -> None:
-    """Read the person's servers from Discord. They are signed in all the same if it cannot say, and can refresh."""
+    """Read the person's servers from Discord. If Discord does not answer, they are signed in anyway and can refresh."""
     try:
         async with transaction() as db:
             actor = await sessions.actor_of(db, signed_in.session_id)
@@ -104,7 +104,7 @@ async def _learn_servers(signed_in: sign_in.SignedIn) -> None:
 
 @router.post("/logout")
 async def log_out(request: Request, answer: Response) -> Done:
-    """Sign out; without a session there is nothing to do, which is no error."""
+    """Sign out. Without a session this does nothing."""
     await _sign_out(request, answer)
     return Done()
 
@@ -128,7 +128,7 @@ async def _sign_out(request: Request, answer: Response) -> None:
 
 
 def unset_session(answer: Response) -> None:
-    """Let the browser forget its session."""
+    """Delete the browser's session cookie."""
     _unset(answer, sessions.cookie_name())
 
 

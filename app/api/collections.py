@@ -1,4 +1,4 @@
-"""Collections: found by address or marketplace page, and the traits that their tokens have."""
+"""Collections, found by address or marketplace page, and their traits."""
 
 from fastapi import APIRouter
 
@@ -26,14 +26,14 @@ class TraitTypesAnswer(ApiAnswer):
 
 
 class TraitValuesAnswer(ApiAnswer):
-    """The values of one kind of trait; none where they are numbers."""
+    """The values of one kind of trait; none if they are numbers."""
 
     trait_values: list[str]
 
 
 @router.post("/parse")
 async def parse(caller: Caller, payload: CollectionPayload) -> CollectionView:
-    """Which collection an address or a page means; a token's page means the token's collection.
+    """Return the collection of an address or a page; a token's page leads to the token's collection.
 
     Where another is meant than can be told, or it is on another chain, the error carries `offers`: collections that
     can be taken over as they stand.
@@ -44,14 +44,14 @@ async def parse(caller: Caller, payload: CollectionPayload) -> CollectionView:
 
 @router.get("/{contract}/traits")
 async def trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> TraitTypesAnswer:
-    """The kinds of traits that a collection's tokens have: as OpenSea lists them, else as some tokens tell."""
+    """Return the kinds of traits of a collection's tokens: from OpenSea, or else from some of the tokens."""
     async with transaction() as db:
         return TraitTypesAnswer(trait_types=await catalog.trait_types(db, gateways(), contract, blockchain))
 
 
 @router.get("/{contract}/traits/{trait_type:path}")
 async def trait_values(caller: Caller, contract: Text, trait_type: Text, blockchain: Text = "") -> TraitValuesAnswer:
-    """The values of one kind of trait; for numbers OpenSea tells only bounds, and then there are none."""
+    """Return the values of one kind of trait; none for numbers, of which OpenSea has only bounds."""
     async with transaction() as db:
         values = await catalog.trait_values(db, gateways(), contract, blockchain, trait_type)
     return TraitValuesAnswer(trait_values=values)

@@ -1,4 +1,4 @@
-"""What Discord says: the caller's servers there, a server's roles, and the addresses that invite the bot."""
+"""Data from Discord: the caller's servers, a server's roles, and the URLs that invite the bot."""
 
 from typing import Annotated
 
@@ -18,20 +18,20 @@ ServerId = Annotated[Text, Query(alias="serverId")]
 
 
 class InviteAnswer(ApiAnswer):
-    """Discord's page that adds the bot."""
+    """The URL of Discord's page that adds the bot."""
 
     invite_url: str
 
 
 @router.get("/invite")
 async def invite(caller: Caller) -> InviteAnswer:
-    """Where to add the bot to a server that is chosen there."""
+    """Return the URL that adds the bot to a server that the person chooses there."""
     return InviteAnswer(invite_url=servers.navigation_invite_url(gateways()))
 
 
 @router.get("/invite-url")
 async def invite_to(caller: Caller, server_id: ServerId) -> InviteAnswer:
-    """Where to add the bot to this server."""
+    """Return the URL that adds the bot to this server."""
     if not (server_id.isascii() and server_id.isdigit() and len(server_id) <= 20):
         raise FieldRefused("serverId", "The server id must be Discord's: digits only.")
     return InviteAnswer(invite_url=servers.invite_url(gateways(), server_id))
@@ -39,13 +39,13 @@ async def invite_to(caller: Caller, server_id: ServerId) -> InviteAnswer:
 
 @router.get("/servers")
 async def run_by_caller(caller: Caller) -> list[GuildView]:
-    """The caller's servers on Discord where they are owner or administrator."""
+    """Return the caller's servers on Discord where they are owner or administrator."""
     async with transaction() as db:
         return await servers.invite_list(db, gateways(), caller)
 
 
 @router.get("/roles")
 async def roles(caller: Caller, server_id: ServerId) -> list[RoleView]:
-    """The roles of a server that the caller runs, without @everyone."""
+    """Return the roles of a server that the caller runs, without @everyone."""
     async with transaction() as db:
         return await servers.roles(db, gateways(), caller, server_id)

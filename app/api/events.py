@@ -1,4 +1,4 @@
-"""A server's audit log: filtered, as a table for a spreadsheet, and undone batch by batch."""
+"""A server's audit log: read with filters, download as CSV, and undo by batches."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -20,11 +20,11 @@ from services.servers.undo import UndoView
 router = APIRouter(prefix="/servers/{server_id}", tags=["events"])
 
 CSV_PAGE = 1000
-"""Lines that are read at a time for a table; the log may be longer than memory."""
+"""Lines that a download reads at a time; the log may be larger than memory."""
 
 
 def _aware(moment: datetime | None) -> datetime | None:
-    """A time without a zone is meant in UTC."""
+    """Return the time with a zone; without one it is UTC."""
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
@@ -37,8 +37,11 @@ def _filter(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> LogFilter:
-    """Kinds or families (`role.taken,rule`), a member by part of a name or by id, who did it (`itself` for nobody), a
-    role, a rule, and from when until when."""
+    """Return the filter of a request.
+
+    It has kinds or families (`role.taken,rule`), a member by part of a name or by id, the person who acted (`itself`
+    for nobody), a role, a rule, and a period.
+    """
     return LogFilter(kind, member, role_id, rule_id, actor, None, _aware(since), _aware(until))
 
 
@@ -60,14 +63,14 @@ async def log(
     before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> list[LogLine]:
-    """What happened, newest first; `before` is the id of the last line of the page already read."""
+    """Return the events, newest first; `before` is the id of the last line of the page already read."""
     async with transaction() as db:
         return await activity.read(db, gateways(), caller, server_id, wanted, before=before, limit=limit)
 
 
 @router.get("/events.csv", response_class=StreamingResponse)
 async def table(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingResponse:
-    """The whole log, or what passes the filter, newest first, as CSV in UTF-8."""
+    """Return the log as CSV in UTF-8, newest first, with the same filters."""
     async with transaction() as db:
         first = await activity.read(db, gateways(), caller, server_id, wanted, limit=CSV_PAGE)
 
@@ -87,13 +90,13 @@ async def table(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingR
 
 @router.get("/events/{batch}/undo")
 async def preview(caller: Caller, server_id: PathId, batch: Text) -> UndoView:
-    """What undoing the batch would do; nothing is changed."""
+    """Return what undoing the batch would do; nothing is changed."""
     async with transaction() as db:
         return await undo.preview(db, gateways(), caller, server_id, _batch(batch))
 
 
 @router.post("/events/{batch}/undo")
 async def undone(caller: Caller, server_id: PathId, batch: Text) -> UndoView:
-    """Undo what belongs together: a rule deleted, changed or paused, a batch of removals."""
+    """Undo one batch: a rule's deletion, change or pause, or removals made together."""
     async with transaction() as db:
         return await undo.undo(db, gateways(), caller, server_id, _batch(batch))

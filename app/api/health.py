@@ -1,4 +1,4 @@
-"""Whether everything is at work, for people and monitors: `/health`, `/health/deep`, `/metrics`, `/api/status`."""
+"""The state of the product, for people and monitors: `/health`, `/health/deep`, `/metrics`, `/api/status`."""
 
 import asyncio
 import ipaddress
@@ -26,7 +26,7 @@ _DEEP_PATIENCE = 5.0
 
 
 class DeepAnswer(ApiAnswer):
-    """The worst state of all, and every part. `database` alone when it does not answer."""
+    """The worst state of all, and every part; only `database` if it does not answer."""
 
     state: str
     checked_at: str | None = None
@@ -43,7 +43,7 @@ _UNSAID = {"followers": {"__all__": {"mend"}}}
 
 @router.get("/health/deep", include_in_schema=False)
 async def deep(request: Request) -> Response:
-    """200 while nothing is bad, else 503; the body is the same."""
+    """Answer 200 while nothing is bad, else 503 with the same body."""
     _let_in(request)
     try:
         async with asyncio.timeout(_DEEP_PATIENCE), transaction() as db:
@@ -56,7 +56,7 @@ async def deep(request: Request) -> Response:
 
 @router.get("/metrics", include_in_schema=False)
 async def numbers(request: Request) -> Response:
-    """All metrics in Prometheus' own text."""
+    """Return all metrics in Prometheus' text format."""
     _let_in(request)
     async with transaction() as db:
         found = await metrics.read(db)
@@ -100,7 +100,7 @@ def _answer(view: DeepHealth) -> DeepAnswer:
 
 
 def _written(found: list[Metric]) -> Response:
-    """Prometheus' text of these; its library is loaded only where somebody collects them."""
+    """Return the metrics in Prometheus' text format; its library is loaded only when somebody collects them."""
     from prometheus_client import CollectorRegistry, generate_latest
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     from prometheus_client.core import Metric as Family
@@ -116,10 +116,10 @@ def _written(found: list[Metric]) -> Response:
         families.append(family)
 
     class Collector:
-        """Hands the library what was read."""
+        """Passes the metrics to the library."""
 
         def collect(self) -> list[Family]:
-            """All of it."""
+            """Return all metrics."""
             return families
 
     registry = CollectorRegistry(auto_describe=False)
@@ -129,7 +129,7 @@ def _written(found: list[Metric]) -> Response:
 
 @router.get("/api/status")
 async def status(response: Response) -> StatusView:
-    """Version, providers, chains and the daily sweep, for everybody; 503 with the same shape without the database."""
+    """Return version, providers, chains and the daily sweep, for everybody; without the database as a 503."""
     view = await public_status.look()
     if not view.database:
         response.status_code, response.headers["Retry-After"] = 503, "5"
@@ -143,7 +143,7 @@ _PATIENCE = 2.0
 @router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def look() -> Response:
-    """`healthy` once the database answers and, where the supervisor runs the bot, the bot knows its servers."""
+    """Answer `healthy` once the database answers and, where the supervisor runs the bot, the bot knows its servers."""
     if await _ready():
         return JSONResponse({"status": "healthy", "timestamp": now().isoformat(), "version": version()})
     return JSONResponse({"status": "starting", "version": version()}, status_code=503, headers={"Retry-After": "1"})
@@ -159,7 +159,7 @@ async def _ready() -> bool:
 
 
 def _started() -> datetime | None:
-    """When the supervisor started everything, if it says."""
+    """Return when the supervisor started everything, if there is one."""
     text = os.environ.get("HOLDFAST_STARTED")
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""The caller's own affairs: where they are signed in, what is stored about them, where their wallets count."""
+"""The caller's own data: their sessions, everything stored about them, and where their wallets count."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ router = APIRouter(prefix="/me", tags=["me"])
 
 @router.get("/sessions")
 async def signed_in(caller: Caller) -> list[SessionView]:
-    """Where the caller is signed in, last used first."""
+    """Return the caller's sessions, last used first."""
     async with reading() as db:
         return await sessions.list_of(db, caller)
 
 
 @router.delete("/sessions")
 async def sign_out_everywhere(caller: Caller, answer: Response) -> Done:
-    """Sign the caller out everywhere, here too."""
+    """Sign the caller out everywhere, in this browser too."""
     async with transaction() as db:
         await sessions.close_all(db, caller)
         token = await users.let_go(db, caller.user_id)
@@ -47,28 +47,28 @@ async def sign_out_one(caller: Caller, session: Text) -> Done:
 
 
 class ChoicePayload(Payload):
-    """What the caller decides; what is absent stays as it is."""
+    """The caller's choices; absent ones stay as they are."""
 
     use_wallets: StrictBool | None = None
     share_wallets: StrictBool | None = None
 
 
 class ForgottenAnswer(Done):
-    """That everything is deleted, and what becomes of each role."""
+    """The deletion, and what happens to each role."""
 
     roles: tuple[EndingRole, ...]
 
 
 @router.get("/servers")
 async def choices(caller: Caller) -> list[ChoiceView]:
-    """The servers with the bot where the caller is a member, and what they decided there."""
+    """Return the servers with the bot where the caller is a member, and their choices there."""
     async with transaction() as db:
         return await preferences.choices(db, caller)
 
 
 @router.put("/servers/{server_id}")
 async def choose(caller: Caller, server_id: PathId, payload: ChoicePayload) -> ChoiceView:
-    """Decide whether wallets count in a server, and whether its admins may see them, shortened."""
+    """Set whether wallets count in a server, and whether its admins may see them, shortened."""
     async with transaction() as db:
         return await preferences.choose(
             db, caller, server_id, use_wallets=payload.use_wallets, share_wallets=payload.share_wallets
@@ -77,7 +77,7 @@ async def choose(caller: Caller, server_id: PathId, payload: ChoicePayload) -> C
 
 @router.get("/export")
 async def export(caller: Caller) -> JSONResponse:
-    """Everything that is stored about the caller, as a file to keep."""
+    """Return everything that is stored about the caller, as a file."""
     async with transaction() as db:
         document: dict[str, Any] = await preferences.export(db, caller)
     name = f"{settings().product_name.lower()}-my-data.json"
@@ -88,7 +88,7 @@ async def export(caller: Caller) -> JSONResponse:
 
 @router.get("/forget")
 async def consequences(caller: Caller) -> tuple[EndingRole, ...]:
-    """What would become of each of the caller's roles if they were forgotten; changes nothing."""
+    """Return what would happen to each of the caller's roles if their data were deleted; changes nothing."""
     async with transaction() as db:
         return await preferences.consequences(db, caller)
 

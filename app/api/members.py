@@ -1,4 +1,4 @@
-"""A server's members for those who run it, and why each has or lacks a role."""
+"""A server's members, for people who run it, and why each has or lacks a role."""
 
 from typing import Annotated
 
@@ -20,14 +20,14 @@ router = APIRouter(prefix="/servers/{server_id}/members", tags=["members"])
 async def of_server(
     caller: Caller, server_id: PathId, query: Text = "", page: Annotated[int, Query(ge=1, le=1_000_000)] = 1
 ) -> MembersPage:
-    """The members in the order of their names; `query` is part of a name or a whole Discord id."""
+    """Return the members by name; `query` is part of a name or a whole Discord id."""
     async with transaction() as db:
         return await member_list.list_members(db, gateways(), caller, server_id, query, page)
 
 
 @router.post("/{discord_id}/recheck", status_code=202)
 async def recheck(caller: Caller, server_id: PathId, discord_id: Text) -> AcceptedAnswer:
-    """Look at one member again, soon."""
+    """Queue one member to be checked again soon."""
     async with transaction() as db:
         await rechecks.of_member(db, gateways(), caller, server_id, discord_id)
     return AcceptedAnswer(message="This member is being checked again.")
@@ -35,6 +35,6 @@ async def recheck(caller: Caller, server_id: PathId, discord_id: Text) -> Accept
 
 @router.get("/{discord_id}/why")
 async def why(caller: Caller, server_id: PathId, discord_id: Text) -> MemberWhy:
-    """Why the member has or lacks each role, from the rules, the ledger and the newest readings."""
+    """Return why the member has or lacks each role, from the rules, the ledger and the newest readings."""
     async with transaction() as db:
         return await explain.why(db, gateways(), caller, server_id, discord_id)

@@ -1,4 +1,4 @@
-"""Members and roles that an admin protects: nothing is taken from them, or for them."""
+"""Protected members, who lose no role, and protected roles, which nobody loses."""
 
 from fastapi import APIRouter
 
@@ -20,14 +20,14 @@ class ProtectionPayload(Payload):
 
 @router.get("")
 async def protected(caller: Caller, server_id: PathId) -> ProtectionView:
-    """Who and what is protected."""
+    """Return the protected members and roles."""
     async with transaction() as db:
         return await protection.view(db, gateways(), caller, server_id)
 
 
 @router.put("/members/{discord_id}")
 async def protect_member(caller: Caller, server_id: PathId, discord_id: Text, payload: ProtectionPayload) -> Done:
-    """Take nothing from a member any more, or go by the rules again."""
+    """Protect a member from all removals, or end the protection."""
     async with transaction() as db:
         await protection.of_member(db, gateways(), caller, server_id, discord_id, payload.protected)
     return Done()
@@ -35,7 +35,7 @@ async def protect_member(caller: Caller, server_id: PathId, discord_id: Text, pa
 
 @router.put("/roles/{role_id}")
 async def protect_role(caller: Caller, server_id: PathId, role_id: Text, payload: ProtectionPayload) -> Done:
-    """Take a role from nobody any more, or go by the rules again."""
+    """Protect a role from all removals, or end the protection."""
     async with transaction() as db:
         await protection.of_role(db, gateways(), caller, server_id, role_id, payload.protected)
     return Done()

@@ -1,4 +1,4 @@
-"""Verification rules: made, read, changed and deleted by those who run their server."""
+"""Verification rules: create, read, change and delete them, for people who run their server."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
@@ -28,7 +28,7 @@ router = APIRouter(prefix="/verification-rules", tags=["rules"])
 
 
 class RuleRemoval(Payload):
-    """When a role goes that nothing earns any more: `now`, or after some hours of `grace`."""
+    """When a role is taken that no rule gives any more: `now`, or after some hours of `grace`."""
 
     mode: str = "now"
     hours: Any = 0
@@ -59,7 +59,7 @@ class ConditionPayload(Payload):
 
 
 class RulePayload(ConditionPayload):
-    """A new rule. What is missing or wrong in a field is the service's to say, in the order of the form."""
+    """A new rule. The service reports missing and wrong fields, in the order of the form."""
 
     rule_name: Loose = ""
     contract_address: Loose = ""
@@ -81,7 +81,7 @@ class RulePayload(ConditionPayload):
 
 
 class RuleChanges(ConditionPayload):
-    """What is to be different; fields that are absent stay as they are."""
+    """Changes of a rule; absent fields stay as they are."""
 
     rule_name: Loose = ""
     contract_address: Loose = ""
@@ -103,7 +103,7 @@ class RuleChanges(ConditionPayload):
 
 
 class PreviewPayload(RulePayload):
-    """What is about to be done: a new rule, or with `id` a change of that one, its new `state`, or its end."""
+    """A proposal: a new rule, or with `id` a change of that rule, its new `state`, or its deletion."""
 
     server_id: InternalId = 0
     id: InternalId | None = None
@@ -112,15 +112,15 @@ class PreviewPayload(RulePayload):
 
 
 class TrialPayload(PreviewPayload):
-    """A rule as for a preview, whose name and role are not needed, and the address or name of a wallet."""
+    """A rule as for a preview, without a required name and role, and the address or name of a wallet."""
 
     address: Loose = ""
 
 
 class PreviewAnswer(ApiAnswer):
-    """How many members would gain, keep or lose the role or cannot be told, and who.
+    """How many members would gain, keep or lose the role or are unknown, and their names.
 
-    `looked` of `concerned` members were looked at: in a large server those who have the role and a sample of the rest.
+    `looked` of `concerned` members were read: in a large server those who have the role and a sample of the rest.
     """
 
     gain: int
@@ -134,7 +134,7 @@ class PreviewAnswer(ApiAnswer):
 
 
 class CallTrialPayload(Payload):
-    """A view call and the wallet to ask about. What is missing or wrong is the service's to say."""
+    """A view call and the wallet to ask about. The service reports missing and wrong fields."""
 
     chain: Loose = ""
     contract: Loose = ""
@@ -145,7 +145,7 @@ class CallTrialPayload(Payload):
 
 
 class DeletedAnswer(ApiAnswer):
-    """That the rule is gone; `members` have their roles settled now."""
+    """The deletion of a rule; the roles of `members` are settled now."""
 
     success: bool = True
     members: int
@@ -180,7 +180,7 @@ def _draft(payload: RulePayload) -> RuleDraft:
 
 
 def _changes(payload: RuleChanges | PreviewPayload) -> dict[str, Any]:
-    """The fields that were sent, named as they were sent."""
+    """Return the fields that were sent, by their names in the JSON."""
     changes = payload.model_dump(by_alias=True, exclude_unset=True, exclude={"id", "delete", "server_id", "address"})
     changes |= changes.pop("details", {})
     if payload.traits is not None:
@@ -192,21 +192,21 @@ def _changes(payload: RuleChanges | PreviewPayload) -> dict[str, Any]:
 
 @router.get("")
 async def of_server(caller: Caller, server_id: Annotated[QueryId, Query(alias="serverId")]) -> list[RuleView]:
-    """The rules of a server, by its internal id."""
+    """Return the rules of a server, by its internal id."""
     async with transaction() as db:
         return await rules.list_rules(db, gateways(), caller, server_id)
 
 
 @router.post("", status_code=201)
 async def create(caller: Caller, payload: RulePayload) -> RuleView:
-    """Make a rule; it is in force at once, unless it is to watch only (`shadow`)."""
+    """Create a rule; it takes effect at once unless it is in `shadow`."""
     async with transaction() as db:
         return await rules.create(db, gateways(), caller, _draft(payload))
 
 
 @router.post("/preview")
 async def preview(caller: Caller, payload: PreviewPayload) -> PreviewAnswer:
-    """What saving a new rule, changing one (with its `id`) or deleting it would do to the members; writes nothing."""
+    """Return what creating a rule, or changing or deleting one (by its `id`), would do to members; stores no rule."""
     async with transaction() as db:
         plan = await impact.plan(db, gateways(), caller, _proposal(payload))
     found = await impact.whole(gateways(), plan)
@@ -219,7 +219,7 @@ async def preview(caller: Caller, payload: PreviewPayload) -> PreviewAnswer:
 
 @router.post("/try")
 async def try_address(caller: Caller, payload: TrialPayload) -> Trial:
-    """What a new rule, or the stored one named by `id`, says about a member with this wallet alone; stores nothing."""
+    """Return what a new rule, or the stored one of `id`, says about a member with this wallet alone; stores nothing."""
     async with transaction() as db:
         plan = await trial.plan(db, gateways(), caller, _proposal(payload), payload.address)
     return await trial.look(gateways(), plan)
@@ -227,7 +227,7 @@ async def try_address(caller: Caller, payload: TrialPayload) -> Trial:
 
 @router.post("/try-call")
 async def try_view_call(caller: Caller, payload: CallTrialPayload) -> CallResult:
-    """What a contract's view function answers about a wallet right now, or why it answers nothing; stores nothing."""
+    """Return what a contract's view function answers about a wallet now, or why it does not; stores nothing."""
     async with transaction() as db:
         await try_call.allow(db, gateways(), caller)
     asked = CallTrial(payload.chain, payload.contract, payload.function, payload.args, payload.path, payload.wallet)
@@ -242,7 +242,7 @@ def _proposal(payload: PreviewPayload) -> Proposal:
 
 @router.get("/{rule_id}")
 async def one(caller: Caller, rule_id: PathId) -> RuleView:
-    """One rule."""
+    """Return one rule."""
     async with transaction() as db:
         return await rules.get(db, gateways(), caller, rule_id)
 

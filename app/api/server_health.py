@@ -1,4 +1,4 @@
-"""How a server is, for those who run it: each thing with its state, a sentence, and how to mend it."""
+"""The health of a server, for people who run it: each part with its state, a sentence, and the remedy."""
 
 from fastapi import APIRouter
 
@@ -14,6 +14,6 @@ router = APIRouter(prefix="/servers/{server_id}/health", tags=["server health"])
 
 @router.get("")
 async def look(caller: Caller, server_id: PathId) -> HealthView:
-    """Bot, permissions, role order, providers, lag, last round, what rests and why, each with how to mend it."""
+    """Return bot, permissions, role order, providers, lag, last sweep, and pauses, each with its cause and remedy."""
     async with transaction() as db:
         return await server.look(db, gateways(), caller, server_id)

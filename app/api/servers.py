@@ -1,4 +1,4 @@
-"""The servers that the caller runs, and one of them to take along: as JSON, or its members as a table."""
+"""The servers that the caller runs, with the export of one as JSON, or of its members as CSV."""
 
 from collections.abc import AsyncIterator
 
@@ -63,7 +63,7 @@ class ServerExportAnswer(ApiAnswer):
     responses={200: {"model": ServerExportAnswer}},
 )
 async def everything(caller: Caller, server_id: PathId) -> StreamingResponse:
-    """The server's rules, and its members with the roles that rules are about."""
+    """Return the server's rules, and its members with the roles that rules are about."""
     async with transaction() as db:
         rules = await export.begin(db, gateways(), caller, server_id)
     empty = ServerExportAnswer(
@@ -94,7 +94,7 @@ async def everything(caller: Caller, server_id: PathId) -> StreamingResponse:
 
 @router.get("/servers/{server_id}/members.csv", response_class=StreamingResponse)
 async def table(caller: Caller, server_id: PathId) -> StreamingResponse:
-    """The server's members as CSV in UTF-8."""
+    """Return the server's members as CSV in UTF-8."""
     async with transaction() as db:
         await export.begin(db, gateways(), caller, server_id)
 
@@ -135,7 +135,7 @@ async def _addresses(server_id: int, digest: str) -> AsyncIterator[tuple[str, ..
 async def add_list(caller: Caller, server_id: PathId, request: Request) -> StoredList:
     """Store addresses, one or more a line, or the lines of a CSV file, for a condition that names the list.
 
-    Mistakes and repetitions are told by their lines. A list that no rule uses is deleted after a day.
+    Mistakes and repetitions are reported by their lines. A list that no rule uses is deleted after a day.
     """
     given = (await request.body()).decode("utf-8", "replace")
     async with transaction() as db:
@@ -144,7 +144,7 @@ async def add_list(caller: Caller, server_id: PathId, request: Request) -> Store
 
 @router.get("/servers/{server_id}/address-lists/{name}", response_class=StreamingResponse)
 async def one_list(caller: Caller, server_id: PathId, name: Text) -> StreamingResponse:
-    """The addresses of a list as CSV, for those who run the server."""
+    """Return the addresses of a list as CSV, for people who run the server."""
     async with transaction() as db:
         await stored_lists.begin_download(db, gateways(), caller, server_id, name)
 
@@ -185,7 +185,7 @@ def _file(content: AsyncIterator[str], name: str, kind: str) -> StreamingRespons
 
 
 class NewServerPayload(Payload):
-    """A server to be added by hand."""
+    """A server to add by hand."""
 
     discord_server_id: Loose = ""
     server_name: Loose = ""
@@ -202,21 +202,21 @@ class NewServerAnswer(ApiAnswer):
 
 
 class SyncAnswer(ApiAnswer):
-    """How many servers the caller runs."""
+    """The number of servers that the caller runs."""
 
     success: bool = True
     servers: int
 
 
 class BreakerPayload(Payload):
-    """Whether the removals that were held back may go on, or everybody keeps the role; of one role or of all."""
+    """Whether held-back removals continue, or everybody keeps the role; for one role or all."""
 
     approve: bool
     role_id: str | None = None
 
 
 class BreakerAnswer(ApiAnswer):
-    """How many roles' removals go on now."""
+    """The number of roles whose removals continue now."""
 
     success: bool = True
     roles: int
@@ -224,7 +224,7 @@ class BreakerAnswer(ApiAnswer):
 
 @router.get("/servers")
 async def run_by_caller(caller: Caller) -> list[ServerView]:
-    """The servers where the caller is owner or administrator and that we know."""
+    """Return the known servers where the caller is owner or administrator."""
     async with transaction() as db:
         await servers.ask_again(db, gateways(), caller)
         return await servers.list_servers(db, caller)
@@ -255,7 +255,7 @@ async def sync(caller: Caller) -> SyncAnswer:
 
 @router.post("/servers/{server_id}/recheck", status_code=202)
 async def recheck(caller: Caller, server_id: PathId) -> AcceptedAnswer:
-    """Look at every member again, soon."""
+    """Queue every member to be checked again soon."""
     async with transaction() as db:
         await sweep.recheck_server(db, gateways(), caller, server_id)
     return AcceptedAnswer(message="All members are being checked again.")
@@ -263,14 +263,14 @@ async def recheck(caller: Caller, server_id: PathId) -> AcceptedAnswer:
 
 @router.get("/servers/{server_id}/breaker")
 async def waiting(caller: Caller, server_id: PathId) -> list[HeldBackView]:
-    """The removals that wait for an admin: who would lose which role, what was seen of them, what changed before."""
+    """Return the removals that wait for an admin: members, roles, the evidence, and earlier changes."""
     async with transaction() as db:
         return await breaker_review.of_server(db, gateways(), caller, server_id)
 
 
 @router.post("/servers/{server_id}/breaker")
 async def breaker(caller: Caller, server_id: PathId, payload: BreakerPayload) -> BreakerAnswer:
-    """Let removals go on that were held back because too many would have lost a role, or dismiss them."""
+    """Approve the removals that were held back because too many would have lost a role, or dismiss them."""
     async with transaction() as db:
         answer = breaker_review.approve if payload.approve else breaker_review.dismiss
         roles = await answer(db, gateways(), caller, server_id, payload.role_id)

@@ -1,4 +1,4 @@
-"""Proving wallets, listing and removing one's own."""
+"""Prove wallets, and list and remove one's own."""
 
 import math
 from datetime import datetime
@@ -28,14 +28,14 @@ class Resolved(ApiAnswer):
 
 
 class TransactionAnswer(ApiAnswer):
-    """What to send instead: on any one of the chains, or on Solana with this memo."""
+    """The transaction to send instead: on any one of the chains, or on Solana with this memo."""
 
     chains: tuple[ChainAsk, ...]
     memo: str | None
 
 
 class ChallengeAnswer(ApiAnswer):
-    """What the member's bio is to say or their wallet to send, and for which address."""
+    """What to write into the bio or to send from the wallet, and the address that it is for."""
 
     code: str
     handle_marker: str
@@ -56,11 +56,11 @@ class ProofPayload(Payload):
 
 
 class VerdictAnswer(ApiAnswer):
-    """Whether the wallet is proved, in a sentence; `again` means that looking again by itself is worth while.
+    """Whether the wallet is proved, with a sentence; `again` means that another check may succeed.
 
-    A transaction that is there and not confirmed yet has `confirmations` of `needed`. Who claimed a name is told in
-    `resolved` which address to claim. While OpenSea's limit allows no look, `retryAfter` is in how many seconds it
-    does; `linked` is the profile to which OpenSea has linked a wallet that it does not name.
+    A transaction that is not confirmed yet has `confirmations` of `needed`. After the claim of a name, `resolved` is
+    the address to claim. While OpenSea's limit allows no check, `retryAfter` is the number of seconds until it does.
+    `linked` is the profile to which OpenSea has linked a wallet that it does not name.
     """
 
     success: bool
@@ -75,9 +75,9 @@ class VerdictAnswer(ApiAnswer):
 
 @router.get("/wallet-challenge")
 async def challenge(caller: Caller, address: Text = "") -> ChallengeAnswer:
-    """What to show in the profile of the address, or to send from it; good for a day.
+    """Return what to show in the profile of the address, or to send from it; it is valid for a day.
 
-    From now on the chains are watched for the transaction.
+    The chains are watched for the transaction from now on.
     """
     async with transaction() as db:
         view = await wallets.challenge(db, gateways(), caller, address)
@@ -96,7 +96,7 @@ async def challenge(caller: Caller, address: Text = "") -> ChallengeAnswer:
 
 @router.post("/verify-wallet")
 async def verify(caller: Caller, payload: ProofPayload) -> VerdictAnswer:
-    """Look whether the wallet is the caller's. Whatever a person can mend is a 200 with `success: false`."""
+    """Check whether the wallet is the caller's. A problem that a person can solve is a 200 with `success: false`."""
     _own(caller, payload.user_id)
     try:
         async with transaction() as db:
@@ -122,7 +122,7 @@ async def verify(caller: Caller, payload: ProofPayload) -> VerdictAnswer:
 
 @router.get("/wallet-verifications")
 async def proved(caller: Caller, user_id: Annotated[Text | None, Query(alias="userId")] = None) -> list[WalletView]:
-    """The caller's proved wallets."""
+    """Return the caller's proved wallets."""
     _own(caller, user_id)
     async with reading() as db:
         return await wallets.list_wallets(db, caller)
@@ -130,13 +130,13 @@ async def proved(caller: Caller, user_id: Annotated[Text | None, Query(alias="us
 
 @router.delete("/wallet-verifications/{wallet_id}")
 async def remove(caller: Caller, wallet_id: PathId) -> Done:
-    """Give a wallet up; the roles that only it earned follow their rules' removal policy."""
+    """Remove a wallet; roles that only it earned follow their rules' removal policy."""
     async with transaction() as db:
         await wallets.remove(db, caller, wallet_id)
     return Done()
 
 
 def _own(caller: Actor, user_id: int | str | None) -> None:
-    """Refuse a request that speaks of somebody else; the session alone decides who it is."""
+    """Refuse a request that names another person; the session alone decides who the caller is."""
     if user_id is not None and str(user_id) != str(caller.user_id):
         raise Forbidden("This session belongs to another user.")

@@ -14,9 +14,7 @@ from tests.house.test_rules import ROOT, product
 
 # The folders whose docstrings and comments are plain. Add a folder once it has been rewritten.
 PLAIN = (
-    "app/http",
-    "app/postgres",
-    "app/supervisor",
+    "app",
     "bot",
     "components",
     "jobs",

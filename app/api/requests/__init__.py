@@ -1,1 +1,1 @@
-"""What every call shares: who calls, limits, JSON shapes, errors, and the API's description."""
+"""The parts that all calls share: the caller, limits, JSON shapes, errors, and the API's description."""

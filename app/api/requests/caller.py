@@ -1,4 +1,4 @@
-"""Who calls: the session that a request shows, by cookie or by header, and the person it belongs to."""
+"""The caller: the session of a request, by cookie or by header, and its person."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from services.runtime import rate_limits
 
 
 def shown_session_id(headers: Headers) -> str | None:
-    """The session id that a request shows, or None. Raises NotSignedIn when cookie and header name different ones."""
+    """Return the session id of a request, or None. Raises NotSignedIn when cookie and header have different ones."""
     by_cookie = sessions.session_id_from_cookie_header(headers.get("cookie"))
     by_header = headers.get(sessions.HEADER) or None
     if by_cookie is not None and by_header is not None and by_cookie != by_header:
@@ -23,7 +23,7 @@ def shown_session_id(headers: Headers) -> str | None:
 
 
 async def caller_of(request: Request) -> Actor:
-    """The signed-in person behind a request, counted among their calls. Raises NotSignedIn and TooMany."""
+    """Return the signed-in person of a request, and count the call. Raises NotSignedIn and TooMany."""
     actor = await known_caller(request)
     for limit in limits_of(request.method, request.url.path):
         await rate_limits.spend(limit, actor.user_id)
@@ -31,7 +31,7 @@ async def caller_of(request: Request) -> Actor:
 
 
 async def known_caller(request: Request) -> Actor:
-    """The signed-in person behind a request, not counted. Raises NotSignedIn."""
+    """Return the signed-in person of a request without counting the call. Raises NotSignedIn."""
     session_id = shown_session_id(request.headers)
     if session_id is None:
         raise NotSignedIn
@@ -43,4 +43,4 @@ async def known_caller(request: Request) -> Actor:
 
 
 Caller = Annotated[Actor, Depends(caller_of)]
-"""The signed-in person; the call answers 401 without one, before it looks at anything else."""
+"""The signed-in person; without one the call answers 401 before any other check."""

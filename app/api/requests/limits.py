@@ -1,4 +1,4 @@
-"""How much a request may send, in which time, and how often one address may call."""
+"""Limits of a request's size and time, and of the calls of one address."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ LARGEST_LIST = 2 * 1024 * 1024
 LISTS_AT_ONCE = 8
 """Calls beyond LARGEST_BODY whose bodies one process holds at a time."""
 SLOWEST_BODY = 15.0
-"""Seconds; a body that takes longer holds a place that others need."""
+"""Seconds; a slower body would hold a place that others need."""
 _WITH_LISTS = re.compile(
     r"/api/verification-rules(?:/[0-9]{1,10}|/preview|/try)?|/api/servers/[0-9]{1,10}/address-lists"
 )
@@ -106,7 +106,7 @@ async def _may_have_list(scope: Scope) -> bool:
 
 
 async def _read(receive: Receive, most: int) -> bytes | None:
-    """The whole body, or None as soon as it is too large. Raises _Unreadable."""
+    """Return the whole body, or None as soon as it is too large. Raises _Unreadable."""
     body = bytearray()
     while True:
         message = await receive()
@@ -120,7 +120,7 @@ async def _read(receive: Receive, most: int) -> bytes | None:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body that was read, once more; afterwards whatever comes."""
+    """Return a `receive` that repeats the body that was read, and then passes on the rest."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
@@ -130,13 +130,13 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 class AddressLimits:
-    """Refuses (429, Retry-After) what comes too often from one address, before anything of it is read."""
+    """Refuses (429, Retry-After) too many calls of one address, before their bodies are read."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count the request, and pass it on unless it was one too many."""
+        """Count the request, and pass it on unless it exceeds the limit."""
         path: str = scope.get("path", "")
         if scope["type"] == "http" and path.startswith("/api/"):
             try:

@@ -1,4 +1,4 @@
-"""The API's own description, for programs and as a page for people that loads nothing from elsewhere."""
+"""The API's description: for programs, and as a page for people that loads nothing from other sites."""
 
 from functools import cache
 from html import escape
@@ -16,19 +16,19 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'
 
 @router.get("/openapi.json")
 async def document(request: Request) -> Response:
-    """All calls as the OpenAPI document."""
+    """Return all calls as the OpenAPI document."""
     return Response(_document(request.app), media_type="application/json")
 
 
 @router.get("/docs")
 async def page(request: Request) -> Response:
-    """All calls with what they do: as a page for browsers, as the OpenAPI document for programs."""
+    """Return the description of all calls: a page for browsers, the OpenAPI document for programs."""
     if "text/html" not in request.headers.get("accept", ""):
         return Response(_document(request.app), media_type="application/json", headers={"Vary": "Accept"})
     return HTMLResponse(_page(request.app), headers={"Content-Security-Policy": _POLICY, "Vary": "Accept"})
 
 
-# Anybody may ask, as often as they like, and it stays the same as long as the process lives.
+# Anybody may ask at any rate, and the answer does not change while the process runs.
 @cache
 def _document(app: FastAPI) -> bytes:
     return bytes(JSONResponse(app.openapi()).body)

@@ -1,4 +1,4 @@
-"""What a call answers when something goes wrong: `{"message": …}`, a sentence for a person, with the right status."""
+"""Error answers: `{"message": …}`, a sentence for a person, with the right status."""
 
 import logging
 import math
@@ -30,7 +30,7 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 class ProblemAnswer(ApiAnswer):
-    """What went wrong, in a sentence for a person; some errors offer more beside it."""
+    """The error as a sentence for a person; some errors have further fields."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -54,11 +54,11 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         503: "A provider or the database does not answer; `Retry-After` says when to try again.",
     }.items()
 }
-"""What every call may answer beside what it is for."""
+"""The error answers that every call may give."""
 
 
 def answer_for(api: FastAPI) -> None:
-    """Give the API an answer for everything that its calls can raise."""
+    """Register an answer for every error that calls can raise."""
     api.add_exception_handler(HoldfastError, _told)
     api.add_exception_handler(ProviderError, _provider_at_fault)
     api.add_exception_handler(RequestValidationError, _not_the_shape)
@@ -69,7 +69,7 @@ def answer_for(api: FastAPI) -> None:
 
 
 def told(error: HoldfastError) -> JSONResponse:
-    """The answer for an error that a person is told."""
+    """Return the answer for an error with a sentence for a person."""
     headers = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, Retryable) else None
     return JSONResponse({"message": error.message, **error.more}, status_code=error.status, headers=headers)
 
@@ -86,7 +86,7 @@ async def _provider_at_fault(_: Request, error: Exception) -> Response:
 
 
 async def _not_the_shape(request: Request, error: Exception) -> Response:
-    """Where the request departs from the call's shape; what was sent there is not repeated."""
+    """Return which fields do not match the call's shape, without repeating their values."""
     assert isinstance(error, RequestValidationError)
     if any(fault["type"] == "json_invalid" for fault in error.errors()) and (nobody := await _nobody(request)):
         return nobody
@@ -98,7 +98,7 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
 
 
 async def _nobody(request: Request) -> Response | None:
-    """The 401 for a body that is no JSON: FastAPI reads the body before it asks who calls."""
+    """Return the 401 for a body that is no JSON: FastAPI reads the body before it checks the caller."""
     try:
         await known_caller(request)
     except NotSignedIn as nobody:
@@ -108,7 +108,7 @@ async def _nobody(request: Request) -> Response | None:
 
 async def _refused_by_the_frame(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    # FastAPI's own: a body that is no text at all.
+    # FastAPI's own error for a body that is no text.
     status = 422 if error.status_code == 400 else error.status_code
     if status == 422 and (nobody := await _nobody(request)):
         return nobody
@@ -128,17 +128,17 @@ async def _database_away(request: Request, error: Exception) -> Response:
 
 
 class Faults:
-    """Answers 500 for what nothing else answers; the cause is in the log, under the number that the answer has.
+    """Answers 500 for unexpected errors; the log has the cause under the request id of the answer.
 
-    It stands inside the gates, so that this answer has a name and headers like any other. (Starlette's own handler
-    for it would stand outside of them all.)
+    It is inside the other middleware, so that this answer has an id and headers like any other. (Starlette's own
+    handler would be outside of all of it.)
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; an answer that has begun cannot be taken back."""
+        """Pass the request on; an answer that has begun cannot be replaced."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -156,7 +156,7 @@ class Faults:
 @router.api_route("/api", methods=_METHODS)
 @router.api_route("/api/{rest:path}", methods=_METHODS)
 async def no_such_call(request: Request) -> Response:
-    """Everything under /api that is no call: 405 where there is one with another method, else 404."""
+    """Answer requests under /api that match no call: 405 if a call exists with another method, else 404."""
     path = request.url.path
     taken = sorted({method for call, methods in _calls(request.app) if call.match(path) for method in methods})
     if taken:
@@ -167,7 +167,7 @@ async def no_such_call(request: Request) -> Response:
 
 @cache
 def _calls(api: FastAPI) -> tuple[tuple[re.Pattern[str], frozenset[str]], ...]:
-    """Return the addresses of all calls, each with the methods that it takes."""
+    """Return the paths of all calls, each with its methods."""
     paths: dict[str, dict[str, Any]] = api.openapi()["paths"]
     return tuple(
         (compile_path(path)[0], frozenset(method.upper() for method in calls)) for path, calls in paths.items()

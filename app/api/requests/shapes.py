@@ -1,4 +1,4 @@
-"""How JSON looks on our wire: camelCase names, texts that a database can keep, ids that fit their column."""
+"""The shapes of our JSON: camelCase names, texts that the database can store, ids that fit their column."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
@@ -13,25 +13,25 @@ _LARGEST_ID = 2**31 - 1
 
 
 class ApiAnswer(BaseModel):
-    """What a call answers where no view of services says it all."""
+    """An answer that is not simply a view of the services."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, from_attributes=True)
 
 
 class Done(ApiAnswer):
-    """That it is done."""
+    """The call has succeeded."""
 
     success: bool = True
 
 
 class AcceptedAnswer(ApiAnswer):
-    """That the work has been noted and will be done soon."""
+    """The work is queued and will be done soon."""
 
     message: str
 
 
 class Payload(BaseModel):
-    """What a call is sent. Unknown fields are ignored; a text that no database can keep is not this shape."""
+    """The body of a call. Unknown fields are ignored; a text that the database cannot store is refused."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
 
@@ -43,7 +43,7 @@ class Payload(BaseModel):
 
 
 def _check_texts(value: object) -> None:
-    """Raise ValueError where a text, however deep, has a NUL or half a surrogate pair: neither can be stored."""
+    """Raise ValueError if a text at any depth has a NUL or half a surrogate pair: neither can be stored."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -63,7 +63,7 @@ def _kept(text: str) -> str:
 
 
 def _internal_id(value: object) -> int:
-    """An id of ours; what cannot be one becomes 0, which nothing has, so the answer is the usual "not found"."""
+    """Return an id of ours; an impossible one becomes 0, which nothing has, so the answer is the usual "not found"."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("an id is a whole number")
     text = str(value)
@@ -75,9 +75,9 @@ def _or_empty(value: object) -> object:
 
 
 Text = Annotated[str, AfterValidator(_kept)]
-"""A text from the address."""
+"""A text from the URL."""
 Loose = Annotated[str, BeforeValidator(_or_empty), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})]
-"""A text in a payload; null counts as empty, because the service has the sentence for what is missing."""
+"""A text in a payload; null counts as empty, because the service has the sentence for a missing field."""
 InternalId = Annotated[int, BeforeValidator(_internal_id)]
 PathId = Annotated[int, BeforeValidator(_internal_id), Path()]
 QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]
