@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 from tests.support.far import hang
+from tests.system.soak.deals import EDITED, EDITED_IN, drawn, has_list, listed, with_list
 from tests.system.soak.machine import PROGRAMS, Machine
 from tests.system.soak.tenant import HostileTenant
 from tests.system.soak.truth import Deal
 from tests.system.soak.visitor import Visitor
-from tests.system.soak.world import ELSEWHERE, STANDARDS, World, database_answers, family
+from tests.system.soak.world import COINS, ELSEWHERE, STAKING, STANDARDS, World, database_answers, family
 
 EVM = ("base", "ethereum", "polygon")
 NODES = tuple(f"{front}:{chain}" for chain in EVM for front in ("rpc", "rpc2"))
@@ -44,34 +44,8 @@ class Pace:
     late_writes: bool = False
 
 
-def first_deals(world: World) -> list[Deal]:
-    """Twelve rules over eleven roles of five guilds: for each chain, composed ones, and three that will be edited."""
-
-    def needs(chain: str, least: int = 1) -> dict[str, Any]:
-        return {"type": "basic", "chain": chain, "contract": world.contracts[chain], "minTokens": least}
-
-    deals: list[tuple[int, str, dict[str, Any]]] = [
-        (0, "Holder", needs("base")),
-        (0, "Whale", needs("base", 2)),
-        (1, "Holder", needs("ethereum")),
-        (1, "Collector", {"all": [needs("base"), needs("solana")]}),
-        (2, "Holder", needs("polygon")),
-        (2, "Collector", {"any": [needs("polygon"), needs("ethereum")]}),
-        (3, "Holder", needs("solana")),
-        (3, "Collector", {"all": [needs("base"), {"not": needs("polygon")}]}),
-        (3, "Collector", needs("polygon", 2)),
-        (0, EDITED, needs("solana")),
-        (4, EDITED, {"any": [needs("base"), needs("solana")]}),
-        (4, "Holder", needs("ethereum")),
-    ]
-    return [Deal(world.guilds[number].roles[role], tree) for number, role, tree in deals]
-
-
-GUILDS = 5
-EDITED = "Collector"
-EDITED_IN = (0, 4)
-"""The guilds whose Collector's rule admins change all the time."""
-PAUSED = "Holder"
+PAUSED = ("Holder", "Whale")
+"""The roles whose rules admins let rest now and then."""
 
 
 class Chaos:
@@ -138,11 +112,35 @@ class Chaos:
     # On chains.
 
     async def trade(self) -> None:
-        """Somebody buys, sells or burns; half of the people never do."""
+        """Somebody buys, sells or burns a token, gets or spends coins, or stakes; half of the people never do."""
+        kinds = (self._trade_token, self._trade_coins, self._stake)
+        (trade,) = self.random.choices(kinds, (5, 3, 2))
+        await trade(self.random.choice(sorted(self.world.people)[::2]))
+
+    async def _trade_coins(self, who: str) -> None:
         world = self.world
-        traders = sorted(world.people)[::2]
+        chain = self.random.choice(sorted(COINS))
+        address, away = world.address(who, chain), ELSEWHERE[family(chain)]
+        has = world.holdings.amount(chain, world.coins[chain], address)
+        if has and self.random.random() < 0.5:
+            spent = has if self.random.random() < 0.3 else self.random.randint(1, has)
+            await world.spend(chain, address, None if self.random.random() < 0.2 else away, spent)
+        else:
+            await world.pay(chain, address)
+
+    async def _stake(self, who: str) -> None:
+        world = self.world
+        chain = self.random.choice(sorted(STAKING))
+        address = world.address(who, chain)
+        own = sorted(at for at, staker in world.holdings.stakes.items() if staker == address and at[0] == chain)
+        if own and self.random.random() < 0.5:
+            await world.unstake(self.random.choice(own))
+        else:
+            await world.stake(chain, address)
+
+    async def _trade_token(self, who: str) -> None:
+        world = self.world
         chain = self.random.choice(sorted(STANDARDS))
-        who = self.random.choice(traders)
         address = world.address(who, chain)
         own = sorted(at for at, owner in world.holdings.owners.items() if owner == address and at[0] == chain)
         away = ELSEWHERE[family(chain)]
@@ -185,15 +183,16 @@ class Chaos:
             await world.disown(self.random.choice(sorted(world.proved)))
 
     async def edit(self) -> None:
-        """A rule gets another condition, is deleted, or is made."""
+        """A rule gets another condition or another list, is deleted, or is made."""
         world = self.world
         edited = {world.guilds[number].roles[EDITED] for number in EDITED_IN}
         there = [deal for deal in world.deals if deal.role in edited]
-        chain = self.random.choice(sorted(STANDARDS))
-        tree = {
-            "type": "basic", "chain": chain, "contract": world.contracts[chain],
-            "minTokens": self.random.choice([1, 1, 1, 2]),
-        }  # fmt: skip
+        if self.random.random() < 0.3:
+            deal = self.random.choice([deal for deal in world.deals if has_list(deal)])
+            tree = with_list(deal.tree, listed(world, self.random))
+            self.say(f"a list is changed: {await world.change(deal, {'expression': tree})}")
+            return
+        tree = drawn(world, self.random)
         if len(there) < len(edited):
             (role, *_) = sorted(edited - {deal.role for deal in there})
             self.say(f"a rule is made: {await world.make(Deal(role, tree))}")
@@ -209,7 +208,7 @@ class Chaos:
         if resting and self.random.random() < 0.6:
             self.say(f"a rule is resumed: {await world.change(self.random.choice(resting), {'state': 'active'})}")
         else:
-            roles = {guild.roles[PAUSED] for guild in world.guilds}
+            roles = {guild.roles[name] for guild in world.guilds for name in PAUSED}
             deal = self.random.choice([deal for deal in world.deals if deal.role in roles])
             self.say(f"a rule is paused: {await world.change(deal, {'state': 'paused'})}")
 

@@ -30,12 +30,14 @@ class HostileTenant:
     def __init__(self, world: World) -> None:
         self.world = world
         self.contract = ""
+        self.guild = ""
 
     async def move_in(self) -> None:
         """Deploy its contract, bring its guild and members, and make its rules."""
         world, mark = self.world, uuid.uuid4().hex[:6]
         people = [await world.call("people", username=f"evil{mark}{one}") for one in range(MEMBERS)]
-        name, members = f"Evil {mark}", [person["id"] for person in people]
+        self.guild = name = f"Evil {mark}"
+        members = [person["id"] for person in people]
         made = await world.call("guilds", action="create", guild=name, owner=world.owner["id"], members=members)
         await world.call("guilds", action="add_bot", guild=name)
         shown = next(one for one in await world.shown() if one["id"] == made["id"])
@@ -48,6 +50,10 @@ class HostileTenant:
             await self._equip(person)
         world.holdings = await world.read_chains()
         await self._make_rules(server_id, roles)
+
+    async def end(self) -> None:
+        """The bot leaves its guild."""
+        await self.world.call("guilds", action="kick_bot", guild=self.guild)
 
     async def _server(self, guild_id: str) -> int:
         """The server's id, once the bot has told the product of the guild."""

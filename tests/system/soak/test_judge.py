@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.system.soak.judge import REFUSALS_BORNE, REFUSALS_WITHIN, Write, faults, refusals
-from tests.system.soak.truth import Timeline
+from tests.system.soak.truth import Holdings, Timeline, right
 
 PAIR = ("member", "role")
 BEGAN = 1_700_000_000.0
@@ -68,3 +68,48 @@ def test_more_refusals_than_a_tenth_of_what_discord_bears_are_found() -> None:
     assert refusals(refused(REFUSALS_BORNE, REFUSALS_WITHIN)) == []
     assert refusals(refused(2 * REFUSALS_BORNE, 3 * REFUSALS_WITHIN)) == []
     assert refusals(refused(2 * REFUSALS_BORNE, REFUSALS_WITHIN, status=404)) == []
+
+
+A, B, SOL = "0x" + "a" * 40, "0x" + "b" * 40, "So1"
+WALLETS = {"evm": A, "solana": SOL}
+HELD = Holdings(
+    owners={("base", "nft", "7"): A, ("base", "nft", "8"): B, ("base", "nft", "30"): A, ("polygon", "nft", "1"): A},
+    traits={("base", "nft", "7"): {"Fur": "Gold"}, ("base", "nft", "8"): {"Hat": "Red"}},
+    amounts={("base", "coin", A): 99_500_000, ("solana", "spl", SOL): 1},
+    decimals={("base", "coin"): 6, ("solana", "spl"): 0},
+    stakes={("base", "stake", "1"): A, ("base", "stake", "2"): B},
+)
+
+
+def leaf(type_: str, contract: str = "nft", chain: str = "base", **fields: object) -> dict[str, object]:
+    return {"type": type_, "chain": chain, "contract": contract, **fields}
+
+
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        (leaf("basic", minTokens=2), True),
+        (leaf("basic", minTokens=3), False),
+        (leaf("basic", minTokens=0, maxTokens=1), False),
+        (leaf("basic", minTokens=1, maxTokens=2), True),
+        (leaf("token_id", tokenIds=["1-6", "7"]), True),
+        (leaf("token_id", tokenIds=["8-29", "70"]), False),
+        (leaf("trait", trait={"type": "Fur", "value": "Gold"}), True),
+        (leaf("trait", trait={"type": "Hat", "value": "Red"}), False),
+        (leaf("any_nft", "any", "polygon"), True),
+        (leaf("any_nft", "any", "ethereum"), False),
+        (leaf("token", "coin", min="99.5"), True),
+        (leaf("token", "coin", min="99.500001"), False),
+        (leaf("token", "coin", max="99.5"), True),
+        (leaf("token", "coin", max="99.499999"), False),
+        (leaf("token", "spl", "solana", min="1"), True),
+        (leaf("call", "stake", value="1"), True),
+        (leaf("call", "stake", value="2"), False),
+        ({"type": "address_list", "addresses": [B, SOL]}, True),
+        ({"type": "address_list", "addresses": [B]}, False),
+        ({"not": {"type": "address_list", "addresses": [B]}}, True),
+    ],
+)
+def test_the_mirror_answers_every_kind_of_condition(tree: dict[str, object], *, expected: bool) -> None:
+    assert right(tree, HELD, WALLETS) is expected
+    assert not right(tree, HELD, {}), "without a wallet nobody has a role"

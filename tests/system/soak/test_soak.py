@@ -1,6 +1,6 @@
 """A short seed of what `make soak` does at length: everything goes wrong, and nobody loses what they hold.
 
-The world is smaller than there: ten members instead of fifty, though with the same twelve rules on four chains;
+The world is smaller than there: ten members instead of fifty, though with the same sixteen rules on four chains;
 twenty-six deeds instead of minutes of them, among which each kind of deed, a restart of the database and the end of
 each process are; faults of two seconds. The processes are the same: bot, two of jobs, and the web, apart on one
 PostgreSQL; each seed has a world of its own.

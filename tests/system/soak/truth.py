@@ -5,6 +5,7 @@ Nothing here knows how the product decides; it is judged by this.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 Pair = tuple[str, str]
@@ -21,33 +22,77 @@ class Deal:
     id: int = 0
 
 
+Token = tuple[str, str, str]
+"""`(chain, contract, token id)`."""
+
+
 @dataclass
 class Holdings:
-    """Every token's owner: `(chain, contract, token id)` → address."""
+    """What everybody has: `owners` of tokens and their `traits`, `amounts` of coins in base units, `stakes`."""
 
-    owners: dict[tuple[str, str, str], str] = field(default_factory=dict[tuple[str, str, str], str])
+    owners: dict[Token, str] = field(default_factory=dict[Token, str])
+    traits: dict[Token, dict[str, str]] = field(default_factory=dict[Token, dict[str, str]])
+    """Of tokens that have some."""
+    amounts: dict[Token, int] = field(default_factory=dict[Token, int])
+    """`(chain, contract, address)` → base units, without zeros."""
+    decimals: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    stakes: dict[Token, str] = field(default_factory=dict[Token, str])
+    """A staked token of a staking contract → who staked it."""
 
-    def count(self, chain: str, contract: str, address: str, ids: tuple[str, ...] = ()) -> int:
-        """How many tokens of the contract (of these ids, where some are named) the address owns."""
-        return sum(
-            owner == address and at[:2] == (chain, contract) and (not ids or at[2] in ids)
-            for at, owner in self.owners.items()
-        )
+    def of(self, chain: str, address: str) -> list[Token]:
+        """Everything that the address owns on the chain."""
+        return [at for at, owner in self.owners.items() if owner == address and at[0] == chain]
+
+    def amount(self, chain: str, contract: str, address: str) -> int:
+        """What the address has of a coin, in base units."""
+        return self.amounts.get((chain, contract, address), 0)
+
+    def staked(self, chain: str, contract: str, address: str) -> int:
+        """How many tokens the address has staked."""
+        return sum(who == address and at[:2] == (chain, contract) for at, who in self.stakes.items())
+
+
+def right(tree: Mapping[str, Any], holdings: Holdings, wallets: Mapping[str, str]) -> bool:
+    """Whether somebody with these wallets (`evm` and `solana`) is to have the role; without any, nobody is."""
+    return bool(wallets) and satisfied(tree, holdings, wallets)
 
 
 def satisfied(tree: Mapping[str, Any], holdings: Holdings, wallets: Mapping[str, str]) -> bool:
-    """Whether somebody with these wallets (`evm` and `solana`) satisfies the tree."""
+    """Whether somebody with these wallets satisfies the tree."""
     if "all" in tree:
         return all(satisfied(branch, holdings, wallets) for branch in tree["all"])
     if "any" in tree:
         return any(satisfied(branch, holdings, wallets) for branch in tree["any"])
     if "not" in tree:
         return not satisfied(tree["not"], holdings, wallets)
-    address = wallets.get("solana" if tree["chain"] == "solana" else "evm")
+    if tree["type"] == "address_list":
+        return not set(tree["addresses"]).isdisjoint(wallets.values())
+    chain, contract = tree["chain"], tree["contract"]
+    address = wallets.get("solana" if chain == "solana" else "evm")
     if address is None:
         return False
-    held = holdings.count(tree["chain"], tree["contract"], address, tuple(tree.get("tokenIds", ())))
-    return held >= int(tree["minTokens"])
+    if tree["type"] == "call":
+        return holdings.staked(chain, contract, address) >= int(tree["value"])
+    if tree["type"] == "token":
+        whole = Fraction(holdings.amount(chain, contract, address), 10 ** holdings.decimals[chain, contract])
+        return Fraction(tree.get("min", 0)) <= whole and ("max" not in tree or whole <= Fraction(tree["max"]))
+    fitting = sum(_fits(tree, at, holdings) for at in holdings.of(chain, address))
+    return int(tree.get("minTokens", 1)) <= fitting and fitting <= tree.get("maxTokens", fitting)
+
+
+def _fits(tree: Mapping[str, Any], at: Token, holdings: Holdings) -> bool:
+    """Whether a token counts for a condition about tokens."""
+    if tree["type"] == "any_nft":
+        return True
+    if at[1] != tree["contract"]:
+        return False
+    if tree["type"] == "token_id":
+        bounds = [entry.partition("-") for entry in tree["tokenIds"]]
+        return any(int(first) <= int(at[2]) <= int(last or first) for first, _, last in bounds)
+    if tree["type"] == "trait":
+        return holdings.traits.get(at, {}).get(tree["trait"]["type"]) == tree["trait"]["value"]
+    assert tree["type"] == "basic", f"nothing here knows {tree['type']}"
+    return True
 
 
 @dataclass

@@ -5,6 +5,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -22,9 +23,15 @@ from services.rules.draft import RuleDraft
 from services.servers import breaker_review
 from services.triggers import gateway_events as guilds
 from services.wallets import wallets
-from tests.system.soak.truth import Deal, Holdings, Pair, Timeline, satisfied
+from tests.system.soak.truth import Deal, Holdings, Pair, Timeline, Token, right
 
 STANDARDS = {"base": "ERC721", "ethereum": "ERC721Enumerable", "polygon": "ERC1155", "solana": "Solana"}
+COINS = {"base": "ERC20", "solana": "SPL"}
+DECIMALS = {"base": 6, "solana": 9}
+COIN_AMOUNTS = ("40", "60.25", "99.5", "200")
+"""Whole coins that somebody gets at once."""
+STAKING = {"polygon": "Staking:number", "base": "Staking:list"}
+GOLDEN = {"Fur": "Gold"}
 ROLES = ("Holder", "Collector", "Whale")
 ELSEWHERE = {"evm": "0x" + "5e" * 20, "solana": "1" * 31 + "9"}
 SETTLED_BLOCKS = 65
@@ -34,6 +41,11 @@ SETTLED_BLOCKS = 65
 def family(chain: str) -> str:
     """Which of a person's wallets holds tokens of the chain."""
     return "solana" if chain == "solana" else "evm"
+
+
+def _plain(chain: str, address: str) -> str:
+    """An address as the mirror has it."""
+    return address if chain == "solana" else address.lower()
 
 
 @dataclass
@@ -61,6 +73,8 @@ class World:
         self.present: set[str] = set()
         self.proved: dict[str, dict[str, str]] = {}
         self.contracts: dict[str, str] = {}
+        self.coins: dict[str, str] = {}
+        self.staking: dict[str, str] = {}
         self.holdings = Holdings()
         self.deals: list[Deal] = []
         self.timeline, self.away = Timeline(), list[tuple[str, float]]()
@@ -83,13 +97,25 @@ class World:
             await self._found(f"Soak {mark} {number}", tuple(person["id"] for person in people))
         self.present = set(self.people)
         for chain, standard in STANDARDS.items():
-            slug = f"soak-{uuid.uuid4().hex}"
-            made = await self.call(f"chains/{chain}/deploy", standard=standard, name=f"Soak {mark}", slug=slug)
-            self.contracts[chain] = made["contract"]
+            self.contracts[chain] = await self._deploy(chain, standard)
+        for chain, standard in COINS.items():
+            self.coins[chain] = await self._deploy(chain, standard, decimals=DECIMALS[chain])
+            self.holdings.decimals[chain, self.coins[chain]] = DECIMALS[chain]
+        for chain, standard in STAKING.items():
+            self.staking[chain] = await self._deploy(chain, standard)
         await self.chains_go_on()
         for who in sorted(self.people):
             for chain in self.random.sample(sorted(STANDARDS), self.random.randint(0, 2)):
                 await self.mint(chain, self.address(who, chain))
+            for chain in self.random.sample(sorted(COINS), self.random.randint(0, 2)):
+                await self.pay(chain, self.address(who, chain))
+            for chain in self.random.sample(sorted(STAKING), self.random.randint(0, 1)):
+                await self.stake(chain, self.address(who, chain))
+
+    async def _deploy(self, chain: str, standard: str, **more: Any) -> str:
+        slug = f"soak-{uuid.uuid4().hex}"
+        made = await self.call(f"chains/{chain}/deploy", standard=standard, name=slug[:11], slug=slug, **more)
+        return made["contract"]
 
     async def chains_go_on(self) -> None:
         """Make as many blocks as settle what was there: the chains of the world never stand still."""
@@ -104,6 +130,11 @@ class World:
         shown = next(guild for guild in await self.shown() if guild["id"] == made["id"])
         roles = {role["name"]: role["id"] for role in shown["roles"] if role["name"] in ROLES}
         self.guilds.append(Guild(name, made["id"], members, roles))
+
+    async def end(self) -> None:
+        """The bot leaves the guilds, so that the sweeps of later seeds on the same machine are theirs alone."""
+        for guild in self.guilds:
+            await self.call("guilds", action="kick_bot", guild=guild.name)
 
     async def meet(self) -> None:
         """Wait until the bot has told the product of the guilds, and have most people prove their wallets."""
@@ -149,9 +180,9 @@ class World:
             for role in guild.roles.values():
                 deals = [deal for deal in self.deals if deal.role == role]
                 for who in guild.members:
-                    right = any(satisfied(deal.tree, self.holdings, self.proved.get(who, {})) for deal in deals)
+                    state = any(right(deal.tree, self.holdings, self.proved.get(who, {})) for deal in deals)
                     let_be = who not in self.present or any(deal.paused for deal in deals)
-                    found[who, role] = None if let_be else right
+                    found[who, role] = None if let_be else state
         return found
 
     def right(self) -> set[Pair]:
@@ -162,20 +193,33 @@ class World:
         self.timeline.note(moment, self.wanted())
 
     async def read_chains(self) -> Holdings:
-        """Every token's owner as the sandbox tells it."""
+        """What everybody has as the sandbox tells it."""
         world = (await self.control.get("/control/world")).json()
-        owners: dict[tuple[str, str, str], str] = {}
+        found = Holdings(decimals=self.holdings.decimals)
+
+        def listing(chain: str, contract: str) -> dict[str, Any]:
+            return next(one for one in world["chains"][chain]["collections"] if one["contract"] == contract)
+
+        def owned(chain: str, contract: str) -> dict[Token, str]:
+            return {
+                (chain, contract, token["id"]): _plain(chain, owner)
+                for token in listing(chain, contract)["tokens"]
+                for owner in token["owners"]
+            }
+
         for chain, contract in self.contracts.items():
-            listed = world["chains"][chain]["collections"]
-            found = next(one for one in listed if one["contract"] == contract)
-            for token in found["tokens"]:
-                for owner in token["owners"]:
-                    owners[chain, contract, token["id"]] = owner if chain == "solana" else owner.lower()
-        return Holdings(owners)
+            found.owners |= owned(chain, contract)
+            tokens = listing(chain, contract)["tokens"]
+            found.traits |= {(chain, contract, one["id"]): one["traits"] for one in tokens if one.get("traits")}
+        for chain, contract in self.staking.items():
+            found.stakes |= owned(chain, contract)
+        for chain, contract in self.coins.items():
+            for owner, amount in listing(chain, contract)["holders"].items():
+                found.amounts[chain, contract, _plain(chain, owner)] = int(amount)
+        return found
 
     def address(self, who: str, chain: str) -> str:
-        address: str = self.people[who]["wallets"][family(chain)]
-        return address if chain == "solana" else address.lower()
+        return _plain(chain, self.people[who]["wallets"][family(chain)])
 
     # What happens on chains.
 
@@ -185,15 +229,19 @@ class World:
         return str(self._tokens)
 
     async def mint(self, chain: str, to: str) -> None:
-        """A new token for an address."""
+        """A new token for an address; on base every other one is golden."""
         moment, body = time.time(), {"contract": self.contracts[chain], "to": to}
         number = self.next_token()
         made = await self.call(f"chains/{chain}/mint", token_id=number, **body)
         token = made.get("token_id", number)
-        self.holdings.owners[chain, self.contracts[chain], token] = to
+        at = (chain, self.contracts[chain], token)
+        self.holdings.owners[at] = to
+        if chain == "base" and self.random.random() < 0.5:
+            await self.call(f"chains/{chain}/traits", contract=at[1], token_id=token, traits=GOLDEN)
+            self.holdings.traits[at] = GOLDEN
         self._true_since(moment)
 
-    async def move(self, at: tuple[str, str, str], to: str) -> None:
+    async def move(self, at: Token, to: str) -> None:
         """A token changes hands."""
         moment, (chain, contract, token) = time.time(), at
         sender = {"from": self.holdings.owners[at]}
@@ -201,11 +249,51 @@ class World:
         self.holdings.owners[at] = to
         self._true_since(moment)
 
-    async def burn(self, at: tuple[str, str, str]) -> None:
+    async def burn(self, at: Token) -> None:
         """A token is destroyed."""
         moment, (chain, contract, token) = time.time(), at
         sender = {"from": self.holdings.owners.pop(at)}
         await self.call(f"chains/{chain}/burn", contract=contract, token_id=token, **sender)
+        self.holdings.traits.pop(at, None)
+        self._true_since(moment)
+
+    async def pay(self, chain: str, to: str) -> None:
+        """New coins for an address."""
+        amount = int(Fraction(self.random.choice(COIN_AMOUNTS)) * 10 ** DECIMALS[chain])
+        moment, contract = time.time(), self.coins[chain]
+        await self.call(f"chains/{chain}/mint", contract=contract, to=to, amount=str(amount))
+        self._adds(chain, to, amount)
+        self._true_since(moment)
+
+    async def spend(self, chain: str, sender: str, to: str | None, amount: int) -> None:
+        """Some of an address's coins change hands, or are destroyed."""
+        moment, body = time.time(), {"contract": self.coins[chain], "from": sender, "amount": str(amount)}
+        if to is None:
+            await self.call(f"chains/{chain}/burn", **body)
+        else:
+            await self.call(f"chains/{chain}/transfer", **body, to=to)
+            self._adds(chain, to, amount)
+        self._adds(chain, sender, -amount)
+        self._true_since(moment)
+
+    def _adds(self, chain: str, address: str, amount: int) -> None:
+        at = (chain, self.coins[chain], address)
+        self.holdings.amounts[at] = self.holdings.amounts.get(at, 0) + amount
+        if not self.holdings.amounts[at]:
+            del self.holdings.amounts[at]
+
+    async def stake(self, chain: str, who: str) -> None:
+        """An address stakes a token."""
+        moment, at = time.time(), (chain, self.staking[chain], self.next_token())
+        await self.call(f"chains/{chain}/stake", contract=at[1], token_id=at[2], **{"from": who})
+        self.holdings.stakes[at] = who
+        self._true_since(moment)
+
+    async def unstake(self, at: Token) -> None:
+        """A staked token is taken back."""
+        moment, (chain, contract, token) = time.time(), at
+        who = {"from": self.holdings.stakes.pop(at)}
+        await self.call(f"chains/{chain}/unstake", contract=contract, token_id=token, **who)
         self._true_since(moment)
 
     async def reorganise(self, chain: str, depth: int) -> None:
