@@ -2,7 +2,7 @@
 
 `python -m benchmarks.costs` prints them, `--write` puts them into the page. The calls are counted
 (`benchmarks/support/reads.py`) while the product's own readers work, so a reader that asks otherwise changes the
-tables; the prices are in `benchmarks/support/plans.py`.
+tables; the prices are in `gateways/provider_plans.py`.
 """
 
 import argparse
@@ -16,11 +16,11 @@ from math import ceil
 
 from benchmarks.support import reads
 from benchmarks.support.lab import ROOT, lab
-from benchmarks.support.plans import ALCHEMY_LIST, FREE, HELIUS, OPENSEA_READS_AN_HOUR, PAID, PUBLIC, SOLANA, Plan
 from benchmarks.support.reads import DAY
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.balances.fallbacks import AGGREGATE_CHECKS
 from gateways.marketplaces.opensea import TOKENS_A_BATCH
+from gateways.provider_plans import ALCHEMY_LIST, FREE, HELIUS, OPENSEA_READS_AN_HOUR, PAID, PUBLIC, SOLANA, Plan
 from jobs.reconciler import BATCH
 from jobs.solana_follower import BEAT_SECONDS
 from services.health.provider_log import PROBED_UNFOLLOWED

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import costs
 from benchmarks.costs import PAGE, Counted, filled
 from benchmarks.support import reads
-from benchmarks.support.plans import ALCHEMY, FREE, INFURA, QUICKNODE
+from gateways.provider_plans import ALCHEMY, FREE, INFURA, QUICKNODE
 from settings import Settings
 
 
