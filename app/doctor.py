@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from urllib.parse import urlsplit
 
 import psycopg
@@ -15,7 +16,9 @@ from gateways.chains import catalogue
 from gateways.chains.catalogue import CHAINS, OWN, evm_chains
 from gateways.chains.chain_file import ChainsRefused
 from gateways.evm.rpc.pool import NodePool
+from gateways.provider_plans import FREE_BY_DOMAIN
 from gateways.transport.errors import ProviderError
+from services.health.following_cost import calls_a_day
 from services.roles import writer_lease
 from settings import (
     LIVE_CREDENTIALS,
@@ -32,10 +35,6 @@ from settings import (
 CALLBACK = "/api/auth/discord/callback"
 PORTAL = "https://discord.com/developers/applications"
 FEWEST_LETTERS = 12
-
-METERED = {"alchemy.com": "Alchemy", "infura.io": "Infura", "quiknode.pro": "QuickNode", "helius-rpc.com": "Helius"}
-"""Providers, by domain, with free plans that are too small for a quick pace (docs/first-contact.md)."""
-SPARING_SECONDS = 60
 
 RIGHT, ADVICE, LACKING = "ok", "advice", "lacking"
 
@@ -245,15 +244,29 @@ def _provider(host: str) -> str:
 
 
 def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield a finding if providers with small free plans are asked more often than those allow."""
-    quick = {chain: _metered(values, chain) for chain in evm_chains() if 0 < _seconds(values, chain) < SPARING_SECONDS}
-    if names := sorted({name for found in quick.values() for name in found}):
-        chains = ", ".join(chain for chain, found in quick.items() if found)
-        text = f"A free plan of {' or '.join(names)} is too small for the pace at which {chains} is followed."
-        how = f"On a free plan set FOLLOW_SECONDS={SPARING_SECONDS} or more; docs/first-contact.md has what it costs."
-        yield Finding(ADVICE, "Pace", text, how)
+    """Yield a finding for each free plan that following alone would use up (docs/first-contact.md)."""
+    for owner, costs in _following(values).items():
+        plan = FREE_BY_DOMAIN[owner]
+        spent, allowed = sum(costs.values()), plan.a_day or inf
+        if spent <= allowed:
+            continue
+        *others, dearest = sorted(costs, key=lambda chain: (costs[chain], chain))
+        chains = f"{', '.join(sorted(costs)[:-1])} and {max(costs)}" if others else dearest
+        lasting, period = allowed / spent * plan.days, "month" if plan.days > 1 else "day"
+        lasts = f"{lasting:.1f} days" if lasting >= 1 else f"{24 * lasting:.1f} hours"
+        text = (
+            f"If rules name collections on {chains}, following takes {100 * spent / allowed:.0f} % of {plan.title}, "
+            f"which would last {lasts} of a {period}."
+        )
+        how = (
+            f"On such a plan set FOLLOW_SECONDS higher, or FOLLOW_SECONDS_{dearest.upper()}=0 for the chain that costs "
+            "most, and sweep more often; docs/first-contact.md has what each pace costs."
+        )
+        yield Finding(ADVICE, f"Pace at {plan.provider}", text, how)
     requests = values.get("SOLANA_FOLLOW_REQUESTS", "60")
-    if (found := _metered(values, "solana")) and requests not in {"0", "1"}:
+    hosts = (urlsplit(url).hostname or "" for url in values.get("RPC_SOLANA", "").split())
+    found = sorted({plan.provider for host in hosts if (plan := FREE_BY_DOMAIN.get(_provider(host)))})
+    if found and requests not in {"0", "1"}:
         text = (
             f"A free plan of {' or '.join(found)} is too small for {requests} requests a minute for following Solana."
         )
@@ -261,10 +274,17 @@ def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(ADVICE, "Pace on Solana", text, how)
 
 
-def _metered(values: Mapping[str, str], chain: str) -> list[str]:
-    """Return the providers with small free plans among a chain's nodes."""
-    hosts = (urlsplit(url).hostname or "" for url in values.get(f"RPC_{chain.upper()}", "").split())
-    return sorted({METERED[owner] for host in hosts if (owner := _provider(host)) in METERED})
+def _following(values: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Return what following each EVM chain costs a day, by the provider's domain; a chain's nodes take turns."""
+    found: dict[str, dict[str, float]] = {}
+    for chain in evm_chains():
+        urls = distinct(values.get(f"RPC_{chain.upper()}", "").split())
+        socket = bool(values.get(f"RPC_WS_{chain.upper()}"))
+        for owner, nodes in Counter(_provider(urlsplit(url).hostname or "") for url in urls).items():
+            if plan := FREE_BY_DOMAIN.get(owner):
+                calls = calls_a_day(CHAINS[chain], _seconds(values, chain), plan.log_blocks, socket=socket)
+                found.setdefault(owner, {})[chain] = plan.cost(calls) * nodes / len(urls)
+    return found
 
 
 def _seconds(values: Mapping[str, str], chain: str) -> float:

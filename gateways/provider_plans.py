@@ -31,6 +31,11 @@ class Plan:
     page: str = ""
 
     @property
+    def provider(self) -> str:
+        """The provider's name."""
+        return self.title.split()[0]
+
+    @property
     def a_day(self) -> float | None:
         """The allowance of a day."""
         return None if self.allowance is None else self.allowance / self.days
@@ -96,5 +101,7 @@ ALCHEMY_LIST = 480
 """CU of `getNFTsForOwner`, a page of 100 tokens."""
 
 FREE = (ALCHEMY, INFURA, QUICKNODE)
+FREE_BY_DOMAIN = {"alchemy.com": ALCHEMY, "infura.io": INFURA, "quiknode.pro": QUICKNODE, "helius-rpc.com": HELIUS}
+"""The free plans by the domain of their nodes."""
 PAID = (ALCHEMY_PAID, INFURA_PAID, QUICKNODE_PAID)
 SOLANA = (HELIUS, HELIUS_PAID, HELIUS_BUSINESS)

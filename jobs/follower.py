@@ -15,7 +15,7 @@ from services.runtime.listen import wait
 from services.triggers import block_corrections, chain_cursor, quarantine, sightings
 from services.triggers.chain_cursor import COINS, CONTRACTS, Position, cursor_of
 from services.triggers.sightings import Marks
-from services.triggers.transfer_poller import PollResult, Reader, UnreadableTransfers, WalletReader
+from services.triggers.transfer_poller import SOONEST_SECONDS, PollResult, Reader, UnreadableTransfers, WalletReader
 from services.triggers.watch_list import Watched
 from settings import settings
 
@@ -23,8 +23,6 @@ log = logging.getLogger("holdfast.jobs.follower")
 
 LEASE_SECONDS = 5.0
 """Seconds between attempts of a process without the lease to get it."""
-SOONEST_SECONDS = 1.0
-"""Shortest time between two polls, however often new blocks are announced."""
 NOTED_SECONDS = 5.0
 """How often an unchanged position is written."""
 

@@ -22,6 +22,8 @@ log = logging.getLogger("holdfast.services.triggers.transfer_poller")
 
 AT_ONCE = 2_000
 """Maximum blocks of one poll; a follower that is further behind polls again at once."""
+SOONEST_SECONDS = 1.0
+"""Shortest time between two polls, however often new blocks are announced."""
 LOOKED_BACK = 64
 """Blocks to go back when the last settled block is no longer on the chain."""
 KEPT = 1_024

@@ -130,6 +130,13 @@ def test_an_open_interface_is_named() -> None:
     assert levels({**WHOLE, "BIND": "0.0.0.0"})["Interface"] == ADVICE
 
 
+ALCHEMY_THRICE = {
+    "RPC_ETHEREUM": "https://eth-mainnet.g.alchemy.com/v2/key",
+    "RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key",
+    "RPC_POLYGON": "https://polygon-mainnet.g.alchemy.com/v2/key",
+}
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -145,6 +152,22 @@ def test_an_open_interface_is_named() -> None:
         ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS_BASE": "0"}, []),
         ({"RPC_SOLANA": "https://mainnet.helius-rpc.com/?api-key=key", "SOLANA_FOLLOW_REQUESTS": "1"}, []),
         ({"RPC_BASE": "https://node.example"}, []),
+        # Each chain fits; all of them together do not.
+        (ALCHEMY_THRICE, ["Alchemy Free", "138 %", "base, ethereum and polygon", "21.7 days of a month"]),
+        (ALCHEMY_THRICE | {"FOLLOW_SECONDS_BASE": "0"}, []),
+        (
+            ALCHEMY_THRICE
+            | {
+                "RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key https://a.example",
+                "RPC_POLYGON": "https://polygon-mainnet.g.alchemy.com/v2/key https://b.example",
+            },
+            [],
+        ),
+        ({"RPC_ETHEREUM": "https://mainnet.infura.io/v3/key", "RPC_WS_ETHEREUM": "wss://a.example"}, ["Infura"]),
+        (
+            {"RPC_ARBITRUM": "https://arb-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS": "600"},
+            ["Alchemy", "arbitrum"],
+        ),
     ],
 )
 def test_a_pace_that_is_too_much_for_free_plans_is_named(more: dict[str, str], said: list[str]) -> None:

@@ -1,0 +1,40 @@
+"""Estimate the calls that following a chain costs a day, from its pace alone; `make doctor` compares them with plans.
+
+`benchmarks/costs.py` counts the same calls while the follower works, and a test holds this estimate to its counts.
+"""
+
+from math import ceil
+
+from gateways.chains.catalogue import Chain
+from gateways.evm.rpc.node import CHAIN_AGAIN
+from services.health.provider_log import PROBED_UNFOLLOWED
+from services.triggers.transfer_poller import AT_ONCE, SOONEST_SECONDS
+
+DAY = 86_400
+
+
+def calls_a_day(chain: Chain, seconds: float, log_blocks: int | None, *, socket: bool = False) -> dict[str, float]:
+    """Return the calls a day to all nodes of an EVM chain whose contracts are followed, by method.
+
+    `seconds` is the time between two polls; with 0 the chain is left to sweeps, and only Health asks. `log_blocks` is
+    how many blocks of logs a request may span, None where that has no bound. With `socket` a node announces new blocks.
+    """
+    if not seconds:
+        probes = DAY / PROBED_UNFOLLOWED.total_seconds()
+        return {"eth_chainId": probes, "eth_getBlockByNumber": probes}
+    blocks = DAY / chain.block_seconds
+    polls = DAY / seconds
+    if socket:
+        polls = min(polls + blocks, max(polls, DAY / SOONEST_SECONDS))
+    # A poll that finds the newest block read twice reads nothing.
+    readings = min(polls, 2 * blocks)
+    settled = min(polls, blocks)
+    # Blocks that are not settled are read again: those since the poll before, and those that lack confirmations.
+    since = max(1, blocks / polls)
+    span = max(2 * since, since + chain.confirmations)
+    turns = ceil(span / AT_ONCE)
+    return {
+        "eth_chainId": min(DAY / CHAIN_AGAIN, polls),
+        "eth_getBlockByNumber": turns * (polls + readings + settled),
+        "eth_getLogs": readings * ceil(span / min(log_blocks or AT_ONCE, AT_ONCE)),
+    }
