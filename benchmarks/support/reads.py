@@ -6,6 +6,7 @@ index that answers in this process.
 """
 
 import asyncio
+import itertools
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -31,10 +32,9 @@ from gateways.evm.transfer_logs import WALLETS, TransferLogs
 from gateways.solana.client import SolanaChains
 from gateways.solana.node import GENESIS, SolanaNodes
 from gateways.transport.base58 import decode, encode
-from jobs.follower import SOONEST_SECONDS
 from jobs.reconciler import BATCH
 from services.triggers.chain_cursor import Position
-from services.triggers.transfer_poller import Reader
+from services.triggers.transfer_poller import SOONEST_SECONDS, Reader
 
 Calls = Counter[str]
 """Calls by method; "batch" counts JSON-RPC batches beside the calls in them."""
@@ -45,6 +45,7 @@ CONTRACTS = ["0x" + 38 * "c" + f"{number:02x}" for number in range(3)]
 SETTLING_LOOKS = 12
 """Looks before the counting begins: until then a reader learns how many blocks its node gives."""
 FEWEST_LOOKS, FEWEST_SECONDS = 24, 600
+_NODES = itertools.count()
 
 
 @contextmanager
@@ -136,10 +137,11 @@ async def following(
 ) -> dict[str, float]:
     """Calls a day while the chain's contracts, or so many members' wallets, are followed and nothing happens.
 
-    With more than one node they take turns, so that all together get as much.
+    With more than one node they take turns, so that all together get as much. Each reading has a node of its own: what
+    a node was found to give is remembered by its address.
     """
     with hand_set() as clock, counting(quiet_node(chain, clock, log_blocks)) as calls:
-        pool = NodePool({chain: ["http://node.test"]})
+        pool = NodePool({chain: [f"http://node-{next(_NODES)}.test"]})
         outside: Any = SimpleNamespace(transfers=TransferLogs(pool))
         addresses = [wallet(number) for number in range(wallets)] or CONTRACTS
         reader, position = Reader(chain, WALLETS if wallets else READ_CONTRACTS), Position(0, "")

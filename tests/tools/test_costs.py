@@ -8,7 +8,9 @@ import pytest
 from benchmarks import costs
 from benchmarks.costs import PAGE, Counted, filled
 from benchmarks.support import reads
+from gateways.chains.catalogue import CHAINS
 from gateways.provider_plans import ALCHEMY, FREE, INFURA, QUICKNODE
+from services.health.following_cost import calls_a_day
 from settings import Settings
 
 
@@ -20,6 +22,22 @@ def counted() -> Counted:
 def test_the_page_has_the_tables_that_are_counted_now(counted: Counted) -> None:
     page = PAGE.read_text()
     assert filled(page, counted) == page, "bring it up to date: .venv/bin/python -m benchmarks.costs --write"
+
+
+def test_the_doctor_estimates_what_is_counted(counted: Counted) -> None:
+    """Within a twentieth; a socket's polls, of which some coincide with the others, within a sixth."""
+    far = {
+        read: (plan.cost(guess), plan.cost(calls))
+        for read, calls in counted.follows.items()
+        for chain, pace, blocks, socket in [read]
+        for guess in [calls_a_day(CHAINS[chain], pace, blocks, socket=socket)]
+        for plan in FREE
+        if plan.log_blocks == blocks or socket
+        if plan.cost(guess) != pytest.approx(plan.cost(calls), rel=1 / 6 if socket else 1 / 20)
+    }
+    assert far == {}
+    unfollowed = calls_a_day(CHAINS["base"], 0, None)
+    assert unfollowed == counted.following("base", 0, None)
 
 
 def test_the_page_names_each_plan_with_its_public_page() -> None:
@@ -37,6 +55,12 @@ async def test_a_slower_pace_costs_less_and_what_a_node_refuses_costs_more() -> 
         assert plan.cost(narrow) > plan.cost(slowly)
     # Each block is read twice by a node that is alone, ten blocks a request.
     assert narrow["eth_getLogs"] >= 2 * reads.DAY / 2 / 10
+
+
+async def test_what_one_plan_refuses_does_not_change_what_another_costs() -> None:
+    wide = await reads.following("base", 60)
+    await reads.following("base", 60, log_blocks=5)
+    assert await reads.following("base", 60) == wide
 
 
 def test_the_worked_example_fits_its_plans_with_the_settings_that_it_names(counted: Counted) -> None:
