@@ -1,4 +1,8 @@
-"""Each trap of an embedded PostgreSQL: stale files, killed owners, two starts at once, accounts, paths, locales."""
+"""Each trap of an embedded PostgreSQL: stale files, killed owners, two starts at once, accounts, paths, locales.
+
+To make a cluster takes most of a start. Tests that are about something else begin with a copy of one that was made and
+stopped before.
+"""
 
 import os
 import signal
@@ -13,6 +17,7 @@ import pytest
 
 from app.postgres.process import Postmaster, read_pid_file, serves
 from app.postgres.server import DatabaseInUse, Postgres
+from tests.conftest import temporary_dir
 
 ROOT = Path(__file__).resolve().parents[3]
 OWNER = """
@@ -43,16 +48,41 @@ def postmaster(database: Postgres) -> Postmaster:
     return found
 
 
+@pytest.fixture(scope="module")
+def made() -> Iterator[Path]:
+    """The directory of a database that was made, and is stopped."""
+    with temporary_dir() as directory:
+        with Postgres(directory / "db", durable=False):
+            pass
+        yield directory / "db"
+
+
+def copied(made: Path, data_dir: Path) -> Path:
+    """A copy of a stopped database, with its owners and modes."""
+    data_dir.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-a", str(made), str(data_dir)], check=True)
+    return data_dir
+
+
 @pytest.fixture
-def database(short_dir: Path) -> Iterator[Postgres]:
+def fresh(short_dir: Path) -> Iterator[Postgres]:
+    """A database that nobody has made yet."""
     database = Postgres(short_dir / "db", durable=False)
     yield database
     database.stop()
 
 
 @pytest.fixture
-def owner(short_dir: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that owns the database in `short_dir`, up and running, in a process group of its own."""
+def database(made: Path, short_dir: Path) -> Iterator[Postgres]:
+    """A database that was made, and is stopped."""
+    database = Postgres(copied(made, short_dir / "db"), durable=False)
+    yield database
+    database.stop()
+
+
+@pytest.fixture
+def owner(database: Postgres, short_dir: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that owns the database, up and running, in a process group of its own."""
     process = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(short_dir / "db")],
         cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True,
@@ -67,29 +97,29 @@ def owner(short_dir: Path) -> Iterator[subprocess.Popen[str]]:
     process.stdout.close()
 
 
-def test_it_starts_keeps_its_data_over_a_restart_and_listens_on_no_port(database: Postgres) -> None:
-    url = database.start()
+def test_it_starts_keeps_its_data_over_a_restart_and_listens_on_no_port(fresh: Postgres) -> None:
+    url = fresh.start()
     ask(url, "CREATE TABLE kept AS SELECT 7 AS n; SELECT 1")
     assert ask(url, "SHOW listen_addresses") == ""
     assert ask(url, "SHOW max_connections") == "200"
-    database.stop()
-    assert not database.is_running()
-    assert ask(database.start(), "SELECT n FROM kept") == "7"
+    fresh.stop()
+    assert not fresh.is_running()
+    assert ask(fresh.start(), "SELECT n FROM kept") == "7"
 
 
-def test_real_data_are_kept_safe_from_power_cuts(short_dir: Path) -> None:
-    with Postgres(short_dir / "db") as database:
+def test_real_data_are_kept_safe_from_power_cuts(made: Path, short_dir: Path) -> None:
+    with Postgres(copied(made, short_dir / "db")) as database:
         assert ask(database.url, "SHOW fsync") == "on"
         assert ask(database.url, "SHOW full_page_writes") == "on"
 
 
 @pytest.mark.parametrize("locale", ["xx_YY.nowhere", "tr_TR.UTF-8", "C", ""])
-def test_no_locale_of_the_machine_can_sway_it(database: Postgres, monkeypatch: pytest.MonkeyPatch, locale: str) -> None:
+def test_no_locale_of_the_machine_can_sway_it(fresh: Postgres, monkeypatch: pytest.MonkeyPatch, locale: str) -> None:
     for name in ("LC_ALL", "LANG", "LC_COLLATE"):
         monkeypatch.setenv(name, locale)
     monkeypatch.setenv("PGDATA", "/nowhere")
     monkeypatch.setenv("PGPORT", "1")
-    url = database.start()
+    url = fresh.start()
     assert (
         ask(url, "SELECT datlocprovider::text || datlocale FROM pg_database WHERE datname = 'holdfast'") == "bC.UTF-8"
     )
@@ -114,8 +144,8 @@ def test_a_data_path_too_long_for_a_socket_gets_a_short_private_one(short_dir: P
     socket_dir.rmdir()
 
 
-def test_a_squatter_on_the_short_name_gets_nothing(short_dir: Path, tmp_path: Path) -> None:
-    deep = short_dir.joinpath(*["a-rather-long-name-of-a-directory"] * 4)
+def test_a_squatter_on_the_short_name_gets_nothing(made: Path, short_dir: Path, tmp_path: Path) -> None:
+    deep = copied(made, short_dir.joinpath(*["a-rather-long-name-of-a-directory"] * 4))
     with Postgres(deep, durable=False) as database:
         usual = postmaster(database).socket_dir
     usual.rmdir()
@@ -222,11 +252,11 @@ def test_a_stale_pid_file_is_removed_with_the_lock_of_the_socket(database: Postg
         child.wait()
 
 
-def test_a_killed_initdb_leaves_nothing_in_the_way(database: Postgres) -> None:
-    half = database.data_dir / "cluster.new"
+def test_a_killed_initdb_leaves_nothing_in_the_way(fresh: Postgres) -> None:
+    half = fresh.data_dir / "cluster.new"
     half.mkdir(parents=True)
     (half / "PG_VERSION").write_text("18\n")
-    assert ask(database.start(), "SELECT 1") == "1"
+    assert ask(fresh.start(), "SELECT 1") == "1"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has nothing to switch from")
