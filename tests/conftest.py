@@ -29,6 +29,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from xdist.scheduler import LoadFileScheduling
 
+from app.postgres.memory import memory_bytes
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import MARK
 from tests.support.databases import TEMPLATE, Databases, named, plain
@@ -42,6 +43,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_SECONDS = 240
 PORTS, PORT_SHARES = range(12_000, 32_000), 8
 """Where tests take ports, below those that systems give to connections and to servers on any port; a share a worker."""
+ROOM_BYTES = 12 * 2**30
+"""Memory that a machine and its `/dev/shm` have at least where the directories of tests are in it."""
 PRODUCT, NOTHING, MACHINE, SANDBOX = range(4)
 """What a test needs, in the order in which they come."""
 WITH_PRODUCT = (
@@ -160,10 +163,21 @@ def patience() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+@cache
+def _place() -> Path:
+    """Where temporary directories are: in memory where there is plenty of it, for databases make files all the time."""
+    disk, memory = Path("/tmp"), Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        return disk
+    there = os.statvfs(memory)
+    roomy = min(there.f_bavail * there.f_frsize, memory_bytes()) >= ROOM_BYTES
+    return memory if roomy and not there.f_flag & os.ST_NOEXEC else disk
+
+
 @contextmanager
 def temporary_dir() -> Iterator[Path]:
     """A directory that is removed afterwards, even when this process is killed (and a database in it ended)."""
-    directory = Path(tempfile.mkdtemp(prefix="hf-", dir="/tmp"))
+    directory = Path(tempfile.mkdtemp(prefix="hf-", dir=_place()))
     watchdog = subprocess.Popen(
         [sys.executable, "-c", WATCHDOG, str(directory)], cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True
     )

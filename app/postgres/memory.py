@@ -1,4 +1,4 @@
-"""The size of the embedded PostgreSQL's page cache."""
+"""The machine's memory, and the size of the embedded PostgreSQL's page cache."""
 
 import contextlib
 import os
@@ -13,7 +13,12 @@ CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 def buffers_mb(container: Path = CONTAINER) -> int:
     """Return megabytes for `shared_buffers`; PostgreSQL takes them as it needs them."""
+    return max(LEAST_MB, min(MOST_MB, memory_bytes(container) // SHARE // 2**20))
+
+
+def memory_bytes(container: Path = CONTAINER) -> int:
+    """Return the memory that this machine has, or that its container may take."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with contextlib.suppress(OSError, ValueError):  # no container, or one without a limit
         memory = min(memory, int(container.read_text()))
-    return max(LEAST_MB, min(MOST_MB, memory // SHARE // 2**20))
+    return memory
