@@ -39,7 +39,8 @@ class Network:
 @dataclass(frozen=True)
 class Facts:
     """One chain. `block_seconds` is when a head starts to look old; `confirmations` is how many blocks follow a
-    control call; `opensea` and `alchemy` are its names there; `names` says that ENS is there."""
+    control call; `opensea` and `alchemy` are its names there; `names` says that ENS is there, `zksync` that
+    receipts have the further fields of ZKsync's nodes."""
 
     name: str
     chain_id: int
@@ -52,6 +53,7 @@ class Facts:
     multicall3: str | None = MULTICALL3
     registry: str = REGISTRY
     names: bool = False
+    zksync: bool = False
 
     @property
     def deployer(self) -> str:
@@ -162,6 +164,7 @@ OWN = {
             ),
             multicall3=None,
             registry=REGISTRY_ON_ABSTRACT,
+            zksync=True,
         ),
     )
 }

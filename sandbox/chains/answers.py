@@ -64,6 +64,8 @@ async def answer(chain: Chain, item: Any, kind: str | None, pinned: int | None) 
     if method == "eth_sendRawTransaction" and params and isinstance(params[0], str):
         return await chain.send_raw(orjson.dumps(item), params[0])
     said = await chain.node.post(orjson.dumps(item))
+    if chain.facts.zksync and method in methods.OF_ZKSYNC:
+        said = _changed(said, lambda result: methods.with_batches(method, result))
     if method in _OF_LOGS and (too_many := _too_many(chain, item, said, pinned)):
         return denied(item, too_many)
     if kind == "zero":

@@ -32,6 +32,7 @@ FROM_A_BLOCK = {
     "eth_getTransactionByHash": "blockNumber",
     "eth_getTransactionReceipt": "blockNumber",
 }
+OF_ZKSYNC = ("eth_getTransactionReceipt", "eth_getBlockReceipts", "eth_getTransactionByHash")
 OFFERED = {
     *STATE_AT,
     *BLOCK_AT,
@@ -76,6 +77,22 @@ def emptiness(method: str) -> Any:
     if method in _LISTS:
         return []
     return None if method in _NO_ANSWER or method in FIXED else "0x"
+
+
+def with_batches(method: str, result: Any) -> Any:
+    """What ZKsync's nodes add to receipts and transactions: their batch on the first layer, which is not sealed yet."""
+    if method == "eth_getBlockReceipts" and isinstance(result, list):
+        return [with_batches("eth_getTransactionReceipt", receipt) for receipt in result]
+    if method not in OF_ZKSYNC or not isinstance(result, dict):
+        return result
+    batch: dict[str, Any] = {"l1BatchNumber": None, "l1BatchTxIndex": None}
+    if method != "eth_getTransactionReceipt":
+        return {**result, **batch}
+    logs = [
+        {**log, "l1BatchNumber": None, "transactionLogIndex": hex(place), "logType": None}
+        for place, log in enumerate(result["logs"])
+    ]
+    return {**result, **batch, "l2ToL1Logs": [], "logs": logs}
 
 
 def zeroed(method: str, result: Any) -> Any:

@@ -45,6 +45,20 @@ def test_both_front_ends_say_what_the_world_says(nodes: Nodes):
             assert nodes.balance(MELLOW_CATS, nodes.wallet(who), front=front) == count
 
 
+def test_receipts_on_abstract_have_what_zksyncs_nodes_add(nodes: Nodes):
+    contract = nodes.collection("soft-robots", "abstract")["contract"]
+    minted = nodes.act("mint", "abstract", contract=contract, token_id="8001", to=STRANGER)
+    receipt = nodes.rpc("eth_getTransactionReceipt", minted["hash"], chain="abstract")
+    assert (receipt["l2ToL1Logs"], receipt["l1BatchNumber"], receipt["l1BatchTxIndex"]) == ([], None, None)
+    assert [(log["transactionLogIndex"], log["logType"]) for log in receipt["logs"]] == [("0x0", None)]
+    assert nodes.rpc("eth_getBlockReceipts", receipt["blockNumber"], chain="abstract") == [receipt]
+    assert "l1BatchTxIndex" in nodes.rpc("eth_getTransactionByHash", minted["hash"], chain="abstract")
+    assert nodes.rpc("eth_getTransactionReceipt", "0x" + "11" * 32, chain="abstract") is None
+    contract = nodes.collection(MELLOW_CATS)["contract"]
+    minted = nodes.act("mint", contract=contract, token_id="8001", to=STRANGER)
+    assert "l2ToL1Logs" not in nodes.rpc("eth_getTransactionReceipt", minted["hash"])
+
+
 def test_multicall_is_where_the_real_one_is_and_not_on_abstract(nodes: Nodes):
     place = "0xcA11bde05977b3631167028862bE2a173976CA11"
     assert len(nodes.rpc("eth_getCode", place, "latest")) > 100
