@@ -7,9 +7,21 @@ from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import EPHEMERAL, Channel, Message
 from sandbox.discord.world.snowflakes import now_iso
 
+_CALL: dict[str, Any] = {"bitrate": 64_000, "user_limit": 0, "rtc_region": None, "video_quality_mode": 1}
+_FORUM: dict[str, Any] = {
+    "available_tags": [],
+    "default_reaction_emoji": None,
+    "default_sort_order": None,
+    "default_forum_layout": 0,
+    "template": "",
+}
+OF_TYPE = {2: _CALL, 13: {**_CALL, "user_limit": 10_000}, 15: _FORUM, 16: _FORUM}
+"""The fields that only channels of one type have, with the values of a new channel. Clients insist on them."""
+
 
 def opened(discord: Discord, channel: Channel) -> None:
-    """Save a new channel and tell the bot."""
+    """Save a new channel, with the fields of its type, and tell the bot."""
+    channel.extras = {**OF_TYPE.get(channel.type, {}), **channel.extras}
     discord.world.save(channel)
     discord.gateway.dispatch(channel.guild_id, "CHANNEL_CREATE", shapes.channel(channel), intents.GUILDS)
 
@@ -55,10 +67,20 @@ def deleted(discord: Discord, message: Message) -> None:
     discord.gateway.dispatch(guild_id, "MESSAGE_DELETE", event, intents.GUILD_MESSAGES)
 
 
+def shown(discord: Discord, message: Message) -> dict[str, Any]:
+    """The message as its channel shows it; a reply comes with the message that it answers, null where that is gone."""
+    users = discord.world.users
+    shape = shapes.message(message, users[message.author_id])
+    if message.replies_to is None:
+        return shape
+    answered = discord.world.messages[message.channel_id].get(message.replies_to)
+    return {**shape, "referenced_message": answered and shapes.message(answered, users[answered.author_id])}
+
+
 def _tell(discord: Discord, event: str, message: Message) -> None:
     guild = discord.world.guilds[discord.world.channels[message.channel_id].guild_id]
     author = discord.world.users[message.author_id]
-    data: dict[str, Any] = {**shapes.message(message, author), "guild_id": guild.id}
+    data: dict[str, Any] = {**shown(discord, message), "guild_id": guild.id}
     if author.id != discord.bot_id and all(one["id"] != discord.bot_id for one in message.mentions):
         # Without the message content intent the bot reads only what it wrote itself, and what calls it.
         data |= {"content": "", "embeds": [], "components": []}

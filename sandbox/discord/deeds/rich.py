@@ -26,7 +26,6 @@ EXPRESSIONS = 1 << 3
 """The intent for emojis and stickers."""
 HASH = "a_" + "0123456789abcdef" * 2
 
-_OF_A_CALL: Json = {"bitrate": 64_000, "user_limit": 0, "rtc_region": None, "video_quality_mode": 1}
 _OF_A_FORUM: Json = {
     "available_tags": [
         {"id": "1180000000000000001", "name": "Sold", "moderated": False, "emoji_id": None, "emoji_name": "💸"},
@@ -46,8 +45,8 @@ _CHANNELS: tuple[tuple[str, int, Json], ...] = (
         {"default_auto_archive_duration": 1440, "icon_emoji": {"id": None, "name": "📜"}, "theme_color": None},
     ),
     ("news", ANNOUNCEMENTS, {"default_auto_archive_duration": 4320}),
-    ("Lounge", VOICE, {**_OF_A_CALL, "status": "music tonight"}),
-    ("Town Hall", STAGE, {**_OF_A_CALL, "user_limit": 10_000}),
+    ("Lounge", VOICE, {"status": "music tonight"}),
+    ("Town Hall", STAGE, {}),
     ("ideas", FORUM, _OF_A_FORUM),
     ("gallery", MEDIA, {**_OF_A_FORUM, "default_forum_layout": 2}),
 )

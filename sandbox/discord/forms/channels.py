@@ -40,6 +40,8 @@ _FIELDS: dict[str, Schema] = {
     "rate_limit_per_user": Whole(0, SLOWEST),
     "position": Whole(0, 2**31 - 1),
     "parent_id": Snowflake(),
+    "bitrate": Whole(8_000, 384_000),
+    "user_limit": Whole(0, 10_000),
     "permission_overwrites": ListOf(_OVERWRITE, 100),
 }
 _NEW, _CHANGED = Shape(_FIELDS, ("name",)), Shape(_FIELDS, nulls_tell=True)

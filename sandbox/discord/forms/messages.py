@@ -86,6 +86,17 @@ _MENTIONS = Shape(
     rules=(_mentions_rule,),
 )
 
+_REFERENCE = Shape(
+    {
+        "type": Choice((0,)),
+        "message_id": Snowflake(),
+        "channel_id": Snowflake(),
+        "guild_id": Snowflake(),
+        "fail_if_not_exists": Switch(),
+    },
+    ("message_id",),
+)
+
 
 def _whole_rule(message: dict[str, Any], path: Path, problems: Problems) -> None:
     if sum(map(_length, message.get("embeds") or [])) > MOST_IN_EMBEDS:
@@ -103,6 +114,7 @@ def _message(parts: Schema) -> Shape:
             "embeds": ListOf(_EMBED, 10),
             "components": parts,
             "allowed_mentions": _MENTIONS,
+            "message_reference": _REFERENCE,
             "flags": _Flags(),
             "nonce": components.NONCE,
             "enforce_nonce": Switch(),

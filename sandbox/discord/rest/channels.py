@@ -16,6 +16,7 @@ MOST_CHANNELS = 500
 OF_ROLE = 0
 # A channel's name and topic change twice in ten minutes (Discord does not document it; clients meet it).
 RENAMES = Limit("channel name and topic", 2, 600.0)
+_CALLS = (2, 13)
 _OWN_NAMES = {
     "name": "name", "type": "type", "nsfw": "nsfw", "rate_limit_per_user": "slowmode", "position": "position",
 }  # fmt: skip
@@ -116,6 +117,9 @@ def _write(call: Call, guild: Guild, channel: Channel, form: Form) -> None:
     for name in ("topic", "parent_id"):
         if name in form:
             setattr(channel, name, form[name])
+    if channel.type in _CALLS:
+        given = {name: form[name] for name in ("bitrate", "user_limit") if form.get(name) is not None}
+        channel.extras = {**channel.extras, **given}
     if channel.type == 0:
         channel.name = channel.name.lower().replace(" ", "-")
 

@@ -3,14 +3,15 @@
 from datetime import timedelta
 from typing import Any
 
-from sandbox.discord.answers.errors import DiscordError, missing_permissions, unknown
+from sandbox.discord.answers.errors import DiscordError, form_error, missing_permissions, unknown
 from sandbox.discord.answers.limits import Limit
 from sandbox.discord.deeds import channels, content
 from sandbox.discord.rest.frame import Call, Endpoint
-from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world import permissions
 from sandbox.discord.world.entities import Message
 from sandbox.discord.world.snowflakes import made_at, now_iso
 
+REPLY = 19
 NONCE_LIVES = timedelta(minutes=5)
 # A channel takes five messages in five seconds (Discord does not document it; clients meet it).
 POSTS = Limit("messages of a channel", 5, 5.0)
@@ -44,8 +45,21 @@ async def post_message(call: Call) -> dict[str, Any]:
         return _shape(call, earlier)
     if message.embeds:
         call.need_in(guild, channel, permissions.EMBED_LINKS)
+    if reference := form.get("message_reference"):
+        _refer(call, message, reference, permissions.channel_permissions(guild, channel, call.own_member(guild)))
     channels.posted(call.discord, message)
     return _shape(call, message)
+
+
+def _refer(call: Call, message: Message, reference: dict[str, Any], granted: int) -> None:
+    """Make the message a reply. Raises 160002 without Read Message History, 50035 for a message that is not there."""
+    if not granted & permissions.READ_MESSAGE_HISTORY:
+        raise DiscordError(400, 160002, "Cannot reply without permission to read message history")
+    replies_to, place = str(reference["message_id"]), str(reference.get("channel_id") or message.channel_id)
+    if place == message.channel_id and replies_to in call.discord.world.messages[place]:
+        message.type, message.replies_to = REPLY, replies_to
+    elif reference.get("fail_if_not_exists", True):
+        raise form_error("message_reference", "Unknown message")
 
 
 def _posted_with(call: Call, nonce: Any) -> Message | None:
@@ -100,7 +114,7 @@ def _message(call: Call, channel_id: str) -> Message:
 
 
 def _shape(call: Call, message: Message) -> dict[str, Any]:
-    return shapes.message(message, call.discord.world.users[message.author_id])
+    return channels.shown(call.discord, message)
 
 
 ENDPOINTS = (

@@ -112,6 +112,8 @@ class Message:
     mentions: list[dict[str, Any]] = field(default_factory=list)
     mention_roles: list[str] = field(default_factory=list)
     mention_everyone: bool = False
+    replies_to: str | None = None
+    """The id of the message that this one answers, in the same channel."""
 
 
 @dataclass

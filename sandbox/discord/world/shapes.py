@@ -210,6 +210,8 @@ def message(message: Message, author: User) -> Json:
         shape |= {"webhook_id": message.webhook_id, "application_id": message.webhook_id}
     if message.nonce is not None:
         shape["nonce"] = message.nonce
+    if message.replies_to is not None:
+        shape["message_reference"] = {"type": 0, "channel_id": message.channel_id, "message_id": message.replies_to}
     return shape
 
 

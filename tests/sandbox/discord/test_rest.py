@@ -175,6 +175,31 @@ async def test_a_channel_message_is_checked_and_kept(discord: Outside):
     assert [message["content"] for message in listed] == ["Hello"]
 
 
+async def test_a_new_voice_channel_has_what_clients_need_of_one(discord: Outside):
+    path = f"/guilds/{BASE}/channels"
+    plain = (await discord.bot("POST", path, {"name": "Lounge", "type": 2})).json()
+    assert (plain["bitrate"], plain["user_limit"], plain["rtc_region"]) == (64_000, 0, None)
+    small = (await discord.bot("POST", path, {"name": "Booth", "type": 2, "user_limit": 2})).json()
+    assert small["user_limit"] == 2
+    assert (await discord.bot("PATCH", f"/channels/{small['id']}", {"user_limit": 0})).json()["user_limit"] == 0
+    assert "bitrate" not in (await discord.bot("POST", path, {"name": "words", "type": 0})).json()
+
+
+async def test_a_reply_names_the_message_that_it_answers(discord: Outside):
+    path = f"/channels/{int(BASE) + 100}/messages"
+    first = (await discord.bot("POST", path, {"content": "Who holds?"})).json()
+    reply = {"content": "I do", "message_reference": {"message_id": first["id"]}}
+    posted = (await discord.bot("POST", path, reply)).json()
+    assert (posted["type"], posted["message_reference"]["message_id"]) == (19, first["id"])
+    assert posted["referenced_message"]["content"] == "Who holds?"
+    await discord.bot("DELETE", f"{path}/{first['id']}")
+    assert (await discord.bot("GET", f"{path}/{posted['id']}")).json()["referenced_message"] is None
+    refused = await discord.bot("POST", path, reply)
+    assert (refused.status_code, "message_reference" in refused.json()["errors"]) == (400, True)
+    reply["message_reference"]["fail_if_not_exists"] = False
+    assert (await discord.bot("POST", path, reply)).json()["type"] == 0
+
+
 async def test_a_message_calls_whom_its_allowed_mentions_let_it(discord: Outside):
     path, text = f"/channels/{int(BASE) + 100}/messages", f"<@{CAROL}> and <@{BOB}>"
     called: list[list[str]] = []
