@@ -144,6 +144,25 @@ def get_token_largest_accounts(view: View, params: list[Any]) -> Any:
     )
 
 
+def get_token_supply(view: View, params: list[Any]) -> Any:
+    """All that there is of a coin."""
+    mint, slot = _address(params), view.head(_config(params, 1))
+    coin = view.ledger.holdings(slot).coins.get(mint)
+    if coin is None:
+        raise RpcError(INVALID, "Invalid param: not a Token mint")
+    return _contextual(slot, token_amount(coin, 0 if view.zero else coin.supply))
+
+
+def get_token_account_balance(view: View, params: list[Any]) -> Any:
+    """What one token account of a coin has."""
+    address, slot = _address(params), view.head(_config(params, 1))
+    for coin in view.ledger.holdings(slot).coins.values():
+        for owner, units in coin.accounts.items():
+            if account_of(owner, coin.contract) == address:
+                return _contextual(slot, token_amount(coin, 0 if view.zero else units))
+    raise RpcError(INVALID, "Invalid param: could not find account")
+
+
 def _parsed_account(view: View, slot: int, address: str) -> Any:
     """A coin's mint or an owner's account of it as jsonParsed; None for any other address."""
     for coin in view.ledger.holdings(slot).coins.values():
@@ -308,7 +327,9 @@ DATA: dict[str, tuple[Method, Any]] = {
     "getBalance": (get_balance, 0),
     "getAccountInfo": (get_account_info, None),
     "getMultipleAccounts": (get_multiple_accounts, []),
+    "getTokenAccountBalance": (get_token_account_balance, None),
     "getTokenLargestAccounts": (get_token_largest_accounts, []),
+    "getTokenSupply": (get_token_supply, None),
     "getTokenAccountsByOwner": (get_token_accounts_by_owner, []),
     "getSignaturesForAddress": (get_signatures_for_address, []),
     "getSignatureStatuses": (get_signature_statuses, []),
@@ -320,7 +341,9 @@ CONTEXTUAL = (
     "getAccountInfo",
     "getMultipleAccounts",
     "getTokenAccountsByOwner",
+    "getTokenAccountBalance",
     "getTokenLargestAccounts",
+    "getTokenSupply",
     "getSignatureStatuses",
 )
 

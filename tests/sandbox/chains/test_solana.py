@@ -250,6 +250,19 @@ async def test_money_and_accounts_can_be_looked_at(otters: Otters) -> None:
     assert accounts[0]["account"]["data"]["parsed"]["info"]["tokenAmount"]["amount"] == "1"
 
 
+async def test_a_coin_tells_its_supply_and_what_an_account_has_of_it(otters: Otters) -> None:
+    coin = (await otters.world())["chains"]["solana"]["collections"][1]["contract"]
+    supply = (await otters.rpc("getTokenSupply", coin))["value"]
+    assert supply == {"amount": "1270000000", "decimals": 6, "uiAmount": 1270.0, "uiAmountString": "1270"}
+    largest = (await otters.rpc("getTokenLargestAccounts", coin))["value"][0]
+    balance = (await otters.rpc("getTokenAccountBalance", largest.pop("address")))["value"]
+    assert balance == largest
+    for method in ("getTokenSupply", "getTokenAccountBalance"):
+        assert (await otters.error(method, await otters.wallet("carol")))[0] == -32602
+    await otters.fault("zero")
+    assert (await otters.rpc("getTokenSupply", coin))["value"]["amount"] == "0"
+
+
 @pytest.mark.parametrize(
     ("kind", "status"), [("500", 500), ("429", 429), ("malformed", 200), ("empty", 200), ("zero", 200)]
 )
