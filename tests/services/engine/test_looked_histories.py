@@ -1,7 +1,7 @@
 """Random rules and histories through a whole look: reading, traits, confirming and deciding, with stand-ins for nodes.
 
-Rules combine conditions of every kind, also what must not be held. At most one node and one source of traits say what
-is not so; all may be silent, behind, or answer in part.
+Rules combine conditions of every kind, also what must not be held; each kind has its own histories. At most one node
+and one source of traits say what is not so; all may be silent, behind, or answer in part.
 """
 
 import json
@@ -23,6 +23,10 @@ from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import LISTS
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints, TokenSheet
+from gateways.chains.view_sheet import ViewQuestion, ViewSheet
+from gateways.evm.rpc.node import Head
+from gateways.solana.balances import balances_of
+from gateways.solana.node import SolanaNode
 from gateways.transport.errors import ProviderDown
 from services.core import queue
 from services.core.answer import Answer
@@ -36,15 +40,31 @@ from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import by_chain
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate, requirements
 from services.rules.terms import RuleTerms
+from services.rules.types.address_list import AddressList
+from services.rules.types.coin import CoinAmount
+from services.rules.types.own_tables import OwnTables
+from services.rules.types.view_call import ViewCall
 from tests.support.builders import snowflake
 
-HISTORIES = int(os.environ.get("HISTORIES", "400")) // 4
-"""How many random histories; `make fuzz` asks for many more."""
+HISTORIES = int(os.environ.get("HISTORIES", "400"))
+"""How many random histories of each kind; `make fuzz` asks for many more."""
 START = datetime(2026, 1, 2, tzinfo=UTC)
 CHAIN = CHAINS["base"]
-WALLET = "0x" + "a1" * 20
+SOLANA = CHAINS["solana"]
+SLOTS_A_BLOCK = round(CHAIN.block_seconds / SOLANA.block_seconds)
+WALLET, SOLANA_WALLET = "0x" + "a1" * 20, "5o" * 16
+WALLETS = {CHAIN.key: WALLET, SOLANA.key: SOLANA_WALLET}
+COINS = {CHAIN.key: "0x" + "c2" * 20, SOLANA.key: "Co" * 16}
+STAKING, STAKED = "0x" + "c3" * 20, "staked(address) view returns (uint256)"
+LIST = "1" * 32
+DECIMALS, PIECE, HALF = 6, 60, "61.5"
+"""Coins come in pieces of so many, of which one is less than HALF and two are more."""
 CONTRACTS = ("0x" + "c0" * 20, "0x" + "c1" * 20)
 TOKENS = tuple((contract, str(number)) for contract in CONTRACTS for number in (1, 2))
+THINGS = (
+    *TOKENS, *((place, str(number)) for place in (*COINS.values(), STAKING) for number in (1, 2)), (LIST, ""),
+)  # fmt: skip
+"""All that can be so: tokens that are held, pieces of coins, staked tokens, and being on the list."""
 GOLD, GRAY = (Trait("Fur", "Gold"),), (Trait("Fur", "Gray"),)
 HONEST, DOWN, STALE, LYING, PARTIAL = "honest", "down", "stale", "lying", "partial"
 BEHIND = 40
@@ -76,7 +96,7 @@ class World:
             self.wrong = self.random.choice(("opensea", "metadata"))
 
     def some(self) -> Held:
-        return frozenset(one for one in TOKENS if self.random.random() < 0.5)
+        return frozenset(one for one in THINGS if self.random.random() < 0.5)
 
     def goes_on(self, seconds: float, held: Held) -> None:
         self.now += timedelta(seconds=seconds)
@@ -92,12 +112,20 @@ class World:
 
     def leaf(self, leaf: Requirement, held: Held) -> Answer:
         """The truth."""
-        mine = [one for one in held if leaf.contract in {one[0], "any"}]
+        if leaf.type == "address_list":
+            return Answer.YES if (LIST, "") in held else Answer.NO
+        mine = [one for one in held if one[0] == leaf.contract or (leaf.contract == "any" and one in TOKENS)]
+        if isinstance(leaf.details, CoinAmount):
+            amount, least, most = PIECE * len(mine), leaf.details.least, leaf.details.most
+            fits = float(least or 0) <= amount <= float(most or amount)
+            return Answer.YES if fits else Answer.NO
         if leaf.type == "token_id":
             mine = [one for one in mine if one[1] in leaf.token_ids]
         if leaf.type == "trait":
             mine = [one for one in mine if one in self.gold]
-        return Answer.YES if len(mine) >= leaf.min_tokens else Answer.NO
+        least = int(leaf.details.value) if isinstance(leaf.details, ViewCall) else leaf.min_tokens
+        most = len(mine) if leaf.max_tokens is None else leaf.max_tokens
+        return Answer.YES if least <= len(mine) <= most else Answer.NO
 
     def surely(self, rule: Expression, since: int) -> Answer:
         """What every mixture of views of the blocks since then says: an answer that changed is unknown."""
@@ -105,13 +133,16 @@ class World:
         said = {leaf: {self.leaf(leaf, held) for held in views} for leaf in requirements(rule)}
         return evaluate(rule, lambda leaf: next(iter(said[leaf])) if len(said[leaf]) == 1 else Answer.UNKNOWN)
 
-    def view(self, node: int, *, settled: bool) -> tuple[int, datetime, Held, bool]:
-        """The block of a node's answer, its time, what it says is held, and whether that is in full."""
+    def view(self, node: int, *, depth: int = 0) -> tuple[int, datetime, Held, bool]:
+        """The block of a node's answer, its time, what it says is held, and whether that is in full.
+
+        The answer is `depth` blocks deep.
+        """
         manner = self.manners.get(f"node {node}", HONEST)
         if manner == DOWN:
             raise ProviderDown(f"Base (node {node + 1})", "no answer")
         behind = self.random.randint(1, BEHIND) if manner == STALE else 0
-        block = len(self.held) - 1 - behind - (CHAIN.settled_after if settled else 0)
+        block = len(self.held) - 1 - behind - depth
         held = self.some() if manner == LYING else self.held[block]
         return block, self.now - timedelta(seconds=behind * CHAIN.block_seconds), held, manner != PARTIAL
 
@@ -128,24 +159,30 @@ class Nodes:
     async def contract_standard(self, chain: str, contract: str) -> str:
         return "ERC721"
 
-    def _view(self, at: ReadPoint) -> tuple[int, int, datetime, Held, bool]:
+    def _view(self, at: ReadPoint, chain: str = CHAIN.key) -> tuple[int, int, datetime, Held, bool]:
+        # Solana's nodes can't be asked about an earlier slot.
+        depth = CHAIN.settled_after if at.settled and chain == CHAIN.key else 0
         fault = ProviderDown("Base", "no node is set")
         for node in range(self.world.nodes) if at.endpoint is None else [at.endpoint]:
             try:
-                return node, *self.world.view(node, settled=at.settled)
+                return node, *self.world.view(node, depth=depth)
             except ProviderDown as down:
                 fault = down
         raise fault
 
     async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint) -> list[BalanceSheet]:
-        node, block, time, held, whole = self._view(at)
+        node, block, time, held, whole = self._view(at, chain)
         found: list[BalanceSheet] = []
+        if chain == SOLANA.key:
+            slot, source = block * SLOTS_A_BLOCK, SolanaNode(node, f"https://node-{node + 1}.example")
+            amounts = {coin: {SOLANA_WALLET: _amount(coin, held)} if whole else {} for coin in segments[0].contracts}
+            return [balances_of(source, slot, Head(slot, time), {}, segments[0].owners, amounts)]
         for segment in segments:
             contracts = packed(segment.contracts)
             cells = Cells(len(contracts) // 20, len(segment.owners))
             for place in range(len(contracts) // 20):
                 name = f"0x{contracts[place * 20 : place * 20 + 20].hex()}"
-                cells.put(place, 0, sum(one[0] == name for one in held) if whole else None)
+                cells.put(place, 0, _amount(name, held) if whole else None)
             source = f"Base node {node + 1}"
             found.append(BalanceSheet(chain, block, time, node, source, contracts, packed(segment.owners), cells))
         return found
@@ -158,11 +195,17 @@ class Nodes:
         mine = {one[1]: 1 for one in sorted(held) if one[0] == contract and (not token_ids or one[1] in token_ids)}
         return self._sheet(contract, node, block, time, mine, whole=whole, alone="")
 
+    async def view(self, chain: str, call: ViewQuestion, owners: Sequence[str], *, at: ReadPoint) -> ViewSheet:
+        node, block, time, held, whole = self._view(at)
+        values, unsure = {WALLET: _amount(STAKING, held)}, {WALLET: "cut off"}
+        source = f"Base node {node + 1}"
+        return ViewSheet(chain, call, block, time, node, source, values if whole else {}, {} if whole else unsure)
+
     async def anything(
         self, chain: str, owners: Sequence[str], *, trails: Mapping[str, TokenHints], at: ReadPoint
     ) -> TokenSheet:
         node, block, time, held, whole = self._view(at)
-        mine = {f"{contract}:{number}": 1 for contract, number in sorted(held)}
+        mine = {f"{contract}:{number}": 1 for contract, number in sorted(held) if contract in CONTRACTS}
         # The logs are searched when a loss is confirmed; before, it is the indexers' word that there is nothing.
         return self._sheet("any", node, block, time, mine, whole=whole, alone="" if at.settled or mine else LISTS)
 
@@ -174,6 +217,11 @@ class Nodes:
             CHAIN.key, contract, block, at, node, f"Base node {node + 1}", held, {} if whole else {WALLET: "cut off"},
             alone={WALLET: alone} if alone else {},
         )  # fmt: skip
+
+
+def _amount(contract: str, held: Held) -> int:
+    """What a contract answers: how many tokens, or how much of a coin in its smallest unit."""
+    return sum(one[0] == contract for one in held) * (PIECE * 10**DECIMALS if contract in COINS.values() else 1)
 
 
 @dataclass
@@ -204,11 +252,29 @@ class Teller:
         return {token_id: self._said(contract, token_id) for token_id in token_ids}
 
 
-def a_leaf(random: Random) -> Requirement:
-    kind, contract = random.choice(("basic", "basic", "trait", "token_id", "any_nft")), random.choice(CONTRACTS)
+def a_coin(random: Random, chain: str) -> Requirement:
+    least, most = random.choice(((HALF, None), (str(PIECE), None), (None, HALF), (HALF, "200")))
+    return Requirement("token", chain, COINS[chain], details=CoinAmount(least, most, DECIMALS))
+
+
+def a_maximum(random: Random) -> Requirement:
+    leaf = a_leaf(random, random.choice(("basic", "trait")))
+    least = random.choice((0, 0, 1))
+    return replace(leaf, min_tokens=least, max_tokens=random.choice((least, 1)))
+
+
+def a_leaf(random: Random, kind: str) -> Requirement:
     if kind == "any_nft":
         return Requirement("any_nft", CHAIN.key, "any")
-    leaf = Requirement(kind, CHAIN.key, contract)
+    if kind in {"coin", "coin on Solana"}:
+        return a_coin(random, CHAIN.key if kind == "coin" else SOLANA.key)
+    if kind == "call":
+        return Requirement("call", CHAIN.key, STAKING, details=ViewCall(STAKED, value=random.choice("12")))
+    if kind == "list":
+        return Requirement("address_list", "", "", details=AddressList(LIST, 1))
+    if kind == "maximum":
+        return a_maximum(random)
+    leaf = Requirement(kind, CHAIN.key, random.choice(CONTRACTS))
     if kind == "trait":
         return replace(leaf, traits=(("Fur", "Gold"),), min_tokens=random.choice((1, 1, 2)))
     if kind == "token_id":
@@ -216,10 +282,25 @@ def a_leaf(random: Random) -> Requirement:
     return replace(leaf, min_tokens=random.choice((1, 1, 2)))
 
 
-def a_rule(random: Random) -> Expression:
-    leaves: list[Expression] = [a_leaf(random) for _ in range(random.choice((1, 1, 2, 3)))]
-    branches = tuple(Not(one) if random.random() < 0.3 else one for one in leaves)
+KINDS = ("basic", "token_id", "trait", "any_nft", "coin", "coin on Solana", "call", "list", "maximum")
+USUAL = (*KINDS, "basic", "trait")
+
+
+def a_rule(random: Random, kind: str) -> Expression:
+    """A rule with a condition of this kind, alone or combined with others, each wanted or not."""
+    kinds = [kind, *(random.choice(USUAL) for _ in range(random.choice((0, 0, 1, 2))))]
+    branches = tuple(
+        Not(leaf) if random.random() < 0.3 else leaf for leaf in (a_leaf(random, one) for one in kinds)
+    )  # fmt: skip
     return branches[0] if len(branches) == 1 else AtLeast(random.randint(1, len(branches)), branches)
+
+
+def a_negation(random: Random) -> Expression:
+    """A condition of any kind that must not hold, alone or with another one that must."""
+    unwanted = Not(a_leaf(random, random.choice(KINDS)))
+    if random.random() < 0.5:
+        return unwanted
+    return AtLeast(random.randint(1, 2), (unwanted, a_leaf(random, random.choice(KINDS))))
 
 
 @dataclass(frozen=True)
@@ -247,10 +328,11 @@ class Play:
         wants = by_chain(requirements(self.rule), {})
         case = Case(
             Claim(1, "77", 0, 0, queue.SWEPT), snowflake(), True, True, False, frozenset({"role"}), terms,
-            (("evm", WALLET),), (self.grant,), wants,
+            (("evm", WALLET), ("solana", SOLANA_WALLET)), (self.grant,), wants,
+            tables=OwnTables({LIST: frozenset({WALLET} if (LIST, "") in self.world.held[-1] else ())}, self.world.now),
         )  # fmt: skip
         wanted: dict[Place, HoldingsQuestion] = {
-            (1, chain): HoldingsQuestion(chain, want, (WALLET,), server_id=1) for chain, want in wants.items()
+            (1, chain): HoldingsQuestion(chain, want, (WALLETS[chain],), server_id=1) for chain, want in wants.items()
         }
         (item,) = (await decisions.look(self.outside, [case], wanted, self.world.now)).looked
         self.again_in = item.again_in
@@ -268,22 +350,20 @@ def _settled(item: CaseOutcome, grant: GrantFacts) -> GrantFacts | Taken:
     return grant
 
 
-@pytest.fixture
-def sources(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("services.collections.token_traits.sources_on", lambda outside, chain: request.param)
-    return int(request.param)
-
-
-@pytest.mark.parametrize("nodes", [1, 2, 3])
-@pytest.mark.parametrize("sources", [1, 2], indirect=True)
-async def test_who_is_right_by_every_view_keeps_the_role_and_who_is_not_loses_it_soon(nodes: int, sources: int) -> None:
+@pytest.mark.parametrize("kind", [*KINDS, "not"])
+async def test_who_is_right_by_every_view_keeps_the_role_and_who_is_not_loses_it_soon(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.collections.token_traits.sources_on", lambda outside, chain: outside.trait_sources)
     lost = 0
     for seed in range(HISTORIES):
         chance.seed(seed)  # the engine shuffles what it asks, so the answers would come in another order each time
-        world = World(random := Random(seed), nodes, sources)
+        nodes, sources = 1 + seed % 3, 1 + seed // 3 % 2
+        world = World(random := Random(f"{kind} {seed}"), nodes, sources)
         teller = SimpleNamespace(opensea=Teller(world, "opensea"), metadata=Teller(world, "metadata"))
-        teller.chains, teller.delegations = Nodes(world), None
-        play = Play(world, a_rule(random), cast(Gateways, cast(object, teller)))
+        teller.chains, teller.delegations, teller.trait_sources = Nodes(world), None, sources
+        rule = a_negation(random) if kind == "not" else a_rule(random, kind)
+        play = Play(world, rule, cast(Gateways, cast(object, teller)))
         for _ in range(random.randint(0, 12)):
             world.upset()
             world.goes_on(random.choice((0, 2, 6, 60, 400)), world.held[-1] if random.random() < 0.6 else world.some())
@@ -295,9 +375,9 @@ async def test_who_is_right_by_every_view_keeps_the_role_and_who_is_not_loses_it
                 assert not right or (play.grant.one_source and nodes > 1), (seed, play.rule, world.manners)
                 break
         world.manners.clear()
-        if nodes > 1 and (kind := random.choice((HONEST, DOWN, PARTIAL))):
+        if nodes > 1 and (manner := random.choice((HONEST, DOWN, PARTIAL))):
             # One that answers in part is not the first: who it is asked about is not known well enough to begin with.
-            world.manners[f"node {random.randrange(int(kind == PARTIAL), nodes)}"] = kind
+            world.manners[f"node {random.randrange(int(manner == PARTIAL), nodes)}"] = manner
         world.goes_on(60, last := world.some())
         right = world.surely(play.rule, len(world.held) - 1) is Answer.YES
         healed, attempts, before = world.now, random.randint(0, 20), play.grant
