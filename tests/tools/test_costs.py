@@ -5,18 +5,18 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks import costs
-from benchmarks.costs import PAGE, Counted, filled
-from benchmarks.support import reads
+from benchmarks.costs import PAGE, filled
+from benchmarks.support import reads, spending
+from benchmarks.support.spending import Counted
 from gateways.chains.catalogue import CHAINS
-from gateways.provider_plans import ALCHEMY, FREE, INFURA, QUICKNODE
+from gateways.provider_plans import ALCHEMY, FREE, INFURA, PAID, QUICKNODE, SOLANA, Plan
 from services.health.following_cost import calls_a_day
 from settings import Settings
 
 
 @pytest.fixture(scope="module")
 def counted() -> Counted:
-    return asyncio.run(costs.count())
+    return asyncio.run(spending.count())
 
 
 def test_the_page_has_the_tables_that_are_counted_now(counted: Counted) -> None:
@@ -42,9 +42,7 @@ def test_the_doctor_estimates_what_is_counted(counted: Counted) -> None:
 
 def test_the_page_names_each_plan_with_its_public_page() -> None:
     page = PAGE.read_text()
-    assert [
-        plan.title for plan in (*FREE, *costs.PAID, *costs.SOLANA) if f"[{plan.title}]({plan.page})" not in page
-    ] == []
+    assert [plan.title for plan in (*FREE, *PAID, *SOLANA) if f"[{plan.title}]({plan.page})" not in page] == []
 
 
 async def test_a_slower_pace_costs_less_and_what_a_node_refuses_costs_more() -> None:
@@ -66,14 +64,14 @@ async def test_what_one_plan_refuses_does_not_change_what_another_costs() -> Non
 def test_the_worked_example_fits_its_plans_with_the_settings_that_it_names(counted: Counted) -> None:
     for plan in FREE:
         for setup, fits in (
-            (costs.DEFAULT, plan is not QUICKNODE), (costs.SPARING[plan.key], True), (costs.QUICK, False),
+            (spending.DEFAULT, plan is not QUICKNODE), (spending.SPARING[plan.key], True), (spending.QUICK, False),
         ):  # fmt: skip
-            spent = costs.a_day(counted, plan, setup, costs.EXAMPLE)
+            spent = spending.a_day(counted, plan, setup, spending.EXAMPLE)
             assert (spent <= (plan.a_day or 0)) == fits, (plan.title, setup)
 
 
 def test_the_tables_have_the_default_of_the_settings() -> None:
-    assert costs.DEFAULT.follow == Settings.model_fields["follow_seconds"].default
+    assert spending.DEFAULT.follow == Settings.model_fields["follow_seconds"].default
 
 
 @pytest.mark.parametrize(
@@ -84,7 +82,7 @@ def test_the_tables_have_the_default_of_the_settings() -> None:
         (QUICKNODE, {"eth_call": 3, "eth_getLogs": 1, "batch": 1}, 80),
     ],
 )
-def test_calls_cost_what_the_plan_says(plan: costs.Plan, calls: dict[str, float], cost: int) -> None:
+def test_calls_cost_what_the_plan_says(plan: Plan, calls: dict[str, float], cost: int) -> None:
     assert plan.cost(calls) == cost
 
 
@@ -93,5 +91,5 @@ def test_calls_cost_what_the_plan_says(plan: costs.Plan, calls: dict[str, float]
     [(0, "0"), (7, "7"), (0.25, "0.25"), (999, "999"), (1_234, "1.23 k"), (999_900, "1 M"), (2e6, "2 M")],
 )
 def test_numbers_have_three_digits(value: float, text: str) -> None:
-    say: Callable[[float], str] = costs.number
+    say: Callable[[float], str] = spending.number
     assert say(value) == text

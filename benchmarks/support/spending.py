@@ -1,0 +1,190 @@
+"""What a server with rules about balances spends a day at its providers: counted calls, added up by the settings."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from benchmarks.support import reads
+from benchmarks.support.lab import lab
+from benchmarks.support.reads import DAY
+from gateways.chains.catalogue import CHAINS
+from gateways.provider_plans import FREE, PAID, PUBLIC, Plan
+from jobs.reconciler import BATCH
+from jobs.solana_follower import BEAT_SECONDS
+from services.health.provider_log import PROBED_UNFOLLOWED
+from services.triggers.solana_poller import OWNERS_AT_ONCE
+from services.wallets.watch_schedule import SLOWLY
+
+EVM = tuple(key for key, chain in CHAINS.items() if chain.family == "evm")
+PACES = (5, 60, 600)
+MEMBERS = (10, 1_000, 100_000)
+EXAMPLE = 5_000
+COLLECTIONS = 3
+SUPPLY = 5_000
+"""Assets of the collection on Solana."""
+OF_THE_EXAMPLE = ("ethereum", "base")
+LIFE = {"purchases": 10, "sales": 10, "proofs": 5, "challenges": 1}
+"""What a thousand members do a day; a challenge for a transaction stays open for an hour."""
+OPEN_SECONDS = 3_600
+OFTEN = 600
+"""Seconds between two sweeps for an operator who sweeps often instead of following."""
+
+Calls = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The settings that decide what is spent, beside the defaults."""
+
+    follow: int = 60
+    off: tuple[str, ...] = ()
+    sweep: int = DAY
+
+    def pace(self, chain: str) -> int:
+        """Seconds between two polls; 0 for a chain that only sweeps cover."""
+        return 0 if chain in self.off else self.follow
+
+    @property
+    def text(self) -> str:
+        """As lines of `.env`."""
+        said = [f"`FOLLOW_SECONDS={self.follow}`"] if self.follow != DEFAULT.follow else []
+        said += [f"`FOLLOW_SECONDS_{chain.upper()}=0`" for chain in self.off]
+        said += [f"`SWEEP_SECONDS={self.sweep}`"] if self.sweep != DEFAULT.sweep else []
+        return ", ".join(said) or "the defaults"
+
+
+DEFAULT = Setup()
+QUICK = Setup(5)
+SPARING = {
+    "alchemy": Setup(60, ("base",), 600),
+    "infura": DEFAULT,
+    "quicknode": Setup(120, ("base",), 600),
+}
+
+
+def setups(plan: Plan) -> Sequence[Setup]:
+    """Return the settings that the tables compare at a free plan."""
+    return tuple(dict.fromkeys((DEFAULT, SPARING[plan.key], QUICK)))
+
+
+@dataclass
+class Counted:
+    """What was counted; following is counted when a table asks for it."""
+
+    rounds: dict[int, Calls] = field(default_factory=dict[int, Calls])
+    """Members → calls of one sweep on one chain."""
+    look: Calls = field(default_factory=dict[str, float])
+    """One member's reconcile on one chain."""
+    confirmation: Calls = field(default_factory=dict[str, float])
+    """The second reading before a role is taken."""
+    challenge: Calls = field(default_factory=dict[str, float])
+    """One poll for the transaction of an open challenge, on one chain."""
+    probes: dict[str, Calls] = field(default_factory=dict[str, Calls])
+    delegated: Calls = field(default_factory=dict[str, float])
+    """The delegations to the wallets of a thousand members, on one chain."""
+    wallets: dict[tuple[int, int | None], Calls] = field(default_factory=dict[tuple[int, int | None], Calls])
+    """Pace and blocks of logs a request → calls a day of following 500 members' wallets on Base."""
+    solana: dict[int, Calls] = field(default_factory=dict[int, Calls])
+    """Members → calls of one question about a collection."""
+    follows: dict[tuple[str, int, int | None, bool], Calls] = field(
+        default_factory=dict[tuple[str, int, int | None, bool], Calls]
+    )
+
+    def following(self, chain: str, pace: int, blocks: int | None, *, socket: bool = False) -> Calls:
+        """Calls a day of following a chain, or of leaving it alone with a pace of 0."""
+        if not pace:
+            return times(self.probes["base"], DAY / PROBED_UNFOLLOWED.total_seconds())
+        return self.follows[chain, pace, blocks, socket]
+
+
+async def count() -> Counted:
+    """Count everything; starts an EVM node of its own."""
+    found = Counted()
+    with lab() as node:
+        node.fill(1, collections=COLLECTIONS, supply=1)
+        for members in sorted({*MEMBERS, EXAMPLE}):
+            found.rounds[members] = await reads.balances(node, members, node.contracts)
+        found.look = await reads.balances(node, 1, node.contracts)
+        found.confirmation = await reads.balances(node, 1, node.contracts, settled=True)
+    found.delegated = await reads.delegated(1_000)
+    for blocks in {plan.log_blocks for plan in FREE}:
+        for pace in PACES:
+            found.wallets[pace, blocks] = await reads.following("base", pace, log_blocks=blocks, wallets=500)
+    found.challenge = await reads.open_challenge()
+    found.probes = {chain: await reads.probe(chain) for chain in ("base", "solana")}
+    for members in sorted({*MEMBERS, EXAMPLE, OWNERS_AT_ONCE}):
+        found.solana[members] = await reads.solana_list(min(members, BATCH), SUPPLY)
+    paces = {*PACES, *(one.follow for one in SPARING.values())}
+    for chain in EVM:
+        for blocks in {plan.log_blocks for plan in (*FREE, *PAID, PUBLIC)}:
+            for pace in paces:
+                found.follows[chain, pace, blocks, False] = await reads.following(chain, pace, log_blocks=blocks)
+        found.follows[chain, 5, None, True] = await reads.following(chain, 5, socket=True)
+    return found
+
+
+def times(calls: Calls, factor: float) -> Calls:
+    """So many times these calls."""
+    return {method: factor * number for method, number in calls.items()}
+
+
+def added(*calls: Calls) -> Calls:
+    """All of these calls together."""
+    found = Counter[str]()
+    for some in calls:
+        for method, number in some.items():
+            found[method] += number  # pyright: ignore[reportArgumentType]  # a count a day may be a fraction
+    return found
+
+
+def a_day(counted: Counted, plan: Plan, setup: Setup, members: int, chains: Sequence[str] = OF_THE_EXAMPLE) -> float:
+    """What a server with rules about balances on these chains costs at the plan, in its units."""
+    thousands = members / 1_000
+    calls: list[Calls] = []
+    for chain in chains:
+        calls += [
+            counted.following(chain, setup.pace(chain), plan.log_blocks),
+            times(counted.rounds[members], DAY / setup.sweep),
+            times(counted.look, thousands * (LIFE["purchases"] + LIFE["sales"] + LIFE["proofs"] + LIFE["challenges"])),
+            times(counted.confirmation, thousands * LIFE["sales"]),
+            times(counted.challenge, thousands * LIFE["challenges"] * OPEN_SECONDS / SLOWLY.total_seconds()),
+        ]
+    return plan.cost(added(*calls))
+
+
+def solana_following(counted: Counted, plan: Plan, requests: int) -> float:
+    """What following Solana costs a day with SOLANA_FOLLOW_REQUESTS; a question comes with a beat."""
+    if not requests:
+        return plan.cost(times(counted.probes["solana"], DAY / PROBED_UNFOLLOWED.total_seconds()))
+    question = counted.solana[OWNERS_AT_ONCE]
+    rests = BEAT_SECONDS * ceil(sum(question.values()) * 60 / requests / BEAT_SECONDS)
+    return plan.cost(times(question, DAY / rests))
+
+
+def number(value: float) -> str:
+    """Three digits: 1.23 M, 45.6 k, 789."""
+    for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= size * 0.9995:
+            return f"{value / size:.3g}".replace("e+03", "000") + letter
+    return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.2g}"
+
+
+def share(value: float, plan: Plan) -> str:
+    """The part of the plan's day, in hundredths."""
+    part = 100 * value / (plan.a_day or value)
+    return f"{part:.0f} %" if part >= 1 else "under 1 %"
+
+
+def lasts(value: float, plan: Plan) -> str:
+    """How long the allowance lasts at so much a day."""
+    days = (plan.allowance or 0) / value
+    if days >= plan.days:
+        return "all the time"
+    return f"{days:.1f} days" if days >= 1 else f"{24 * days:.1f} hours"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
