@@ -17,6 +17,7 @@ from benchmarks.support.lab import ROOT
 from benchmarks.support.reads import DAY
 from benchmarks.support.spending import (
     COLLECTIONS,
+    DEFAULT,
     EVM,
     EXAMPLE,
     LIFE,
@@ -30,23 +31,38 @@ from benchmarks.support.spending import (
     a_day,
     added,
     count,
+    in_turns,
     lasts,
     number,
     setups,
     share,
     solana_following,
+    spent,
     table,
     times,
 )
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.balances.fallbacks import AGGREGATE_CHECKS
 from gateways.marketplaces.opensea import TOKENS_A_BATCH
-from gateways.provider_plans import ALCHEMY_LIST, FREE, HELIUS, OPENSEA_READS_AN_HOUR, PAID, PUBLIC, SOLANA, Plan
+from gateways.provider_plans import (
+    ALCHEMY,
+    ALCHEMY_LIST,
+    FREE,
+    HELIUS,
+    INFURA,
+    OPENSEA_READS_AN_HOUR,
+    PAID,
+    PUBLIC,
+    SOLANA,
+    Plan,
+)
 from jobs.reconciler import BATCH
 from services.wallets import bio_schedule
 from services.wallets.watch_schedule import SLOWLY
 
 PAGE = ROOT / "docs" / "first-contact.md"
+TOGETHER = (ALCHEMY, INFURA)
+"""Two plans whose nodes serve the same chains."""
 SOON_IN_THE_BIO = 120
 """Seconds after which most people have saved the code in their bio."""
 
@@ -125,6 +141,7 @@ def events_table(counted: Counted) -> str:
         "an open challenge for a transaction, an hour": times(
             counted.challenge, OPEN_SECONDS / SLOWLY.total_seconds()
         ),
+        "one that is always open, a day": times(counted.challenge, DAY / SLOWLY.total_seconds()),
     }  # fmt: skip
     rows = [
         [kind, number(sum(calls.values()) - calls.get("batch", 0)), *(number(plan.cost(calls)) for plan in FREE)]
@@ -190,8 +207,48 @@ def example_table(counted: Counted) -> str:
                 [plan.title, setup.text, *map(number, parts), number(rest), f"**{number(value)}**", share(value, plan),
                  lasts(value, plan)]
             )  # fmt: skip
+    shares = [(plan, *in_turns(counted, plan, EXAMPLE, OF_THE_EXAMPLE)) for plan in TOGETHER]
+    days = [(sum(halves) + rest, plan) for plan, halves, rest in shares]
+    rows.append(
+        [
+            " and ".join(plan.title for plan in TOGETHER), "the defaults",
+            *(" + ".join(number(halves[place]) for _, halves, _ in shares) for place in range(len(OF_THE_EXAMPLE))),
+            " + ".join(number(rest) for *_, rest in shares),
+            f"**{' + '.join(number(value) for value, _ in days)}**",
+            " + ".join(share(*day) for day in days), " + ".join(dict.fromkeys(lasts(*day) for day in days)),
+        ]
+    )  # fmt: skip
     chains = [f"following {CHAINS[chain].title}" for chain in OF_THE_EXAMPLE]
     return table(("Plan", "Settings", *chains, "all else", "a day", "of the plan", "it lasts"), rows)
+
+
+def one_chain_table(counted: Counted) -> str:
+    """The worked example on one chain alone."""
+    rows: list[list[str]] = []
+    for chain in EVM:
+        alone = [(a_day(counted, plan, DEFAULT, EXAMPLE, [chain]), plan) for plan in FREE]
+        turns = [(plan, *in_turns(counted, plan, EXAMPLE, [chain])) for plan in TOGETHER]
+        both = [(sum(halves) + rest, plan) for plan, halves, rest in turns]
+        said = [f"{number(value)} {plan.unit} ({share(value, plan)})" for value, plan in (*alone, *both)]
+        rows.append([CHAINS[chain].title, *said[: len(FREE)], " + ".join(said[len(FREE) :])])
+    together = " and ".join(plan.title for plan in TOGETHER)
+    return table(("Rules on", *(plan.title for plan in FREE), f"{together}, in turns"), rows)
+
+
+def methods_table(counted: Counted) -> str:
+    """The calls of the worked example by method, and what each costs."""
+    days = [spent(counted, plan.log_blocks, DEFAULT, EXAMPLE) for plan in FREE]
+    named = {"batch": "a batch itself"}
+    rows = [
+        [
+            named.get(method, f"`{method}`"),
+            *(number(plan.cost({method: 1})) for plan in FREE),
+            *(number(calls[method]) for calls in days),
+        ]
+        for method in sorted(days[0], key=lambda method: (method == "batch", method))
+    ]
+    bounds = ("any blocks" if plan.log_blocks is None else f"{plan.log_blocks} blocks" for plan in FREE)
+    return table(("Method", *_UNITS, *(f"calls a day, {bound} of logs" for bound in bounds)), rows)
 
 
 def solana_table(counted: Counted) -> str:
@@ -251,6 +308,8 @@ def marketplaces_table(_: Counted) -> str:
 TABLES: dict[str, Callable[[Counted], str]] = {
     "plans": plans_table,
     "example": example_table,
+    "one-chain": one_chain_table,
+    "methods": methods_table,
     "public": following_table(replace(PUBLIC, unit="Requests")),
     **{plan.key: following_table(plan) for plan in FREE},
     "rounds": rounds_table,

@@ -138,19 +138,42 @@ def added(*calls: Calls) -> Calls:
     return found
 
 
-def a_day(counted: Counted, plan: Plan, setup: Setup, members: int, chains: Sequence[str] = OF_THE_EXAMPLE) -> float:
-    """What a server with rules about balances on these chains costs at the plan, in its units."""
+def spent(
+    counted: Counted, blocks: int | None, setup: Setup, members: int, chains: Sequence[str] = OF_THE_EXAMPLE
+) -> Calls:
+    """Calls a day of a server with rules about balances on these chains, at nodes that give so many blocks of logs."""
+    return added(followed(counted, blocks, setup, chains), beside_following(counted, setup, members, chains))
+
+
+def followed(counted: Counted, blocks: int | None, setup: Setup, chains: Sequence[str]) -> Calls:
+    """Calls a day of following these chains."""
+    return added(*(counted.following(chain, setup.pace(chain), blocks) for chain in chains))
+
+
+def beside_following(counted: Counted, setup: Setup, members: int, chains: Sequence[str]) -> Calls:
+    """Calls a day of the sweeps and of what members do, on all of these chains."""
     thousands = members / 1_000
-    calls: list[Calls] = []
-    for chain in chains:
-        calls += [
-            counted.following(chain, setup.pace(chain), plan.log_blocks),
-            times(counted.rounds[members], DAY / setup.sweep),
-            times(counted.look, thousands * (LIFE["purchases"] + LIFE["sales"] + LIFE["proofs"] + LIFE["challenges"])),
-            times(counted.confirmation, thousands * LIFE["sales"]),
-            times(counted.challenge, thousands * LIFE["challenges"] * OPEN_SECONDS / SLOWLY.total_seconds()),
-        ]
-    return plan.cost(added(*calls))
+    one_chain = added(
+        times(counted.rounds[members], DAY / setup.sweep),
+        times(counted.look, thousands * (LIFE["purchases"] + LIFE["sales"] + LIFE["proofs"] + LIFE["challenges"])),
+        times(counted.confirmation, thousands * LIFE["sales"]),
+        times(counted.challenge, thousands * LIFE["challenges"] * OPEN_SECONDS / SLOWLY.total_seconds()),
+    )
+    return times(one_chain, len(chains))
+
+
+def a_day(counted: Counted, plan: Plan, setup: Setup, members: int, chains: Sequence[str] = OF_THE_EXAMPLE) -> float:
+    """What such a server costs a day at the plan, in its units."""
+    return plan.cost(spent(counted, plan.log_blocks, setup, members, chains))
+
+
+def in_turns(counted: Counted, plan: Plan, members: int, chains: Sequence[str]) -> tuple[Sequence[float], float]:
+    """Return what one of two plans pays a day that take turns: for following each chain, and for all else at most.
+
+    A sweep asks one of the two nodes, and a sale asks both, so each is counted with all of it.
+    """
+    halves = [plan.cost(followed(counted, plan.log_blocks, DEFAULT, [chain])) / 2 for chain in chains]
+    return halves, plan.cost(beside_following(counted, DEFAULT, members, chains))
 
 
 def solana_following(counted: Counted, plan: Plan, requests: int) -> float:
