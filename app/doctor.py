@@ -151,7 +151,10 @@ def _providers(values: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(RIGHT, "OpenSea key", "OPENSEA_API_KEY is set.")
     else:
         text = "OPENSEA_API_KEY is not set: nobody can verify a wallet by its bio, and traits come from metadata alone."
-        how = "Ask for a key at https://docs.opensea.io/reference/api-keys."
+        how = (
+            "Take a key from OpenSea's developer portal (https://docs.opensea.io/reference/api-keys); the one that its "
+            "API gives at once ends after seven days."
+        )
         yield Finding(LACKING, "OpenSea key", text, how)
     if values.get("MONITOR_TOKEN"):
         yield Finding(RIGHT, "Monitors", "MONITOR_TOKEN is set.")
