@@ -61,17 +61,18 @@ def remove(discord: Discord, guild: Guild, by: By) -> None:
 
 
 def full_guild(discord: Discord, guild: Guild) -> shapes.Json:
-    """The data of GUILD_CREATE: without the presences intent only the bot is among `members`.
+    """The data of GUILD_CREATE: without the presences intent only the bot and who is in a call are among `members`.
 
     For a guild that READY listed, Discord adds `unavailable: false`; by its absence clients know that they were let in.
     """
     own = guild.members[discord.bot_id]
+    calls = [state for state in guild.live.get("voice_states", []) if state["user_id"] in guild.members]
+    shown = [own, *(guild.members[user_id] for user_id in dict.fromkeys(state["user_id"] for state in calls))]
     return {
         **shapes.guild(guild),
         "joined_at": own.joined_at,
         "large": shapes.member_count(guild) >= LARGE,
-        "voice_states": [],
-        "members": [shapes.member(own, discord.world.users[own.user_id])],
+        "members": [shapes.member(member, discord.world.users[member.user_id]) for member in shown],
         "channels": [shapes.channel(channel) for channel in guild.channels.values()],
         "threads": [],
         "presences": [],
@@ -80,6 +81,7 @@ def full_guild(discord: Discord, guild: Guild) -> shapes.Json:
         "soundboard_sounds": [],
         "hub_type": None,
         **guild.live,
+        "voice_states": calls,
         "member_count": shapes.member_count(guild),
     }
 

@@ -68,7 +68,7 @@ _LIMIT = Limit("interaction webhook", 5, 1.0)
 _ONE = "/webhooks/{webhook_id}/{webhook_token}/messages/{message_id}"
 ENDPOINTS = (
     Endpoint(
-        "POST", "/interactions/{interaction_id}/{interaction_token}/callback", post_callback, "anyone", exempt=True
+        "POST", "/interactions/{interaction_id}/{interaction_token}/callback", post_callback, "anyone", unlimited=True
     ),
     Endpoint("GET", "/webhooks/{webhook_id}/{webhook_token}", get_webhook, "anyone", _LIMIT, exempt=True),
     Endpoint("POST", "/webhooks/{webhook_id}/{webhook_token}", post_follow_up, "anyone", _LIMIT, exempt=True),

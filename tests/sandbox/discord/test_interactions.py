@@ -27,6 +27,7 @@ async def told(discord: Outside, client: Client, user: str = "carol", **does: An
             answer = {"type": 4, "data": {"content": "Seen"}} if does["kind"] == "command" else answer
             done = await discord.bot("POST", callback, answer)
             assert done.status_code == 204, done.text
+            assert not [name for name in done.headers if name.lower().startswith("x-ratelimit")], "nothing limits it"
             doing.cancel()
             return event["d"]["data"]
     pytest.fail((await doing).text)

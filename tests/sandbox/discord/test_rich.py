@@ -44,6 +44,8 @@ async def test_the_gateway_tells_the_rest_of_a_rich_guild(discord: Outside):
         while created["id"] != guild:
             created = (await client.until("GUILD_CREATE"))["d"]
     assert (created["member_count"], created["large"]) == (250_000, True)
+    in_calls = [state["user_id"] for state in created["voice_states"]]
+    assert [member["user"]["id"] for member in created["members"]] == [discord.settings["DISCORD_CLIENT_ID"], *in_calls]
     for name in ("threads", "voice_states", "stage_instances", "guild_scheduled_events", "soundboard_sounds"):
         assert created[name], name
     counted = (await discord.bot("GET", f"/guilds/{guild}?with_counts=true")).json()
