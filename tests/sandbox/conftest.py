@@ -110,8 +110,8 @@ class Outside:
 
 @pytest.fixture
 async def discord(tmp_path: Path) -> AsyncIterator[Outside]:
-    """A fresh world."""
-    sandbox = WholeSandbox(tmp_path / "sandbox", free_port(), frozenset({"chains", "marketplaces"}))
+    """A fresh world, as strict as Discord but for the pace of identifies."""
+    sandbox = WholeSandbox(tmp_path / "sandbox", free_port(), frozenset({"chains", "marketplaces"}), strict=True)
     sandbox.discord.gateway.starts.set(max_concurrency=1_000, left=None)
     runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=1)
     await runner.setup()
@@ -143,6 +143,7 @@ class Process:
             "SANDBOX_DATA": str(self.data),
             "SANDBOX_PORT": str(self.port),
             "SANDBOX_WITHOUT": "chains,marketplaces",
+            "SANDBOX_STRICT": "1",
             "PUBLIC_URL": "",
         }
         self.process = subprocess.Popen([sys.executable, "-m", "sandbox"], env=environment, stdout=subprocess.PIPE)

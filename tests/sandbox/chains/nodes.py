@@ -25,7 +25,8 @@ class Nodes(Process):
     http: httpx.Client
 
     def start(self) -> None:
-        environment = {**os.environ, "SANDBOX_DATA": str(self.data), "SANDBOX_PORT": str(self.port), "PUBLIC_URL": ""}
+        own = {"SANDBOX_DATA": str(self.data), "SANDBOX_PORT": str(self.port), "SANDBOX_STRICT": "1", "PUBLIC_URL": ""}
+        environment = {**os.environ, **own}
         environment.pop("SANDBOX_WITHOUT", None)
         self.process = subprocess.Popen([sys.executable, "-m", "sandbox"], env=environment, stdout=subprocess.PIPE)
         assert self.process.stdout is not None

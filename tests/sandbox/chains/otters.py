@@ -73,7 +73,8 @@ class Otters:
 
 @asynccontextmanager
 async def running(data: Path) -> AsyncIterator[Otters]:
-    """A sandbox over this directory, while the block lasts."""
+    """A sandbox over this directory, while the block lasts; not strict, since tests ask for lists more than twice a
+    second."""
     sandbox = WholeSandbox(data, free_port(), frozenset({"evm", "marketplaces"}))
     runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
