@@ -81,7 +81,11 @@ def _form() -> rx.Component:
                 "What they get",
                 _role(),
                 rx.cond(RuleFormState.tiered, tiers()),
-                rx.cond(RuleFormState.loaded, _options(), skeleton("h-96 sm:h-56")),
+                rx.cond(
+                    RuleFormState.loaded,
+                    _options(),
+                    waiting(RuleFormState.load_roles, skeleton("h-96 sm:h-56")),
+                ),
             ),
             class_name="flex flex-col gap-6",
         ),
