@@ -338,14 +338,25 @@ def sandbox_url(shared_sandbox: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def limits_of_the_sandbox(request: pytest.FixtureRequest) -> None:
-    """Give the shared sandbox the limits of real plans, as whole windows, unless the test is in UNLIMITED."""
+def limits_of_the_sandbox(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Give the shared sandbox the limits of real plans, as whole windows, unless the test is in UNLIMITED.
+
+    The addresses that a test lets people return to are forgotten behind it: what a module shares signs in before this.
+    """
     if "shared_sandbox" not in request.fixturenames:
+        yield
         return
     url = request.getfixturevalue("shared_sandbox")
     strict = not request.node.nodeid.startswith(tuple(UNLIMITED))
     httpx.put(f"{url}/control/limits", json={"strict": strict}).raise_for_status()
-    httpx.post(f"{url}/control/application", json={"redirect_uris": []}).raise_for_status()
+    _return_anywhere(url)
+    yield
+    _return_anywhere(url)
+
+
+def _return_anywhere(sandbox: str) -> None:
+    """Products of tests are at many ports, and Discord lets their people return to all of them."""
+    httpx.post(f"{sandbox}/control/application", json={"redirect_uris": []}).raise_for_status()
 
 
 @pytest.fixture(scope="session")
