@@ -1,0 +1,292 @@
+"""The whole round with ten rules of mixed conditions: `python -m benchmarks.support.mixed [--quick] [--members N]`.
+
+Calls to the node are counted for all ten rules together, and for each kind with the other rules paused. Nothing changes
+in the rounds that are measured. Traits were read before, and are fresh. Coins on Solana are counted with the product's
+own reader at a node that answers in this process.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eth_abi.abi import encode
+from sqlalchemy import text
+
+from benchmarks.support import town
+from benchmarks.support.lab import ARTEFACTS, CHAIN, Lab, holder, lab, wallet
+from benchmarks.support.reads import A_PAGE, Answer, Calls, counting, index, solana_owner
+from benchmarks.support.rounds import Measured, goal
+from benchmarks.whole import Counts, one_round
+from gateways.chains.attributes import Trait
+from gateways.chains.balance_sheet import NATIVE, Segment
+from gateways.chains.read_point import ReadPoint
+from gateways.solana.client import SolanaChains
+from gateways.solana.node import SolanaNodes
+from models import now, transaction
+from services.collections import token_traits
+from services.collections.token_traits import FROM_METADATA, TokenTraits
+from services.rules.types import list_text, stored_lists
+
+MIXED = "mixed conditions"
+HOLDERS, COLLECTIONS, SUPPLY, QUICK_SUPPLY = 10_000, 6, 10_000, 2_000
+COINS, DECIMALS = 2, 6
+RICH, LISTED = 1_000, 20_000
+"""Wallets with the chain's own coin, and addresses on the list."""
+NOBODY = "0x" + 40 * "0"
+MOST_OF_TOKENS, MOST_OF_CALLS = 0.3, 1.0
+"""Calls for 1,000 checks; a check is one condition about one member."""
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is on the chain: collections, coins, and a contract in which tokens are staked."""
+
+    collections: Sequence[str]
+    coins: Sequence[str]
+    staking: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measured round: which rules decided, on how many conditions, and what it took."""
+
+    name: str
+    conditions: int
+    seconds: float
+    cpu: float
+    requests: int
+    calls: Calls
+    statements: int
+
+    def per_thousand(self, members: int) -> float:
+        """Calls for 1,000 checks."""
+        return sum(self.calls.values()) / (members * self.conditions) * 1000
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.support.mixed", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer members and tokens")
+    parser.add_argument("--members", type=int)
+    given = parser.parse_args(arguments)
+    members = given.members or (5_000 if given.quick else 100_000)
+    supply = QUICK_SUPPLY if given.quick else SUPPLY
+    with lab() as node:
+        print("Minting the collections and coins ...", file=sys.stderr)
+        place = fill(node, supply)
+        with town.database() as url, node.mining():
+            rows = asyncio.run(rounds(url, node, place, members, supply))
+    show(rows, members)
+    show_solana()
+
+
+def fill(node: Lab, supply: int) -> Place:
+    """Collections, coins and stakes among the first HOLDERS wallets."""
+    owners = [wallet(number) for number in range(HOLDERS)]
+    keeper = node.rpc("eth_accounts")[0]
+    coins = [
+        _deploy(node, "Coin", ["string", "string", "bool", "uint256", "address"],
+                [f"Coin {number}", f"C{number}", True, DECIMALS, keeper])
+        for number in range(COINS)
+    ]  # fmt: skip
+    for coin in coins:
+        _settle(
+            node, coin, [(NOBODY, owner, 0, (at % 200) * 10**DECIMALS) for at, owner in enumerate(owners) if at % 3]
+        )
+    staking = _deploy(node, "StakingNumber", ["string", "address"], ["Stakes", keeper])
+    _settle(node, staking, [(NOBODY, owner, at + 1, 1) for at, owner in enumerate(owners[: HOLDERS // 4])])
+    for owner in owners[:RICH]:
+        node.rpc("anvil_setBalance", owner, hex(10**18))
+    node.fill(HOLDERS, collections=COLLECTIONS, supply=supply)
+    return Place(node.contracts, coins, staking)
+
+
+def _deploy(node: Lab, name: str, types: Sequence[str], values: Sequence[Any]) -> str:
+    made = node.send(None, bytes.fromhex(ARTEFACTS[name]["bytecode"][2:]) + encode(types, values))
+    return str(made["contractAddress"]).lower()
+
+
+def _settle(node: Lab, contract: str, moves: Sequence[tuple[str, str, int, int]]) -> None:
+    for start in range(0, len(moves), 1_000):
+        node.settle(contract, list(moves[start : start + 1_000]))
+
+
+def rules(place: Place, listed: Mapping[str, Any]) -> dict[str, list[Tree]]:
+    """Ten rules by their kinds."""
+    first, second, third, fourth, fifth, sixth = place.collections
+
+    def on(kind: str, contract: str, **more: Any) -> Tree:
+        return {"type": kind, "chain": CHAIN, "contract": contract, **more}
+
+    def coin(contract: str, decimals: int = DECIMALS, **bounds: str) -> Tree:
+        return on("token", contract, decimals=decimals, **bounds)
+
+    staked = {"function": "staked(address) view returns (uint256)", "args": ["{wallet}"]}
+    a_list = {"type": "address_list", **listed}
+    return {
+        "number of tokens": [on("basic", first, minTokens=1)],
+        "maximum of tokens": [on("basic", second, minTokens=1, maxTokens=3)],
+        "token IDs": [on("token_id", third, tokenIds=["1-500", "900"])],
+        "trait": [on("trait", fourth, trait={"type": "Fur", "value": "Gold"}, minTokens=1)],
+        "coin": [coin(place.coins[0], min="99.5")],
+        "the chain's own coin": [coin("native", 18, min="0.5")],
+        "view call": [on("call", place.staking, **staked, compare=">=", value="1")],
+        "address list": [a_list],
+        "combined": [
+            {"any": [on("basic", fifth, minTokens=2), coin(place.coins[1], min="50", max="150")]},
+            {"all": [on("basic", sixth, minTokens=1), {"not": a_list}]},
+        ],
+    }
+
+
+async def rounds(url: str, node: Lab, place: Place, members: int, supply: int) -> list[Row]:
+    """One round with all rules and one for each kind, once everybody has their roles."""
+    async with town.product(url, [node.url]):
+        (server,) = await town.people(members)
+        ids = await _write_rules(server, place, supply)
+        every = [rule for listed in ids.values() for rule, _ in listed]
+        print(f"Settling {members:,} members ...", file=sys.stderr)
+        await one_round()
+        await town.written()
+        await one_round()
+        counts = Counts()
+        await counts.begin()
+        found: list[Row] = []
+        conditions = {name: sum(leaves for _, leaves in listed) for name, listed in ids.items()}
+        for name, chosen, leaves in (
+            ("all ten", every, sum(conditions.values())),
+            *((name, [rule for rule, _ in listed], conditions[name]) for name, listed in ids.items()),
+        ):
+            await _only(chosen)
+            found.append(await _measured(name, leaves, counts, members))
+            print(f"  {name}: {found[-1].seconds:.1f} s, {sum(found[-1].calls.values())} calls", file=sys.stderr)
+        return found
+
+
+async def _measured(name: str, conditions: int, counts: Counts, members: int) -> Row:
+    counts.statements.count = counts.requests = 0
+    with counting() as calls, Measured() as time:
+        assert await one_round() == members
+    async with transaction() as db:
+        left = (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
+    assert left == 0, f"{name}: {left} members could not be answered"
+    statements, requests = counts.statements.count, counts.requests
+    del calls["batch"]
+    return Row(name, conditions, time.seconds, time.cpu, requests, calls, statements)
+
+
+async def _only(chosen: Sequence[int]) -> None:
+    """Pause all other rules."""
+    async with transaction() as db:
+        await db.execute(
+            text("UPDATE rule SET state = CASE WHEN id = ANY(:ids) THEN 'active' ELSE 'paused' END"),
+            {"ids": list(chosen)},
+        )
+
+
+async def _write_rules(server: int, place: Place, supply: int) -> dict[str, list[tuple[int, int]]]:
+    """Write the rules, the list and the traits; return by kind each rule's id and how many conditions it has."""
+    read = await list_text.of_items([wallet(number) for number in range(0, 2 * LISTED, 2)])
+    ids = dict[str, list[tuple[int, int]]]()
+    async with transaction() as db:
+        await stored_lists.keep(db, server, [read])
+        made = [
+            (name, tree)
+            for name, trees in rules(place, {"list": read.digest, "count": read.count}).items()
+            for tree in trees
+        ]
+        rows = [
+            town.rule_row(server, place.collections[0], str(town.ROLE + at), tree) for at, (_, tree) in enumerate(made)
+        ]
+        await town.add_rules(db, rows)
+        stored = (await db.execute(text("SELECT id FROM rule ORDER BY id"))).scalars().all()
+        for (name, tree), rule in zip(made, stored, strict=True):
+            ids.setdefault(name, []).append((int(rule), _leaves(tree)))
+        gold, plain = (Trait("Fur", "Gold"),), (Trait("Fur", "Gray"),)
+        await token_traits.remember(
+            db,
+            {
+                (CHAIN, place.collections[3], str(token + 1)):
+                    TokenTraits(gold if holder(3, token, HOLDERS) % 2 else plain, FROM_METADATA, now(), whole=True)
+                for token in range(supply)
+            },
+        )  # fmt: skip
+    return ids
+
+
+def _leaves(tree: Tree) -> int:
+    if "not" in tree:
+        return _leaves(tree["not"])
+    branches = tree.get("all") or tree.get("any")
+    return sum(map(_leaves, branches)) if branches else 1
+
+
+def solana_node() -> Answer:
+    """A node on which everybody has some of everything; it answers at once."""
+    rest = index(1, 1)
+
+    def answer(method: str, params: list[Any] | dict[str, Any]) -> object:
+        context = {"context": {"slot": 300_000_000}}
+        if method == "getMultipleAccounts":
+            assert isinstance(params, list)
+            return {**context, "value": [{"lamports": 1} for _ in params[0]]}
+        if method == "getTokenAccountsByOwner":
+            assert isinstance(params, list)
+            info = {"mint": MINTS[0], "owner": params[0], "tokenAmount": {"amount": "1"}}
+            return {**context, "value": [{"account": {"data": {"parsed": {"info": info}}}}]}
+        return rest(method, params)
+
+    return answer
+
+
+MINTS = [solana_owner(at) for at in range(10**9, 10**9 + 3)]
+"""Addresses of three coins."""
+
+
+async def solana_calls(coins: Sequence[str]) -> Calls:
+    """Calls of one question about coins of A_PAGE wallets on Solana."""
+    with counting(solana_node()) as calls:
+        nodes = SolanaNodes(["http://node.test"])
+        chains = SolanaChains(nodes)
+        await chains.head("solana")
+        calls.clear()
+        owners = tuple(solana_owner(number) for number in range(A_PAGE))
+        segment = Segment(tuple(coins), owners, frozenset(coins))
+        (sheet,) = await chains.balances("solana", [segment], at=ReadPoint())
+        assert all(sheet.unknown(coin) == 0 for coin in coins), "the wallets were not read"
+        await nodes.close()
+    return calls
+
+
+def show_solana() -> None:
+    """Print what coins on Solana cost, which has no call for many wallets at once."""
+    print(f"\nCoins on Solana, {A_PAGE:,} wallets\n\n| coins | calls | for 1,000 checks |\n|---|---|---|")
+    for name, coins in (("SOL", [NATIVE]), ("one", MINTS[:1]), ("two", MINTS[:2]), ("three", MINTS)):
+        calls = asyncio.run(solana_calls(coins))
+        listed = ", ".join(f"{count} {method}" for method, count in calls.most_common())
+        print(f"| {name} | {listed} | {sum(calls.values()) / A_PAGE / len(coins) * 1000:,.0f} |")
+
+
+def show(rows: Sequence[Row], members: int) -> None:
+    """Print the table and the goals."""
+    print(f"\nThe whole round, {members:,} members, mixed conditions, nothing changed\n")
+    print("| rules | conditions | seconds | our processor time a member, µs | requests | calls | for 1,000 checks |")
+    print("|---|---|---|---|---|---|---|")
+    for row in rows:
+        calls = ", ".join(f"{count} {method}" for method, count in row.calls.most_common()) or "none"
+        print(
+            f"| {row.name} | {row.conditions} | {row.seconds:.1f} | {row.cpu / members * 1e6:.0f} | {row.requests} "
+            f"| {calls} | {row.per_thousand(members):.3f} |"
+        )
+    print()
+    for row in rows:
+        most = MOST_OF_CALLS if row.name == "view call" else MOST_OF_TOKENS
+        goal(MIXED, f"{row.name}: calls per 1,000 checks", row.per_thousand(members), most=most)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
