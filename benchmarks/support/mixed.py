@@ -30,8 +30,10 @@ from services.collections import token_traits
 from services.collections.token_traits import FROM_METADATA, TokenTraits
 from services.rules.types import list_text, stored_lists
 
-MIXED = "mixed conditions"
-HOLDERS, COLLECTIONS, SUPPLY, QUICK_SUPPLY = 10_000, 6, 10_000, 2_000
+MIXED, TRAIT = "mixed conditions", "trait"
+HOLDERS, COLLECTIONS, SUPPLY, QUICK_SUPPLY = 10_000, 5, 10_000, 2_000
+TOKENS_OF = 2
+"""The place of the collection that is read token by token."""
 COINS, DECIMALS = 2, 6
 RICH, LISTED = 1_000, 20_000
 """Wallets with the chain's own coin, and addresses on the list."""
@@ -117,7 +119,7 @@ def _settle(node: Lab, contract: str, moves: Sequence[tuple[str, str, int, int]]
 
 def rules(place: Place, listed: Mapping[str, Any]) -> dict[str, list[Tree]]:
     """Ten rules by their kinds."""
-    first, second, third, fourth, fifth, sixth = place.collections
+    first, second, third, fourth, fifth = place.collections
 
     def on(kind: str, contract: str, **more: Any) -> Tree:
         return {"type": kind, "chain": CHAIN, "contract": contract, **more}
@@ -131,14 +133,14 @@ def rules(place: Place, listed: Mapping[str, Any]) -> dict[str, list[Tree]]:
         "number of tokens": [on("basic", first, minTokens=1)],
         "maximum of tokens": [on("basic", second, minTokens=1, maxTokens=3)],
         "token IDs": [on("token_id", third, tokenIds=["1-500", "900"])],
-        "trait": [on("trait", fourth, trait={"type": "Fur", "value": "Gold"}, minTokens=1)],
+        TRAIT: [on("trait", third, trait={"type": "Fur", "value": "Gold"}, minTokens=1)],
         "coin": [coin(place.coins[0], min="99.5")],
         "the chain's own coin": [coin("native", 18, min="0.5")],
         "view call": [on("call", place.staking, **staked, compare=">=", value="1")],
         "address list": [a_list],
         "combined": [
-            {"any": [on("basic", fifth, minTokens=2), coin(place.coins[1], min="50", max="150")]},
-            {"all": [on("basic", sixth, minTokens=1), {"not": a_list}]},
+            {"any": [on("basic", fourth, minTokens=2), coin(place.coins[1], min="50", max="150")]},
+            {"all": [on("basic", fifth, minTokens=1), {"not": a_list}]},
         ],
     }
 
@@ -150,6 +152,10 @@ async def rounds(url: str, node: Lab, place: Place, members: int, supply: int) -
         ids = await _write_rules(server, place, supply)
         every = [rule for listed in ids.values() for rule, _ in listed]
         print(f"Settling {members:,} members ...", file=sys.stderr)
+        # Traits are known of tokens whose holders are: no marketplace is asked for them.
+        await _only([rule for name, listed in ids.items() for rule, _ in listed if name != TRAIT])
+        await one_round()
+        await _only(every)
         await one_round()
         await town.written()
         await one_round()
@@ -206,15 +212,16 @@ async def _write_rules(server: int, place: Place, supply: int) -> dict[str, list
         stored = (await db.execute(text("SELECT id FROM rule ORDER BY id"))).scalars().all()
         for (name, tree), rule in zip(made, stored, strict=True):
             ids.setdefault(name, []).append((int(rule), _leaves(tree)))
-        gold, plain = (Trait("Fur", "Gold"),), (Trait("Fur", "Gray"),)
+        gold, plain, read_at = (Trait("Fur", "Gold"),), (Trait("Fur", "Gray"),), now()
         await token_traits.remember(
             db,
             {
-                (CHAIN, place.collections[3], str(token + 1)):
-                    TokenTraits(gold if holder(3, token, HOLDERS) % 2 else plain, FROM_METADATA, now(), whole=True)
+                (CHAIN, place.collections[TOKENS_OF], str(token + 1)): TokenTraits(
+                    gold if holder(TOKENS_OF, token, HOLDERS) % 2 else plain, FROM_METADATA, read_at, whole=True
+                )
                 for token in range(supply)
             },
-        )  # fmt: skip
+        )
     return ids
 
 
