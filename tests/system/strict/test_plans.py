@@ -129,7 +129,7 @@ def test_one_chain_takes_no_state_override_and_one_knows_no_finalized_block(http
 
 def test_a_sandbox_that_is_not_strict_gives_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SANDBOX_STRICT", raising=False)
-    process = Process(tmp_path / "kind", free_port())
+    process = Process(tmp_path / "kind", free_port(), strict=False)
     process.start()
     told = httpx.get(f"{process.url}/control/limits", trust_env=False).json()
     process.kill()
