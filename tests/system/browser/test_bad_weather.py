@@ -27,6 +27,8 @@ from tests.system.web.conftest import Web, running_web, sign_in
 FAULT_SECONDS = 600
 AT_ONCE = 4
 """How many screens are opened beside one another."""
+LOOKED_EVERY_MS = 200
+"""A look reads the whole page; one with each frame keeps the processor from what it waits for."""
 SHOWN_SECONDS = 20
 """What a screen waits for it offers to try again after two seconds; the rest is for a busy machine."""
 FORM = "add-verification-rule"
@@ -165,7 +167,9 @@ async def grey(context: BrowserContext, watched: Watched, screen: Screen) -> str
     page = await context.new_page()
     try:
         await page.goto(watched.web.url + screen.path)
-        await page.wait_for_function(SAID_OR_SHOWN, arg=screen.shows, timeout=SHOWN_SECONDS * 1000)
+        await page.wait_for_function(
+            SAID_OR_SHOWN, arg=screen.shows, polling=LOOKED_EVERY_MS, timeout=SHOWN_SECONDS * 1000
+        )
     except PlaywrightError as fault:
         return f"{screen.name}: {type(fault).__name__}, {await page.evaluate(READS)}"
     finally:
