@@ -31,7 +31,7 @@ def tiers() -> rx.Component:
                 "becomes a rule.",
                 class_name="muted min-w-0 flex-1 text-sm",
             ),
-            class_name="flex flex-wrap items-center gap-3",
+            class_name="flex flex-col items-start gap-3 sm:flex-row sm:items-center",
         ),
         class_name="flex flex-col gap-3",
     )
