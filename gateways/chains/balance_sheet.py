@@ -192,6 +192,10 @@ class BalanceSheet:
         row = self._row(contract)
         return len(self.owners) // 20 if row is None else self.cells.rows[row].count(UNKNOWN)
 
+    def says_nothing(self, contract: str) -> bool:
+        """Whether no owner's amount is known: the contract has no balances, or was not asked about."""
+        return self.unknown(contract) == len(self.owners) // 20
+
 
 def _places(blob: bytes) -> dict[str, int]:
     names = blob.hex()

@@ -48,6 +48,10 @@ class SolanaBalances(BalanceSheet):
         sheet = self.sheets.get(contract)
         return len(self.asked) if sheet is None else len(self.asked & sheet.unsure.keys())
 
+    def says_nothing(self, contract: str) -> bool:
+        """Whether no owner's amount is known, as of what was not asked about."""
+        return self.unknown(contract) == len(self.asked)
+
 
 def balances_of(
     node: SolanaNode,

@@ -103,7 +103,7 @@ def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenS
         return answers.sheet or answers.coin_fault if _has_decimals(leaf) else "the coin's decimals are not known"
     if leaf.kind.source == "balances":
         tokens = answers.tokens.get((leaf.contract, ()))
-        if tokens is not None and (answers.sheet is None or _says_nothing(answers.sheet, leaf.contract)):
+        if tokens is not None and (answers.sheet is None or answers.sheet.says_nothing(leaf.contract)):
             return tokens
         return answers.sheet or answers.fault
     return answers.tokens.get((leaf.contract, leaf.token_ids if leaf.kind.names_ids else ()))
@@ -112,11 +112,6 @@ def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenS
 def _has_decimals(leaf: Requirement) -> bool:
     """Return whether a coin's decimals are known. A preview continues without them if the contract does not answer."""
     return isinstance(leaf.details, CoinAmount) and leaf.details.decimals is not None
-
-
-def _says_nothing(sheet: BalanceSheet, contract: str) -> bool:
-    """Return whether a contract answered for no wallet at all: it has no balances, or was not asked."""
-    return sheet.unknown(contract) == len(sheet.owners) // 20
 
 
 def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
@@ -250,7 +245,7 @@ def _anything(
         amounts = {
             contract: sheet.amount(contract, address)
             for contract in asked
-            if contract not in without and not _says_nothing(sheet, contract)
+            if contract not in without and not sheet.says_nothing(contract)
         }
         found = sum(amount for amount in amounts.values() if amount)
         if reason is None and any(amount is None and one not in answers.beside for one, amount in amounts.items()):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from gateways.chains.attributes import Trait
 from gateways.chains.balance_sheet import BalanceSheet, Cells, packed
 from gateways.chains.token_sheet import TokenSheet
+from gateways.evm.rpc.node import Head
+from gateways.solana.balances import balances_of
 from services.collections.trait_match import TokenTraits
 from services.core.answer import Answer
 from services.holdings.evaluate import Answers, WalletShare, conclude, read, unread
@@ -326,3 +329,16 @@ def test_more_is_never_less_order_is_nothing_and_a_no_is_complete(
         assert sum(part.amount for part in found) < needed
     if answer is UNKNOWN:
         assert conclude([WalletShare(part.address, part.amount) for part in found], needed)[0] is NO
+
+
+def test_coins_that_were_read_on_solana_do_not_hide_what_is_held_of_a_collection() -> None:
+    """A collection is read token by token where another rule names its tokens, beside a rule on a coin."""
+    ann, ben = "3XyPhRnXqEcyhPCZNHyqf2cgkHiK6LMiq6cLcXhx24Uw", "DGBMCxjdWe34qKQraBZhQcLY68TTpbNxsoM7SAhw6L2o"
+    otters, coin = "5aNjGh2zU1FtLKPJzVXckQqGxWioiL22t1w5TZ3Rtufv", "644hNG5pxxH9wDtpML9meB4TSzFT4zjjmDLYwN8eZhqD"
+    said: Any = SimpleNamespace(index=0, source="Solana node 1")
+    coins = balances_of(said, 9, Head(9, NOW), {}, (ann, ben), {coin: {ann: 5, ben: 0}})
+    held = TokenSheet("solana", otters, 9, NOW, 0, "Solana node 1", {ann: {"one": 1}}, {})
+    answers = Answers(frozenset({ann, ben}), coins, tokens={(otters, ()): held}, coins=frozenset({coin}))
+    some = Requirement("basic", "solana", otters)
+    readings = [read(some, [("solana", who)], answers) for who in (ann, ben)]
+    assert [one.answer for one in readings] == [Answer.YES, Answer.NO]
