@@ -89,8 +89,7 @@ class ActivityState(ServerTab, rx.State):
             return
         named = self.router.url.query_parameters.get("member", "")[:32]
         if self.shown_for != page.server_id or named:
-            self._clear()
-            self.member = named
+            self._clear(named)
         self.asked_batch = ""
 
         async def read() -> LogChoices:
@@ -106,9 +105,11 @@ class ActivityState(ServerTab, rx.State):
         if await self._first(actor, page):
             self.shown_for = page.server_id
 
-    def _clear(self) -> None:
-        self.kind = self.member = self.subject = self.done_by = self.days = ""
-        self.member_key += 1
+    def _clear(self, member: str = "") -> None:
+        self.kind = self.subject = self.done_by = self.days = ""
+        # A new input loses what somebody begins to type at the same time, so it is made only for another text.
+        if self.member != member:
+            self.member, self.member_key = member, self.member_key + 1
 
     def _wanted(self) -> LogFilter:
         rule = self.subject.removeprefix(RULE)

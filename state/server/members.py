@@ -102,8 +102,10 @@ class MembersState(ServerTab, rx.State):
             return
         named = self.router.url.query_parameters.get("member", "")[:32]
         if self.shown_for != page.server_id or named:
-            self.query, self.page, self.opened, self.checking = named, 1, named, ""
-            self.search_key += 1
+            self.page, self.opened, self.checking = 1, named, ""
+            # A new input loses what somebody begins to type at the same time, so it is made only for another text.
+            if self.query != named:
+                self.query, self.search_key = named, self.search_key + 1
         if await self._read(actor, page):
             self.shown_for = page.server_id
             yield

@@ -71,11 +71,13 @@ async def test_lines_of_one_batch_are_one_row_and_filters_find_them(made: tuple[
         await tab.run(choose(value))
         assert [row.kind for row in state.rows] == kinds, value
     assert f"roleId={rule['roleId']}&actor=itself&since=" in state.csv_url
+    key = state.member_key
     await tab.run(state.clear())
-    assert len(state.rows) == 3
+    assert (len(state.rows), state.member_key) == (3, key), "the input stays: somebody may type in it already"
     assert state.csv_url == f"/api/servers/{rule['serverId']}/events.csv?"
     state = await opened(tab, ActivityState, rule["serverId"], "activity", member=people[0])
     assert ([row.text.split(" ")[0] for row in state.rows], state.member) == (["Carol"], people[0])
+    assert state.member_key != key, "a new input shows whom the link names"
     assert state.rows[0].member == people[0]
 
 

@@ -99,8 +99,11 @@ async def test_the_address_can_name_somebody_to_open(made: tuple[Tab, dict[str, 
     tab, rule = made
     await somebody(rule, "Zoë")
     carol = await somebody(rule, "Carol", 2)
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    assert state.search_key == 0, "the input stays: somebody may type in it already"
     state = await opened(tab, MembersState, rule["serverId"], "members", member=carol)
     assert ([row.id for row in state.rows], state.opened, state.why_of) == ([carol], carol, carol)
+    assert state.search_key == 1, "a new input shows whom the link names"
     state = await opened(tab, MembersState, rule["serverId"], "members", member="<script>")
     assert (state.rows, state.opened) == ([], "")
 
