@@ -143,6 +143,11 @@ class BalanceSheet:
     _places: dict[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
     _rows: dict[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
 
+    @property
+    def owner_count(self) -> int:
+        """How many owners were asked about."""
+        return len(self.owners) // 20
+
     def amount(self, contract: str, owner: str) -> int | None:
         """How many the owner held; None is *unknown* (also for a contract or owner that was not asked about)."""
         row, column = self._row(contract), self._column(owner)
@@ -166,13 +171,13 @@ class BalanceSheet:
     def row(self, contract: str) -> bytes:
         """The cells of a contract, in the owners' order (see Cells); unknown throughout if it was not asked about."""
         place = self._row(contract)
-        return bytes(len(self.owners) // 20) if place is None else bytes(self.cells.rows[place])
+        return bytes(self.owner_count) if place is None else bytes(self.cells.rows[place])
 
     def amounts(self, contract: str) -> list[int | None]:
         """The amounts of a contract, in the owners' order; None is unknown."""
         place = self._row(contract)
         if place is None:
-            return [None] * (len(self.owners) // 20)
+            return [None] * self.owner_count
         return [
             None if cell == UNKNOWN else cell - 1 if cell != LARGE else self.cells.large.get((place, column))
             for column, cell in enumerate(self.cells.rows[place])
@@ -190,11 +195,11 @@ class BalanceSheet:
     def unknown(self, contract: str) -> int:
         """How many of the owners' amounts are unknown."""
         row = self._row(contract)
-        return len(self.owners) // 20 if row is None else self.cells.rows[row].count(UNKNOWN)
+        return self.owner_count if row is None else self.cells.rows[row].count(UNKNOWN)
 
     def says_nothing(self, contract: str) -> bool:
         """Whether no owner's amount is known: the contract has no balances, or was not asked about."""
-        return self.unknown(contract) == len(self.owners) // 20
+        return self.unknown(contract) == self.owner_count
 
 
 def _places(blob: bytes) -> dict[str, int]:

@@ -20,6 +20,11 @@ class SolanaBalances(BalanceSheet):
     asked: frozenset[str] = frozenset()
     coins: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
 
+    @property
+    def owner_count(self) -> int:
+        """How many owners were asked about."""
+        return len(self.asked)
+
     def amount(self, contract: str, owner: str) -> int | None:
         """How many the owner held; None is *unknown* (also for a collection or owner that was not asked about)."""
         if owner not in self.asked:
@@ -46,11 +51,7 @@ class SolanaBalances(BalanceSheet):
         if (amounts := self.coins.get(contract)) is not None:
             return len(self.asked - amounts.keys())
         sheet = self.sheets.get(contract)
-        return len(self.asked) if sheet is None else len(self.asked & sheet.unsure.keys())
-
-    def says_nothing(self, contract: str) -> bool:
-        """Whether no owner's amount is known, as of what was not asked about."""
-        return self.unknown(contract) == len(self.asked)
+        return self.owner_count if sheet is None else len(self.asked & sheet.unsure.keys())
 
 
 def balances_of(

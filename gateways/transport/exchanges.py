@@ -41,15 +41,19 @@ async def end_all() -> None:
     They have a moment to finish first: asyncio loses the socket of a connection that is made in the very step in
     which its task is cancelled.
     """
-    loop = asyncio.get_running_loop()
-    if mine := [task for task in _running if task.get_loop() is loop]:
+    if mine := _of_this_loop():
         await asyncio.wait(mine, timeout=LAST_MOMENT)
-    while mine := [task for task in _running if task.get_loop() is loop]:
+    while mine := _of_this_loop():
         for task in mine:
             task.cancel()
         await asyncio.gather(*mine, return_exceptions=True)
         # What tells that a task has ended is called a step after it has.
         await asyncio.sleep(0)
+
+
+def _of_this_loop() -> list[asyncio.Task[object]]:
+    loop = asyncio.get_running_loop()
+    return [task for task in _running if task.get_loop() is loop]
 
 
 def _ended(task: asyncio.Task[object]) -> None:
