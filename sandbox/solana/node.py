@@ -10,7 +10,7 @@ from typing import Any
 
 from sandbox.base.people import base58
 from sandbox.solana.assets import AUTHORITY, Holdings, Transaction
-from sandbox.solana.coins import account_of, mint_account, token_account, token_amount
+from sandbox.solana.coins import SplCoin, account_of, mint_account, token_account, token_amount
 from sandbox.solana.keys import is_address, is_signature
 from sandbox.solana.ledger import Ledger
 from sandbox.solana.slots import TO_FINAL
@@ -156,21 +156,26 @@ def get_token_supply(view: View, params: list[Any]) -> Any:
 def get_token_account_balance(view: View, params: list[Any]) -> Any:
     """What one token account of a coin has."""
     address, slot = _address(params), view.head(_config(params, 1))
-    for coin in view.ledger.holdings(slot).coins.values():
-        for owner, units in coin.accounts.items():
-            if account_of(owner, coin.contract) == address:
-                return _contextual(slot, token_amount(coin, 0 if view.zero else units))
+    if (found := _token_account_at(view, slot, address)) is not None:
+        coin, owner = found
+        return _contextual(slot, token_amount(coin, 0 if view.zero else coin.accounts[owner]))
     raise RpcError(INVALID, "Invalid param: could not find account")
 
 
 def _parsed_account(view: View, slot: int, address: str) -> Any:
     """A coin's mint or an owner's account of it as jsonParsed; None for any other address."""
+    if (coin := view.ledger.holdings(slot).coins.get(address)) is not None:
+        return mint_account(coin, AUTHORITY)
+    found = _token_account_at(view, slot, address)
+    return None if found is None else token_account(*found)
+
+
+def _token_account_at(view: View, slot: int, address: str) -> tuple[SplCoin, str] | None:
+    """Return the coin and the owner of a token account."""
     for coin in view.ledger.holdings(slot).coins.values():
-        if address == coin.contract:
-            return mint_account(coin, AUTHORITY)
         for owner in coin.accounts:
             if address == account_of(owner, coin.contract):
-                return token_account(coin, owner)
+                return coin, owner
     return None
 
 

@@ -207,7 +207,7 @@ class Endpoint:
     strict_limit: Limit | None = None
     """What counts where the sandbox is as slow as Discord."""
     unlimited: bool = False
-    """Whether nothing counts, so that no answer tells of a limit."""
+    """Whether it has no limit, and its answers no headers of one."""
 
 
 def routes(discord: Backend, endpoint: Endpoint) -> list[web.RouteDef]:
