@@ -18,6 +18,7 @@ from gateways.chains.chain_file import ChainsRefused
 from gateways.evm.rpc.pool import NodePool
 from gateways.provider_plans import FREE_BY_DOMAIN
 from gateways.transport.errors import ProviderError
+from services.core.texts import listed
 from services.health.following_cost import calls_a_day
 from services.roles import writer_lease
 from settings import (
@@ -253,8 +254,7 @@ def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
         spent, allowed = sum(costs.values()), plan.a_day or inf
         if spent <= allowed:
             continue
-        *others, dearest = sorted(costs, key=lambda chain: (costs[chain], chain))
-        chains = f"{', '.join(sorted(costs)[:-1])} and {max(costs)}" if others else dearest
+        chains, dearest = listed(sorted(costs)), max(costs, key=lambda chain: (costs[chain], chain))
         lasting, period = allowed / spent * plan.days, "month" if plan.days > 1 else "day"
         lasts = f"{lasting:.1f} days" if lasting >= 1 else f"{24 * lasting:.1f} hours"
         text = (

@@ -22,7 +22,7 @@ async def test_what_was_sent_before_a_crash_is_not_sent_again(town: Town, engine
     await looked_at(town)
     async with transaction() as db:
         (intent,) = await open_intents(db, 10, ())
-    # The request goes out, and the process ends before it can write down what came of it.
+    # The request is sent, and the process ends before it records the outcome.
     await outbox.carry_out(gateways(), intent, sure=True)
     async with engine():
         await given(town)
