@@ -35,6 +35,15 @@ def test_a_quiet_chain_keeps_its_head_too(tmp_path: Path):
         assert nodes.block("ethereum") >= head
 
 
+def test_a_fresh_chain_has_settled_blocks(tmp_path: Path):
+    with running(tmp_path / "sandbox") as nodes:
+        for chain in set(nodes.world()["chains"]) - {"solana", "apechain"}:
+            for tag in ("safe", "finalized"):
+                block = nodes.rpc("eth_getBlockByNumber", tag, False, chain=chain)
+                assert block is not None, (chain, tag)
+                assert int(block["number"], 16) <= nodes.block(chain)
+
+
 def test_the_committed_artefacts_belong_to_the_sources():
     assert ARTEFACTS["sources"] == sources()
 
