@@ -110,7 +110,7 @@ class Writer:
             return  # attempts that ran together count once
         times = self.failing.get(guild, 0)
         self.failing[guild] = times + 1
-        rest = min(FIRST_REST_SECONDS * 2.0**times, LONGEST_REST_SECONDS)
+        rest = min(FIRST_REST_SECONDS * 2.0 ** min(times, 10), LONGEST_REST_SECONDS)
         until = asyncio.get_running_loop().time() + rest
         self.resting[guild] = until
 
