@@ -6,6 +6,7 @@ from sandbox.base.body import Body, optional_text, text
 from sandbox.base.refusal import Refusal
 from sandbox.discord.deeds import content
 from sandbox.discord.forms import components as parts
+from sandbox.discord.forms.commands import LOCALES
 from sandbox.discord.interactions.command_options import STRING, chosen_options, find_command, may_use
 from sandbox.discord.interactions.interactions import (
     AUTOCOMPLETE,
@@ -55,7 +56,16 @@ def build(interactions: Interactions, body: Body) -> tuple[Interaction, dict[str
             data, source = _modal(interactions, member, body)
     interaction = Interaction(discord.world.ids.next(), KINDS[kind], guild.id, channel.id, member.user_id, source)
     interaction.option_type = _focused_type(data.get("options") or [])
-    return interaction, _event(discord, interaction, guild, channel, member, data)
+    event = _event(discord, interaction, guild, channel, member, data)
+    return interaction, {**event, "locale": locale_in(body)}
+
+
+def locale_in(body: Body) -> str:
+    """The language of the person's Discord client. Raises Refusal for one that Discord has not."""
+    locale = optional_text(body, "locale") or "en-US"
+    if locale not in LOCALES:
+        raise Refusal(400, f"Discord has no locale {locale!r}. It has: {', '.join(LOCALES)}.")
+    return locale
 
 
 def _place(interactions: Interactions, guild: Guild, member: Member, body: Body) -> tuple[Channel, Message | None]:
@@ -189,7 +199,6 @@ def _event(
         "channel": {**shapes.channel(channel), "permissions": str(granted)},
         "app_permissions": str(permissions.channel_permissions(guild, channel, bot)),
         "guild_locale": "en-US",
-        "locale": "en-US",
         "member": {**shapes.member(member, user), "permissions": str(granted)},
         "entitlements": [],
         "authorizing_integration_owners": {"0": guild.id},

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from sandbox.base.body import Body, optional_text, text
+from sandbox.base.body import Body, text
 from sandbox.base.refusal import Refusal
 from sandbox.discord.interactions.command_options import chosen_options, find_command
+from sandbox.discord.interactions.data import locale_in
 from sandbox.discord.interactions.interactions import AUTOCOMPLETE, COMMAND, Interaction, Interactions
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions, shapes
@@ -57,7 +58,7 @@ def build(interactions: Interactions, body: Body) -> tuple[Interaction, Json]:
         "channel_id": place["id"],
         "channel": place,
         "app_permissions": "442368",
-        "locale": optional_text(body, "locale") or "en-US",
+        "locale": locale_in(body),
         "entitlements": [],
         "authorizing_integration_owners": {"0": "0"} if context == "bot_dm" else {"1": user.id},
         "context": number,

@@ -16,7 +16,12 @@ USER, ROLE, MENTIONABLE, CHANNEL = 5, 6, 7, 8
 
 
 async def told(discord: Outside, client: Client, user: str = "carol", **does: Any) -> dict[str, Any]:
-    """The data of the event that reaches the bot; it is answered by hand, so that the person need not wait."""
+    """The data of the event that reaches the bot."""
+    return (await event_of(discord, client, user, **does))["data"]
+
+
+async def event_of(discord: Outside, client: Client, user: str = "carol", **does: Any) -> dict[str, Any]:
+    """The event that reaches the bot; it is answered by hand, so that the person need not wait."""
     body = {"guild": BASE, "user": user, **does}
     doing = asyncio.create_task(discord.http.post("/control/interactions", json=body))
     while not doing.done():
@@ -29,7 +34,7 @@ async def told(discord: Outside, client: Client, user: str = "carol", **does: An
             assert done.status_code == 204, done.text
             assert not [name for name in done.headers if name.lower().startswith("x-ratelimit")], "nothing limits it"
             doing.cancel()
-            return event["d"]["data"]
+            return event["d"]
     pytest.fail((await doing).text)
 
 
@@ -50,6 +55,20 @@ async def test_a_select_of_people_roles_or_channels_says_what_its_ids_stand_for(
     assert chosen[ROLE]["resolved"]["roles"][role_of(BASE, HOLDER)]["name"] == "Holder"
     assert set(chosen[MENTIONABLE]["resolved"]) == {"users", "members"}
     assert chosen[CHANNEL]["resolved"]["channels"][GENERAL]["permissions"].isdigit()
+
+
+async def test_an_interaction_has_the_locale_of_the_persons_client(discord: Outside):
+    button = {"type": 2, "style": 1, "label": "Go", "custom_id": "go"}
+    row = {"type": 1, "components": [button]}
+    await discord.bot("POST", f"/channels/{GENERAL}/messages", {"content": "Go", "components": [row]})
+    async with ready(discord) as (client, _):
+        press = {"kind": "button", "custom_id": "go"}
+        assert (await event_of(discord, client, **press, locale="pt-BR"))["locale"] == "pt-BR"
+        assert (await event_of(discord, client, **press))["locale"] == "en-US"
+    body = {"guild": BASE, "user": "carol", **press, "locale": "pt"}
+    refused = await discord.http.post("/control/interactions", json=body)
+    assert refused.status_code == 400
+    assert "Discord has no locale 'pt'" in refused.text
 
 
 async def test_a_channel_that_is_chosen_comes_with_what_the_chooser_may_do_there(discord: Outside):
