@@ -48,7 +48,7 @@ ROOM_BYTES = 12 * 2**30
 PRODUCT, NOTHING, MACHINE, SANDBOX = range(4)
 """What a test needs, in the order in which they come."""
 WITH_PRODUCT = (
-    "tests/system/browser/", "tests/bot/test_commands.py",
+    "tests/system/browser/", "tests/bot/test_commands.py", "tests/bot/test_languages.py",
     "tests/system/whole/test_by_calls.py", "tests/system/whole/test_moved.py",
 )  # fmt: skip
 """Where the product that tests share is asked for: known by name to the process that hands the tests out."""

@@ -15,7 +15,10 @@ from pathlib import Path
 from tools.steps import PYTHON
 
 ROOT = Path(__file__).resolve().parents[1]
-CODE = ("app", "bot", "components", "gateways", "jobs", "models", "services", "state", "rxconfig.py", "settings.py")
+CODE = (
+    "app", "bot", "components", "gateways", "jobs", "locales", "models", "services", "state", "rxconfig.py",
+    "settings.py",
+)  # fmt: skip
 FILES = ("pyproject.toml", "LICENSE")
 SCREENS = (".web/build/client", ".web/backend", ".web/env.json", ".web/reflex.json")
 """The parts of the build that the web process reads."""

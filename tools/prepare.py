@@ -52,7 +52,7 @@ def main(target: str, arguments: list[str]) -> int:
         "run": run, "dev": dev, "test": test, "check": check, "screenshots": screenshots, "lighthouse": lighthouse,
         "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
         "live-check": live_check, "audit": audit, "fuzz": fuzz, "load": load, "bench": bench,
-        "fresh": fresh, "fresh-image": fresh_image, "wheel": wheel,
+        "fresh": fresh, "fresh-image": fresh_image, "wheel": wheel, "texts": texts,
     }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
@@ -239,6 +239,12 @@ def wheel(arguments: list[str]) -> int:
     with SetUp():
         product(teller)
     return become("-m", "tools.wheel", *arguments)
+
+
+def texts(arguments: list[str]) -> int:
+    """`make texts`: collect the texts for people for translators."""
+    interpreter()
+    return become("-m", "tools.texts", *arguments)
 
 
 def what_tests_need(teller: Teller) -> None:

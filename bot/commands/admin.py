@@ -4,10 +4,12 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.interaction.answering import Visit, answer
+from bot.interaction.localizations import name_of, named
 from bot.interaction.presses import Presses
 from bot.messages import words
 from bot.messages.replies import Button, Reply, lines
 from gateways import gateways
+from locales import N_, NP_, _
 from models import transaction
 from services.accounts import sign_in
 from services.guilds import channels
@@ -23,8 +25,8 @@ class Service(commands.Cog):
         presses.pressed |= {"forget": self.forget_now}
 
     @nextcord.slash_command(
-        name="setup",
-        description="Make or repair the verification channel (needs Manage Server)",
+        # Translators: the name of a command: small letters, no spaces. It makes the verification channel.
+        **named(NP_("command", "setup"), N_("Make or repair the verification channel (needs Manage Server)")),
         default_member_permissions=nextcord.Permissions(manage_guild=True),
     )
     async def setup(self, interaction: Interaction) -> None:
@@ -35,12 +37,13 @@ class Service(commands.Cog):
         meeting = await visit.meet()
         async with transaction() as db:
             made = await channels.set_up(db, gateways(), meeting.actor, visit.guild_id)
-        done = lines(made.done) if made.done else "Everything was right already."
+        done = lines(made.done) if made.done else _("Everything was right already.")
         return Reply(
-            "The verification channel is ready", f"<#{made.channel_id}> (#{made.channel_name})\n{done}", "good"
+            _("The verification channel is ready"), f"<#{made.channel_id}> (#{made.channel_name})\n{done}", "good"
         )
 
-    @nextcord.slash_command(name="forget", description="Delete everything about you, after a question")
+    # Translators: the name of a command: small letters, no spaces. It deletes what we know about a person.
+    @nextcord.slash_command(**named(NP_("command", "forget"), N_("Delete everything about you, after a question")))
     async def forget(self, interaction: Interaction) -> None:
         """Say what deleting the person's data does."""
         await answer(interaction, self._ask_forget)
@@ -49,32 +52,34 @@ class Service(commands.Cog):
         meeting = await visit.meet()
         async with transaction() as db:
             roles = await preferences.consequences(db, meeting.actor)
-        text = (
+        text = _(
             "Your wallets, their proofs, your choices, your sessions on the dashboard and what Discord granted us are "
-            "deleted at once, on every server, and the log calls you by a pseudonym. This cannot be undone.\n\n"
-            f"{words.ending(roles)}"
+            "deleted at once, on every server, and the log calls you by a pseudonym. This cannot be undone."
         )
         buttons = (
-            Button("holdfast:forget:yes", "Forget me", nextcord.ButtonStyle.danger),
-            Button("holdfast:forget:no", "Keep everything"),
+            Button("holdfast:forget:yes", _("Forget me"), nextcord.ButtonStyle.danger),
+            Button("holdfast:forget:no", _("Keep everything")),
         )
-        return Reply("Delete everything about you?", text, "bad", buttons=buttons)
+        text = f"{text}\n\n{words.ending(roles)}"
+        return Reply(_("Delete everything about you?"), text, "bad", buttons=buttons)
 
     async def forget_now(self, interaction: Interaction, arguments: list[str]) -> None:
         """Delete the person's data if they confirm it."""
         await answer(interaction, self._forget if arguments == ["yes"] else self._keep)
 
     async def _keep(self, visit: Visit) -> Reply:
-        return Reply("Nothing was deleted", "Everything stays as it is.", "good")
+        return Reply(_("Nothing was deleted"), _("Everything stays as it is."), "good")
 
     async def _forget(self, visit: Visit) -> Reply:
         meeting = await visit.meet()
         async with transaction() as db:
             gone = await preferences.forget(db, meeting.actor)
         await sign_in.revoke(gateways(), gone.token)
-        return Reply("You are forgotten", f"Everything about you is deleted.\n\n{words.ending(gone.roles)}", "good")
+        text = f"{_('Everything about you is deleted.')}\n\n{words.ending(gone.roles)}"
+        return Reply(_("You are forgotten"), text, "good")
 
-    @nextcord.slash_command(name="help", description="What this bot does, and how to know it")
+    # Translators: the name of a command: small letters, no spaces.
+    @nextcord.slash_command(**named(NP_("command", "help"), N_("What this bot does, and how to know it")))
     async def help(self, interaction: Interaction) -> None:
         """List the commands."""
         await answer(interaction, self._help)
@@ -83,7 +88,7 @@ class Service(commands.Cog):
         registered = visit.interaction.client.get_all_application_commands()
         # Discord shows a command that needs a permission only to people who have it; here it is listed last.
         order = sorted(registered, key=lambda one: (one.default_member_permissions is not None, one.name or ""))
-        shown = [(one.name or "", one.description) for one in order if one.name != "help"]
+        shown = [(name_of(one), _(one.description)) for one in order if one.name != "help"]
         return words.help_(str(visit.interaction.application_id), shown)
 
 

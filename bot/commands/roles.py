@@ -5,9 +5,11 @@ from nextcord.ext import commands
 
 from bot.interaction import waiting
 from bot.interaction.answering import Visit, answer, offer, visit_of
+from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import words
 from bot.messages.replies import Reply
+from locales import N_, NP_, _
 from models import transaction
 from services.core.ages import in_seconds
 from services.core.errors import HoldfastError
@@ -24,11 +26,17 @@ class Roles(commands.Cog):
     def __init__(self, presses: Presses) -> None:
         presses.pressed |= {"roles": self.show_roles, "recheck": self.look_again}
 
-    @nextcord.slash_command(name="why", description="Each role here: whether you have it, and why")
+    # Translators: the name of a command: small letters, no spaces. It says why a member has each role.
+    @nextcord.slash_command(**named(NP_("command", "why"), N_("Each role here: whether you have it, and why")))
     async def why(
         self,
         interaction: Interaction,
-        role: str = nextcord.SlashOption(description="Only this role", required=False, default=""),
+        role: str = nextcord.SlashOption(
+            # Translators: the name of a command's option: small letters, no spaces.
+            **named(NP_("command", "role"), N_("Only this role")),
+            required=False,
+            default="",
+        ),
     ) -> None:
         """Explain every role, or one."""
         await answer(interaction, lambda visit: self._why(visit, role))
@@ -46,7 +54,8 @@ class Roles(commands.Cog):
                 names = {rule.role_name[:100]: rule.role_id for rule in found if rule.state != "shadow"}
             except HoldfastError:
                 names = {}
-        await offer(interaction, {name: id_ for name, id_ in names.items() if typed.casefold() in name.casefold()})
+        fitting = {name: id_ for name, id_ in names.items() if typed.casefold() in name.casefold()}
+        await offer(interaction, lambda: fitting)
 
     async def show_roles(self, interaction: Interaction, _: list[str]) -> None:
         """Answer the panel's My roles."""
@@ -59,7 +68,8 @@ class Roles(commands.Cog):
         chosen = next((one.role_id for one in seen.roles if role and role in {one.role_id, one.role_name}), None)
         return words.why(seen, chosen)
 
-    @nextcord.slash_command(name="recheck", description="Look at your wallets again, now")
+    # Translators: the name of a command: small letters, no spaces. It checks a member's wallets again.
+    @nextcord.slash_command(**named(NP_("command", "recheck"), N_("Look at your wallets again, now")))
     async def recheck(self, interaction: Interaction) -> None:
         """Re-check the member at once."""
         await self.look_again(interaction, [])
@@ -74,10 +84,12 @@ class Roles(commands.Cog):
         async with transaction() as db:
             await rechecks.ask(db, meeting.actor, meeting.server_id)
         seconds = int(rechecks.EVERY.total_seconds())
-        text = f"You can ask again {in_seconds(seconds)}."
-        return await waiting.result(visit, meeting, before, "Looked again", text)
+        # Translators: {time} is such as "in 30 seconds".
+        text = _("You can ask again {time}.").format(time=in_seconds(seconds))
+        return await waiting.result(visit, meeting, before, _("Looked again"), text)
 
-    @nextcord.slash_command(name="rules", description="Which roles there are to earn here")
+    # Translators: the name of a command: small letters, no spaces. It lists the roles to earn.
+    @nextcord.slash_command(**named(NP_("command", "rules"), N_("Which roles there are to earn here")))
     async def rules(self, interaction: Interaction) -> None:
         """Say what each rule asks for."""
         await answer(interaction, self._rules)

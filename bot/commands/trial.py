@@ -4,10 +4,12 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.interaction.answering import Visit, answer, offer, visit_of
+from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import words
 from bot.messages.replies import Reply
 from gateways import gateways
+from locales import N_, NP_, _
 from models import transaction
 from services.core.errors import HoldfastError, RuleNotFound
 from services.engine import trial
@@ -17,22 +19,29 @@ from services.rules.views import RuleView
 from services.runtime import rate_limits
 
 Interaction = nextcord.Interaction[nextcord.Client]
-NOT_YOURS = "There is no such rule in this server, or you do not run the server (its owner and administrators do)."
+NOT_YOURS = N_("There is no such rule in this server, or you do not run the server (its owner and administrators do).")
 
 
 class Trials(commands.Cog):
     """The command that tries an address on a rule."""
 
     @nextcord.slash_command(
-        name="try",
-        description="Try an address on a rule: yes, no or unknown, and why (for administrators)",
+        **named(
+            # Translators: the name of a command: small letters, no spaces. It tries an address on a rule.
+            NP_("command", "try"),
+            N_("Try an address on a rule: yes, no or unknown, and why (for administrators)"),
+        ),
         default_member_permissions=nextcord.Permissions(administrator=True),
     )
     async def try_address(
         self,
         interaction: Interaction,
-        rule: str = nextcord.SlashOption(description="The rule to try"),
-        address: str = nextcord.SlashOption(description="A wallet's address, or a name such as wallet.eth"),
+        # Translators: the name of a command's option: small letters, no spaces.
+        rule: str = nextcord.SlashOption(**named(NP_("command", "rule"), N_("The rule to try"))),
+        address: str = nextcord.SlashOption(
+            # Translators: the name of a command's option: small letters, no spaces.
+            **named(NP_("command", "address"), N_("A wallet's address, or a name such as wallet.eth"))
+        ),
     ) -> None:
         """Say what the rule says about the address; nothing is stored."""
         await answer(interaction, lambda visit: self._try(visit, rule, address))
@@ -48,7 +57,7 @@ class Trials(commands.Cog):
             except HoldfastError:
                 found = ()
         fitting = [rule for rule in found if typed.casefold() in rule.rule_name.casefold()]
-        await offer(interaction, {_label(rule): str(rule.id) for rule in fitting})
+        await offer(interaction, lambda: {_label(rule): str(rule.id) for rule in fitting})
 
     async def _try(self, visit: Visit, chosen: str, address: str) -> Reply:
         meeting = await visit.meet(keep=True)
@@ -63,13 +72,14 @@ class Trials(commands.Cog):
                 planned = await trial.plan(db, gateways(), meeting.actor, Proposal(rule_id=rule.id), address)
         except RuleNotFound:
             # One sentence for both, so that nobody learns which rules there are.
-            raise RuleNotFound(NOT_YOURS) from None
+            raise RuleNotFound(_(NOT_YOURS)) from None
         return words.trial(rule.rule_name, await trial.look(gateways(), planned))
 
 
 def _label(rule: RuleView) -> str:
     """Return a rule's name as Discord offers it; the number distinguishes rules of one name."""
-    return f"{rule.rule_name[:80]} (rule {rule.id})"
+    # Translators: a choice of /try: a rule's name and its number.
+    return _("{name} (rule {number})").format(name=rule.rule_name[:80], number=rule.id)
 
 
 async def _rules_of(server_id: int) -> tuple[RuleView, ...]:

@@ -11,10 +11,12 @@ from bot.interaction import waiting
 from bot.interaction.answering import Visit, answer, ask, outcome, show
 from bot.interaction.background import Busy
 from bot.interaction.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
+from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import challenge_words
 from bot.messages.replies import Reply
 from gateways import gateways
+from locales import N_, NP_, _
 from models import transaction
 from services.runtime import rate_limits
 from services.servers.notices import Meeting
@@ -42,16 +44,19 @@ class Verify(Busy):
         """Return the tasks that check for proofs."""
         return self.looking.values()
 
-    @nextcord.slash_command(name="verify", description="Verify that a wallet is yours, without connecting it")
+    @nextcord.slash_command(
+        # Translators: the name of a command: small letters, no spaces. It verifies a wallet.
+        **named(NP_("command", "verify"), N_("Verify that a wallet is yours, without connecting it"))
+    )
     async def verify(self, interaction: Interaction) -> None:
         """Ask for the address and the method."""
         await self.ask(interaction, [])
 
-    async def ask(self, interaction: Interaction, _: list[str]) -> None:
+    async def ask(self, interaction: Interaction, _arguments: list[str]) -> None:
         """Ask for the address and the method."""
-        await ask(interaction, claim_form())
+        await ask(interaction, claim_form)
 
-    async def claim(self, interaction: Interaction, _: list[str], fields: Mapping[str, str]) -> None:
+    async def claim(self, interaction: Interaction, _arguments: list[str], fields: Mapping[str, str]) -> None:
         """Take the claimed address: say what to show for it, and check in the background."""
         method = fields.get(METHOD) or wallets.BIO
         await answer(interaction, lambda visit: self._claim(visit, fields.get(ADDRESS, ""), method))
@@ -84,8 +89,7 @@ class Verify(Busy):
     async def ask_hash(self, interaction: Interaction, arguments: list[str]) -> None:
         """Ask for the transaction that was sent."""
         (address,) = arguments
-        part = text_part(HASH, "Transaction", "Its hash, or its page's address at a block explorer", "0x…", 200)
-        await ask(interaction, Form("The transaction you sent", f"{SENT}:{address}", [part]))
+        await ask(interaction, lambda: hash_form(address))
 
     async def sent(self, interaction: Interaction, arguments: list[str], fields: Mapping[str, str]) -> None:
         """Take the named transaction."""
@@ -101,7 +105,7 @@ class Verify(Busy):
             verdict = await wallets.verify(db, gateways(), meeting.actor, address, method, hash)
         if verdict.success:
             self._stop(visit.discord_id)
-            return await waiting.result(visit, meeting, before, "Wallet verified", verdict.message)
+            return await waiting.result(visit, meeting, before, _("Wallet verified"), verdict.message)
         if not verdict.again:
             self._stop(visit.discord_id)
         elif method == wallets.BIO or visit.discord_id not in self.looking:
@@ -135,7 +139,7 @@ class Verify(Busy):
                 if search.verdict is None:
                     search.looks = search.looks.after()
                 found, refused = search.verdict, search.verdict is not None and search.verdict.linked is not None
-                if reply.tone == "good" or reply.title == "Wallet verified" or refused:
+                if reply.tone == "good" or reply.title == _("Wallet verified") or refused:
                     await show(search.visit.interaction, reply)
                     return
                 if found is not None and found.wait >= bio_proof.LONG_WAIT and not short:
@@ -151,7 +155,7 @@ class Verify(Busy):
         search.saw(verdict)
         if not verdict.success:
             return challenge_words.not_yet(verdict, address, method)
-        return await waiting.result(visit, meeting, before, "Wallet verified", verdict.message)
+        return await waiting.result(visit, meeting, before, _("Wallet verified"), verdict.message)
 
 
 @dataclass(slots=True)
@@ -183,21 +187,33 @@ class ProofSearch:
 def claim_form() -> Form:
     """Return the form of /verify and of the panel."""
     return Form(
-        "Verify a wallet",
+        _("Verify a wallet"),
         CLAIM,
         [
-            text_part(ADDRESS, "Wallet address", "Yours; nothing is connected", "0x... or wallet.eth", 120),
+            text_part(ADDRESS, _("Wallet address"), _("Yours; nothing is connected"), _("0x... or wallet.eth"), 120),
             choice_part(
                 METHOD,
-                "How to verify it",
-                "Your wallet is never connected. You sign a transaction in your own app and pay its fee",
+                _("How to verify it"),
+                # Translators: at most 100 characters.
+                _("Your wallet is never connected. You sign a transaction in your own app and pay its fee"),
                 [
-                    (wallets.BIO, "OpenSea profile bio", "Put a code into the profile's bio"),
-                    (wallets.TRANSACTION, "Transaction to yourself", "Send a tiny exact amount, or a memo on Solana"),
+                    (wallets.BIO, _("OpenSea profile bio"), _("Put a code into the profile's bio")),
+                    (
+                        wallets.TRANSACTION,
+                        _("Transaction to yourself"),
+                        _("Send a tiny exact amount, or a memo on Solana"),
+                    ),
                 ],
             ),
         ],
     )
+
+
+def hash_form(address: str) -> Form:
+    """Return the form to name the transaction that was sent for an address."""
+    hint = _("Its hash, or its page's address at a block explorer")
+    part = text_part(HASH, _("Transaction"), hint, "0x…", 200)
+    return Form(_("The transaction you sent"), f"{SENT}:{address}", [part])
 
 
 def cog(presses: Presses) -> Busy:

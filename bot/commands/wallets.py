@@ -5,9 +5,11 @@ from nextcord.ext import commands
 
 from bot.interaction import waiting
 from bot.interaction.answering import Visit, answer, offer, visit_of
+from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import words
 from bot.messages.replies import Button, Choice, Reply
+from locales import N_, NP_, _
 from models import transaction
 from services.core.errors import HoldfastError, WalletNotFound
 from services.privacy import preferences
@@ -18,7 +20,6 @@ from services.wallets.wallets import WalletView
 Interaction = nextcord.Interaction[nextcord.Client]
 YES, NO = "1", "0"
 MOST_CHOICES = 25
-GONE = "It no longer counts for your roles. Roles that depend on it are taken back; you can verify it again."
 
 
 class Wallets(commands.Cog):
@@ -30,12 +31,18 @@ class Wallets(commands.Cog):
         }  # fmt: skip
 
     @nextcord.slash_command(
-        name="wallets", description="Your wallets: list, remove, use them here or not, share or not"
+        # Translators: the name of a command: small letters, no spaces. It lists a member's wallets.
+        **named(NP_("command", "wallets"), N_("Your wallets: list, remove, use them here or not, share or not"))
     )
     async def wallets(
         self,
         interaction: Interaction,
-        remove: str = nextcord.SlashOption(description="A wallet to remove", required=False, default=""),
+        remove: str = nextcord.SlashOption(
+            # Translators: the name of a command's option: small letters, no spaces. The wallet to remove.
+            **named(NP_("command", "remove"), N_("A wallet to remove")),
+            required=False,
+            default="",
+        ),
     ) -> None:
         """List the wallets, or ask before one is removed."""
         if remove:
@@ -59,9 +66,9 @@ class Wallets(commands.Cog):
             for one in found
             if typed.casefold() in one.wallet_address.casefold() or typed.casefold() in one.short_address.casefold()
         }
-        await offer(interaction, fitting)
+        await offer(interaction, lambda: fitting)
 
-    async def list_(self, interaction: Interaction, _: list[str]) -> None:
+    async def list_(self, interaction: Interaction, _arguments: list[str]) -> None:
         """Show the person's wallets."""
         await answer(interaction, self._list)
 
@@ -71,7 +78,7 @@ class Wallets(commands.Cog):
 
     async def _list(self, visit: Visit) -> Reply:
         meeting = await visit.meet()
-        return await self._shown(meeting, "Your wallets")
+        return await self._shown(meeting, _("Your wallets"))
 
     async def _shown(self, meeting: Meeting, title: str) -> Reply:
         found = await self._own(meeting)
@@ -79,17 +86,18 @@ class Wallets(commands.Cog):
             choices = await preferences.choices(db, meeting.actor)
         choice = next((one for one in choices if one.server_id == meeting.server_id), None)
         text, tone = words.wallets(found, choice)
-        buttons = [Button("holdfast:verify", "Add a wallet", nextcord.ButtonStyle.primary)]
+        buttons = [Button("holdfast:verify", _("Add a wallet"), nextcord.ButtonStyle.primary)]
         if found:
             uses, shares = choice is None or choice.use_wallets, choice is not None and choice.share_wallets
             buttons += [
-                Button(f"holdfast:use:{NO if uses else YES}", "Don't use them here" if uses else "Use them here"),
+                Button(f"holdfast:use:{NO if uses else YES}", _("Don't use them here") if uses else _("Use them here")),
                 Button(
-                    f"holdfast:share:{NO if shares else YES}", "Hide from admins" if shares else "Share with admins"
+                    f"holdfast:share:{NO if shares else YES}",
+                    _("Hide from admins") if shares else _("Share with admins"),
                 ),
             ]
         options = tuple((str(one.id), f"{one.short_address} ({one.blockchain})") for one in found[:MOST_CHOICES])
-        menu = (Choice("holdfast:drop", "Remove a wallet", options),) if options else ()
+        menu = (Choice("holdfast:drop", _("Remove a wallet"), options),) if options else ()
         return Reply(title, text, tone, buttons=tuple(buttons), choices=menu)
 
     async def ask_drop(self, interaction: Interaction, arguments: list[str]) -> None:
@@ -104,14 +112,14 @@ class Wallets(commands.Cog):
         names = {str(one.id): one for one in found} | {one.wallet_address.casefold(): one for one in found}
         wallet = names.get(typed) or next((one for one in found if one.short_address.casefold() == typed), None)
         if wallet is None:
-            raise WalletNotFound("That is none of your wallets.")
+            raise WalletNotFound(_("That is none of your wallets."))
         return Reply(
-            f"Remove {wallet.short_address}?",
-            GONE,
+            _("Remove {wallet}?").format(wallet=wallet.short_address),
+            _("It no longer counts for your roles. Roles that depend on it are taken back; you can verify it again."),
             "warning",
             buttons=(
-                Button(f"holdfast:dropped:{wallet.id}", "Remove wallet", nextcord.ButtonStyle.danger),
-                Button("holdfast:wallets", "Keep it"),
+                Button(f"holdfast:dropped:{wallet.id}", _("Remove wallet"), nextcord.ButtonStyle.danger),
+                Button("holdfast:wallets", _("Keep it")),
             ),
         )
 
@@ -125,7 +133,8 @@ class Wallets(commands.Cog):
         before = await waiting.held(meeting)
         async with transaction() as db:
             await wallets.remove(db, meeting.actor, wallet_id)
-        return await waiting.result(visit, meeting, before, "Wallet removed", "It no longer counts for your roles.")
+        text = _("It no longer counts for your roles.")
+        return await waiting.result(visit, meeting, before, _("Wallet removed"), text)
 
     async def use(self, interaction: Interaction, arguments: list[str]) -> None:
         """Let wallets count in this server, or not."""
@@ -141,9 +150,10 @@ class Wallets(commands.Cog):
         async with transaction() as db:
             await preferences.choose(db, meeting.actor, meeting.server_id, use_wallets=use, share_wallets=share)
         if use is None:
-            return await self._shown(meeting, "Your wallets")
-        said = "Your wallets count in this server now." if use else "Your wallets do not count in this server any more."
-        return await waiting.result(visit, meeting, before, "Changed", said)
+            return await self._shown(meeting, _("Your wallets"))
+        counts = _("Your wallets count in this server now.")
+        said = counts if use else _("Your wallets do not count in this server any more.")
+        return await waiting.result(visit, meeting, before, _("Changed"), said)
 
 
 def cog(presses: Presses) -> commands.Cog:

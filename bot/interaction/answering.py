@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from bot.interaction import delivery
 from bot.messages.replies import Reply, lines
+from locales import _, speaking
 from models import transaction
 from services.core import request_ids
 from services.core.discord_text import COLORS
@@ -20,9 +21,6 @@ from services.servers.notices import Meeting, NoticeView
 log = logging.getLogger("holdfast.bot")
 
 Work = Callable[["Visit"], Awaitable[Reply]]
-
-SORRY = Reply("Something went wrong on our side", "Nothing was changed. Please try again in a minute.", "bad")
-BUSY = Reply("One moment", "Our database does not answer right now. Please try again in a minute.", "warning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +38,14 @@ class Visit:
             return await meetings.meet(db, self.guild_id, self.discord_id, self.username, keep=keep)
 
 
-IN_A_SERVER = "Use this inside a server."
-NOT_HERE = "The bot is not in this server, so nothing can be verified here. People who run the server can invite it."
-
-
 def elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> str | None:
     """Return what to say in places without the bot: direct messages, groups, servers where only the user has it."""
     if interaction.guild_id is None:
-        return IN_A_SERVER
+        return _("Use this inside a server.")
     # Discord first lists every server that the bot is in, also those in an outage.
-    return None if interaction.guild is not None else NOT_HERE
+    if interaction.guild is not None:
+        return None
+    return _("The bot is not in this server, so nothing can be verified here. People who run the server can invite it.")
 
 
 def visit_of(interaction: nextcord.Interaction[nextcord.Client]) -> Visit | None:
@@ -63,8 +59,13 @@ def visit_of(interaction: nextcord.Interaction[nextcord.Client]) -> Visit | None
 
 
 async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work) -> None:
-    """Do the work and show its reply to the person alone, below their pending notices."""
+    """Do the work and show its reply to the person alone, in their language, below their pending notices."""
     request_ids.begin(f"discord-{interaction.id}")
+    with speaking(interaction.locale):
+        await _answer(interaction, work)
+
+
+async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work) -> None:
     visit = visit_of(interaction)
     if await _told_elsewhere(interaction) or visit is None:
         return
@@ -74,7 +75,7 @@ async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work)
     notices = await _notices(visit)
     if notices:
         text = lines([notice.text for notice in notices])
-        reply = reply.after([nextcord.Embed(title="Since we last met", description=text, color=COLORS["warning"])])
+        reply = reply.after([nextcord.Embed(title=_("Since we last met"), description=text, color=COLORS["warning"])])
     if await show(interaction, reply) and notices:
         async with transaction() as db:
             await meetings.told(db, notices)
@@ -96,14 +97,16 @@ async def outcome(work: Awaitable[Reply]) -> Reply:
     if fault is None:
         return task.result()
     if isinstance(fault, TooMany):
-        return Reply("Not so fast", fault.message, "warning")
+        return Reply(_("Not so fast"), fault.message, "warning")
     if isinstance(fault, HoldfastError):
-        return Reply("That did not work", fault.message, "warning")
+        return Reply(_("That did not work"), fault.message, "warning")
     if isinstance(fault, DBAPIError):
         log.warning("the database did not answer: %s", fault.orig)
-        return BUSY
+        return Reply(
+            _("One moment"), _("Our database does not answer right now. Please try again in a minute."), "warning"
+        )
     log.error("an interaction failed", exc_info=fault)
-    return SORRY
+    return Reply(_("Something went wrong on our side"), _("Nothing was changed. Please try again in a minute."), "bad")
 
 
 async def show(interaction: nextcord.Interaction[nextcord.Client], reply: Reply) -> bool:
@@ -112,15 +115,18 @@ async def show(interaction: nextcord.Interaction[nextcord.Client], reply: Reply)
     return await delivery.later(interaction, lambda: interaction.edit_original_message(embeds=embeds, view=view))
 
 
-async def ask(interaction: nextcord.Interaction[nextcord.Client], form: nextcord.ui.Modal) -> None:
-    """Show a form, except in places without the bot."""
-    if not await _told_elsewhere(interaction):
-        await delivery.first(lambda: interaction.response.send_modal(form))
+async def ask(interaction: nextcord.Interaction[nextcord.Client], make: Callable[[], nextcord.ui.Modal]) -> None:
+    """Show a form in the person's language, except in places without the bot."""
+    with speaking(interaction.locale):
+        if not await _told_elsewhere(interaction):
+            form = make()
+            await delivery.first(lambda: interaction.response.send_modal(form))
 
 
-async def offer(interaction: nextcord.Interaction[nextcord.Client], found: Mapping[str, str]) -> None:
+async def offer(interaction: nextcord.Interaction[nextcord.Client], find: Callable[[], Mapping[str, str]]) -> None:
     """Send the choices of an autocomplete, label to value; Discord takes 25 (docs/facts.md#discord-interactions)."""
-    choices: dict[str, str] = dict(list(found.items())[:25])
+    with speaking(interaction.locale):
+        choices: dict[str, str] = dict(list(find().items())[:25])
 
     def send() -> Awaitable[object]:
         return interaction.response.send_autocomplete(choices)  # pyright: ignore[reportUnknownMemberType]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import nextcord
 
+from locales import _
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, LONGEST_FIELD, cut
 
 MOST_FIELDS = 25
@@ -56,7 +57,7 @@ class Reply:
         for name, value in self.fields[:MOST_FIELDS]:
             name, value = cut(name, 256), cut(value, LONGEST_FIELD)
             if used + len(name) + len(value) > MOST_CHARACTERS:
-                main.set_footer(text="There is more than fits here: the dashboard shows everything.")
+                main.set_footer(text=_("There is more than fits here: the dashboard shows everything."))
                 break
             used += len(name) + len(value)
             main.add_field(name=name, value=value, inline=False)

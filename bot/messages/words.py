@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from bot.messages.replies import Reply, lines
+from locales import N_, _
 from services.core.chain_names import chain_title
 from services.core.discord_text import plain
 from services.engine.trial import Trial
-from services.guilds.panel import SAFETY
+from services.guilds.panel import SAFE_NAME, SAFETY
 from services.holdings.requirement_view import RequirementView
 from services.privacy.erasure import EndingRole
 from services.privacy.preferences import ChoiceView
@@ -18,7 +19,12 @@ from services.wallets.wallets import WalletView
 from settings import settings
 
 HAS, LACKS, UNKNOWN = "✅", "❌", "❔"
-METHODS = {"opensea_bio": "OpenSea bio", "transaction": "transaction"}
+METHODS = {
+    # Translators: how a wallet was verified, as in "verified by OpenSea bio".
+    "opensea_bio": N_("OpenSea bio"),
+    # Translators: how a wallet was verified, as in "verified by transaction".
+    "transaction": N_("transaction"),
+}
 
 
 def moment(time: datetime) -> str:
@@ -35,21 +41,24 @@ def why(seen: MemberWhy, role_id: str | None = None) -> Reply:
     """Explain each role with rules: whether the member has it, what is needed and held, when, and what comes next."""
     roles = [role for role in seen.roles if role_id in (None, role.role_id)]
     if not roles:
-        return Reply("Your roles", "No rule in this server is about a role of yours, and none gives one yet.", "info")
-    return Reply("Your roles", "", "info", tuple((_title(role), _body(role)) for role in roles))
+        return Reply(
+            _("Your roles"), _("No rule in this server is about a role of yours, and none gives one yet."), "info"
+        )
+    return Reply(_("Your roles"), "", "info", tuple((_title(role), _body(role)) for role in roles))
 
 
 def _title(role: RoleWhy) -> str:
     unknown = any(rule.outcome == "unknown" and rule.state == "active" for rule in role.rules)
     mark = HAS if role.held else UNKNOWN if unknown else LACKS
-    return f"{mark} {role.role_name}: you {'have' if role.held else 'do not have'} it"
+    has = _("{role}: you have it") if role.held else _("{role}: you do not have it")
+    return f"{mark} {has.format(role=role.role_name)}"
 
 
 def _body(role: RoleWhy) -> str:
     found: list[str] = []
     for rule in role.rules:
-        rests = "" if rule.state == "active" else " (this rule is not active)"
-        found.append(f"**{plain(rule.name, 80)}**{rests}")
+        name = f"**{plain(rule.name, 80)}**"
+        found.append(name if rule.state == "active" else _("{rule} (this rule is not active)").format(rule=name))
         found += [f"• {_requirement(one)}" for one in rule.requirements]
     found.append(f"*{plain(role.next, 200)}*")
     return "\n".join(found)
@@ -57,27 +66,40 @@ def _body(role: RoleWhy) -> str:
 
 def _requirement(one: RequirementView) -> str:
     needed, held = one.amounts
-    told = f"{plain(one.text, 160)}: needed {needed}, held {held}"
+    amounts = _("{requirement}: needed {needed}, held {held}")
     if one.wallet:
-        told += f" in {plain(one.wallet, 60)}"
+        amounts = _("{requirement}: needed {needed}, held {held} in {wallet}")
+    told = amounts.format(
+        requirement=plain(one.text, 160), needed=needed, held=held, wallet=plain(one.wallet or "", 60)
+    )
     if one.reason:
-        told += f", {plain(one.reason, 120)}"
+        told = _("{text}, {reason}").format(text=told, reason=plain(one.reason, 120))
     if one.observed_at is not None:
-        told += f"; last looked {moment(one.observed_at)}"
+        # Translators: {time} is such as "5 minutes ago", which Discord writes.
+        told = _("{text}; last looked {time}").format(text=told, time=moment(one.observed_at))
     return told
 
 
 def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
     """Say what was added and removed, what stays, what is missing, and what is unknown and why."""
     parts = (
-        ("Added", found.added, False), ("Removed", found.removed, True), ("Stays", found.stays, False),
-        ("Not yours", found.missing, True), ("Unknown", found.unknown, True),
+        # Translators: the heading of the roles that a member got.
+        (_("Added"), found.added, False),
+        # Translators: the heading of the roles that a member lost.
+        (_("Removed"), found.removed, True),
+        # Translators: the heading of the roles that a member has as before.
+        (_("Stays"), found.stays, False),
+        # Translators: the heading of the roles that a member does not have.
+        (_("Not yours"), found.missing, True),
+        # Translators: the heading of the roles about which not everything could be read.
+        (_("Unknown"), found.unknown, True),
     )  # fmt: skip
     fields = [(name, lines([_role(one, explained) for one in roles])) for name, roles, explained in parts if roles]
     if not fields:
-        fields = [("Roles", "No rule in this server is about you yet.")]
+        fields = [(_("Roles"), _("No rule in this server is about you yet."))]
     if not found.settled:
-        fields.append(("Still under way", "Some checks are still running. **/why** shows the result."))
+        running = _("Some checks are still running. **/why** shows the result.")
+        fields.append((_("Still under way"), running))
     tone = "bad" if found.removed else "warning" if found.unknown else "good"
     return Reply(title, text, tone, tuple(fields))
 
@@ -88,12 +110,14 @@ def _role(one: RoleLine, explained: bool) -> str:
 
 def trial(rule_name: str, found: Trial) -> Reply:
     """Say what a rule answers for an address, and why."""
-    answer, tone = {"yes": ("Yes", "good"), "no": ("No", "bad")}.get(found.outcome, ("Unknown", "warning"))
+    answer, tone = {"yes": (_("Yes"), "good"), "no": (_("No"), "bad")}.get(found.outcome, (_("Unknown"), "warning"))
     marks = {"yes": HAS, "no": LACKS}
     address = f"`{found.address}`" + (f" ({plain(found.name, 80)})" if found.name else "")
-    text = f"**{plain(rule_name, 80)}** for {address}, as the only wallet of a member. Nothing is stored."
+    text = _("**{rule}** for {address}, as the only wallet of a member. Nothing is stored.").format(
+        rule=plain(rule_name, 80), address=address
+    )
     fields = tuple(
-        (f"{marks.get(one.outcome, UNKNOWN)} Condition {number}", _requirement(one))
+        (f"{marks.get(one.outcome, UNKNOWN)} {_('Condition {number}').format(number=number)}", _requirement(one))
         for number, one in enumerate(found.requirements, 1)
     )
     return Reply(answer, text, tone, fields)
@@ -103,36 +127,46 @@ def rules(found: Sequence[RuleView]) -> Reply:
     """List the roles that can be earned."""
     shown = [rule for rule in found if rule.state != "shadow"]
     if not shown:
-        return Reply("Roles to earn", "This server has no rules yet, so there is no role to earn.", "info")
+        return Reply(_("Roles to earn"), _("This server has no rules yet, so there is no role to earn."), "info")
     fields = tuple(
         (
-            rule.role_name + (" (paused)" if rule.state == "paused" else ""),
+            _("{role} (paused)").format(role=rule.role_name) if rule.state == "paused" else rule.role_name,
             f"{plain(rule.summary, 600)}\n*{plain(rule.rule_name, 80)}*",
         )
         for rule in shown
     )
-    return Reply("Roles to earn", "Hold what a rule asks for, verify the wallet with **/verify**, and it is yours.",
-                 "info", fields)  # fmt: skip
+    text = _("Hold what a rule asks for, verify the wallet with **/verify**, and it is yours.")
+    return Reply(_("Roles to earn"), text, "info", fields)
 
 
 def wallet_line(wallet: WalletView) -> str:
     """Return a wallet on one line."""
-    method = METHODS.get(wallet.verification_method, wallet.verification_method)
-    where = f"counts on {chain_title(wallet.only_on)} alone" if wallet.only_on else wallet.blockchain
-    return f"`{wallet.short_address}` ({where}), verified by {method} {moment(wallet.created_at)}"
+    method = _(METHODS.get(wallet.verification_method, wallet.verification_method))
+    alone = _("counts on {chain} alone").format(chain=chain_title(wallet.only_on or ""))
+    # Translators: {wallet} is an address, {where} a chain, {time} such as "5 minutes ago", which Discord writes.
+    return _("{wallet} ({where}), verified by {method} {time}").format(
+        wallet=f"`{wallet.short_address}`",
+        where=alone if wallet.only_on else wallet.blockchain,
+        method=method,
+        time=moment(wallet.created_at),
+    )
 
 
 def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str, str]:
     """Return the list of wallets and the person's choices for this server: a text and a tone."""
     if not found:
-        return "You have verified no wallet yet. Press **Add a wallet** to verify your first one.", "info"
+        return _("You have verified no wallet yet. Press **Add a wallet** to verify your first one."), "info"
     uses = choice is None or choice.use_wallets
     shares = choice is not None and choice.share_wallets
     told = [
         lines([wallet_line(wallet) for wallet in found]),
         "",
-        "In this server your wallets **count** for roles." if uses else "In this server your wallets **do not count**.",
-        "Its admins **see** their shortened addresses." if shares else "Its admins **do not see** their addresses.",
+        _("In this server your wallets **count** for roles.")
+        if uses
+        else _("In this server your wallets **do not count**."),
+        _("Its admins **see** their shortened addresses.")
+        if shares
+        else _("Its admins **do not see** their addresses."),
     ]
     return "\n".join(told), "info"
 
@@ -140,16 +174,18 @@ def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str
 def ending(roles: Sequence[EndingRole]) -> str:
     """Say what happens to each role when a person's data is deleted."""
     if not roles:
-        return f"You have no role from {settings().product_name}, so none is taken."
+        return _("You have no role from {product}, so none is taken.").format(product=settings().product_name)
     return lines([f"**{plain(one.role_name)}** in {plain(one.server_name)} {plain(one.text)}" for one in roles])
 
 
 def help_(bot_id: str, commands: Sequence[tuple[str, str]]) -> Reply:
     """List the commands by their `(name, description)`, and say how to recognise the bot."""
     bot = settings().bot_name
+    recognised = _("This bot's id is {id}. Only you see what I answer.").format(id=bot_id)
     return Reply(
-        f"{bot} in short",
+        # Translators: the title of the list of commands.
+        _("{bot} in short").format(bot=bot),
         "\n".join(f"**/{name}**: {text[:1].lower()}{text[1:]}" for name, text in commands),
         "info",
-        (("Stay safe", f"{SAFETY} This bot's id is {bot_id}. Only you see what I answer."),),
+        ((_(SAFE_NAME), f"{_(SAFETY)} {recognised}"),),
     )

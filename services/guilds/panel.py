@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from gateways.discord.channels import Message
 from gateways.transport.plain_text import one_line
+from locales import N_
 from models import Server
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION
 from services.core.errors import FieldRefused
@@ -15,7 +16,7 @@ from settings import settings
 
 VERIFY, MY_ROLES, RECHECK = "holdfast:verify", "holdfast:roles", "holdfast:recheck"
 """The buttons' custom ids. They never change: panels posted years ago still send them."""
-SAFETY = "We never DM you, never ask you to connect a wallet, never send links."
+SAFETY = N_("We never DM you, never ask you to connect a wallet, never send links.")
 LONGEST_TITLE, LONGEST_LABEL, LONGEST_EMBED = 256, 80, 6000
 """Discord's limits in characters (docs/facts.md#discord-messages); the last one is of all texts together."""
 PLACEHOLDERS = ("{server}", "{bot}", "{button}")
@@ -148,7 +149,7 @@ def body(bot_id: str, texts: PanelTexts, server_name: str) -> dict[str, Any]:
     }
 
 
-SAFE_NAME = "Stay safe"
+SAFE_NAME = N_("Stay safe")
 """The name of the part that no admin can change: it lets members recognise an impostor."""
 
 

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 
-ROOMS = ("app", "components", "state", "services", "gateways", "models", "bot", "jobs")
+ROOMS = ("app", "components", "state", "services", "gateways", "models", "bot", "jobs", "locales")
 LONGEST = 450
 
 # Who may import whom. `settings` and a room itself are open to everybody but the sandbox.
 ARROWS: Mapping[str, frozenset[str]] = {
-    "app": frozenset({"components", "state", "services", "gateways", "models", "bot", "jobs"}),
-    "components": frozenset({"state"}),
-    "state": frozenset({"services"}),
-    "bot": frozenset({"services"}),
-    "jobs": frozenset({"services"}),
-    "services": frozenset({"models", "gateways"}),
+    "app": frozenset({"components", "state", "services", "gateways", "models", "bot", "jobs", "locales"}),
+    "components": frozenset({"state", "locales"}),
+    "state": frozenset({"services", "locales"}),
+    "bot": frozenset({"services", "locales"}),
+    "jobs": frozenset({"services", "locales"}),
+    "services": frozenset({"models", "gateways", "locales"}),
     "models": frozenset(),
     "gateways": frozenset(),
+    "locales": frozenset(),
     "sandbox": frozenset(),
 }
 # A front door opens the transaction and hands the gateways to one service verb; it takes no more than these by name.
@@ -41,6 +42,7 @@ ONLY: Mapping[str, frozenset[str]] = {
     "sqlalchemy": frozenset({"models", "services"}),
     "sqlmodel": frozenset({"models", "services"}),
     "apscheduler": frozenset({"jobs"}),
+    "babel": frozenset({"locales"}),
 }
 # A front door may name what went wrong; that is no SQL.
 FAULTS_BY_NAME = frozenset({"sqlalchemy.exc"})

@@ -16,6 +16,7 @@ COPIED = (
     "bot",
     "components",
     "gateways",
+    "locales",
     "models",
     "services",
     "state",

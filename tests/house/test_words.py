@@ -18,6 +18,7 @@ PLAIN = (
     "bot",
     "components",
     "jobs",
+    "locales",
     "models",
     "services",
     "state",

@@ -1,0 +1,134 @@
+"""The catalogue of texts for people: a function to read each text in the reader's language.
+
+The English text is the key of an entry and is in the code. `<language>.po` has every text in one other language; a text
+without an entry appears in English. `make texts` collects the texts and adds the new ones to each file.
+"""
+
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+from functools import cache, lru_cache
+from gettext import GNUTranslations
+from io import BytesIO
+from pathlib import Path
+from typing import Literal
+
+from babel import Locale, UnknownLocaleError
+from babel.core import get_global
+from babel.dates import format_date, format_time
+from babel.lists import format_list
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+
+ENGLISH = "en"
+FOLDER = Path(__file__).parent
+LANGUAGES = (ENGLISH, *sorted(path.stem for path in FOLDER.glob("*.po")))
+"""The languages that have a file, as BCP 47 tags."""
+
+_language = ContextVar("language", default=ENGLISH)
+
+
+def language() -> str:
+    """Return the language in which texts are read now; each task and each request has its own."""
+    return _language.get()
+
+
+@contextmanager
+def speaking(locale: str | None) -> Generator[None]:
+    """Read texts in the language of a locale inside the `with` block."""
+    token = _language.set(best_of(locale))
+    try:
+        yield
+    finally:
+        _language.reset(token)
+
+
+@lru_cache(maxsize=256)
+def best_of(locale: str | None) -> str:
+    """Return the language to use for a locale such as `es-419` or `zh-CN`; English for an unknown one.
+
+    Another region of a language will do, another script will not: `zh-TW` is no reason to show simplified characters.
+    """
+    if locale in LANGUAGES:
+        return str(locale)
+    wanted = _tongue(locale or "")
+    return next((one for one in LANGUAGES if wanted is not None and _tongue(one) == wanted), ENGLISH)
+
+
+def _tongue(tag: str) -> tuple[str, str | None] | None:
+    """Return a tag's language and script, or None for what is no tag of a known language."""
+    try:
+        found = Locale.parse(tag, sep="-")
+        usual = get_global("likely_subtags").get(found.language, found.language)
+        return found.language, found.script or Locale.parse(usual).script
+    except (ValueError, UnknownLocaleError):
+        return None
+
+
+@cache
+def _texts(language: str) -> GNUTranslations:
+    """Return the entries of a language's file, read once."""
+    with (FOLDER / f"{language}.po").open("rb") as file:
+        catalog = read_po(file)
+    compiled = BytesIO()
+    write_mo(compiled, catalog)
+    compiled.seek(0)
+    return GNUTranslations(compiled)
+
+
+def _(text: str) -> str:
+    """Return the text in the reader's language."""
+    # The entry of the empty text is the file's header.
+    return _texts(chosen).gettext(text) if (chosen := _language.get()) != ENGLISH and text else text
+
+
+def ngettext(one: str, several: str, count: int) -> str:
+    """Return the text for this number in the reader's language, whose forms may differ from English ones."""
+    if (chosen := _language.get()) == ENGLISH:
+        return one if count == 1 else several
+    return _texts(chosen).ngettext(one, several, count)
+
+
+def pgettext(context: str, text: str) -> str:
+    """Return a text that means something else elsewhere, in the reader's language."""
+    return text if (chosen := _language.get()) == ENGLISH else _texts(chosen).pgettext(context, text)
+
+
+def N_(text: str) -> str:
+    """Return the text itself: a mark for a constant that `_` reads when it is shown."""
+    return text
+
+
+def NP_(context: str, text: str) -> str:
+    """Return the text itself: a mark for a constant that `pgettext` reads with this context."""
+    return text
+
+
+def in_every_language(text: str, context: str = "") -> dict[str, str]:
+    """Return the text by language, without English and without the languages that have no entry for it."""
+    found: dict[str, str] = {}
+    for one in LANGUAGES[1:]:
+        with speaking(one):
+            found[one] = pgettext(context, text) if context else _(text)
+    return {one: said for one, said in found.items() if said != text}
+
+
+def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:
+    """Return words as a list in a sentence of the reader's language, such as `a, b and c`."""
+    return format_list(list(words), "standard" if joint == "and" else "or", _locale())
+
+
+def day(moment: datetime) -> str:
+    """Return a moment's date in the reader's language, such as `3 May 2026`."""
+    return format_date(moment, "long", _locale())
+
+
+def day_and_time(moment: datetime) -> str:
+    """Return a moment's date and time in UTC in the reader's language, such as `3 May 2026 at 08:00 UTC`."""
+    return _("{date} at {time} UTC").format(date=day(moment), time=format_time(moment, "HH:mm", locale=_locale()))
+
+
+def _locale() -> Locale:
+    # Dates and lists of the English texts are British: 3 May 2026; a, b and c.
+    return Locale.parse("en_GB" if (chosen := _language.get()) == ENGLISH else chosen.replace("-", "_"))

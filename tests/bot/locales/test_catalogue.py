@@ -1,0 +1,128 @@
+"""Every language has every text, and a text in another language says what the English one says."""
+
+import re
+import string
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+from babel.messages.catalog import Catalog, Message
+from babel.messages.pofile import read_po
+
+from bot.client import build
+from bot.commands.verify import claim_form, hash_form
+from bot.interaction.forms import Form
+from locales import ENGLISH, FOLDER, LANGUAGES, speaking
+from sandbox.discord.forms.commands import command
+from tools.texts import TEMPLATE, collected
+
+TRANSLATED = LANGUAGES[1:]
+TYPED = re.compile(r"/([\w-]+)\*\*")
+"""A command in a text, such as `**/why**`."""
+
+
+@cache
+def entries(language: str) -> Catalog:
+    """The file of a language."""
+    with (FOLDER / f"{language}.po").open("rb") as file:
+        return read_po(file, locale=language.replace("-", "_"))
+
+
+def texts(catalog: Catalog) -> dict[tuple[str | None, str], Message]:
+    """The entries of a catalogue by their context and English text."""
+    return {(one.context, str(one.id)): one for one in catalog if one.id}
+
+
+def forms(words: object) -> list[str]:
+    """A text, or both forms of one with a number."""
+    return [str(one) for one in words] if isinstance(words, list | tuple) else [str(words)]
+
+
+def placeholders(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
+def wrong(one: Message) -> str | None:
+    """What is wrong with an entry, or None."""
+    if one.fuzzy or not all(forms(one.string)):
+        return "not translated"
+    wanted = set[str]().union(*(placeholders(each) for each in forms(one.id)))
+    for each in forms(one.string):
+        # One form may leave the number out: "one file".
+        if not placeholders(each) <= wanted or (isinstance(one.id, str) and placeholders(each) != wanted):
+            return f"has {sorted(placeholders(each))}, not {sorted(wanted)}"
+        if each.count("**") % 2 or each.count("```") % 2:
+            return "opens markup that it does not close"
+    return None
+
+
+def test_the_template_has_the_texts_of_the_code() -> None:
+    with TEMPLATE.open("rb") as file:
+        assert texts(read_po(file)).keys() == texts(collected()).keys(), "make texts"
+
+
+def test_five_languages_are_there() -> None:
+    assert set(LANGUAGES) >= {ENGLISH, "ja", "zh-CN", "es", "pt-BR"}
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_a_language_has_every_text_with_its_placeholders(language: str) -> None:
+    with TEMPLATE.open("rb") as file:
+        wanted = texts(read_po(file))
+    found = texts(entries(language))
+    assert found.keys() == wanted.keys(), "make texts"
+    faults = [f"{key[1]!r} {fault}" for key, one in found.items() if (fault := wrong(one))]
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "right"),
+    [
+        ("You have {count}", "Tienes {count}", True),
+        ("You have {count}", "", False),
+        ("You have {count}", "Tienes {number}", False),
+        ("You have {count}", "Tienes", False),
+        ("**bold**", "**negrita", False),
+        (("{count} file", "{count} files"), ("un archivo", "{count} archivos"), True),
+        (("{count} file", "{count} files"), ("{count} archivo", ""), False),
+        (("{count} file", "{count} files"), ("{count} archivo", "{n} archivos"), False),
+    ],
+)
+def test_a_wrong_entry_is_seen(text: str | tuple[str, str], said: str | tuple[str, str], right: bool) -> None:
+    assert (wrong(Message(text, said)) is None) is right
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_a_text_names_commands_as_its_language_does(language: str) -> None:
+    catalog = entries(language)
+    names = {str(one.id): str(one.string) for one in catalog if one.context == "command"}
+    for one in catalog:
+        for text, said in zip(forms(one.id), forms(one.string), strict=False):
+            assert [names[name] for name in TYPED.findall(text)] == TYPED.findall(said), said
+
+
+async def test_discord_takes_the_commands_in_every_language() -> None:
+    bot = build()
+    try:
+        for one in bot.get_all_application_commands():
+            payload = command(one.get_payload(None))
+            for each in (payload, *payload.get("options", [])):
+                assert set(each["name_localizations"]) >= {"es-ES", "es-419", "ja", "pt-BR", "zh-CN"}, each["name"]
+                assert set(each["description_localizations"]) >= {"es-ES", "es-419", "ja", "pt-BR", "zh-CN"}
+                assert not {"en-US", "en-GB"} & set(each["name_localizations"])
+    finally:
+        await bot.close()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("form", [claim_form, lambda: hash_form("0x" + "ab" * 20)])
+async def test_forms_are_within_discords_limits(language: str, form: Callable[[], Form]) -> None:
+    with speaking(language):
+        shown = form().to_dict()
+    assert len(shown["title"]) <= 45
+    for part in shown["components"]:
+        assert len(part["label"]) <= 45, part["label"]
+        assert len(part["description"]) <= 100, part["description"]
+        for option in part["component"].get("options", []):
+            assert len(option["label"]) <= 100
+            assert len(option["description"]) <= 100
