@@ -24,6 +24,8 @@ log = logging.getLogger("holdfast.jobs.solana_follower")
 BEAT_SECONDS = 5.0
 """Longest time between two questions while SOLANA_FOLLOW_REQUESTS allows more, also where EVM chains are polled at a
 slower pace: that pace limits other costs."""
+SHOWN_SECONDS = 60.0
+"""Time between two records that the follower is at work while its share lets it ask nothing."""
 
 
 class AssetFollower:
@@ -39,6 +41,8 @@ class AssetFollower:
         """The slot at which each question was last answered."""
         self._rests_until = 0.0
         """Loop time until which the last question's requests use up our share of the rate limit."""
+        self._shown_at = float("-inf")
+        """Loop time of the last record that the follower is at work."""
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -66,6 +70,7 @@ class AssetFollower:
             return False
         clock = asyncio.get_running_loop()
         if clock.time() < self._rests_until:
+            await self._rest(clock.time())
             return True
         if not self._open:
             await self._begin()
@@ -79,6 +84,13 @@ class AssetFollower:
                 self._rests_until = clock.time() + used * 60 / settings().solana_follow_requests
             await self._note(question, polled, turn.watched.servers)
         return True
+
+    async def _rest(self, moment: float) -> None:
+        """Record once in a while that the share of the rate limit, and no fault, keeps the follower waiting."""
+        if moment - self._shown_at >= SHOWN_SECONDS:
+            self._shown_at = moment
+            async with transaction() as db:
+                await chain_cursor.still_follows(db, SOLANA, self._turns.owner)
 
     async def _begin(self) -> None:
         async with transaction() as db:

@@ -149,7 +149,7 @@ def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
             chain=chain, block=0, behind=0, seconds=0,
         )
         for chain in sorted(used)
-        if settings().pause_between_looks(chain) is None and CHAINS[chain].family == "evm"
+        if settings().pause_between_looks(chain) is None
     )  # fmt: skip
 
 

@@ -153,6 +153,17 @@ async def failed(db: AsyncSession, cursor: str, owner: str, fault: str) -> None:
     )
 
 
+async def still_follows(db: AsyncSession, cursor: str, owner: str) -> None:
+    """Record that the follower is at work after an answer, though its share of the rate limit lets it ask no more."""
+    await db.execute(
+        text(
+            "UPDATE cursor SET updated_at = now() "
+            "WHERE chain = :chain AND owner = :owner AND owned_until > now() AND head > 0 AND fault IS NULL"
+        ),
+        {"chain": cursor, "owner": owner},
+    )
+
+
 async def views(db: AsyncSession) -> list[FollowView]:
     """Return how far each chain has been followed: for contracts, for members' wallets, and for their coins.
 
@@ -162,7 +173,7 @@ async def views(db: AsyncSession) -> list[FollowView]:
     found: list[FollowView] = []
     for row in rows.all():
         chain, _, kind = row.chain.partition(":")
-        if row.head and chain in CHAINS and settings().follow_pace(chain):
+        if row.head and chain in CHAINS and settings().pause_between_looks(chain) is not None:
             behind = max(0, row.head - row.block)
             found.append(FollowView(chain, kind or CONTRACTS, row.block, behind, row.updated_at, row.fault, row.slices))
     return found

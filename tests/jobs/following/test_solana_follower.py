@@ -10,9 +10,12 @@ from gateways import gateways
 from jobs import solana_follower
 from jobs.follower_turns import FollowerTurns
 from jobs.solana_follower import AssetFollower
-from models import Cursor, transaction
+from models import Cursor, now, transaction
+from services.health import provider_status
+from services.health.views import GOOD, WARNING
 from services.rules.expression import Requirement
 from services.runtime.tasks import stop
+from services.triggers import chain_cursor
 from services.triggers.solana_poller import SOLANA
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.test_solana import Otters, a_coin, coins, otters, soon_settled
@@ -96,6 +99,30 @@ async def test_no_more_is_asked_than_the_share_of_the_rate_allows(
     for _ in range(10):
         assert await one.once()
     assert len(await town.requests(since, SOLANA)) == asked
+
+
+@pytest.mark.parametrize("fault", [None, "no answer"])
+async def test_a_follower_whose_share_is_used_up_is_at_work_and_one_without_answers_is_not(
+    town: Town, otters: Otters, monkeypatch: pytest.MonkeyPatch, fault: str | None
+) -> None:
+    monkeypatch.setenv("SOLANA_FOLLOW_REQUESTS", "1")
+    solana_follower.settings.cache_clear()
+    await otters.buys("dave")
+    await otters.rule(Requirement("basic", SOLANA, otters.contract))
+    await otters.proves("carol")
+    one = AssetFollower(FollowerTurns("one"))
+    assert await one.once()
+    async with transaction() as db:
+        await db.execute(
+            text("UPDATE cursor SET updated_at = now() - interval '1 hour', fault = :fault WHERE chain = :chain"),
+            {"fault": fault, "chain": SOLANA},
+        )
+    since = await town.mark()
+    assert await one.once()
+    assert await town.requests(since, SOLANA) == []
+    async with transaction() as db:
+        (shown,) = provider_status.lag(await chain_cursor.views(db), now())
+    assert (shown.chain, shown.state) == (SOLANA, GOOD if fault is None else WARNING)
 
 
 async def test_a_failing_endpoint_is_told_of_and_changes_nothing(town: Town, otters: Otters) -> None:

@@ -50,15 +50,18 @@ def test_a_chain_that_is_looked_at_rarely_is_late_only_after_some_looks(monkeypa
 
 
 @pytest.mark.usefixtures("database")
-async def test_a_chain_that_is_left_to_the_rounds_is_said_and_never_late(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("chain", "name"), [("base", "FOLLOW_SECONDS_BASE"), ("solana", "SOLANA_FOLLOW_REQUESTS")])
+async def test_a_chain_that_is_left_to_the_rounds_is_said_and_never_late(
+    monkeypatch: pytest.MonkeyPatch, chain: str, name: str
+) -> None:
     async with transaction() as db:
-        db.add(Cursor(chain="base", block=7, head=9, updated_at=NOW - timedelta(days=1)))
+        db.add(Cursor(chain=chain, block=7, head=9, updated_at=NOW - timedelta(days=1)))
     async with transaction() as db:
-        assert [one.chain for one in await chain_cursor.views(db)] == ["base"]
-        monkeypatch.setenv("FOLLOW_SECONDS_BASE", "0")
+        assert [one.chain for one in await chain_cursor.views(db)] == [chain]
+        monkeypatch.setenv(name, "0")
         settings.cache_clear()
         assert await chain_cursor.views(db) == []
     (said,) = provider_status.left_to_rounds({"base", "ethereum", "solana"})
-    assert (said.state, said.chain) == (OFF, "base")
-    assert "Base is not followed" in said.text
+    assert (said.state, said.chain) == (OFF, chain)
+    assert f"{chain.title()} is not followed" in said.text
     settings.cache_clear()
