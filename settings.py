@@ -116,7 +116,7 @@ class Settings(BaseSettings):
     sweep_seconds: int = Field(default=86_400, ge=1)
     follow_seconds: float = Field(default=60.0, ge=SOONEST_LOOK)
     follow_wallets: int = Field(default=2_000, ge=1)
-    solana_follow_requests: int = Field(default=60, ge=0)
+    solana_follow_requests: int = Field(default=1, ge=0)
     sandbox_port: int = Field(default=3210, ge=1, le=65_535)
     sandbox_url: str = ""
 

@@ -266,7 +266,7 @@ def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
             "most, and sweep more often; docs/first-contact.md has what each pace costs."
         )
         yield Finding(ADVICE, f"Pace at {plan.provider}", text, how)
-    requests = values.get("SOLANA_FOLLOW_REQUESTS", "60")
+    requests = values.get("SOLANA_FOLLOW_REQUESTS", "1")
     hosts = (urlsplit(url).hostname or "" for url in values.get("RPC_SOLANA", "").split())
     found = sorted({plan.provider for host in hosts if (plan := FREE_BY_DOMAIN.get(_provider(host)))})
     if found and requests not in {"0", "1"}:

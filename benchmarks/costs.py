@@ -37,6 +37,8 @@ from benchmarks.support.spending import (
     setups,
     share,
     solana_following,
+    solana_pass,
+    solana_sweep,
     spent,
     table,
     times,
@@ -56,9 +58,9 @@ from gateways.provider_plans import (
     SOLANA,
     Plan,
 )
-from jobs.reconciler import BATCH
 from services.wallets import bio_schedule
 from services.wallets.watch_schedule import SLOWLY
+from settings import Settings
 
 PAGE = ROOT / "docs" / "first-contact.md"
 TOGETHER = (ALCHEMY, INFURA)
@@ -193,6 +195,17 @@ def paid_table(counted: Counted) -> str:
     return table(("Plan", "Price", *(f"{members:,} members" for members in MEMBERS)), rows)
 
 
+def short_table(counted: Counted) -> str:
+    """The worked example with the defaults alone, and a collection on Solana."""
+    days = [(plan, a_day(counted, plan, DEFAULT, EXAMPLE)) for plan in FREE]
+    requests = Settings.model_fields["solana_follow_requests"].default
+    days.append((HELIUS, solana_following(counted, HELIUS, requests) + solana_sweep(counted, HELIUS, EXAMPLE)))
+    rows = [
+        [plan.title, f"**{number(value)}** {plan.unit}", share(value, plan), lasts(value, plan)] for plan, value in days
+    ]
+    return table(("Free plan", "a day", "of the plan", "it lasts"), rows)
+
+
 def example_table(counted: Counted) -> str:
     """The worked example."""
     rows: list[list[str]] = []
@@ -255,8 +268,7 @@ def solana_table(counted: Counted) -> str:
     """What Solana costs at Helius."""
     rows: list[list[str]] = []
     for members in (*MEMBERS[:2], EXAMPLE, MEMBERS[2]):
-        looks = ceil(members / BATCH)
-        once = HELIUS.cost(times(counted.solana[members], looks))
+        once = solana_sweep(counted, HELIUS, members)
         rows.append([f"{members:,}", number(once), f"{number(24 * once)} ({share(24 * once, HELIUS)})"])
     return table(("Members", "credits a sweep", "a sweep every hour, a day"), rows)
 
@@ -266,11 +278,20 @@ def solana_following_table(counted: Counted) -> str:
     rows: list[list[str]] = []
     for requests in (60, 10, 1, 0):
         value = solana_following(counted, HELIUS, requests)
+        shown = [_shown(solana_pass(counted, requests, members)) if requests else "—" for members in (200, EXAMPLE)]
         rows.append(
-            [f"`{requests}`", number(value), *(share(value, plan) for plan in SOLANA), lasts(value, HELIUS)]
+            [f"`{requests}`", *shown, number(value), *(share(value, plan) for plan in SOLANA), lasts(value, HELIUS)]
         )  # fmt: skip
     names = (f"of {plan.title}" for plan in SOLANA)
-    return table(("`SOLANA_FOLLOW_REQUESTS`", "credits a day", *names, "the free plan lasts"), rows)
+    head = ("`SOLANA_FOLLOW_REQUESTS`", "200 members are read in", f"{EXAMPLE:,} in", "credits a day", *names)
+    return table((*head, "the free plan lasts"), rows)
+
+
+def _shown(seconds: float) -> str:
+    """Return a time as `20 s`, `16 min` or `6.7 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 2 * 3_600 else f"{seconds / 3_600:.1f} h"
 
 
 def looks_at_a_bio(seconds: float) -> int:
@@ -307,6 +328,7 @@ def marketplaces_table(_: Counted) -> str:
 
 TABLES: dict[str, Callable[[Counted], str]] = {
     "plans": plans_table,
+    "short": short_table,
     "example": example_table,
     "one-chain": one_chain_table,
     "methods": methods_table,

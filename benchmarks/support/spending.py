@@ -180,9 +180,22 @@ def solana_following(counted: Counted, plan: Plan, requests: int) -> float:
     """What following Solana costs a day with SOLANA_FOLLOW_REQUESTS; a question comes with a beat."""
     if not requests:
         return plan.cost(times(counted.probes["solana"], DAY / PROBED_UNFOLLOWED.total_seconds()))
-    question = counted.solana[OWNERS_AT_ONCE]
-    rests = BEAT_SECONDS * ceil(sum(question.values()) * 60 / requests / BEAT_SECONDS)
-    return plan.cost(times(question, DAY / rests))
+    return plan.cost(times(counted.solana[OWNERS_AT_ONCE], DAY / _rest(counted, requests)))
+
+
+def solana_pass(counted: Counted, requests: int, members: int) -> float:
+    """Return the seconds in which following Solana reads every member once."""
+    return ceil(members / OWNERS_AT_ONCE) * _rest(counted, requests)
+
+
+def solana_sweep(counted: Counted, plan: Plan, members: int) -> float:
+    """Return what one sweep over Solana costs."""
+    return plan.cost(times(counted.solana[members], ceil(members / BATCH)))
+
+
+def _rest(counted: Counted, requests: int) -> float:
+    """Return the seconds between two questions of following Solana."""
+    return BEAT_SECONDS * ceil(sum(counted.solana[OWNERS_AT_ONCE].values()) * 60 / requests / BEAT_SECONDS)
 
 
 def number(value: float) -> str:

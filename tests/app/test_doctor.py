@@ -147,10 +147,13 @@ ALCHEMY_THRICE = {
         ),
         ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key"}, []),
         ({"RPC_ETHEREUM": "https://mainnet.infura.io/v3/key", "FOLLOW_SECONDS": "5"}, ["Infura", "ethereum"]),
-        ({"RPC_SOLANA": "https://mainnet.helius-rpc.com/?api-key=key"}, ["Helius", "60 requests a minute"]),
+        ({"RPC_SOLANA": "https://mainnet.helius-rpc.com/?api-key=key"}, []),
         ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS": "60"}, []),
         ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS_BASE": "0"}, []),
-        ({"RPC_SOLANA": "https://mainnet.helius-rpc.com/?api-key=key", "SOLANA_FOLLOW_REQUESTS": "1"}, []),
+        (
+            {"RPC_SOLANA": "https://mainnet.helius-rpc.com/?api-key=key", "SOLANA_FOLLOW_REQUESTS": "60"},
+            ["Helius", "60 requests a minute"],
+        ),
         ({"RPC_BASE": "https://node.example"}, []),
         # Each chain fits; all of them together do not.
         (ALCHEMY_THRICE, ["Alchemy Free", "138 %", "base, ethereum and polygon", "21.7 days of a month"]),

@@ -197,7 +197,7 @@ def test_each_chain_may_be_followed_at_a_pace_of_its_own_or_not_at_all(monkeypat
     paces = {"ethereum": 60, "arbitrum": 0, "base": 2.5}
     assert {chain: found.follow_pace(chain) for chain in paces} == paces
     assert found.pause_between_looks("arbitrum") is None
-    assert found.pause_between_looks("solana") == 1
+    assert found.pause_between_looks("solana") == 60
     live(monkeypatch, FOLLOW_SECONDS_BASE="0.01")
     with pytest.raises(SettingsError, match=r"FOLLOW_SECONDS_BASE must be 0, or at least 0\.1 seconds"):
         load()
