@@ -14,7 +14,6 @@ from gateways.transport.plain_text import one_line, plain
 from services.core.addresses import AddressRefused, is_solana, parse_evm
 from services.core.chain_names import capitalised, chain_title
 from services.core.errors import FieldRefused
-from services.rules import token_ids
 from services.rules.expression import (
     ANY_CONTRACT,
     MOST_TRAITS,
@@ -25,6 +24,7 @@ from services.rules.expression import (
     parse,
     requirements,
 )
+from services.rules.types import token_ids
 from services.rules.types.address_list import NAME as ADDRESS_LIST
 from services.rules.types.declaration import Details, ExpressionRefused
 from services.rules.types.given_lists import GivenLists

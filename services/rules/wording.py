@@ -7,7 +7,7 @@ from services.core.addresses import shorten
 from services.core.chain_names import chain_title
 from services.core.texts import listed
 from services.rules.expression import AtLeast, Expression, Not, Requirement
-from services.rules.token_ids import bounds
+from services.rules.types.token_ids import bounds
 
 Names = Mapping[tuple[str, str], str]
 """`(chain, contract)` → the collection's name, if known."""

@@ -15,8 +15,8 @@ from services.core.addresses import shorten
 from services.core.chain_names import chain_title, form_order
 from services.core.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable
 from services.rules import draft as rule_form
-from services.rules import token_ids
 from services.rules.expression import MOST_TRAITS
+from services.rules.types import token_ids
 from services.rules.types.registry import DETAIL_FIELDS
 from services.runtime import rate_limits
 from state.core.gate import signed_in

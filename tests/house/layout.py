@@ -73,6 +73,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "services/guilds",
         "services/rules/types",
         "services/rules",
+        "services/rules/moving",
         "services/triggers",
         "services/holdings",
         "services/roles",

@@ -20,8 +20,9 @@ from gateways.transport.safe_fetch import LinkForbidden, _url
 from services.collections import urls
 from services.core import addresses, discord_text
 from services.core.errors import FieldRefused
-from services.rules import expression, token_ids
+from services.rules import expression
 from services.rules.expression import Expression
+from services.rules.types import token_ids
 from services.servers import activity_csv
 from services.wallets import bio_proof
 

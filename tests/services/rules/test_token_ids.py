@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.core.errors import FieldRefused
-from services.rules import token_ids
-from services.rules.token_ids import MOST_ENTRIES, added, bounds, normal
+from services.rules.types import token_ids
+from services.rules.types.token_ids import MOST_ENTRIES, added, bounds, normal
 
 MINT = "So11111111111111111111111111111111111111112"
 

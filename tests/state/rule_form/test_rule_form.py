@@ -15,12 +15,13 @@ from services.collections import catalog
 from services.core.actors import Actor
 from services.core.errors import CollectionView, NotSignedIn
 from services.rules import draft as rule_form
-from services.rules import mapping, single_source, token_ids
+from services.rules import mapping, single_source
 from services.rules.draft import expression_of
 from services.rules.expression import AtLeast, Expression, Not, Requirement, parse, to_document
 from services.rules.form_groups import from_tree
 from services.rules.limits import RoomView
 from services.rules.single_source import SingleSource
+from services.rules.types import token_ids
 from services.rules.types.coin import CoinAmount
 from services.runtime import rate_limits
 from state.core import gate
