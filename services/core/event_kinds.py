@@ -10,6 +10,7 @@ from settings import settings
 Kind = Literal[
     "role.given", "role.taken", "role.lost", "role.reasons", "role.taken_over", "role.deleted", "role.protected",
     "rule.created", "rule.changed", "rule.previewed", "rule.paused", "rule.resumed", "rule.deleted",
+    "rule.imported", "rule.exported",
     "breaker.tripped", "breaker.approved", "breaker.dismissed",
     "batch.undone",
     "member.left", "member.protected", "member.chose", "member.forgotten",
@@ -166,6 +167,17 @@ def _undone(facts: EventFacts) -> str:
             return f"{facts.who} undid a removal of {facts.role}: {facts.members('members')} get it back."
 
 
+def _imported(facts: EventFacts) -> str:
+    came_from = {"collabland": " from Collab.Land", "guild": " from Guild"}.get(str(facts.data.get("source")), "")
+    skipped = facts.count("skipped")
+    rest = f"; {'1 entry was' if skipped == 1 else f'{skipped} entries were'} skipped" if skipped else ""
+    return f"{facts.who} imported {_rules(facts.count('rules'))}{came_from} in shadow{rest}."
+
+
+def _rules(count: int) -> str:
+    return "1 rule" if count == 1 else f"{count} rules"
+
+
 def _after_colon(text: str) -> str:
     return f": {text}" if text else ""
 
@@ -218,6 +230,11 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
     "rule.deleted": EventKind(
         lambda facts: f"{facts.who} deleted the rule {facts.rule}; {facts.members('holders')} had {facts.role} by it.",
         EventGroup.RULES, "trash-2", undoable=True,
+    ),
+    "rule.imported": EventKind(_imported, EventGroup.RULES, "upload"),
+    "rule.exported": EventKind(
+        lambda facts: f"{facts.who} downloaded {_rules(facts.count('rules'))} as a document.",
+        EventGroup.RULES, "download",
     ),
     "breaker.tripped": EventKind(
         lambda facts: (

@@ -19,13 +19,13 @@ from services.runtime.rate_limits import SIGN_INS
 LARGEST_BODY = 64 * 1024
 """Bytes; the largest rule has 40 leaves and takes a few thousand."""
 LARGEST_LIST = 2 * 1024 * 1024
-"""Bytes of a call that may have a list of addresses: 20,000 take less than half of it."""
+"""Bytes of a call that may have a list of addresses, or a document of rules: 20,000 take less than half of it."""
 LISTS_AT_ONCE = 8
 """Calls beyond LARGEST_BODY whose bodies one process holds at a time."""
 SLOWEST_BODY = 15.0
 """Seconds; a slower body would hold a place that others need."""
 _WITH_LISTS = re.compile(
-    r"/api/verification-rules(?:/[0-9]{1,10}|/preview|/try)?|/api/servers/[0-9]{1,10}/address-lists"
+    r"/api/verification-rules(?:/[0-9]{1,10}|/preview|/try)?|/api/servers/[0-9]{1,10}/(?:address-lists|import)"
 )
 _LEAVING = frozenset({"/api/auth/discord", "/api/auth/discord/connect"})
 _RETURNING = "/api/auth/discord/callback"
@@ -34,7 +34,7 @@ _RETURNING = "/api/auth/discord/callback"
 class BodyLimit:
     """Refuses (413) a call whose body is larger than LARGEST_BODY, announced or not, or (408) too slow to come.
 
-    Calls that may have a list of addresses are read up to LARGEST_LIST, for people who are signed in.
+    Calls that may have a list of addresses or a document are read up to LARGEST_LIST, for people who are signed in.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -95,7 +95,7 @@ def _too_large(most: int) -> JSONResponse:
 
 
 async def _may_have_list(scope: Scope) -> bool:
-    """Return whether a call may have a list of addresses, and somebody signed in makes it."""
+    """Return whether a call may have a list of addresses or a document, and somebody signed in makes it."""
     if scope["method"] not in {"POST", "PATCH"} or not _WITH_LISTS.fullmatch(str(scope["path"])):
         return False
     try:

@@ -78,6 +78,10 @@ def changed(**fields: Any) -> dict[str, Any]:
         ("role.protected", {"protected": True}, "Ada protected Holder: it is taken from nobody."),
         ("role.protected", {"protected": False}, "Ada no longer protects Holder."),
         ("server.exported", {}, "Ada downloaded the rules and the list of members."),
+        ("rule.imported", {"source": "guild", "rules": 12, "skipped": 1},
+         "Ada imported 12 rules from Guild in shadow; 1 entry was skipped."),
+        ("rule.imported", {"source": "holdfast", "rules": 1, "skipped": 0}, "Ada imported 1 rule in shadow."),
+        ("rule.exported", {"rules": 3}, "Ada downloaded 3 rules as a document."),
         ("something.new", {}, "Something new."),
     ],
 )  # fmt: skip

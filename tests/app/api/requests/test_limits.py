@@ -96,6 +96,7 @@ async def test_a_refused_shape_counts_no_second_time(
         ("GET", "/api/collection/0x1/traits/Fur", [LOOKUPS]),
         ("GET", "/api/discord/roles", [LOOKUPS]),
         ("POST", "/api/verification-rules/preview", [WRITES, PREVIEWS]),
+        ("POST", "/api/servers/5/import", [WRITES, PREVIEWS]),
         ("POST", "/api/servers/5/recheck", [WRITES, RECHECKS]),
         ("POST", "/api/servers/5/members/7/recheck", [WRITES, RECHECKS]),
         ("POST", "/api/admin/sync-servers", [WRITES, RECHECKS]),

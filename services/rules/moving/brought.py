@@ -1,0 +1,196 @@
+"""What a document of rules was read as, before roles are looked up: rules, and entries that became none."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from gateways.chains.catalogue import CHAINS, form_order
+from gateways.transport.plain_text import plain
+from services.core.chain_names import chain_title
+from services.core.json_view import json_view
+from services.core.texts import listed
+from services.rules.moving.documents import shown
+
+MOST_RULES = 200
+"""Entries of one document."""
+LONGEST_NAME = 200
+_LARGEST_COUNT = 2**31 - 1
+_NAMED_FIELDS = 8
+_DIGITS = 80
+
+
+class Unmapped(Exception):
+    """An entry has no exact counterpart here; the text says why, as a sentence."""
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class SkippedEntry:
+    """An entry that became no rule: what it is in the document, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtRule:
+    """An entry that can become a rule: its label in the document, its terms, and the role that it names.
+
+    `number` counts the rules of the document from 1. `role_names` are looked for if no role has the `role_id`.
+    """
+
+    what: str
+    name: str
+    expression: dict[str, Any]
+    role_id: str
+    role_names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    removal_mode: str = "now"
+    removal_hours: Any = 0
+    role_color: str | None = None
+    takes_over: bool = False
+    delegated: bool = False
+    number: int = 0
+
+
+Brought = BroughtRule | SkippedEntry
+
+
+def numbered(entries: Iterable[Brought]) -> list[Brought]:
+    """Return the entries with the rules among them numbered."""
+    found: list[Brought] = []
+    number = 0
+    for one in entries:
+        if isinstance(one, BroughtRule):
+            number += 1
+            one = replace(one, number=number)
+        found.append(one)
+    return found
+
+
+def label(kind: str, number: int, name: object) -> str:
+    """Return how a sentence calls an entry of a document: `Rule 3 “Whales”`."""
+    text = plain(name, 60) if isinstance(name, str) else ""
+    return f"{kind} {number} “{text}”" if text else f"{kind} {number}"
+
+
+def left_out(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the note about fields that were not used, if there are any."""
+    if not names:
+        return ()
+    told = [shown(name) for name in names[:_NAMED_FIELDS]]
+    if len(names) > len(told):
+        told.append(f"{len(names) - len(told)} more")
+    return (f"Not used, because their meaning is not known: {listed(told)}.",)
+
+
+def chain_by_id(chain_id: object) -> str:
+    """Return our name of the chain with an EVM chain id. Raises Unmapped."""
+    if isinstance(chain_id, str) and chain_id.strip().isascii() and chain_id.strip().isdigit() and len(chain_id) < 20:
+        chain_id = int(chain_id)
+    if isinstance(chain_id, int) and not isinstance(chain_id, bool):
+        for key, chain in CHAINS.items():
+            if chain.family == "evm" and chain.chain_id == chain_id:
+                return key
+    raise Unmapped(f"Its chain, {shown(chain_id)}, is not one of the chains here: {_chains()}.")
+
+
+def chain_by_name(name: object, ids: Mapping[str, int]) -> str:
+    """Return our name of a chain that another bot calls so, by the chain id in its table. Raises Unmapped."""
+    chain_id = ids.get(name) if isinstance(name, str) else None
+    if chain_id is not None:
+        for key, chain in CHAINS.items():
+            if chain.family == "evm" and chain.chain_id == chain_id:
+                return key
+    raise Unmapped(f"Its chain, {shown(name)}, is not one of the chains here: {_chains()}.")
+
+
+def _chains() -> str:
+    return listed(chain_title(key) for key in form_order())
+
+
+def count(value: object, what: str) -> int | None:
+    """Return a whole number of tokens, None for no value. Raises Unmapped for anything else."""
+    if value is None or value == "":
+        return None
+    number = _number(value)
+    if number is None or number != number.to_integral_value() or not 0 <= number <= _LARGEST_COUNT:
+        raise Unmapped(f"Its {what}, {shown(value)}, is not a whole number of tokens.")
+    return int(number)
+
+
+def coins(value: object, what: str) -> str | None:
+    """Return an amount of whole coins as a plain decimal text, None for no value. Raises Unmapped otherwise."""
+    if value is None or value == "":
+        return None
+    number = _number(value)
+    if number is None or number < 0:
+        raise Unmapped(f"Its {what}, {shown(value)}, is not an amount of coins.")
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _number(value: object) -> Decimal | None:
+    """Return a number, or a text of one, that has no more digits than any amount."""
+    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
+        return None
+    if isinstance(value, str) and (len(value) > _DIGITS or not value.isascii() or "_" in value):
+        return None
+    try:
+        number = Decimal(value)
+    except ArithmeticError:
+        return None
+    if not number.is_finite():
+        return None
+    # The exponent first: writing a number out takes as many digits as it says.
+    digits, exponent = len(number.as_tuple().digits), number.as_tuple().exponent
+    fits = isinstance(exponent, int) and abs(exponent) <= _DIGITS and digits <= _DIGITS
+    return number if fits else None
+
+
+def of_tokens(chain: str, contract: str, least: int, most: int | None) -> dict[str, Any]:
+    """Return the condition on a number of a collection's tokens. Raises Unmapped if everybody would meet it."""
+    if least == 0 and most is None:
+        raise Unmapped("It asks for at least 0 tokens, which everybody has.")
+    return {"type": "basic", "chain": chain, "contract": contract, "minTokens": least} | _at_most(least, most)
+
+
+def of_single_tokens(chain: str, contract: str, ids: Sequence[str], least: int, most: int | None) -> dict[str, Any]:
+    """Return the condition on certain tokens of a collection. Raises Unmapped if it asks for several of them."""
+    if least != 1:
+        raise Unmapped(f"It asks for {least} of certain token IDs; a rule here asks for any one of them.")
+    leaf = {"type": "token_id", "chain": chain, "contract": contract, "minTokens": 1, "tokenIds": list(ids)}
+    return leaf | _at_most(least, most)
+
+
+def of_traits(
+    chain: str, contract: str, traits: Sequence[tuple[str, str]], least: int, most: int | None
+) -> dict[str, Any]:
+    """Return the condition on tokens with all of these traits. Raises Unmapped if everybody would meet it."""
+    if least == 0 and most is None:
+        raise Unmapped("It asks for at least 0 tokens, which everybody has.")
+    leaf: dict[str, Any] = {"type": "trait", "chain": chain, "contract": contract, "minTokens": least}
+    leaf["traits"] = [{"type": kind, "value": value} for kind, value in traits]
+    return leaf | _at_most(least, most)
+
+
+def _at_most(least: int, most: int | None) -> dict[str, Any]:
+    if most is None:
+        return {}
+    if most < least:
+        raise Unmapped(f"Its maximum of {most} is below its minimum of {least}.")
+    return {"maxTokens": most}
+
+
+def exact_trait(kind: object, value: object) -> tuple[str, str]:
+    """Return a trait and the value that it must have exactly. Raises Unmapped for one that means something else here.
+
+    A rule here compares numbers where a value begins with a sign or has two dots.
+    """
+    value = str(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
+    if not isinstance(kind, str) or not isinstance(value, str) or not kind.strip() or not value.strip():
+        raise Unmapped("One of its traits has no type or no value.")
+    if value.strip()[0] in "<>≤≥" or ".." in value:
+        raise Unmapped(f"The value {shown(value)} of a trait would be read as a comparison here.")
+    return kind, value

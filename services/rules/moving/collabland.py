@@ -1,0 +1,224 @@
+"""Read Collab.Land's token gating rules (TGRs): the JSON of its API and of its list of communities.
+
+The public sources are the pages *Configuring TGRs*, *Account* and *Create a TGR* of its developer documentation, see
+docs/facts.md#collabland-rules. One rule is `{type, chainId, contractAddress, tokenId?, minToken?, maxToken?, roleId,
+roleName?}`; amounts are texts, of coins in whole coins. A role is given if one of its rules holds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from services.rules.moving import brought
+from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
+from services.rules.moving.documents import (
+    DocumentRefused,
+    is_given,
+    is_list,
+    is_node,
+    list_of,
+    node_of,
+    shown,
+    text_of,
+    unknown_fields,
+)
+from services.rules.types.token_ids import MOST_ENTRIES
+
+TITLE = "Collab.Land"
+_SOLANA = 8_000_000_000_101
+"""The number that stands for Solana in a rule's `chainId`."""
+_LISTS = ("rules", "tpcs", "tgrs")
+_COIN, _NFT = "ERC20", frozenset({"ERC721", "ERC1155"})
+_KNOWN = frozenset(
+    {
+        "type", "chainId", "contractAddress", "address", "tokenId", "tokenIds", "minToken", "minAmount", "maxToken",
+        "maxAmount", "roleId", "roleName", "name", "description", "attributes", "metadata", "condition", "operator",
+        "logic", "requiresMetadata", "query", "variables", "eventId", "scheme", "asset",
+        # Said about a rule without changing what it asks for.
+        "id", "sk", "pk", "classifier", "classifierGroup", "version", "tokenSymbol", "collectionName", "roleColor",
+        "timestamp", "createdAt", "updatedAt", "network", "platform",
+    }
+)  # fmt: skip
+_ELSEWHERE = {
+    "OPENSEA": "It names a collection by its OpenSea page. Create the rule with that page's address instead.",
+    "POAP": "It asks for a POAP, which no rule here does.",
+    "STAKING": "It asks for staked tokens in a form that is not documented. Create a rule of the type View call.",
+    "GNOSIS": "It asks for a share in a Safe, which no rule here does.",
+    "SOLANANFT": (
+        "It names Solana tokens by their creator or edition; a rule here names a collection. "
+        "Create the rule with the collection's address."
+    ),
+}
+
+
+def read(document: object, discord_id: str) -> list[Brought]:
+    """Return the rules of a document, of the community with this Discord id if it has several.
+
+    Raises DocumentRefused for another document, or one with more than MOST_RULES rules.
+    """
+    found, skipped = _rules_in(document, discord_id)
+    if len(found) > brought.MOST_RULES:
+        raise DocumentRefused(f"The document has {len(found):,} rules; an import takes at most {brought.MOST_RULES}.")
+    return [*skipped, *(_entry(number, one) for number, one in enumerate(found, 1))]
+
+
+def _rules_in(document: object, discord_id: str) -> tuple[Sequence[Any], list[Brought]]:
+    if is_list(document):
+        return list_of(document), []
+    node = node_of(document)
+    for name in _LISTS:
+        if is_list(node.get(name)):
+            return list_of(node[name]), []
+    communities = [node_of(one) for one in list_of(node.get("items"))]
+    if not communities:
+        if "type" in node and "chainId" in node:
+            return [node], []
+        raise DocumentRefused(
+            "This is not a document of Collab.Land's rules. It has a list called rules or tpcs, or it is that list."
+        )
+    mine = [one for one in communities if text_of(one.get("communityId")) == discord_id]
+    if not mine and len(communities) > 1:
+        raise DocumentRefused(
+            f"The document has {len(communities)} communities, and none of them is this server. "
+            "Paste the rules of one of them."
+        )
+    skipped: list[Brought] = [
+        SkippedEntry(brought.label("Community", number, one.get("name")), "It is another server.")
+        for number, one in enumerate(communities[: brought.MOST_RULES], 1)
+        if mine and one is not mine[0]
+    ]
+    return list_of((mine or communities)[0].get("tpcs")), skipped
+
+
+def _entry(number: int, given: object) -> Brought:
+    rule = node_of(given)
+    what = brought.label("Rule", number, rule.get("name") or rule.get("description"))
+    try:
+        if not rule:
+            raise Unmapped("It is not an object.")
+        return BroughtRule(
+            what=what,
+            name=text_of(rule.get("name")) or text_of(rule.get("description")),
+            expression=_expression(rule),
+            role_id=text_of(rule.get("roleId")),
+            role_names=tuple(name for key in ("roleName", "roleId") if (name := text_of(rule.get(key)))),
+            notes=brought.left_out(unknown_fields(rule, _KNOWN)),
+        )
+    except Unmapped as fault:
+        return SkippedEntry(what, str(fault))
+
+
+def _expression(rule: Mapping[str, Any]) -> dict[str, Any]:
+    kind = text_of(rule.get("type")).upper().replace("-", "").replace("_", "")
+    if is_given(rule.get("scheme")) or is_given(rule.get("asset")):
+        kind = kind or "GNOSIS"
+    if reason := _ELSEWHERE.get("POAP" if is_given(rule.get("eventId")) else kind):
+        raise Unmapped(reason)
+    if is_given(rule.get("query")) or is_given(rule.get("variables")):
+        raise Unmapped("It has a query over the tokens' metadata, whose form is not documented.")
+    if kind == _COIN:
+        return _coin(rule, brought.chain_by_id(rule.get("chainId")), _contract(rule))
+    if kind == "SOLANAFT":
+        if text_of(rule.get("chainId")) != str(_SOLANA):
+            raise Unmapped(f"Its chain, {shown(rule.get('chainId'))}, is not Solana.")
+        return _coin(rule, "solana", _contract(rule))
+    if kind in _NFT:
+        return _tokens(rule, kind, brought.chain_by_id(rule.get("chainId")), _contract(rule))
+    raise Unmapped(f"Its type, {shown(rule.get('type'))}, is not one that a rule here asks for.")
+
+
+def _coin(rule: Mapping[str, Any], chain: str, contract: str) -> dict[str, Any]:
+    if is_given(_one_of(rule, "tokenId", "tokenIds")) or _conditions(rule):
+        raise Unmapped("It asks for token IDs or traits of a coin, which has none.")
+    least = brought.coins(_one_of(rule, "minToken", "minAmount"), "minimum")
+    most = brought.coins(_one_of(rule, "maxToken", "maxAmount"), "maximum")
+    least = "1" if least is None else least
+    if least == "0" and most is None:
+        raise Unmapped("It asks for at least 0 coins, which everybody has.")
+    leaf = {"type": "token", "chain": chain, "contract": contract, "min": least}
+    return leaf if most is None else leaf | {"max": most}
+
+
+def _tokens(rule: Mapping[str, Any], kind: str, chain: str, contract: str) -> dict[str, Any]:
+    least = brought.count(_one_of(rule, "minToken", "minAmount"), "minimum")
+    most = brought.count(_one_of(rule, "maxToken", "maxAmount"), "maximum")
+    least = 1 if least is None else least
+    ids, traits = _token_ids(rule), _conditions(rule)
+    if ids and traits:
+        raise Unmapped("It asks for token IDs and traits at once; a rule here asks for one of both.")
+    if ids:
+        return brought.of_single_tokens(chain, contract, ids, least, most)
+    if traits:
+        return _with_traits(rule, traits, chain, contract, least, most)
+    if rule.get("requiresMetadata") is True:
+        raise Unmapped("It has a condition on the tokens' metadata, and the document does not say which.")
+    if kind == "ERC1155":
+        raise Unmapped("It names no token ID, which Collab.Land needs for ERC-1155.")
+    return brought.of_tokens(chain, contract, least, most)
+
+
+def _with_traits(
+    rule: Mapping[str, Any], traits: Sequence[tuple[str, str]], chain: str, contract: str, least: int, most: int | None
+) -> dict[str, Any]:
+    joint = _joint(rule)
+    if joint == "AND" or len(traits) == 1:
+        return brought.of_traits(chain, contract, traits, least, most)
+    if (least, most) != (1, None):
+        raise Unmapped("It counts the tokens that have any of several traits; a rule here cannot add those up.")
+    return {"any": [brought.of_traits(chain, contract, [one], 1, None) for one in traits]}
+
+
+def _contract(rule: Mapping[str, Any]) -> str:
+    contract = text_of(_one_of(rule, "contractAddress", "address"))
+    if not contract:
+        raise Unmapped("It names no contract.")
+    return contract
+
+
+def _token_ids(rule: Mapping[str, Any]) -> list[str]:
+    given = _one_of(rule, "tokenId", "tokenIds")
+    ids = [text_of(one) for one in list_of(given)] if is_list(given) else text_of(given).split(",")
+    found = [one.strip() for one in ids if one.strip()]
+    if is_given(given) and (not found or not all(ids)):
+        raise Unmapped("Its token IDs cannot be read.")
+    if len(found) > MOST_ENTRIES:
+        raise Unmapped(f"It names {len(found)} token IDs and ranges; a rule here names at most {MOST_ENTRIES}.")
+    return found
+
+
+def _conditions(rule: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the traits of a rule: a list of types and values, or an object that has the list."""
+    given = _one_of(rule, "attributes", "metadata")
+    if not is_given(given):
+        return []
+    if is_node(given):
+        node = node_of(given)
+        given = next((node[name] for name in ("attributes", "traits", "conditions") if name in node), None)
+    if not is_list(given) or not given:
+        raise Unmapped("Its traits cannot be read.")
+    return [_trait(one) for one in list_of(given)]
+
+
+def _trait(given: object) -> tuple[str, str]:
+    node = node_of(given)
+    kind = next((node[name] for name in ("trait_type", "traitType", "trait", "type", "key") if name in node), None)
+    if strange := unknown_fields(node, {"trait_type", "traitType", "trait", "type", "key", "value", "display_type"}):
+        raise Unmapped(f"One of its traits has the field {shown(strange[0])}, whose meaning is not known.")
+    return brought.exact_trait(kind, node.get("value"))
+
+
+def _joint(rule: Mapping[str, Any]) -> str:
+    """Return how several traits are joined: AND unless the rule says otherwise. Raises Unmapped."""
+    inner = node_of(_one_of(rule, "attributes", "metadata"))
+    given = [node[name] for node in (rule, inner) for name in ("condition", "operator", "logic") if name in node]
+    words = {text_of(one).upper() for one in given if is_given(one)} or {"AND"}
+    if len(words) > 1 or not words <= {"AND", "OR"}:
+        raise Unmapped("It joins its traits in a way that is not documented.")
+    return min(words)
+
+
+def _one_of(rule: Mapping[str, Any], *names: str) -> Any:
+    """Return the value of a field that has several names. Raises Unmapped if they contradict each other."""
+    found = [rule[name] for name in names if rule.get(name) not in (None, "")]
+    if any(one != found[0] for one in found):
+        raise Unmapped(f"It says two things: {shown(names[0])} and {shown(names[1])} differ.")
+    return found[0] if found else None

@@ -1,0 +1,172 @@
+"""Read JSON that a stranger wrote: bounded in size and depth, every number exact, no field twice."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, ClassVar, Final, cast
+
+from services.core.errors import FieldRefused, HoldfastError
+from services.core.texts import can_be_kept
+from services.runtime.loop_steps import in_steps
+
+FIELD: Final = "document"
+LARGEST = 1024 * 1024
+"""Bytes of a document."""
+DEEPEST = 24
+"""Levels of a document; what we write has at most 9."""
+_LONGEST_NUMBER = 100
+_TOO_DEEP = f"The document is nested more than {DEEPEST} levels deep."
+_UNKEPT = "The document has texts with characters that cannot be stored."
+_UNUSUAL = re.compile(r"\\u0000|\\u[dD][89a-fA-F]")
+"""Escapes that may stand for what cannot be stored. The parser distinguishes half a surrogate pair from a whole one."""
+
+
+class DocumentRefused(FieldRefused):
+    """The document cannot be read; the message says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(FIELD, message)
+
+
+class DocumentTooLarge(HoldfastError):
+    """The document has more bytes than one may have; nothing of it was parsed."""
+
+    status: ClassVar[int] = 413
+
+    def __init__(self, largest: int = LARGEST) -> None:
+        super().__init__(f"The document is larger than {largest // 1024} KiB.")
+
+
+class _FieldTwice(Exception):
+    """An object has the same field twice."""
+
+
+async def read(given: bytes | str, *, largest: int = LARGEST) -> Any:
+    """Return the JSON value in a text; whole numbers are `int`, all others `Decimal`.
+
+    Raises DocumentRefused, DocumentTooLarge. The size is checked before anything is parsed.
+    """
+    if len(given) > largest or (isinstance(given, str) and len(given.encode(errors="replace")) > largest):
+        raise DocumentTooLarge(largest)
+    text = _decoded(given) if isinstance(given, bytes) else given
+    if not can_be_kept(text):
+        raise DocumentRefused(_UNKEPT)
+    try:
+        value = json.loads(
+            text.removeprefix("\ufeff"), object_pairs_hook=_object, parse_int=_whole, parse_float=_decimal,
+            parse_constant=_no_number,
+        )  # fmt: skip
+    except json.JSONDecodeError as fault:
+        raise DocumentRefused(
+            f"This is not JSON: line {fault.lineno}, character {fault.colno}. Paste the whole document."
+        ) from None
+    except _FieldTwice as fault:
+        raise DocumentRefused(
+            f"An object has the field {shown(fault.args[0])} twice, so its meaning is unclear. Remove one of them."
+        ) from None
+    except RecursionError:
+        raise DocumentRefused(_TOO_DEEP) from None
+    await _check(value, texts=_UNUSUAL.search(text) is not None)
+    return value
+
+
+def _decoded(given: bytes) -> str:
+    try:
+        return given.decode()
+    except UnicodeDecodeError:
+        raise DocumentRefused("The document is not a text in UTF-8.") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _FieldTwice(next(name for at, name in enumerate(names) if name in names[:at]))
+    return found
+
+
+def _whole(digits: str) -> int | Decimal:
+    return int(digits) if len(digits) <= _LONGEST_NUMBER else _decimal(digits)
+
+
+def _decimal(digits: str) -> Decimal:
+    # A number that is longer than any amount keeps its size, which no field accepts.
+    return Decimal(digits) if len(digits) <= _LONGEST_NUMBER else Decimal("Infinity")
+
+
+def _no_number(name: str) -> Any:
+    raise DocumentRefused(f"This is not JSON: {name} is not a number.")
+
+
+async def _check(value: object, *, texts: bool) -> None:
+    """Raise DocumentRefused for a value that is too deep, or has a text that cannot be stored (if `texts` is set)."""
+    level: list[object] = [value]
+    for _ in range(DEEPEST):
+        below: list[object] = []
+        async for one in in_steps(level):
+            for inner in _inside(one):
+                if isinstance(inner, list | dict):
+                    below.append(cast("object", inner))
+                elif texts and isinstance(inner, str) and not can_be_kept(inner):
+                    raise DocumentRefused(_UNKEPT)
+        if not below:
+            return
+        level = below
+    raise DocumentRefused(_TOO_DEEP)
+
+
+def _inside(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        node = cast("dict[str, object]", value)
+        yield from node
+        yield from node.values()
+    elif isinstance(value, list):
+        yield from cast("list[object]", value)
+    else:
+        yield value
+
+
+def shown(value: object, longest: int = 40) -> str:
+    """Return a value of a document as a sentence shows it: on one line, short, in quotation marks."""
+    from_text = value if isinstance(value, str) else str(value) if isinstance(value, int | Decimal) else "…"
+    line = " ".join("".join(one if one.isprintable() else " " for one in from_text[: 4 * longest]).split())
+    return f"“{line if len(line) <= longest else line[: longest - 1] + '…'}”"
+
+
+def is_node(value: object) -> bool:
+    """Return whether a value of a document is an object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> bool:
+    """Return whether a value of a document is a list."""
+    return isinstance(value, list)
+
+
+def node_of(value: object) -> Mapping[str, Any]:
+    """Return an object of a document; an empty one for any other value."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> Sequence[Any]:
+    """Return a list of a document; an empty one for any other value."""
+    return cast("Sequence[Any]", value) if isinstance(value, list) else ()
+
+
+def text_of(value: object) -> str:
+    """Return a text, or a whole number as one, such as an id; an empty text for any other value."""
+    if isinstance(value, str):
+        return value.strip()
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
+
+
+def is_given(value: object) -> bool:
+    """Return whether a field says something: it is not null, false, or an empty text, list or object."""
+    return value is not None and value is not False and value != "" and value != [] and value != {}
+
+
+def unknown_fields(node: Mapping[str, Any], known: Iterable[str]) -> list[str]:
+    """Return the names of the fields that say something and are not known, in their order."""
+    names = frozenset(known)
+    return [name for name, value in node.items() if name not in names and is_given(value)]

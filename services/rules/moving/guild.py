@@ -1,0 +1,347 @@
+"""Read a guild of guild.xyz as its public API gives it out: roles, their requirements, and the Discord roles they give.
+
+The public sources are the npm packages @guildxyz/types and @guildxyz/sdk and the source of its web application, see
+docs/facts.md#guild-rules. A role is mapped whole or not at all: without one of its requirements it would mean
+something else.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from services.core.addresses import AddressRefused, parse
+from services.rules.expression import MAX_LEAVES
+from services.rules.moving import brought
+from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
+from services.rules.moving.documents import (
+    DocumentRefused,
+    is_given,
+    is_list,
+    is_node,
+    list_of,
+    node_of,
+    shown,
+    text_of,
+    unknown_fields,
+)
+from services.rules.types.list_text import MOST_ADDRESSES
+from services.rules.types.token_ids import MOST_ENTRIES
+from services.rules.types.view_call import WALLET
+
+TITLE = "Guild"
+CHAIN_IDS: Mapping[str, int] = {
+    "ETHEREUM": 1, "OPTIMISM": 10, "CRONOS": 25, "ROOTSTOCK": 30, "LUKSO": 42, "XDC": 50, "BSC": 56, "ONTOLOGY": 58,
+    "GNOSIS": 100, "POLYGON": 137, "SONIC": 146, "SHIMMER": 148, "MANTA": 169, "MINT": 185, "X1": 196, "OP_BNB": 204,
+    "FANTOM": 250, "BOBA": 288, "FILECOIN": 314, "ZKSYNC_ERA": 324, "CRONOS_ZKEVM": 388, "PGN": 424, "FORM": 478,
+    "WORLD_CHAIN": 480, "METIS": 1088, "POLYGON_ZKEVM": 1101, "CORE_DAO": 1116, "LISK": 1135, "MOONBEAM": 1284,
+    "MOONRIVER": 1285, "SEI": 1329, "SONEIUM": 1868, "RONIN": 2020, "EXOSAMA": 2109, "KAVA": 2222,
+    "ASTAR_ZKEVM": 3776, "MANTLE": 5000, "ZETACHAIN": 7000, "CYBER": 7560, "KLAYTN": 8217, "BASE_MAINNET": 8453,
+    "IOTA": 8822, "EVMOS": 9001, "OASIS_SAPPHIRE": 23294, "MODE": 34443, "ARBITRUM": 42161, "NOVA": 42170,
+    "CELO": 42220, "AVALANCHE": 43114, "BOBA_AVAX": 43288, "SOPHON": 50104, "INK": 57073, "LINEA": 59144,
+    "BLAST_MAINNET": 81457, "TAIKO": 167000, "SCROLL": 534352, "ZERO": 543210, "ZORA": 7777777,
+    "NEON_EVM": 245022934, "HARMONY": 1666600000, "PALM": 11297108109,
+}  # fmt: skip
+"""The chains of a requirement by Guild's names, without test networks: their chain ids."""
+_DISCORD = 1
+_ROLE = frozenset(
+    {
+        "id", "name", "description", "imageUrl", "logic", "anyOfNum", "requirements", "rolePlatforms", "members",
+        "memberCount", "position", "visibility", "visibilityRoleId", "hideFromEyes", "groupId", "guildId", "createdAt",
+        "updatedAt", "lastSyncedAt",
+    }
+)  # fmt: skip
+_REQUIREMENT = frozenset(
+    {
+        "id", "type", "chain", "address", "data", "name", "symbol", "decimals", "roleId", "isNegated", "visibility",
+        "visibilityRoleId", "createdAt", "updatedAt", "value", "balancyDecimals",
+    }
+)  # fmt: skip
+_DATA = frozenset(
+    {
+        "minAmount", "maxAmount", "amount", "id", "ids", "attribute", "attributes", "addresses", "hideAllowlist",
+        "fileId", "params", "resultIndex", "resultMatch", "expected", "customName", "customImage",
+    }
+)  # fmt: skip
+_ELSEWHERE = {
+    "FREE": "It asks for nothing. A rule of the type Any verified wallet comes closest; create it if you want that.",
+    "ALLOWLIST_EMAIL": "It asks for an email address, which no rule here does.",
+    "CAPTCHA": "It asks for a captcha, which no rule here does.",
+    "NOUNS": "It asks for parts of a Noun in a form of its own. Create a rule of the type Trait.",
+    "POAP": "It asks for a POAP, which no rule here does.",
+    "UNLOCK": "It asks for a membership of Unlock. Create a rule of the type View call from its template.",
+}
+_CALLS = {"=": "=", ">=": ">=", "<=": "<=", ">": ">=", "<": "<="}
+
+
+def read(document: object, discord_id: str) -> list[Brought]:
+    """Return the rules of a guild: one for each Discord role that one of its roles gives.
+
+    Raises DocumentRefused for another document, or one with more than MOST_RULES rules.
+    """
+    guild = node_of(document)
+    roles = list_of(document if is_list(document) else guild.get("roles"))
+    if "requirements" in guild and not roles:
+        roles = [guild]
+    if not roles or not any("requirements" in node_of(one) for one in roles):
+        raise DocumentRefused(
+            "This is not a guild's document with its roles and their requirements. The public address of a guild's "
+            "page in Guild's API gives out both."
+        )
+    if len(roles) > brought.MOST_RULES:
+        raise DocumentRefused(f"The document has {len(roles):,} roles; an import takes at most {brought.MOST_RULES}.")
+    platforms = {text_of(node_of(one).get("id")): node_of(one) for one in list_of(guild.get("guildPlatforms"))}
+    found = [one for number, role in enumerate(roles, 1) for one in _entries(number, role, platforms)]
+    if len(found) > brought.MOST_RULES:
+        raise DocumentRefused(
+            f"The roles of the document give {len(found):,} Discord roles; an import takes at most "
+            f"{brought.MOST_RULES}."
+        )
+    return found
+
+
+def _entries(number: int, given: object, platforms: Mapping[str, Mapping[str, Any]]) -> list[Brought]:
+    """Return a rule for each Discord role that a role of the guild gives, or why there is none."""
+    role = node_of(given)
+    what = brought.label("Role", number, role.get("name"))
+    try:
+        expression, notes = _expression(role)
+        name = text_of(role.get("name"))
+        notes = (*notes, *brought.left_out(unknown_fields(role, _ROLE)))
+        return [
+            BroughtRule(what, name, expression, role_id, (name,) if name else (), notes)
+            for role_id in _discord_roles(role, platforms)
+        ]
+    except Unmapped as fault:
+        return [SkippedEntry(what, str(fault))]
+
+
+def _discord_roles(role: Mapping[str, Any], platforms: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the ids of the Discord roles that a role gives; an empty text if only its name says which."""
+    rewards = [node_of(one) for one in list_of(role.get("rolePlatforms"))]
+    if not rewards:
+        return [""]
+    ids = list[str]()
+    for one in rewards:
+        platform = node_of(one.get("guildPlatform")) or platforms.get(text_of(one.get("guildPlatformId")), {})
+        role_id = text_of(one.get("platformRoleId"))
+        if _is_discord(platform) or (not platform and role_id.isdigit()):
+            ids.append(role_id)
+    if not ids:
+        raise Unmapped("It gives no Discord role.")
+    return list(dict.fromkeys(ids))
+
+
+def _is_discord(platform: Mapping[str, Any]) -> bool:
+    return platform.get("platformId") == _DISCORD or text_of(platform.get("platformName")).upper() == "DISCORD"
+
+
+def _expression(role: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the condition of a role and the notes about it."""
+    requirements = list_of(role.get("requirements"))
+    if not requirements:
+        raise Unmapped("It has no requirements.")
+    if len(requirements) > MAX_LEAVES:
+        raise Unmapped(f"It has {len(requirements)} requirements; a rule here has at most {MAX_LEAVES}.")
+    parts: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for number, given in enumerate(requirements, 1):
+        one = node_of(given)
+        try:
+            part = _requirement(one, notes)
+        except Unmapped as fault:
+            if len(requirements) == 1:
+                raise
+            raise Unmapped(
+                f"Requirement {number} ({shown(one.get('type'))}): {fault} Without it the rule would mean something "
+                "else."
+            ) from None
+        parts.append({"not": part} if one.get("isNegated") is True else part)
+        notes += brought.left_out(
+            [*unknown_fields(one, _REQUIREMENT), *unknown_fields(node_of(one.get("data")), _DATA)]
+        )
+    return _joined(role, parts), tuple(dict.fromkeys(notes))
+
+
+def _joined(role: Mapping[str, Any], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    logic = text_of(role.get("logic")).upper() or "AND"
+    match logic:
+        case "AND" | "OR" if len(parts) == 1:
+            return parts[0]
+        case "AND":
+            return {"all": list(parts)}
+        case "OR":
+            return {"any": list(parts)}
+        case "NOR":
+            return {"not": {"any": list(parts)}}
+        case "NAND":
+            return {"not": {"all": list(parts)}}
+        case "ANY_OF":
+            least = brought.count(role.get("anyOfNum"), "number of requirements")
+            if least is None or not 1 <= least <= len(parts):
+                raise Unmapped(f"It asks for {shown(role.get('anyOfNum'))} of its {len(parts)} requirements.")
+            return {"atLeast": {"n": least, "of": list(parts)}}
+        case _:
+            raise Unmapped(f"It joins its requirements by {shown(role.get('logic'))}, whose meaning is not known.")
+
+
+def _requirement(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    kind = text_of(given.get("type")).upper()
+    data = node_of(given.get("data"))
+    if reason := _ELSEWHERE.get(kind):
+        raise Unmapped(reason)
+    if is_given(given.get("value")):
+        # The first version of the API had the amount here.
+        if kind not in {"COIN", "ERC20"} or _minimum(data) is not None:
+            raise Unmapped("It has a value in the form of Guild's first API, which says too little.")
+        data = {**data, "amount": given["value"]}
+    if kind == "ALLOWLIST":
+        return _allowlist(data)
+    if kind not in {"COIN", "ERC20", "ERC721", "ERC1155", "CONTRACT"}:
+        raise Unmapped(f"Its type, {shown(given.get('type'))}, is not one that a rule here asks for.")
+    chain = brought.chain_by_name(given.get("chain"), CHAIN_IDS)
+    if kind == "COIN":
+        return _coin(data, chain, "native", notes)
+    address = text_of(given.get("address"))
+    if not address:
+        raise Unmapped("It names no contract.")
+    if kind == "ERC20":
+        return _coin(data, chain, address, notes)
+    return _call(data, chain, address, notes) if kind == "CONTRACT" else _tokens(data, chain, address, notes)
+
+
+def _coin(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:
+    least, most = brought.coins(_minimum(data), "minimum"), brought.coins(_maximum(data), "maximum")
+    leaf: dict[str, Any] = {"type": "token", "chain": chain, "contract": contract}
+    if most is None and least in {None, "0"}:
+        # Guild shows this as "any amount".
+        return {"not": leaf | {"max": "0"}}
+    if most is not None:
+        notes.append(_INCLUSIVE)
+    return leaf | ({} if least is None else {"min": least}) | ({} if most is None else {"max": most})
+
+
+_INCLUSIVE = "The maximum itself still counts here; Guild shows a range without saying so."
+
+
+def _minimum(data: Mapping[str, Any]) -> Any:
+    """Return the least amount, which older documents call `amount`. Raises Unmapped if both differ."""
+    found = [data[name] for name in ("minAmount", "amount") if data.get(name) not in (None, "")]
+    if len(found) == 2 and found[0] != found[1]:
+        raise Unmapped("It says two things: its amount and its minimum differ.")
+    return found[0] if found else None
+
+
+def _maximum(data: Mapping[str, Any]) -> Any:
+    # Guild shows a maximum of 0 as none.
+    return data.get("maxAmount") or None
+
+
+def _tokens(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:
+    least, most = brought.count(_minimum(data), "minimum"), brought.count(_maximum(data), "maximum")
+    ids, traits = _token_ids(data), _traits(data)
+    if most is not None:
+        notes.append(_INCLUSIVE)
+    if most is None or ids or traits:
+        # Guild shows no minimum, and a minimum of 0, as one token.
+        least = least or 1
+    if ids and traits:
+        raise Unmapped("It asks for token IDs and attributes at once; a rule here asks for one of both.")
+    if ids:
+        return brought.of_single_tokens(chain, contract, ids, least or 0, most)
+    if len(traits) > 1:
+        raise Unmapped("It names several attributes, and Guild does not say whether one token needs all of them.")
+    if traits:
+        return brought.of_traits(chain, contract, traits, least or 0, most)
+    return brought.of_tokens(chain, contract, least or 0, most)
+
+
+def _token_ids(data: Mapping[str, Any]) -> list[str]:
+    one, several = data.get("id"), list_of(data.get("ids"))
+    given = [*([one] if is_given(one) or one == 0 else []), *several]
+    ids = [text_of(item) for item in given]
+    if not all(one.isascii() and one.isdigit() for one in ids):
+        raise Unmapped("Its token IDs cannot be read.")
+    found = list(dict.fromkeys(ids))
+    if len(found) > MOST_ENTRIES:
+        raise Unmapped(f"It names {len(found)} token IDs; a rule here names at most {MOST_ENTRIES}.")
+    return found
+
+
+def _traits(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    given = [*([data["attribute"]] if is_given(data.get("attribute")) else []), *list_of(data.get("attributes"))]
+    return [_trait(node_of(one)) for one in given]
+
+
+def _trait(given: Mapping[str, Any]) -> tuple[str, str]:
+    kind, value = given.get("trait_type"), given.get("value")
+    interval = node_of(given.get("interval"))
+    bounds = [
+        brought.coins(source.get(name), "attribute")
+        for source, name in (
+            (interval, "min"), (interval, "max"), (given, "minValue"), (given, "maxValue"),
+        )
+    ]  # fmt: skip
+    least, most = bounds[0] or bounds[2], bounds[1] or bounds[3]
+    if strange := unknown_fields(given, {"trait_type", "value", "interval", "minValue", "maxValue"}):
+        raise Unmapped(f"One of its attributes has the field {shown(strange[0])}, whose meaning is not known.")
+    if least is None and most is None:
+        if not is_given(value) and value != 0:
+            raise Unmapped("It accepts any value of an attribute; a rule here names the value.")
+        return brought.exact_trait(kind, value)
+    if is_given(value) or not isinstance(kind, str) or not kind.strip():
+        raise Unmapped("One of its attributes has a value and a range, or no type.")
+    if least is None or most is None:
+        return kind, f"<={most}" if least is None else f">={least}"
+    return kind, f"{least}..{most}"
+
+
+def _allowlist(data: Mapping[str, Any]) -> dict[str, Any]:
+    given = list_of(data.get("addresses"))
+    if not given:
+        raise Unmapped("Its list of addresses is hidden or empty in the document. Add the addresses to a rule by hand.")
+    if is_given(data.get("fileId")):
+        raise Unmapped("Its list of addresses goes on in a file that the document does not have.")
+    if len(given) > MOST_ADDRESSES:
+        raise Unmapped(f"Its list has {len(given):,} addresses; a list here has at most {MOST_ADDRESSES:,}.")
+    return {"type": "address_list", "addresses": list(_distinct(given))}
+
+
+def _distinct(given: Iterable[object]) -> dict[str, None]:
+    """Return addresses without repetitions, in their order; what is no address is kept, for its own message."""
+    found: dict[str, None] = {}
+    for one in given:
+        text = text_of(one)
+        try:
+            found[parse(text)[1]] = None
+        except AddressRefused:
+            found[text] = None
+    return found
+
+
+def _call(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:
+    """Return the condition on what a contract's function answers; `id` is like `balanceOf(address)(uint256)`."""
+    name, inner, rest = text_of(data.get("id")).partition("(")
+    inputs, between, outputs = rest.partition(")(")
+    if not (name.strip() and inner and between and outputs.endswith(")")) or "(" in inputs or "(" in outputs:
+        raise Unmapped(f"Its function, {shown(data.get('id'))}, cannot be read.")
+    compare, value = text_of(data.get("resultMatch")) or "=", text_of(data.get("expected"))
+    if compare not in _CALLS:
+        raise Unmapped(f"It compares by {shown(compare)}, which no rule here does.")
+    if compare in {">", "<"}:
+        if not value.removeprefix("-").isdigit() or len(value) > 78:
+            raise Unmapped(f"It compares with {shown(value)}, which is not a whole number.")
+        value = str(int(value) + (1 if compare == ">" else -1))
+    index = brought.count(data.get("resultIndex"), "part of the answer")
+    answers = outputs.removesuffix(")").count(",") + 1
+    notes.append("A number adds up over all wallets of a member here.")
+    return {
+        "type": "call", "chain": chain, "contract": contract,
+        "function": f"{name.strip()}({inputs}) view returns ({outputs.removesuffix(')')})",
+        "args": [_argument(one) for one in list_of(data.get("params"))],
+        "compare": _CALLS[compare], "value": value,
+    } | ({"path": str(index or 0)} if answers > 1 else {})  # fmt: skip
+
+
+def _argument(given: object) -> str:
+    value = node_of(given).get("value") if is_node(given) else given
+    text = str(value).lower() if isinstance(value, bool) else text_of(value)
+    return WALLET if text == "USER_ADDRESS" else text

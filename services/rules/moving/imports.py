@@ -1,0 +1,309 @@
+"""Import of rules: what each entry of a document becomes, what does not and why; then as rules in shadow.
+
+Nothing is guessed: an entry without an exact counterpart, or whose role is not found, is skipped with a sentence.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from sqlmodel import col, select
+
+from gateways import Gateways
+from gateways.transport.plain_text import plain
+from models import Rule
+from models.db.session import AsyncSession
+from services.collections import catalog, coins, standards
+from services.core import audit
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, ProviderUnavailable
+from services.core.json_view import json_view
+from services.core.texts import listed
+from services.guilds import permissions
+from services.guilds.permissions import Rights
+from services.rules import contract_check, limits, rules
+from services.rules.draft import RuleDraft, check, with_lists, without_lists
+from services.rules.expression import Expression, lists_in, parse, requirements, to_document
+from services.rules.mapping import new_row
+from services.rules.moving import brought, collabland, documents, guild, own_format
+from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
+from services.rules.moving.documents import shown
+from services.rules.types.declaration import ExpressionRefused
+from services.rules.types.given_lists import GivenLists
+from services.rules.wording import Line, in_lines, in_words
+from settings import settings
+
+COLLABLAND, GUILD, HOLDFAST = "collabland", "guild", "holdfast"
+READERS: Mapping[str, Callable[[object, str], list[Brought]]] = {
+    COLLABLAND: collabland.read, GUILD: guild.read, HOLDFAST: own_format.read,
+}  # fmt: skip
+"""What reads a document of each source."""
+READING_SECONDS = 20.0
+"""Time for reading contracts; those beyond it are read when the rules are made."""
+_LONGEST_ID = 20
+
+
+def title_of(source: str) -> str:
+    """Return the name of a source as people know it."""
+    return {COLLABLAND: collabland.TITLE, GUILD: guild.TITLE}.get(source, settings().product_name)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOrder:
+    """What to import: a document and its source; `only` some of its rules by their numbers, None for all of them.
+
+    A document is a text, or a value that `documents.read` has returned.
+    """
+
+    source: str
+    document: object
+    only: Collection[int] | None = None
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class ImportedRule:
+    """What an entry becomes: the `payload` of a new rule, in words, and what to know about it.
+
+    `number` counts the rules of the document. `id` is the rule's, once it is made.
+    """
+
+    number: int
+    what: str
+    name: str
+    payload: dict[str, Any]
+    role_id: str
+    role_name: str
+    role_color: str
+    summary: str
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...]
+    id: int | None = None
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class ImportView:
+    """What a document becomes in a server. `warning` says if the server has no room for all of it, or is empty."""
+
+    rules: tuple[ImportedRule, ...]
+    skipped: tuple[SkippedEntry, ...]
+    warning: str
+    applied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An entry whose role was found and whose terms are valid: its draft, and its row in no session."""
+
+    source: BroughtRule
+    draft: RuleDraft
+    row: Rule
+    tree: Expression
+    notes: tuple[str, ...]
+
+
+async def allow(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
+    """Raise ServerNotFound unless the actor runs the server: nobody else's document is parsed."""
+    await permissions.to_read(db, outside, actor, server_id)
+
+
+async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: ImportOrder) -> ImportView:
+    """Return what a document would become; stores no rule.
+
+    Raises ServerNotFound unless the actor runs the server, Conflict (the bot is not in), DocumentRefused,
+    ProviderUnavailable (Discord).
+    """
+    candidates, skipped = await _read(db, outside, actor, server_id, order)
+    return await _view(db, server_id, candidates, skipped)
+
+
+async def apply(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: ImportOrder) -> ImportView:
+    """Make the rules of a document, in shadow: all that `look` returns, or the chosen ones, or none.
+
+    Raises as `look` does, and Conflict for more than the server can have, ProviderUnavailable.
+    """
+    candidates, skipped = await _read(db, outside, actor, server_id, order)
+    if order.only is not None:
+        candidates = [one for one in candidates if one.source.number in order.only]
+    seen = await _view(db, server_id, candidates, skipped)
+    if not candidates:
+        return replace(seen, warning="", applied=True)
+    drafts = [replace(one.draft, rule_name=view.name) for one, view in zip(candidates, seen.rules, strict=True)]
+    made = await rules.create_all(db, outside, actor, drafts)
+    data = {"source": order.source, "rules": len(made), "skipped": len(skipped)}
+    await audit.record(db, audit.line("rule.imported", server_id=server_id, actor=actor.discord_id, data=data))
+    with_ids = tuple(replace(view, id=rule.id) for view, rule in zip(seen.rules, made, strict=True))
+    return ImportView(with_ids, seen.skipped, "", applied=True)
+
+
+async def _read(
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: ImportOrder
+) -> tuple[list[_Candidate], list[SkippedEntry]]:
+    found = await permissions.by_id(db, outside, actor, server_id)
+    found.guild_with_bot()
+    reader = READERS.get(order.source)
+    if reader is None:
+        raise FieldRefused("source", f"The source is one of {', '.join(READERS)}.")
+    given = await documents.read(order.document) if isinstance(order.document, str) else order.document
+    entries = brought.numbered(reader(given, found.server.discord_id))
+    candidates: list[_Candidate] = []
+    skipped: list[SkippedEntry] = []
+    for one in entries:
+        if isinstance(one, SkippedEntry):
+            skipped.append(one)
+            continue
+        try:
+            candidates.append(await _candidate(one, found, actor, order.source))
+        except (Unmapped, ExpressionRefused) as fault:
+            skipped.append(SkippedEntry(one.what, str(fault)))
+        except FieldRefused as fault:
+            skipped.append(SkippedEntry(one.what, fault.message))
+    candidates = await _without_repetitions(db, server_id, candidates, skipped)
+    return await _with_contracts(db, outside, candidates, skipped), skipped
+
+
+async def _candidate(one: BroughtRule, found: Rights, actor: Actor, source: str) -> _Candidate:
+    """Return an entry as a draft and a row. Raises Unmapped, FieldRefused, ExpressionRefused."""
+    role_id, notes = _role(one, found)
+    draft = RuleDraft(
+        rule_name=plain(one.name, brought.LONGEST_NAME) or one.what, contract_address="", blockchain="",
+        verification_type="basic", role_id=role_id, server_id=found.server.id or 0, role_color=one.role_color,
+        expression=one.expression, removal_mode=one.removal_mode, removal_hours=one.removal_hours, shadow=True,
+        takes_over=one.takes_over, delegated=one.delegated,
+    )  # fmt: skip
+    lists = GivenLists()
+    bare = without_lists(draft, lists)
+    check(bare)
+    await lists.read()
+    row = new_row(with_lists(bare, lists), found, actor.discord_id)
+    return _Candidate(one, draft, row, parse(row.expression), (*notes, *one.notes))
+
+
+def _role(one: BroughtRule, found: Rights) -> tuple[str, tuple[str, ...]]:
+    """Return the id of the role that an entry names, with a note if only the name was found. Raises Unmapped."""
+    guild_now, _, _ = found.guild_with_bot()
+    if one.role_id and any(role.id == one.role_id for role in guild_now.roles):
+        return one.role_id, ()
+    for name in one.role_names:
+        same = [role.id for role in guild_now.roles if role.name == name and role.id != guild_now.id]
+        if len(same) > 1:
+            raise Unmapped(f"This server has {len(same)} roles called {shown(name)}. Rename all but one of them.")
+        if same:
+            return same[0], (f"Its role was found by the name {shown(name)}.",)
+    wanted = [*dict.fromkeys(shown(name) for name in one.role_names)]
+    if one.role_id and one.role_id not in one.role_names:
+        wanted.append(f"the ID {one.role_id[:_LONGEST_ID]}")
+    if not wanted:
+        raise Unmapped("It names no role.")
+    raise Unmapped(f"This server has no role with {listed(wanted, 'or')}. Create the role and import again.")
+
+
+async def _without_repetitions(
+    db: AsyncSession, server_id: int, candidates: Sequence[_Candidate], skipped: list[SkippedEntry]
+) -> list[_Candidate]:
+    """Return the candidates that are not rules already, and are in the document once."""
+    stored = await db.exec(select(Rule).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)))
+    known = {_key(rule): f"The server has this rule already: {shown(rule.name, 60)}." for rule in stored.all()}
+    found: list[_Candidate] = []
+    for one in candidates:
+        if (reason := known.get(_key(one.row))) is not None:
+            skipped.append(SkippedEntry(one.source.what, reason))
+        else:
+            known[_key(one.row)] = f"It says the same as {one.source.what}."
+            found.append(one)
+    return found
+
+
+def _key(rule: Rule) -> str:
+    """Return what two rules have in common that give one role for the same."""
+    return json.dumps([rule.role_id, _without_facts(rule.expression)], sort_keys=True)
+
+
+def _without_facts(document: Any) -> Any:
+    """Return an expression's document without the decimals of coins, which are read when a rule is saved."""
+    if isinstance(document, list):
+        return [_without_facts(one) for one in cast("list[Any]", document)]
+    if not isinstance(document, Mapping):
+        return document
+    node = cast("Mapping[str, Any]", document)
+    return {name: _without_facts(value) for name, value in node.items() if name != "decimals"}
+
+
+async def _with_contracts(
+    db: AsyncSession, outside: Gateways, candidates: Sequence[_Candidate], skipped: list[SkippedEntry]
+) -> list[_Candidate]:
+    """Return the candidates whose contracts a rule can use; those that nobody could read just now get a note."""
+    until = asyncio.get_running_loop().time() + READING_SECONDS
+    silent = set[str]()
+    found: list[_Candidate] = []
+    for one in candidates:
+        chains = {leaf.chain for leaf in requirements(one.tree) if leaf.chain}
+        if chains & silent or asyncio.get_running_loop().time() > until:
+            found.append(replace(one, notes=(*one.notes, _UNREAD)))
+            continue
+        try:
+            facts = await contract_check.read(db, outside, one.tree)
+            if facts.refused:
+                skipped.append(SkippedEntry(one.source.what, next(iter(facts.refused.values()))))
+                continue
+            tree = contract_check.completed(one.tree, facts.decimals)
+            await standards.remember(db, facts.found, facts.named)
+            named = {place: name for place, name in facts.named.items() if place not in facts.found}
+            await coins.remember_names(db, named)
+            found.append(replace(one, tree=tree))
+        except ProviderUnavailable:
+            silent |= chains
+            found.append(replace(one, notes=(*one.notes, _UNREAD)))
+        except FieldRefused as fault:
+            skipped.append(SkippedEntry(one.source.what, fault.message))
+    return found
+
+
+_UNREAD = "Its contract could not be read just now. It is checked again when the rule is made."
+
+
+async def _view(
+    db: AsyncSession, server_id: int, candidates: Sequence[_Candidate], skipped: Sequence[SkippedEntry]
+) -> ImportView:
+    leaves = [leaf for one in candidates for leaf in requirements(one.tree)]
+    names = await catalog.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    views: list[ImportedRule] = []
+    for one in candidates:
+        summary = in_words(one.tree, names)
+        name = plain(one.source.name, brought.LONGEST_NAME) or plain(summary, brought.LONGEST_NAME)
+        row = one.row
+        payload = {
+            "serverId": server_id, "ruleName": name, "roleId": row.role_id, "roleColor": row.role_color,
+            "expression": to_document(one.tree), "removal": {"mode": row.removal_mode, "hours": row.removal_hours},
+            "shadow": True, "takesOver": row.takes_over, "delegated": row.delegated,
+        }  # fmt: skip
+        views.append(
+            ImportedRule(
+                one.source.number, one.source.what, name, payload, row.role_id, row.role_name, row.role_color,
+                summary, in_lines(one.tree, names), (*one.notes, *_list_notes(one.tree)),
+            )
+        )  # fmt: skip
+    return ImportView(tuple(views), tuple(skipped), await _room(db, server_id, len(views), len(leaves)), applied=False)
+
+
+def _list_notes(tree: Expression) -> tuple[str, ...]:
+    if not lists_in(tree):
+        return ()
+    return ("Its addresses are stored when the rule is made; until then the payload only counts them.",)
+
+
+async def _room(db: AsyncSession, server_id: int, more: int, conditions: int) -> str:
+    """Return a sentence if these are more rules or conditions than the server has room for."""
+    room = await limits.room(db, server_id)
+    left = max(0, room.most_rules - room.rules)
+    if more > left:
+        return f"This server has room for {left} more of its {room.most_rules} rules. Choose at most {left}."
+    left = max(0, room.most_conditions - room.conditions)
+    if conditions > left:
+        return (
+            f"These rules have {conditions} conditions, and this server has room for {left} more. Choose fewer rules."
+        )
+    return ""

@@ -1,0 +1,103 @@
+"""Our own document of a server's rules: its version, and how it is read. `rules.schema.json` describes it.
+
+Each rule has its role by id and by name, so that another server's role of the same name is found. Fields that only
+describe the server where it was written, such as ids and the number of holders, are left out.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+from services.rules.moving import brought
+from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
+from services.rules.moving.documents import DocumentRefused, list_of, node_of, shown, text_of, unknown_fields
+from services.rules.types.address_list import ADDRESSES, NAME
+
+FORMAT: Final = "holdfast-rules"
+VERSION: Final = 1
+_RULE = frozenset(
+    {"ruleName", "roleId", "roleName", "roleColor", "expression", "removal", "state", "takesOver", "delegated"}
+)
+_OF_ONE_SERVER = frozenset(
+    {
+        "id", "serverId", "contractAddress", "blockchain", "verificationType", "minTokens", "maxTokens", "traitType",
+        "traitValue", "tokenIds", "shadow", "pauseReason", "holders", "summary", "singleSources", "addressLists",
+        "createdAt",
+    }
+)  # fmt: skip
+"""Fields of a stored rule that the whole export of a server has as well."""
+_DEEPEST = 16
+
+
+def written(rules: Iterable[Mapping[str, Any]], lists: Mapping[str, list[str]]) -> dict[str, Any]:
+    """Return the document of these rules, with the addresses of their lists by digest."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "rules": list(rules),
+        "addressLists": [
+            {"list": digest, "count": len(addresses), ADDRESSES: addresses}
+            for digest, addresses in sorted(lists.items())
+        ],
+    }
+
+
+def read(document: object, _: str) -> list[Brought]:
+    """Return the rules of a document. Raises DocumentRefused for another document, version or number of rules."""
+    node = node_of(document)
+    if node.get("format") != FORMAT or not isinstance(node.get("rules"), list):
+        raise DocumentRefused(f"This is not an export of rules: it has no format {shown(FORMAT)} and no list of rules.")
+    if node.get("version") != VERSION:
+        raise DocumentRefused(
+            f"The document has version {shown(node.get('version'))}, and this installation reads version {VERSION}."
+        )
+    rules = list_of(node["rules"])
+    if len(rules) > brought.MOST_RULES:
+        raise DocumentRefused(f"The document has {len(rules):,} rules; an import takes at most {brought.MOST_RULES}.")
+    lists = {
+        text_of(one.get("list")): one[ADDRESSES]
+        for one in map(node_of, list_of(node.get("addressLists")))
+        if isinstance(one.get(ADDRESSES), list)
+    }
+    return [_entry(number, one, lists) for number, one in enumerate(rules, 1)]
+
+
+def _entry(number: int, given: object, lists: Mapping[str, Any]) -> Brought:
+    rule = node_of(given)
+    what = brought.label("Rule", number, rule.get("ruleName"))
+    try:
+        if not isinstance(rule.get("expression"), dict):
+            raise Unmapped("It has no expression.")
+        removal = node_of(rule.get("removal"))
+        color = rule.get("roleColor")
+        return BroughtRule(
+            what=what,
+            name=text_of(rule.get("ruleName")),
+            expression=_with_addresses(rule["expression"], lists),
+            role_id=text_of(rule.get("roleId")),
+            role_names=(name,) if (name := text_of(rule.get("roleName"))) else (),
+            notes=brought.left_out(unknown_fields(rule, _RULE | _OF_ONE_SERVER)),
+            removal_mode=text_of(removal.get("mode")) or "now",
+            removal_hours=removal.get("hours", 0),
+            role_color=color if isinstance(color, str) else None,
+            takes_over=rule.get("takesOver") is True,
+            delegated=rule.get("delegated") is True,
+        )
+    except Unmapped as fault:
+        return SkippedEntry(what, str(fault))
+
+
+def _with_addresses(document: Any, lists: Mapping[str, Any], depth: int = 0) -> Any:
+    """Return an expression with the addresses of each list in place of its digest. Raises Unmapped."""
+    if depth > _DEEPEST:
+        return document
+    if isinstance(document, list):
+        return [_with_addresses(one, lists, depth + 1) for one in cast("list[Any]", document)]
+    if not isinstance(document, dict):
+        return document
+    node = cast("dict[str, Any]", document)
+    if node.get("type") == NAME and ADDRESSES not in node:
+        addresses = lists.get(text_of(node.get("list")))
+        if addresses is None:
+            raise Unmapped("The document does not have the addresses of its list.")
+        return {"type": NAME, ADDRESSES: addresses}
+    return {name: _with_addresses(value, lists, depth + 1) for name, value in node.items()}

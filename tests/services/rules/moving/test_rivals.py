@@ -1,0 +1,268 @@
+"""Rules of other bots: each becomes exactly what it said, or is skipped with the reason."""
+
+from typing import Any
+
+import pytest
+
+from services.rules.expression import parse
+from services.rules.moving import collabland, guild, own_format
+from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry
+from services.rules.moving.documents import DocumentRefused
+from services.rules.types.given_lists import GivenLists
+from services.rules.wording import in_words
+from tests.services.rules.moving import rivals
+from tests.services.rules.moving.rivals import CATS, DOGS, USDC
+
+NAMES = {("base", CATS): "Cats", ("base", DOGS): "Dogs", ("base", USDC): "USD Coin", ("base", "native"): "ETH"}
+
+
+async def words(found: list[Brought]) -> dict[str, str]:
+    """The rules in words by their names."""
+    told = dict[str, str]()
+    for one in found:
+        if isinstance(one, BroughtRule):
+            lists = GivenLists()
+            bare = lists.take_out(one.expression)
+            await lists.read()
+            told[one.name] = in_words(parse(lists.put_in(bare)), NAMES)
+    return told
+
+
+def reasons(found: list[Brought]) -> dict[str, str]:
+    return {one.what.partition("“")[2].rstrip("”"): one.why for one in found if isinstance(one, SkippedEntry)}
+
+
+async def test_twenty_rules_of_collabland() -> None:
+    found = collabland.read(await rivals.as_read({"account": "string", "rules": rivals.collabland()}), "1")
+    assert await words(found) == {
+        "Holder": "At least 1 token of Cats on Base",
+        "Tier two": "5 to 9 tokens of Cats on Base",
+        "No minimum is one": "At least 1 token of Cats on Base",
+        "Certain tokens": "Any of the tokens 1, 2 or 42 to 69 of Cats on Base",
+        "Pass": "Token 7 of Dogs on Base",
+        "Gold": "At least 1 token of Cats on Base with Fur: Gold",
+        "Gold with a crown": "At least 2 tokens of Cats on Base with Fur: Gold and Hat: Crown",
+        "Gold or silver": "Any of: At least 1 token of Cats on Base with Fur: Gold; At least 1 token of Cats on Base "
+        "with Fur: Silver",
+        "A hundred coins": "At least 100 of USD Coin on Base",
+        "Some coins": "Between 0.5 and 100 of USD Coin on Base",
+        "With something new": "At least 3 tokens of Cats on Base",
+    }
+    why = reasons(found)
+    assert len(why) == 9
+    assert "OpenSea page" in why["A page"]
+    assert "POAP" in why["An event"]
+    assert "Safe" in why["A Safe"]
+    assert "View call" in why["Staked"]
+    assert "creator" in why["A creator"]
+    assert "“56”, is not one of the chains here" in why["Another chain"]
+    assert "no token ID" in why["Many without an ID"]
+    assert "asks for 5 of certain token IDs" in why["Five of one"]
+    assert "query" in why["A query"]
+    noted = {one.name: one.notes for one in found if isinstance(one, BroughtRule) and one.notes}
+    assert noted == {"With something new": ("Not used, because their meaning is not known: “expiresAt”.",)}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        rivals.collabland()[:1],
+        rivals.collabland()[0],
+        {"tpcs": rivals.collabland()[:1]},
+        {"items": [{"communityId": "77", "name": "Ours", "tpcs": rivals.collabland()[:1]}]},
+        {"items": [{"communityId": "5", "tpcs": [{}, {}]}, {"communityId": "77", "tpcs": rivals.collabland()[:1]}]},
+    ],
+)
+async def test_collablands_rules_are_found_wherever_its_documents_have_them(document: object) -> None:
+    found = collabland.read(await rivals.as_read(document), "77")
+    assert [(one.name, one.role_id, one.role_names) for one in found if isinstance(one, BroughtRule)] == [
+        ("Holder", "001", ("Holder", "001"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{}, {"rules": {}}, 5, None, "text", {"items": []}, {"items": [{"tpcs": []}, {"tpcs": []}]}, {"roles": []}],
+)
+def test_another_document_is_not_taken_for_collablands(document: object) -> None:
+    with pytest.raises(DocumentRefused):
+        collabland.read(document, "77")
+
+
+NFT = {"type": "ERC721", "chainId": 8453, "contractAddress": CATS, "roleId": "1"}
+FUR = {"trait_type": "Fur", "value": "Gold"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"minToken": "0"}, "which everybody has"),
+        ({"minToken": "1.5"}, "not a whole number"),
+        ({"minToken": "5", "maxToken": "2"}, "maximum of 2 is below"),
+        ({"minToken": "1", "minAmount": "2"}, "two things"),
+        ({"contractAddress": ""}, "names no contract"),
+        ({"contractAddress": "", "address": 5}, ""),
+        ({"chainId": None}, "not one of the chains"),
+        ({"chainId": True}, "not one of the chains"),
+        ({"type": "ERC9999"}, "“ERC9999”, is not one"),
+        ({"type": None}, "is not one"),
+        ({"tokenId": "1", "attributes": [FUR]}, "at once"),
+        ({"tokenId": {"a": 1}}, "cannot be read"),
+        ({"attributes": {"Fur": "Gold"}}, "cannot be read"),
+        ({"attributes": [{"trait_type": "Fur"}]}, "no type or no value"),
+        ({"attributes": [{"trait_type": "Rank", "value": ">=5"}]}, "read as a comparison"),
+        ({"attributes": [FUR | {"negate": True}]}, "“negate”, whose meaning is not known"),
+        ({"attributes": [FUR, FUR | {"value": "Red"}], "condition": "XOR"}, "not documented"),
+        ({"attributes": [FUR, FUR | {"value": "Red"}], "condition": "OR", "minToken": "2"}, "cannot add those up"),
+        ({"requiresMetadata": True}, "does not say which"),
+        ({"type": "ERC20", "tokenId": "5"}, "which has none"),
+        ({"type": "ERC20", "minToken": "0"}, "which everybody has"),
+        ({"type": "SOLANA_FT"}, "is not Solana"),
+    ],
+)
+def test_nothing_of_collabland_is_guessed(fields: dict[str, Any], why: str) -> None:
+    (found,) = collabland.read([NFT | fields], "1")
+    if why:
+        assert isinstance(found, SkippedEntry), found
+        assert why in found.why
+
+
+def test_a_coin_of_solana_is_a_coin_here() -> None:
+    mint = "CJk8TvAXcq1cvC85M9aMQCxPMkTCSuWN5HsFEgAjh4ut"
+    (found,) = collabland.read([{"type": "SOLANA_FT", "chainId": 8000000000101, "contractAddress": mint}], "1")
+    assert isinstance(found, BroughtRule)
+    assert found.expression == {"type": "token", "chain": "solana", "contract": mint, "min": "1"}
+
+
+async def test_twenty_roles_of_a_guild() -> None:
+    found = guild.read(await rivals.as_read(rivals.guild()), "1")
+    cats, coins = "At least 1 token of Cats on Base", "At least 5 of USD Coin on Base"
+    assert await words(found) == {
+        "Holder": cats,
+        "Any amount": "Some USD Coin on Base",
+        "Hundred": "Between 100 and 2500.5 of USD Coin on Base",
+        "Gas": "At least 0.1 of ETH on Base",
+        "Both": f"All of: {cats}; {coins}",
+        "Either": f"Any of: {cats}; {coins}",
+        "Two of three": f"At least 2 of: {cats}; {coins}; At least 4 tokens of Cats on Base",
+        "Not a whale": f"All of: {cats}; Fewer than 50 tokens of Cats on Base",
+        "Pass": "Token 7 of Dogs on Base",
+        "Certain tokens": "Any of the tokens 1, 2 or 3 of Cats on Base",
+        "Gold": "At least 1 token of Cats on Base with Fur: Gold",
+        "Friends": "A wallet on a list of 2 addresses",
+    }
+    assert {one.role_id for one in found if isinstance(one, BroughtRule)} == {"501"}
+    why = reasons(found)
+    assert len(why) == 8
+    assert "Any verified wallet" in why["Everybody"]
+    assert "TWITTER_FOLLOW_V2" in why["Follower"]
+    assert "hidden" in why["Hidden list"]
+    assert "“BSC”, is not one of the chains here" in why["Another chain"]
+    assert why["Half of it"].startswith("Requirement 2 (“POAP”): ")
+    assert "asks for 5 of certain token IDs" in why["Five of one"]
+    assert "several attributes" in why["Two attributes"]
+    assert "“XOR”" in why["Strange logic"]
+
+
+def one_role(requirement: dict[str, Any], **fields: Any) -> Brought:
+    (found,) = guild.read({"roles": [{"name": "R", "requirements": [requirement], **fields}]}, "1")
+    return found
+
+
+CAT = {"type": "ERC721", "chain": "BASE_MAINNET", "address": CATS}
+
+
+@pytest.mark.parametrize(
+    ("data", "expression"),
+    [
+        ({}, {"type": "basic", "minTokens": 1}),
+        (None, {"type": "basic", "minTokens": 1}),
+        ({"minAmount": 0}, {"type": "basic", "minTokens": 1}),
+        ({"amount": 3}, {"type": "basic", "minTokens": 3}),
+        ({"minAmount": 0, "maxAmount": 5}, {"type": "basic", "minTokens": 0, "maxTokens": 5}),
+        ({"id": 7}, {"type": "token_id", "minTokens": 1, "tokenIds": ["7"]}),
+        ({"attribute": {"trait_type": "Rank", "interval": {"min": 5, "max": 9}}},
+         {"type": "trait", "minTokens": 1, "traits": [{"type": "Rank", "value": "5..9"}]}),
+        ({"attributes": [{"trait_type": "Rank", "minValue": "5"}]},
+         {"type": "trait", "minTokens": 1, "traits": [{"type": "Rank", "value": ">=5"}]}),
+    ],
+)  # fmt: skip
+def test_tokens_of_a_guild(data: object, expression: dict[str, Any]) -> None:
+    found = one_role(CAT | {"data": data})
+    assert isinstance(found, BroughtRule), found
+    assert found.expression == {"chain": "base", "contract": CATS} | expression
+
+
+@pytest.mark.parametrize(
+    ("requirement", "why"),
+    [
+        (CAT | {"data": {"minAmount": 1, "amount": 2}}, "two things"),
+        (CAT | {"data": {"ids": ["1-5"]}}, "cannot be read"),
+        (CAT | {"data": {"ids": ["1"], "attributes": [FUR]}}, "at once"),
+        (CAT | {"data": {"attributes": [{"trait_type": "Fur", "value": ""}]}}, "any value"),
+        (CAT | {"value": "3"}, "first API"),
+        (CAT | {"address": None}, "names no contract"),
+        (CAT | {"chain": 8453}, "not one of the chains"),
+        ({"type": "ALLOWLIST", "data": {"addresses": ["0x" + "a" * 40], "fileId": "x"}}, "goes on in a file"),
+        ({"type": "CONTRACT", "chain": "BASE_MAINNET", "address": CATS, "data": {"id": "nonsense"}}, "cannot be read"),
+        ({}, "is not one"),
+    ],
+)
+def test_nothing_of_a_guild_is_guessed(requirement: dict[str, Any], why: str) -> None:
+    found = one_role(requirement)
+    assert isinstance(found, SkippedEntry), found
+    assert why in found.why
+
+
+def test_a_guilds_contract_query_is_a_view_call() -> None:
+    data = {
+        "id": "stakedOf(address,uint256)(uint256,bool)", "params": [{"value": "USER_ADDRESS"}, 5], "resultIndex": 0,
+        "resultMatch": ">", "expected": "99",
+    }  # fmt: skip
+    found = one_role({"type": "CONTRACT", "chain": "BASE_MAINNET", "address": CATS, "data": data})
+    assert isinstance(found, BroughtRule), found
+    assert found.expression == {
+        "type": "call", "chain": "base", "contract": CATS, "args": ["{wallet}", "5"], "path": "0",
+        "function": "stakedOf(address,uint256) view returns (uint256,bool)", "compare": ">=", "value": "100",
+    }  # fmt: skip
+
+
+def test_the_amount_of_guilds_first_api_is_the_minimum() -> None:
+    found = one_role({"type": "ERC20", "address": USDC, "value": "1", "chain": "ETHEREUM"}, logic="AND")
+    assert isinstance(found, BroughtRule)
+    assert found.expression == {"type": "token", "chain": "ethereum", "contract": USDC, "min": "1"}
+
+
+@pytest.mark.parametrize(
+    ("rewards", "ids"),
+    [
+        ([], [""]),
+        ([{"guildPlatformId": 9, "platformRoleId": "5"}, {"guildPlatformId": 9, "platformRoleId": "6"}], ["5", "6"]),
+        ([{"guildPlatformId": 9, "platformRoleId": "5"}, {"guildPlatformId": 8, "platformRoleId": "7"}], ["5"]),
+        ([{"guildPlatformId": 8, "platformRoleId": "7"}], []),
+        ([{"guildPlatform": {"platformName": "DISCORD"}, "platformRoleId": "5"}], ["5"]),
+        ([{"guildPlatformId": 9}], [""]),
+    ],
+)
+def test_a_role_of_a_guild_is_a_rule_for_each_discord_role_that_it_gives(rewards: object, ids: list[str]) -> None:
+    platforms = [{"id": 9, "platformId": 1}, {"id": 8, "platformId": 2}]
+    role = {"name": "R", "requirements": [CAT], "rolePlatforms": rewards}
+    found = guild.read({"guildPlatforms": platforms, "roles": [role]}, "1")
+    assert [one.role_id for one in found if isinstance(one, BroughtRule)] == ids
+    assert ids or "no Discord role" in reasons(found)["R"]
+
+
+def test_a_document_without_requirements_is_not_a_guilds() -> None:
+    for document in ({}, [], {"roles": ["Holder", "Whale"]}, {"roles": [{"name": "R"}]}, 5, None):
+        with pytest.raises(DocumentRefused):
+            guild.read(document, "1")
+
+
+def test_an_export_of_another_version_is_refused() -> None:
+    for document, message in (
+        ({"format": "holdfast-rules", "version": 2, "rules": []}, "version “2”"),
+        ({"version": 1, "rules": []}, "not an export"),
+        ([], "not an export"),
+    ):
+        with pytest.raises(DocumentRefused, match=message):
+            own_format.read(document, "1")
