@@ -32,6 +32,7 @@ RULES = "/api/verification-rules"
 CALLS: tuple[Call, ...] = (
     (f"GET {AT}/breaker", "", None),
     (f"GET {AT}/export", "", None),
+    (f"GET {AT}/rules.json", "", None),
     (f"GET {AT}/members.csv", "", None),
     (f"GET {AT}/health", "", None),
     (f"GET {AT}/members", "", None),
@@ -55,6 +56,7 @@ CALLS: tuple[Call, ...] = (
     (f"PUT {AT}/protection/roles/{{role_id}}", "", lambda _: {"protected": True}),
     (f"POST {AT}/events/{{batch}}/undo", "", None),
     (f"POST {AT}/address-lists", "", lambda _: "0x" + "0b" * 20),
+    (f"POST {AT}/import", "", lambda _: {"source": "collabland", "document": [], "apply": True}),
     (f"POST {RULES}", "", lambda names: names["draft"]),
     (f"PATCH {RULES}/{{rule_id}}", "", lambda _: {"state": "paused"}),
     (f"DELETE {RULES}/{{rule_id}}", "", None),
