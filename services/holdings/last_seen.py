@@ -5,14 +5,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import and_, or_
-from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from models import Observation, Tally
-from models.db.session import AsyncSession
+from models.db.session import AsyncSession, joined
 from services.core.answer import Answer
 from services.holdings import balance_snapshots
 from services.holdings.delegation_shares import Delegated
@@ -21,7 +18,6 @@ from services.holdings.fetch_plan import ANY, addresses_on
 from services.rules.expression import Requirement
 from services.rules.types.view_call import ViewCall
 
-ROWS_A_STATEMENT = 2_000
 BALANCE = "balance"
 """The scope of a requirement that counts all tokens of a contract."""
 
@@ -132,28 +128,41 @@ async def remember(db: AsyncSession, readings: Iterable[Reading]) -> None:
 
     A complete reading is replaced only by a newer one that is complete, or that shows more.
     """
-    rows: dict[tuple[str, str, str, str], dict[str, Any]] = {}
+    rows: dict[tuple[str, str, str, str], tuple[WalletShare, Reading]] = {}
     for reading in readings:
         leaf = reading.requirement
+        if leaf.kind.chainless:
+            continue  # stored in tables of its own
+        scope = scope_of(leaf)
         for part in reading.parts:
-            if leaf.kind.chainless or not part.address or (reading.by_balance and not part.mark):
-                continue  # stored in tables of its own, nobody's, or stored with the balances
-            scope = scope_of(leaf) + part.mark
-            rows[leaf.chain, leaf.contract, part.address, scope] = {
-                "chain": leaf.chain, "contract": leaf.contract, "address": part.address, "scope": scope,
-                "amount": part.amount, "at_least": part.reason is not None, "reason": part.reason,
-                "block": reading.block, "source": reading.source, "observed_at": reading.observed_at,
-            }  # fmt: skip
-    values = [rows[key] for key in sorted(rows)]
-    for start in range(0, len(values), ROWS_A_STATEMENT):
-        statement = insert(Tally).values(values[start : start + ROWS_A_STATEMENT])
-        newer = col(Tally.block) <= statement.excluded.block
-        more = col(Tally.amount) < statement.excluded.amount
-        names = ("amount", "at_least", "reason", "block", "source", "observed_at")
-        await db.execute(
-            statement.on_conflict_do_update(
-                index_elements=["chain", "contract", "address", "scope"],
-                set_={name: statement.excluded[name] for name in names},
-                where=and_(newer, or_(col(Tally.at_least), ~statement.excluded.at_least, more)),
-            )
-        )
+            if part.address and (part.mark or not reading.by_balance):  # else nobody's, or stored with the balances
+                rows[leaf.chain, leaf.contract, part.address, scope + part.mark] = part, reading
+    if not rows:
+        return
+    # A fixed order, so that two workers with the same wallets wait for each other instead of deadlocking.
+    keys = sorted(rows)
+    said = [rows[key] for key in keys]
+    db.later(
+        """
+        INSERT INTO tally (chain, contract, address, scope, amount, at_least, reason, block, source, observed_at)
+        SELECT chain, contract, address, scope, amount, reason IS NOT NULL, reason, block, source, observed_at
+        FROM unnest(
+            string_to_array(:chains, ','), string_to_array(:contracts, ','), string_to_array(:addresses, ','),
+            CAST(:scopes AS text[]), CAST(string_to_array(:amounts, ',') AS numeric[]), CAST(:reasons AS text[]),
+            CAST(string_to_array(:blocks, ',') AS bigint[]), CAST(:sources AS text[]),
+            CAST(string_to_array(:moments, ',') AS timestamptz[])
+        ) AS s (chain, contract, address, scope, amount, reason, block, source, observed_at)
+        ON CONFLICT (chain, contract, address, scope) DO UPDATE SET amount = EXCLUDED.amount,
+            at_least = EXCLUDED.at_least, reason = EXCLUDED.reason, block = EXCLUDED.block, source = EXCLUDED.source,
+            observed_at = EXCLUDED.observed_at
+            WHERE tally.block <= EXCLUDED.block
+            AND (tally.at_least OR NOT EXCLUDED.at_least OR tally.amount < EXCLUDED.amount)
+        """,
+        {
+            "chains": joined(key[0] for key in keys), "contracts": joined(key[1] for key in keys),
+            "addresses": joined(key[2] for key in keys), "scopes": [key[3] for key in keys],
+            "amounts": joined(part.amount for part, _ in said), "reasons": [part.reason for part, _ in said],
+            "blocks": joined(reading.block for _, reading in said), "sources": [reading.source for _, reading in said],
+            "moments": joined(reading.observed_at for _, reading in said),
+        },
+    )  # fmt: skip
