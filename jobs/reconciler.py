@@ -8,6 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
+from math import inf
 from typing import TypeVar
 
 from gateways import gateways
@@ -30,7 +31,11 @@ T = TypeVar("T")
 BATCH = 8_000
 """Members in one claim; they share the fixed cost of a reconcile."""
 FEW = 500
-"""Members of one server in a reconcile that reads tokens one by one."""
+"""Members of one server in the first of its parts that read tokens one by one."""
+MOST_OF_A_SERVER = 8 * FEW
+"""Members of one server in such a part, once its parts have shown to be quick."""
+LANE_SECONDS = 2.0
+"""How long such a part should take: half of it is quick, and after more the next part is smaller."""
 MOST_IN_FLIGHT = 2 * BATCH
 """Members reconciled from balances by one worker at a time, which bounds its memory."""
 MOST_STALLED = BATCH
@@ -39,8 +44,8 @@ STALLED_SECONDS = 5.0
 """Seconds until members that need a silent chain are claimed again."""
 LOOKED_AFTER_SECONDS = 0.5
 """How often the worker checks whether the chains that so many members wait for are silent."""
-MOST_IN_LANES = BATCH
-"""Members in lanes or waiting for one. They do not count against MOST_IN_FLIGHT."""
+MOST_IN_LANES = 2 * BATCH
+"""Members in lanes or waiting for one; half of it is for parts of FEW. They do not count against MOST_IN_FLIGHT."""
 LANES = 4
 """Servers that one worker reads token by token at a time, beside the reads of balances."""
 MOST_WAITING = 200
@@ -96,6 +101,8 @@ class Reconciler:
         self._lanes = asyncio.Semaphore(LANES)
         self._in_lanes: set[int] = set()
         """Servers that are in a lane or waiting for one."""
+        self._sizes: dict[int, int] = {}
+        """Members in the next part of a server whose full parts were quick; FEW for any other server."""
         self._running: dict[asyncio.Task[None], BatchPart] = {}
         """Running tasks that read balances."""
         self._slow: dict[asyncio.Task[None], int] = {}
@@ -196,8 +203,9 @@ class Reconciler:
             task = asyncio.create_task(self._look(part))
             self._running[task] = part
             return task
-        members = min(FEW, len(part.claims))
-        full = len(self._in_lanes) >= MOST_WAITING or sum(self._slow.values()) + members > MOST_IN_LANES
+        waiting, size = sum(self._slow.values()), self._sizes.get(server_id, FEW)
+        members = min(len(part.claims), size if waiting + size <= MOST_IN_LANES // 2 else FEW)
+        full = len(self._in_lanes) >= MOST_WAITING or waiting + members > MOST_IN_LANES
         if full or server_id in self._in_lanes:
             async with transaction() as db:
                 await queue.put_off(db, self.name, part.claims, PUT_OFF_SECONDS)
@@ -212,16 +220,38 @@ class Reconciler:
         return task
 
     async def _look(self, part: BatchPart) -> None:
-        """Reconcile a part when its turn comes."""
+        """Reconcile a part when its turn comes, and learn how many members the server's next one may have."""
         if part.server_id is None:
-            with garbage_collection.undisturbed() if len(part.claims) > FEW else nullcontext():
-                await self._careful(part.claims, partial(reconcile.look, gateways(), self.name, part))
+            await self._reconcile(part)
             return
+        clock = asyncio.get_running_loop().time
         try:
             async with self._lanes:
-                await self._careful(part.claims, partial(reconcile.look, gateways(), self.name, part))
+                began = clock()
+                answered = await self._reconcile(part)
+                self._resize(part.server_id, len(part), clock() - began if answered else inf)
         finally:
             self._in_lanes.discard(part.server_id)
+
+    async def _reconcile(self, part: BatchPart) -> bool:
+        """Reconcile a part; return whether every member was answered."""
+        with garbage_collection.undisturbed() if len(part) > FEW else nullcontext():
+            return bool(await self._careful(part.claims, partial(reconcile.look, gateways(), self.name, part)))
+
+    def _resize(self, server_id: int, members: int, seconds: float) -> None:
+        """Set the size of the server's next part by how long this one took.
+
+        A part that was not full was the last one of a sweep, and one that left members unanswered has no time.
+        """
+        size = self._sizes.pop(server_id, FEW)
+        if members < size or seconds == inf:
+            return
+        if seconds > LANE_SECONDS:
+            size //= 2
+        elif seconds <= LANE_SECONDS / 2:
+            size = min(2 * size, MOST_OF_A_SERVER)
+        if size > FEW:
+            self._sizes[server_id] = size
 
     async def _careful(self, claims: Sequence[Claim], doing: Callable[[], Awaitable[T]]) -> T | None:
         """Run `doing` for claims. On our own error, halve the batch until the member that causes it is found."""

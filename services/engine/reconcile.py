@@ -126,14 +126,13 @@ def _costly(batch: Sequence[Case], outside: Gateways) -> set[int]:
     }
 
 
-async def look(outside: Gateways, worker: str, part: BatchPart) -> None:
-    """Reconcile one part; members who could not be read stay queued."""
+async def look(outside: Gateways, worker: str, part: BatchPart) -> bool:
+    """Reconcile one part; return whether every member was answered; the others stay queued."""
     if part.server_id is None:
-        await _look(outside, worker, part)
-        return
+        return await _look(outside, worker, part)
     urgent = max(claim.priority for claim in part.claims) >= queue.SEEN
     with on_behalf_of(f"server:{part.server_id}", urgent=urgent), time_budget.of(LOOK_SECONDS):
-        await _look(outside, worker, part)
+        return await _look(outside, worker, part)
 
 
 async def look_at(outside: Gateways, worker: str, claims: Sequence[Claim]) -> None:
@@ -144,20 +143,22 @@ async def look_at(outside: Gateways, worker: str, claims: Sequence[Claim]) -> No
         await look(outside, worker, part)
 
 
-async def _look(outside: Gateways, worker: str, part: BatchPart) -> None:
+async def _look(outside: Gateways, worker: str, part: BatchPart) -> bool:
     async with reading() as db:
         batch = part.cases if part.cases is not None else await _with_delegations(db, outside, part)
         wanted = await decisions.questions(db, batch)
-    moves = 0
+    moves, answered = 0, True
     async with aclosing(_as_answered(outside, batch, wanted, part.joint)) as groups:
         async for some, asked, answered in groups:
             # A part that waited for its turn is decided by the present time.
             now = part.found.at + timedelta(seconds=time.monotonic() - part.began)
             done = await decisions.look(outside, some, asked, now, answered=answered)
             moves += await _settle(worker, done)
+            answered = answered and not any(item.doubtful for item in done.looked)
     for request, members in Counter(claim.request_id for claim in part.claims if claim.request_id).items():
         with request_ids.under(request):
             log.info("reconciled members=%s role_changes_of_batch=%s", members, moves)
+    return answered
 
 
 _Answered = tuple[Sequence[Case], Mapping[Place, HoldingsQuestion], tuple[Mapping[Place, Answers], float]]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from math import inf
 from types import SimpleNamespace
 from typing import cast
 
@@ -192,11 +193,17 @@ class Stage:
     """Looks that settle at once, but for those of servers that are held."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.monkeypatch = monkeypatch
         self.held: set[int] = set()
         self.dear: set[int] = set()
         self.chains: dict[int, str] = {}
         self.under_way: list[int] = []
         self.settled: list[Claim] = []
+        self.sizes: list[int] = []
+        self.unanswered: set[int] = set()
+        """Places in `sizes` of parts with a member who could not be read."""
+        self.late: set[int] = set()
+        """Places of parts that take longer than a lane should be taken."""
         self.go_on = asyncio.Event()
         monkeypatch.setattr(reconcile, "parts", self.parts)
         monkeypatch.setattr(reconcile, "look", self.look)
@@ -218,8 +225,10 @@ class Stage:
             for server_id, some in by_server.items()
         ]
 
-    async def look(self, _outside: object, worker: str, part: BatchPart) -> None:
+    async def look(self, _outside: object, worker: str, part: BatchPart) -> bool:
         (server_id,) = {claim.server_id for claim in part.claims}
+        place = len(self.sizes)
+        self.sizes.append(len(part))
         self.under_way.append(server_id)
         try:
             if server_id in self.held:
@@ -229,6 +238,8 @@ class Stage:
         async with transaction() as db:
             queue.done(db, worker, part.claims)
         self.settled.extend(part.claims)
+        self.monkeypatch.setattr(reconciler, "LANE_SECONDS", -1.0 if place in self.late else inf)
+        return place not in self.unanswered
 
     def servers_settled(self) -> set[int]:
         return {claim.server_id for claim in self.settled}
@@ -317,6 +328,45 @@ async def test_a_server_has_one_lane_and_few_members_in_it_and_the_others_stay_d
         assert stage.under_way == [1]
         stage.go_on.set()
         await until(lambda: len(stage.settled) == 9)
+
+    await while_it_works(doing)
+
+
+@pytest.mark.parametrize(
+    ("unanswered", "late", "sizes"),
+    [
+        (set[int](), set[int](), [2, 4, 8, 16, 16, 4]),
+        ({2}, set[int](), [2, 4, 8, 2, 4, 8, 16, 6]),
+        (set[int](), {2}, [2, 4, 8, 4, 8, 16, 8]),
+    ],
+    ids=["quick", "unanswered", "late"],
+)
+async def test_a_servers_parts_grow_while_they_are_quick_and_answered(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, unanswered: set[int], late: set[int], sizes: list[int]
+) -> None:
+    monkeypatch.setattr(reconciler, "FEW", 2)
+    monkeypatch.setattr(reconciler, "MOST_OF_A_SERVER", 16)
+    stage.dear, stage.unanswered, stage.late = {1}, unanswered, late
+    await mark(1, people=50)
+    worker = Reconciler(asyncio.Event())
+    while await worker.once():
+        pass
+    assert stage.sizes == sizes
+
+
+async def test_a_large_part_leaves_room_for_small_ones(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconciler, "FEW", 2)
+    monkeypatch.setattr(reconciler, "MOST_IN_LANES", 16)
+    stage.dear, stage.held = {1, 2}, {1, 2}
+    await mark(1, people=10)
+    await mark(2, people=10)
+
+    async def doing(worker: Reconciler) -> None:
+        worker._sizes.update({1: 8, 2: 8})  # pyright: ignore[reportPrivateUsage]
+        await until(lambda: len(stage.under_way) == 2)
+        assert sorted(stage.sizes) == [2, 8]
+        stage.go_on.set()
+        await until(lambda: len(stage.settled) == 20)
 
     await while_it_works(doing)
 
