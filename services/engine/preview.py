@@ -31,7 +31,7 @@ from services.rules import contract_check, limits
 from services.rules.draft import RuleDraft, check, with_lists, without_lists
 from services.rules.expression import lists_in, parse, requirements, to_document
 from services.rules.mapping import apply, copy_of, new_row
-from services.rules.rules import own
+from services.rules.rules import in_shadow, own
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.terms import RuleTerms
 from services.rules.types import given_lists, stored_lists
@@ -108,12 +108,17 @@ class PreviewPlan:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A proposed change: a new rule by its `draft`, or the `changes` or the deletion of the rule `rule_id`."""
+    """A proposed change: a new rule by its `draft`, or the `changes` or the deletion of the rule `rule_id`.
+
+    `activates` are rules in shadow of the server `server_id` that would all be active at once.
+    """
 
     draft: RuleDraft | None = None
     rule_id: int = 0
     changes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     deletes: bool = False
+    server_id: int = 0
+    activates: tuple[int, ...] = ()
 
 
 async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> PreviewPlan:
@@ -122,6 +127,8 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     A rule that stays in shadow is previewed as if it decided. Raises what making the change would raise: FieldRefused,
     ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable (Discord), and TooMany as `preview_log.note` does.
     """
+    if proposal.activates:
+        return await _plan_of_several(db, outside, actor, proposal)
     if proposal.draft is not None:
         lists = GivenLists()
         draft = without_lists(proposal.draft, lists)
@@ -156,6 +163,29 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     planned = await _plan(db, outside, rule.server_id, terms, roles, read)
     return replace(
         planned, asked_by=actor.user_id, server_id=rule.server_id, single_sources=alone, is_identifying=singling
+    )
+
+
+async def _plan_of_several(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> PreviewPlan:
+    """Return the plan for rules in shadow that become active together; one that left the shadow is left out."""
+    server_id = proposal.server_id
+    found = await permissions.by_id(db, outside, actor, server_id)
+    before = (await db.exec(in_shadow(server_id, proposal.activates))).all()
+    proposed = [copy_of(one) for one in before]
+    for rule in proposed:
+        apply(rule, {"state": "active"}, found)
+        tree = parse(rule.expression)
+        await stored_lists.check(db, server_id, lists_in(tree))
+        await preview_log.note(db, actor, rule, deletes=False, singling=preview_log.is_identifying(tree))
+    roles = {rule.role_id: rule.role_name for rule in proposed}
+    ids = [rule.id for rule in proposed]
+    others = await db.exec(select(Rule).where(Rule.server_id == server_id, col(Rule.id).not_in(ids)))
+    terms = [terms_of(one) for one in (*others.all(), *proposed) if one.role_id in roles]
+    planned = await _plan(db, outside, server_id, terms, roles, {})
+    alone = dict.fromkeys(source for rule in proposed for source in single_sources(parse(rule.expression)))
+    singling = any(preview_log.is_identifying(parse(rule.expression)) for rule in proposed)
+    return replace(
+        planned, asked_by=actor.user_id, server_id=server_id, single_sources=tuple(alone), is_identifying=singling
     )
 
 

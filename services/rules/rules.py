@@ -5,6 +5,9 @@ from dataclasses import replace
 from typing import Any, cast
 from uuid import uuid4
 
+from sqlmodel import col, select
+from sqlmodel.sql.expression import SelectOfScalar
+
 from gateways import Gateways
 from models import Rule, now
 from models.db.session import AsyncSession
@@ -23,7 +26,18 @@ from services.rules.types.address_list import AddressList
 from services.rules.types.given_lists import GivenLists
 from services.rules.views import RuleView
 
-__all__ = ["RuleDraft", "RuleView", "change", "create", "create_all", "delete", "get", "list_rules", "own"]
+__all__ = [
+    "RuleDraft",
+    "RuleView",
+    "activate_all",
+    "change",
+    "create",
+    "create_all",
+    "delete",
+    "get",
+    "list_rules",
+    "own",
+]
 
 
 async def create(db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleDraft) -> RuleView:
@@ -111,6 +125,42 @@ async def change(
     await audit.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
     await mark_changed(db, rule, before)
     return await views.of_rule(db, rule)
+
+
+async def activate_all(
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, rule_ids: Sequence[int]
+) -> int:
+    """Activate rules of a server that are in shadow: all of them or none; return how many.
+
+    A rule that is not in shadow any more, or was deleted, stays as it is. Raises ServerNotFound, FieldRefused (a role
+    that cannot be granted), Conflict.
+    """
+    found = await permissions.by_id(db, outside, actor, server_id)
+    await limits.lock(db, server_id)
+    rows = await db.exec(in_shadow(server_id, rule_ids).with_for_update())
+    changed = 0
+    for rule in rows.all():
+        before = document(rule)
+        apply(rule, {"state": "active"}, found)
+        await stored_lists.use(db, server_id, lists_in(parse(rule.expression)))
+        db.add(rule)
+        await db.flush()
+        await audit.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
+        changed += 1
+    if changed:
+        await queue.mark_server(db, server_id, queue.CHANGED)
+    return changed
+
+
+def in_shadow(server_id: int, rule_ids: Sequence[int]) -> SelectOfScalar[Rule]:
+    """Return the query for those of these rules of a server that are in shadow, oldest first."""
+    few = [one for one in rule_ids if 0 < one < 2**31]
+    return (
+        select(Rule)
+        .where(Rule.server_id == server_id, col(Rule.id).in_(few))
+        .where(Rule.state == "shadow", col(Rule.deleted_at).is_(None))
+        .order_by(col(Rule.id))
+    )
 
 
 async def mark_changed(db: AsyncSession, rule: Rule, before: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from services.core.chain_names import chain_title
 from services.engine.preview import Proposal
 from services.rules import limits, rules
 from services.rules.wording import Line
+from services.runtime import rate_limits
 from state.core.gate import public, signed_in
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
@@ -19,6 +20,9 @@ from state.rule_form.preview import ImpactState
 from state.server.protected_roles import ProtectedRolesState
 
 PAUSE, RESUME, ACTIVATE, DELETE = "pause", "resume", "activate", "delete"
+ACTIVATE_ALL = "activate all"
+_SEVERAL = -1
+"""Stands for several rules where a dialog is about one."""
 AT_ONCE = "Taken as soon as it is no longer earned"
 
 
@@ -55,6 +59,11 @@ class RulesState(ServerTab, rx.State):
     asked_text: str = ""
     asked_action: str = ""
 
+    @rx.var
+    def waiting(self) -> int:
+        """How many rules are in shadow."""
+        return len(self._in_shadow())
+
     @signed_in
     async def load(self, actor: Actor) -> None:
         """Read the rules if their tab is open."""
@@ -89,6 +98,30 @@ class RulesState(ServerTab, rx.State):
         impact._ask(Proposal(rule_id=rule_id, changes=changes, deletes=what == DELETE))
         yield ImpactState.watch
 
+    @signed_in
+    async def ask_all(self, actor: Actor):
+        """Open the dialog that explains what activating all rules in shadow does, and to whom."""
+        ids = self._in_shadow()
+        if not ids:
+            return
+        count = "1 rule" if len(ids) == 1 else f"{len(ids)} rules"
+        self.asked_id, self.asked_what, self.asked_action = _SEVERAL, ACTIVATE_ALL, f"Activate {count}"
+        self.asked_title = f"What {count} would do"
+        self.asked_text = "The rules in shadow, as if all of them were active. Only members with a wallet can gain."
+        page, impact = await self.get_state(ServerPageState), await self.get_state(ImpactState)
+        impact._ask(Proposal(server_id=page.server_id, activates=ids))
+        yield ImpactState.watch
+
+    def _in_shadow(self) -> tuple[int, ...]:
+        return tuple(row.id for row in self.rows if row.state == "shadow")
+
+    @signed_in
+    async def imported(self, actor: Actor, count: int) -> None:
+        """Show the rules that an import has just made."""
+        await self._reread(actor)
+        made = "1 rule is" if count == 1 else f"{max(0, count)} rules are"
+        await say(self, "Rules imported", f"{made} in shadow: nothing is given or taken yet.")
+
     @public
     def keep(self, is_open: bool) -> None:
         """Close the dialog."""
@@ -99,8 +132,12 @@ class RulesState(ServerTab, rx.State):
     async def confirm(self, actor: Actor):
         """Do what the dialog is about."""
         rule_id, self.asked_id = self.asked_id, 0
+        if rule_id == _SEVERAL and self.asked_what == ACTIVATE_ALL:
+            await self._activate_all(actor)
+            yield ProtectedRolesState.load
+            return
         wording = _QUESTIONS.get(self.asked_what)
-        if not rule_id or wording is None:
+        if rule_id <= 0 or wording is None:
             return
         self.working = rule_id
         yield
@@ -116,6 +153,15 @@ class RulesState(ServerTab, rx.State):
             self.working = 0
         # The rules decide which roles can be protected.
         yield ProtectedRolesState.load
+
+    async def _activate_all(self, actor: Actor) -> None:
+        page = await self.get_state(ServerPageState)
+        await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
+        async with transaction() as db:
+            count = await rules.activate_all(db, gateways(), actor, page.server_id, self._in_shadow())
+        await self._reread(actor)
+        done = "Rule activated" if count == 1 else f"{count} rules activated"
+        await say(self, done, "Members are being checked now." if count else "No rule was in shadow any more.")
 
 
 async def _read(actor: Actor, server_id: int) -> tuple[list[rules.RuleView], str]:

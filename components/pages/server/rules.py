@@ -7,7 +7,7 @@ from components.pages.server.protected_roles import protected_roles
 from components.pages.server.rule_preview import impact_panel
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
-from components.ui.card import card
+from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.empty import empty
 from state.dashboard.server_page import ServerPageState
@@ -24,6 +24,7 @@ def rules_tab() -> rx.Component:
             rx.cond(
                 RulesState.rows,
                 rx.el.div(
+                    rx.cond(RulesState.waiting > 1, _all_in_shadow()),
                     rx.el.ul(rx.foreach(RulesState.rows, _rule), class_name="grid grid-cols-1 gap-4"),
                     rx.el.p(RulesState.room, class_name="muted mt-3 text-sm"),
                 ),
@@ -32,6 +33,7 @@ def rules_tab() -> rx.Component:
             list_outline(2, "h-32", "gap-4"),
         ),
         protected_roles(),
+        _moving(),
         confirm(
             is_open=RulesState.asked_id != 0,
             on_open_change=RulesState.keep,
@@ -45,6 +47,56 @@ def rules_tab() -> rx.Component:
                 button(RulesState.asked_action, kind="primary", on_click=RulesState.confirm),
             ),
         ),
+    )
+
+
+def _made(count: rx.Var[int]) -> tuple[rx.Var[int]]:
+    return (count,)
+
+
+class _RuleImport(rx.Component):
+    """Sends a document of rules to a call of its own, and shows what each becomes."""
+
+    library = "$/public/screens/rule_import.js"
+    tag = "RuleImport"
+
+    server: rx.Var[int]
+
+    on_made: rx.EventHandler[_made]
+
+
+def _moving() -> rx.Component:
+    """Return the import of rules, and the export of all."""
+    return card(
+        card_title(
+            "Bring rules, or take them along",
+            "Rules of Collab.Land or Guild, or of another server, become rules in shadow: they give and take nothing "
+            "until you activate them. What has no exact counterpart here is skipped, and named.",
+        ),
+        _RuleImport.create(
+            server=ServerPageState.server_id, on_made=RulesState.imported, key=ServerPageState.server_id
+        ),
+        rx.el.div(
+            link_button(
+                "Export rules",
+                f"/api/servers/{ServerPageState.server_id}/rules.json",
+                icon="download",
+                leaves_app=True,
+                download=True,
+                class_name="btn-sm",
+            ),
+            rx.el.span("All rules as a document for a repository or another server.", class_name="muted text-sm"),
+            class_name="mt-5 flex flex-wrap items-center gap-3 border-t hairline pt-5",
+        ),
+        class_name="mt-8",
+    )
+
+
+def _all_in_shadow() -> rx.Component:
+    return rx.el.div(
+        rx.el.p(f"{RulesState.waiting} rules are in shadow.", class_name="min-w-0 font-medium"),
+        button("What all of them would do", icon="eye", class_name="btn-sm", on_click=RulesState.ask_all),
+        class_name="mb-4 flex flex-wrap items-center justify-between gap-3",
     )
 
 

@@ -1,0 +1,115 @@
+"""Rules that an import made, on the Rules tab: previewed together, and activated together."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from sqlmodel import col, select
+
+from gateways import gateways
+from models import Event, Rule, transaction
+from services.accounts import sessions
+from services.core.errors import NotFound
+from services.engine import preview
+from services.engine.preview import Impact
+from state.rule_form.preview import ImpactState
+from state.server.rules import RulesState
+from tests.app.api.browsers import Browser
+from tests.jobs.town import Town, a_town
+from tests.state.conftest import Tab
+from tests.state.towns import opened
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    """bob administers ada's guild; carol has proved a wallet with two tokens, dave one with a token."""
+    async with a_town(sandbox_url, "ada", "bob", "carol", "dave") as made:
+        await made.call("members", guild=made.name, user=made.people["bob"]["id"], action="add_role", role="Admin")
+        await made.see()
+        for who in ("carol", "carol", "dave"):
+            await made.buys(who)
+        for who in ("carol", "dave"):
+            await made.prove(who)
+        yield made
+
+
+async def brought(browser: Browser, town: Town) -> None:
+    nft = {"type": "ERC721", "chainId": 8453, "contractAddress": town.contract}
+    rules = [nft | {"roleName": "Holder"}, nft | {"roleName": "Whale", "minToken": "2"}]
+    body = {"source": "collabland", "document": rules, "apply": True}
+    answer = await browser.client.post(f"/api/servers/{town.server_id}/import", json=body)
+    assert answer.status_code == 200, answer.text
+
+
+async def previewed(tab: Tab, browser: Browser) -> Impact:
+    """What the open dialog shows in the end."""
+    proposal = (await tab.state(ImpactState))._proposal
+    assert proposal is not None
+
+    async with transaction() as db:
+        actor = await sessions.actor_of(db, browser.session_id or "")
+        assert actor is not None
+        plan = await preview.plan(db, gateways(), actor, proposal)
+    return await preview.whole(gateways(), plan)
+
+
+async def states(town: Town) -> list[str]:
+    async with transaction() as db:
+        found = await db.exec(select(Rule.state).where(Rule.server_id == town.server_id).order_by(col(Rule.id)))
+        return list(found.all())
+
+
+async def test_all_rules_in_shadow_are_previewed_and_activated_together(sign_in: SignIn, town: Town) -> None:
+    tab, browser = await sign_in(town.people["ada"]["username"])
+    rules: Any = await opened(tab, RulesState, town.server_id, "rules")
+    await tab.run(rules.ask_all())
+    assert (rules.waiting, rules.asked_id) == (0, 0), "there is nothing to ask about"
+    await brought(browser, town)
+    await tab.run(rules.imported(2))
+    assert (await tab.toast()).startswith("Rules imported: 2 rules are in shadow")
+    assert (rules.waiting, [row.state for row in rules.rows]) == (2, ["shadow", "shadow"])
+
+    await tab.run(rules.ask_all())
+    assert (rules.asked_title, rules.asked_action) == ("What 2 rules would do", "Activate 2 rules")
+    found = await previewed(tab, browser)
+    names = {person["username"]: name for name, person in town.people.items()}
+    assert sorted((names[one.name], one.role_name, one.outcome) for one in found.members) == [
+        ("carol", "Holder", "gain"), ("carol", "Whale", "gain"), ("dave", "Holder", "gain"),
+    ]  # fmt: skip
+    assert await states(town) == ["shadow", "shadow"]
+    await tab.run(rules.confirm())
+    assert await states(town) == ["active", "active"]
+    assert (rules.waiting, rules.asked_id, [row.state for row in rules.rows]) == (0, 0, ["active", "active"])
+    assert (await tab.toast()).startswith("2 rules activated")
+    async with transaction() as db:
+        lines = (await db.exec(select(Event.data).where(Event.kind == "rule.changed"))).all()
+    assert [(data["before"]["state"], data["after"]["state"]) for data in lines] == [("shadow", "active")] * 2
+
+
+async def test_a_rule_that_left_the_shadow_meanwhile_stays_as_it_is(sign_in: SignIn, town: Town) -> None:
+    tab, browser = await sign_in(town.people["ada"]["username"])
+    await brought(browser, town)
+    rules: Any = await opened(tab, RulesState, town.server_id, "rules")
+    await tab.run(rules.ask_all())
+    path = f"/api/verification-rules/{rules.rows[0].id}"
+    assert (await browser.client.patch(path, json={"state": "paused"})).status_code == 200
+    found = await previewed(tab, browser)
+    assert {one.role_name for one in found.members} == {"Whale"}
+    await tab.run(rules.confirm())
+    assert await states(town) == ["paused", "active"]
+
+
+async def test_without_the_rights_nothing_is_activated(sign_in: SignIn, town: Town) -> None:
+    tab, browser = await sign_in(town.people["bob"]["username"])
+    await brought(browser, town)
+    rules: Any = await opened(tab, RulesState, town.server_id, "rules")
+    await tab.run(rules.ask_all())
+    await town.call("members", guild=town.name, user=town.people["bob"]["id"], action="remove_role", role="Admin")
+    with pytest.raises(NotFound):
+        await previewed(tab, browser)
+    with suppress(NotFound):  # the screen says so
+        await tab.run(rules.confirm())
+    assert await states(town) == ["shadow", "shadow"]
