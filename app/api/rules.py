@@ -103,12 +103,16 @@ class RuleChanges(ConditionPayload):
 
 
 class PreviewPayload(RulePayload):
-    """A proposal: a new rule, or with `id` a change of that rule, its new `state`, or its deletion."""
+    """A proposal: a new rule, or with `id` a change of that rule, its new `state`, or its deletion.
+
+    `activate` are ids of rules in shadow of the server `serverId`: what they would do if all of them were active.
+    """
 
     server_id: InternalId = 0
     id: InternalId | None = None
     delete: bool = False
     state: str = ""
+    activate: list[InternalId] | None = Field(default=None, min_length=1, max_length=1_000)
 
 
 class TrialPayload(PreviewPayload):
@@ -181,7 +185,9 @@ def _draft(payload: RulePayload) -> RuleDraft:
 
 def _changes(payload: RuleChanges | PreviewPayload) -> dict[str, Any]:
     """Return the fields that were sent, by their names in the JSON."""
-    changes = payload.model_dump(by_alias=True, exclude_unset=True, exclude={"id", "delete", "server_id", "address"})
+    changes = payload.model_dump(
+        by_alias=True, exclude_unset=True, exclude={"id", "delete", "server_id", "address", "activate"}
+    )
     changes |= changes.pop("details", {})
     if payload.traits is not None:
         changes["traits"] = [(one.type, one.value) for one in payload.traits]
@@ -235,9 +241,32 @@ async def try_view_call(caller: Caller, payload: CallTrialPayload) -> CallResult
 
 
 def _proposal(payload: PreviewPayload) -> Proposal:
+    if payload.activate is not None:
+        return Proposal(server_id=payload.server_id, activates=tuple(payload.activate))
     if payload.id is None:
         return Proposal(draft=_draft(payload))
     return Proposal(rule_id=payload.id, changes=_changes(payload), deletes=payload.delete)
+
+
+class ActivationPayload(Payload):
+    """Rules in shadow of one server, by their ids."""
+
+    server_id: InternalId
+    rule_ids: list[InternalId] = Field(min_length=1, max_length=1_000)
+
+
+class ActivationAnswer(ApiAnswer):
+    """How many rules became active; one that had left the shadow stays as it was."""
+
+    activated: int
+
+
+@router.post("/activate")
+async def activate(caller: Caller, payload: ActivationPayload) -> ActivationAnswer:
+    """Activate rules in shadow of one server, all of them or none."""
+    async with transaction() as db:
+        count = await rules.activate_all(db, gateways(), caller, payload.server_id, payload.rule_ids)
+    return ActivationAnswer(activated=count)
 
 
 @router.get("/{rule_id}")

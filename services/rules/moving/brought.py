@@ -10,13 +10,16 @@ from gateways.transport.plain_text import plain
 from services.core.chain_names import chain_title
 from services.core.json_view import json_view
 from services.core.texts import listed
+from services.rules.draft import LONGEST_TRAIT
 from services.rules.moving.documents import shown
 
 MOST_RULES = 200
 """Entries of one document."""
-LONGEST_NAME = 200
+MOST_PARTS = 1_000
+"""Entries of a list beside the rules that are read, such as communities and platforms."""
 _LARGEST_COUNT = 2**31 - 1
 _NAMED_FIELDS = 8
+_LONGEST_LABEL = 200
 _DIGITS = 80
 
 
@@ -71,7 +74,7 @@ def numbered(entries: Iterable[Brought]) -> list[Brought]:
 
 def label(kind: str, number: int, name: object) -> str:
     """Return how a sentence calls an entry of a document: `Rule 3 “Whales”`."""
-    text = plain(name, 60) if isinstance(name, str) else ""
+    text = plain(name[:_LONGEST_LABEL], 60) if isinstance(name, str) else ""
     return f"{kind} {number} “{text}”" if text else f"{kind} {number}"
 
 
@@ -116,7 +119,7 @@ def count(value: object, what: str) -> int | None:
         return None
     number = _number(value)
     if number is None or number != number.to_integral_value() or not 0 <= number <= _LARGEST_COUNT:
-        raise Unmapped(f"Its {what}, {shown(value)}, is not a whole number of tokens.")
+        raise Unmapped(f"Its {what}, {shown(value)}, is not a whole number.")
     return int(number)
 
 
@@ -191,6 +194,8 @@ def exact_trait(kind: object, value: object) -> tuple[str, str]:
     value = str(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
     if not isinstance(kind, str) or not isinstance(value, str) or not kind.strip() or not value.strip():
         raise Unmapped("One of its traits has no type or no value.")
+    if max(len(kind), len(value)) > LONGEST_TRAIT:
+        raise Unmapped(f"One of its traits has more than {LONGEST_TRAIT} characters.")
     if value.strip()[0] in "<>≤≥" or ".." in value:
         raise Unmapped(f"The value {shown(value)} of a trait would be read as a comparison here.")
     return kind, value

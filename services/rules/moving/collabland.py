@@ -8,6 +8,7 @@ roleName?}`; amounts are texts, of coins in whole coins. A role is given if one 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from services.rules.expression import MAX_LEAVES
 from services.rules.moving import brought
 from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
 from services.rules.moving.documents import (
@@ -23,7 +24,6 @@ from services.rules.moving.documents import (
 )
 from services.rules.types.token_ids import MOST_ENTRIES
 
-TITLE = "Collab.Land"
 _SOLANA = 8_000_000_000_101
 """The number that stands for Solana in a rule's `chainId`."""
 _LISTS = ("rules", "tpcs", "tgrs")
@@ -68,7 +68,7 @@ def _rules_in(document: object, discord_id: str) -> tuple[Sequence[Any], list[Br
     for name in _LISTS:
         if is_list(node.get(name)):
             return list_of(node[name]), []
-    communities = [node_of(one) for one in list_of(node.get("items"))]
+    communities = [node_of(one) for one in list_of(node.get("items"))[: brought.MOST_PARTS]]
     if not communities:
         if "type" in node and "chainId" in node:
             return [node], []
@@ -176,12 +176,13 @@ def _contract(rule: Mapping[str, Any]) -> str:
 
 def _token_ids(rule: Mapping[str, Any]) -> list[str]:
     given = _one_of(rule, "tokenId", "tokenIds")
+    entries = len(list_of(given)) if is_list(given) else text_of(given).count(",")
+    if entries > MOST_ENTRIES:
+        raise Unmapped(f"It names {entries:,} token IDs and ranges; a rule here names at most {MOST_ENTRIES}.")
     ids = [text_of(one) for one in list_of(given)] if is_list(given) else text_of(given).split(",")
     found = [one.strip() for one in ids if one.strip()]
     if is_given(given) and (not found or not all(ids)):
         raise Unmapped("Its token IDs cannot be read.")
-    if len(found) > MOST_ENTRIES:
-        raise Unmapped(f"It names {len(found)} token IDs and ranges; a rule here names at most {MOST_ENTRIES}.")
     return found
 
 
@@ -195,6 +196,8 @@ def _conditions(rule: Mapping[str, Any]) -> list[tuple[str, str]]:
         given = next((node[name] for name in ("attributes", "traits", "conditions") if name in node), None)
     if not is_list(given) or not given:
         raise Unmapped("Its traits cannot be read.")
+    if len(list_of(given)) > MAX_LEAVES:
+        raise Unmapped(f"It names {len(list_of(given)):,} traits; a rule here has at most {MAX_LEAVES} conditions.")
     return [_trait(one) for one in list_of(given)]
 
 

@@ -1,5 +1,6 @@
 """Read JSON that a stranger wrote: bounded in size and depth, every number exact, no field twice."""
 
+import asyncio
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,11 +53,17 @@ async def read(given: bytes | str, *, largest: int = LARGEST) -> Any:
     text = _decoded(given) if isinstance(given, bytes) else given
     if not can_be_kept(text):
         raise DocumentRefused(_UNKEPT)
+    # In a thread: the hooks are Python, so the event loop gets its turns meanwhile.
+    value = await asyncio.to_thread(_parsed, text.removeprefix("\ufeff"))
+    await _check(value, texts=_UNUSUAL.search(text) is not None)
+    return value
+
+
+def _parsed(text: str) -> Any:
     try:
-        value = json.loads(
-            text.removeprefix("\ufeff"), object_pairs_hook=_object, parse_int=_whole, parse_float=_decimal,
-            parse_constant=_no_number,
-        )  # fmt: skip
+        return json.loads(
+            text, object_pairs_hook=_object, parse_int=_whole, parse_float=_decimal, parse_constant=_no_number
+        )
     except json.JSONDecodeError as fault:
         raise DocumentRefused(
             f"This is not JSON: line {fault.lineno}, character {fault.colno}. Paste the whole document."
@@ -67,8 +74,6 @@ async def read(given: bytes | str, *, largest: int = LARGEST) -> Any:
         ) from None
     except RecursionError:
         raise DocumentRefused(_TOO_DEEP) from None
-    await _check(value, texts=_UNUSUAL.search(text) is not None)
-    return value
 
 
 def _decoded(given: bytes) -> str:
@@ -79,10 +84,11 @@ def _decoded(given: bytes) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _FieldTwice(next(name for at, name in enumerate(names) if name in names[:at]))
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _FieldTwice(name)
+        found[name] = value
     return found
 
 
@@ -104,12 +110,11 @@ async def _check(value: object, *, texts: bool) -> None:
     level: list[object] = [value]
     for _ in range(DEEPEST):
         below: list[object] = []
-        async for one in in_steps(level):
-            for inner in _inside(one):
-                if isinstance(inner, list | dict):
-                    below.append(cast("object", inner))
-                elif texts and isinstance(inner, str) and not can_be_kept(inner):
-                    raise DocumentRefused(_UNKEPT)
+        async for inner in in_steps(inner for one in level for inner in _inside(one)):
+            if isinstance(inner, list | dict):
+                below.append(cast("object", inner))
+            elif texts and isinstance(inner, str) and not can_be_kept(inner):
+                raise DocumentRefused(_UNKEPT)
         if not below:
             return
         level = below

@@ -8,7 +8,6 @@ something else.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from services.core.addresses import AddressRefused, parse
 from services.rules.expression import MAX_LEAVES
 from services.rules.moving import brought
 from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
@@ -27,7 +26,6 @@ from services.rules.types.list_text import MOST_ADDRESSES
 from services.rules.types.token_ids import MOST_ENTRIES
 from services.rules.types.view_call import WALLET
 
-TITLE = "Guild"
 CHAIN_IDS: Mapping[str, int] = {
     "ETHEREUM": 1, "OPTIMISM": 10, "CRONOS": 25, "ROOTSTOCK": 30, "LUKSO": 42, "XDC": 50, "BSC": 56, "ONTOLOGY": 58,
     "GNOSIS": 100, "POLYGON": 137, "SONIC": 146, "SHIMMER": 148, "MANTA": 169, "MINT": 185, "X1": 196, "OP_BNB": 204,
@@ -88,7 +86,10 @@ def read(document: object, discord_id: str) -> list[Brought]:
         )
     if len(roles) > brought.MOST_RULES:
         raise DocumentRefused(f"The document has {len(roles):,} roles; an import takes at most {brought.MOST_RULES}.")
-    platforms = {text_of(node_of(one).get("id")): node_of(one) for one in list_of(guild.get("guildPlatforms"))}
+    platforms = {
+        text_of(node_of(one).get("id")): node_of(one)
+        for one in list_of(guild.get("guildPlatforms"))[: brought.MOST_PARTS]
+    }
     found = [one for number, role in enumerate(roles, 1) for one in _entries(number, role, platforms)]
     if len(found) > brought.MOST_RULES:
         raise DocumentRefused(
@@ -116,7 +117,7 @@ def _entries(number: int, given: object, platforms: Mapping[str, Mapping[str, An
 
 def _discord_roles(role: Mapping[str, Any], platforms: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the ids of the Discord roles that a role gives; an empty text if only its name says which."""
-    rewards = [node_of(one) for one in list_of(role.get("rolePlatforms"))]
+    rewards = [node_of(one) for one in list_of(role.get("rolePlatforms"))[: brought.MOST_PARTS]]
     if not rewards:
         return [""]
     ids = list[str]()
@@ -247,8 +248,6 @@ def _tokens(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]
         raise Unmapped("It asks for token IDs and attributes at once; a rule here asks for one of both.")
     if ids:
         return brought.of_single_tokens(chain, contract, ids, least or 0, most)
-    if len(traits) > 1:
-        raise Unmapped("It names several attributes, and Guild does not say whether one token needs all of them.")
     if traits:
         return brought.of_traits(chain, contract, traits, least or 0, most)
     return brought.of_tokens(chain, contract, least or 0, most)
@@ -257,17 +256,18 @@ def _tokens(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]
 def _token_ids(data: Mapping[str, Any]) -> list[str]:
     one, several = data.get("id"), list_of(data.get("ids"))
     given = [*([one] if is_given(one) or one == 0 else []), *several]
+    if len(given) > MOST_ENTRIES:
+        raise Unmapped(f"It names {len(given):,} token IDs; a rule here names at most {MOST_ENTRIES}.")
     ids = [text_of(item) for item in given]
     if not all(one.isascii() and one.isdigit() for one in ids):
         raise Unmapped("Its token IDs cannot be read.")
-    found = list(dict.fromkeys(ids))
-    if len(found) > MOST_ENTRIES:
-        raise Unmapped(f"It names {len(found)} token IDs; a rule here names at most {MOST_ENTRIES}.")
-    return found
+    return list(dict.fromkeys(ids))
 
 
 def _traits(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     given = [*([data["attribute"]] if is_given(data.get("attribute")) else []), *list_of(data.get("attributes"))]
+    if len(given) > 1:
+        raise Unmapped("It names several attributes, and Guild does not say whether one token needs all of them.")
     return [_trait(node_of(one)) for one in given]
 
 
@@ -306,15 +306,12 @@ def _allowlist(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _distinct(given: Iterable[object]) -> dict[str, None]:
-    """Return addresses without repetitions, in their order; what is no address is kept, for its own message."""
-    found: dict[str, None] = {}
+    """Return addresses without repetitions, in their order. Whether they are addresses is checked later, in steps."""
+    found: dict[str, str] = {}
     for one in given:
         text = text_of(one)
-        try:
-            found[parse(text)[1]] = None
-        except AddressRefused:
-            found[text] = None
-    return found
+        found.setdefault(text.lower() if text[:2].lower() == "0x" else text, text)
+    return dict.fromkeys(found.values())
 
 
 def _call(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:
@@ -330,13 +327,16 @@ def _call(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) 
         if not value.removeprefix("-").isdigit() or len(value) > 78:
             raise Unmapped(f"It compares with {shown(value)}, which is not a whole number.")
         value = str(int(value) + (1 if compare == ">" else -1))
+    params = list_of(data.get("params"))
+    if len(params) > MAX_LEAVES:
+        raise Unmapped(f"It passes {len(params):,} parameters; a rule here passes at most {MAX_LEAVES}.")
     index = brought.count(data.get("resultIndex"), "part of the answer")
     answers = outputs.removesuffix(")").count(",") + 1
     notes.append("A number adds up over all wallets of a member here.")
     return {
         "type": "call", "chain": chain, "contract": contract,
         "function": f"{name.strip()}({inputs}) view returns ({outputs.removesuffix(')')})",
-        "args": [_argument(one) for one in list_of(data.get("params"))],
+        "args": [_argument(one) for one in params],
         "compare": _CALLS[compare], "value": value,
     } | ({"path": str(index or 0)} if answers > 1 else {})  # fmt: skip
 

@@ -8,12 +8,15 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 from sqlmodel import col, select
 
 from gateways import Gateways
-from gateways.transport.plain_text import plain
+from gateways.transport import fair_turns
+from gateways.transport.plain_text import one_line, plain
 from models import Rule
+from models.db.database import release
 from models.db.session import AsyncSession
 from services.collections import catalog, coins, standards
 from services.core import audit
@@ -24,7 +27,7 @@ from services.core.texts import listed
 from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.rules import contract_check, limits, rules
-from services.rules.draft import RuleDraft, check, with_lists, without_lists
+from services.rules.draft import LONGEST_NAME, RuleDraft, check, with_lists, without_lists
 from services.rules.expression import Expression, lists_in, parse, requirements, to_document
 from services.rules.mapping import new_row
 from services.rules.moving import brought, collabland, documents, guild, own_format
@@ -33,7 +36,7 @@ from services.rules.moving.documents import shown
 from services.rules.types.declaration import ExpressionRefused
 from services.rules.types.given_lists import GivenLists
 from services.rules.wording import Line, in_lines, in_words
-from settings import settings
+from services.runtime.loop_steps import in_steps
 
 COLLABLAND, GUILD, HOLDFAST = "collabland", "guild", "holdfast"
 READERS: Mapping[str, Callable[[object, str], list[Brought]]] = {
@@ -42,12 +45,11 @@ READERS: Mapping[str, Callable[[object, str], list[Brought]]] = {
 """What reads a document of each source."""
 READING_SECONDS = 20.0
 """Time for reading contracts; those beyond it are read when the rules are made."""
+LARGEST_RULE = 64 * 1024
+"""Bytes of one rule without its lists, as in a call that makes one rule."""
 _LONGEST_ID = 20
-
-
-def title_of(source: str) -> str:
-    """Return the name of a source as people know it."""
-    return {COLLABLAND: collabland.TITLE, GUILD: guild.TITLE}.get(source, settings().product_name)
+_turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
+"""One import of a person reads contracts at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,35 +153,47 @@ async def _read(
     entries = brought.numbered(reader(given, found.server.discord_id))
     candidates: list[_Candidate] = []
     skipped: list[SkippedEntry] = []
-    for one in entries:
+    async for one in in_steps(entries):
         if isinstance(one, SkippedEntry):
             skipped.append(one)
             continue
         try:
-            candidates.append(await _candidate(one, found, actor, order.source))
+            candidates.append(await _candidate(one, found, actor))
         except (Unmapped, ExpressionRefused) as fault:
             skipped.append(SkippedEntry(one.what, str(fault)))
         except FieldRefused as fault:
             skipped.append(SkippedEntry(one.what, fault.message))
     candidates = await _without_repetitions(db, server_id, candidates, skipped)
-    return await _with_contracts(db, outside, candidates, skipped), skipped
+    await release(db)
+    turn = _turns.setdefault(actor.user_id, asyncio.Semaphore(1))
+    async with turn:
+        with fair_turns.on_behalf_of(f"server:{server_id}"):
+            return await _with_contracts(db, outside, candidates, skipped), skipped
 
 
-async def _candidate(one: BroughtRule, found: Rights, actor: Actor, source: str) -> _Candidate:
+async def _candidate(one: BroughtRule, found: Rights, actor: Actor) -> _Candidate:
     """Return an entry as a draft and a row. Raises Unmapped, FieldRefused, ExpressionRefused."""
     role_id, notes = _role(one, found)
     draft = RuleDraft(
-        rule_name=plain(one.name, brought.LONGEST_NAME) or one.what, contract_address="", blockchain="",
+        rule_name=_named(one) or one.what, contract_address="", blockchain="",
         verification_type="basic", role_id=role_id, server_id=found.server.id or 0, role_color=one.role_color,
         expression=one.expression, removal_mode=one.removal_mode, removal_hours=one.removal_hours, shadow=True,
         takes_over=one.takes_over, delegated=one.delegated,
     )  # fmt: skip
     lists = GivenLists()
     bare = without_lists(draft, lists)
+    if len(json.dumps(bare.expression, default=str)) > LARGEST_RULE:
+        raise Unmapped(f"It is larger than a rule can be ({LARGEST_RULE // 1024} KiB).")
     check(bare)
     await lists.read()
     row = new_row(with_lists(bare, lists), found, actor.discord_id)
     return _Candidate(one, draft, row, parse(row.expression), (*notes, *one.notes))
+
+
+def _named(one: BroughtRule) -> str:
+    """Return the name that a document gives a rule, on one line, or an empty text."""
+    # Cut first: a name can be as long as the document.
+    return one_line(one.name[: 4 * LONGEST_NAME])[:LONGEST_NAME].strip()
 
 
 def _role(one: BroughtRule, found: Rights) -> tuple[str, tuple[str, ...]]:
@@ -273,7 +287,7 @@ async def _view(
     views: list[ImportedRule] = []
     for one in candidates:
         summary = in_words(one.tree, names)
-        name = plain(one.source.name, brought.LONGEST_NAME) or plain(summary, brought.LONGEST_NAME)
+        name = _named(one.source) or plain(summary, LONGEST_NAME)
         row = one.row
         payload = {
             "serverId": server_id, "ruleName": name, "roleId": row.role_id, "roleColor": row.role_color,

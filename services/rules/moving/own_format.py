@@ -55,7 +55,7 @@ def read(document: object, _: str) -> list[Brought]:
         raise DocumentRefused(f"The document has {len(rules):,} rules; an import takes at most {brought.MOST_RULES}.")
     lists = {
         text_of(one.get("list")): one[ADDRESSES]
-        for one in map(node_of, list_of(node.get("addressLists")))
+        for one in map(node_of, list_of(node.get("addressLists"))[: brought.MOST_PARTS])
         if isinstance(one.get(ADDRESSES), list)
     }
     return [_entry(number, one, lists) for number, one in enumerate(rules, 1)]

@@ -115,6 +115,45 @@ async def test_what_a_look_returns_can_be_posted_as_a_rule_and_previewed(
     assert (made.status_code, made.json()["state"]) == (201, "shadow"), made.text
 
 
+async def test_rules_in_shadow_are_previewed_and_activated_together(
+    browser: Browser, new_browser: Callable[[], Browser], town: Town
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    nft = {"type": "ERC721", "chainId": 8453, "contractAddress": town.contract}
+    document = [nft | {"roleName": "Holder"}, nft | {"roleName": "Whale", "name": "Whales"}]
+    made, _ = await brought(browser, town.server_id, "collabland", document, apply=True)
+    ids = [one["id"] for one in made.values()]
+    preview = {"serverId": town.server_id, "activate": ids}
+    answer = await browser.client.post("/api/verification-rules/preview", json=preview)
+    assert (answer.status_code, answer.json()["gain"]) == (200, 2), answer.text
+    assert {one["roleName"] for one in answer.json()["members"]} == {"Holder", "Whale"}
+    assert {rule.state for rule in await stored(town.server_id)} == {"shadow"}
+
+    call, order = "/api/verification-rules/activate", {"serverId": town.server_id, "ruleIds": [*ids, 2**31 - 1]}
+    other = new_browser()
+    await other.sign_in(town.people["dave"]["username"])
+    assert (await other.client.post(call, json=order)).status_code == 404
+    assert (await other.client.post("/api/verification-rules/preview", json=preview)).status_code == 404
+    assert (await new_browser().client.post(call, json=order)).status_code == 401
+    assert {rule.state for rule in await stored(town.server_id)} == {"shadow"}
+    assert (await browser.client.post(call, json=order)).json() == {"activated": 2}
+    assert {rule.state for rule in await stored(town.server_id)} == {"active"}
+    assert (await browser.client.post(call, json=order)).json() == {"activated": 0}
+
+
+async def test_a_role_that_is_gone_activates_nothing(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    nft = {"type": "ERC721", "chainId": 8453, "contractAddress": town.contract}
+    document = [nft | {"roleName": "Holder"}, nft | {"roleName": "Whale", "name": "Whales"}]
+    made, _ = await brought(browser, town.server_id, "collabland", document, apply=True)
+    await town.call("guilds", guild=town.name, action="delete_role", role="Whale")
+    order = {"serverId": town.server_id, "ruleIds": [one["id"] for one in made.values()]}
+    answer = await browser.client.post("/api/verification-rules/activate", json=order)
+    assert answer.status_code == 400
+    assert "does not exist in the server" in answer.json()["message"]
+    assert {rule.state for rule in await stored(town.server_id)} == {"shadow"}
+
+
 async def test_a_guilds_roles_are_found_by_id_and_else_by_name(
     browser: Browser, town: Town, contracts: tuple[str, str, str]
 ) -> None:
@@ -145,6 +184,7 @@ async def test_an_export_is_imported_on_another_server_as_it_was(
     leaf = {"chain": "base", "contract": cats}
     for fields in (
         {"ruleName": "Coins", "expression": {"type": "token", "chain": "base", "contract": coin, "min": "0.25"}},
+        {"ruleName": "Families 👨‍👩‍👧 " + "x" * 380, "expression": {"type": "any_wallet"}},
         {"ruleName": "Friends", "verificationType": "address_list", "addresses": [STRANGER, SOLANA], "shadow": True},
         {"ruleName": "Mixed", "removal": {"mode": "grace", "hours": 5}, "takesOver": True, "delegated": True,
          "roleColor": "#123456", "expression": {"atLeast": {"n": 1, "of": [
@@ -159,13 +199,13 @@ async def test_an_export_is_imported_on_another_server_as_it_was(
     document = export.json()
     Draft202012Validator(SCHEMA).validate(document)
     assert (document["format"], document["version"]) == ("holdfast-rules", 1)
-    assert await lines("rule.exported") == [{"rules": 3}]
+    assert await lines("rule.exported") == [{"rules": 4}]
 
     async with a_town(sandbox_url, "eve") as other:
         await browser.sign_in(other.people["eve"]["username"])
         # The text of the file, as a browser sends it.
         seen, skipped = await brought(browser, other.server_id, "holdfast", export.text)
-        assert (list(seen), skipped) == (["Coins", "Friends", "Mixed"], {})
+        assert (list(seen), skipped) == ([one["ruleName"] for one in document["rules"]], {})
         assert {one["roleId"] for one in seen.values()} == {await other.role("Holder")}
         made, _ = await brought(browser, other.server_id, "holdfast", document, apply=True)
         assert all(one["id"] for one in made.values())

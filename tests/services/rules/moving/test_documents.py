@@ -37,6 +37,7 @@ async def test_numbers_are_exact_and_texts_stay_as_they_are() -> None:
         ("[NaN]", "NaN is not a number"),
         ("[-Infinity]", "-Infinity is not a number"),
         ('{"roleId": "1", "roleId": "2"}', "the field “roleId” twice"),
+        (json.dumps({str(at): at for at in range(60_000)})[:-1] + ', "59999": 1}', "the field “59999” twice"),
         ("[" * 100_000 + "]" * 100_000, "levels deep"),
         ("[" * 100_000, "levels deep"),
         ("[" * 25 + "]" * 25, "levels deep"),

@@ -118,6 +118,10 @@ FUR = {"trait_type": "Fur", "value": "Gold"}
         ({"type": "ERC20", "tokenId": "5"}, "which has none"),
         ({"type": "ERC20", "minToken": "0"}, "which everybody has"),
         ({"type": "SOLANA_FT"}, "is not Solana"),
+        ({"tokenId": "1," * 100_000}, "at most 500"),
+        ({"tokenIds": ["1"] * 100_000}, "at most 500"),
+        ({"attributes": [FUR] * 100_000}, "at most 40 conditions"),
+        ({"attributes": [FUR | {"value": "x" * 100_000}]}, "more than 200 characters"),
     ],
 )
 def test_nothing_of_collabland_is_guessed(fields: dict[str, Any], why: str) -> None:
@@ -206,8 +210,12 @@ def test_tokens_of_a_guild(data: object, expression: dict[str, Any]) -> None:
         ({"type": "ALLOWLIST", "data": {"addresses": ["0x" + "a" * 40], "fileId": "x"}}, "goes on in a file"),
         ({"type": "CONTRACT", "chain": "BASE_MAINNET", "address": CATS, "data": {"id": "nonsense"}}, "cannot be read"),
         ({}, "is not one"),
+        (CAT | {"data": {"ids": ["1"] * 100_000}}, "at most 500"),
+        ({"type": "ALLOWLIST", "data": {"addresses": ["0x"] * 100_000}}, "at most 20,000"),
+        ({"type": "CONTRACT", "chain": "BASE_MAINNET", "address": CATS,
+          "data": {"id": "f(address)(uint256)", "params": [1] * 100_000}}, "at most 40"),
     ],
-)
+)  # fmt: skip
 def test_nothing_of_a_guild_is_guessed(requirement: dict[str, Any], why: str) -> None:
     found = one_role(requirement)
     assert isinstance(found, SkippedEntry), found
