@@ -72,6 +72,14 @@ class Visitor:
         """The first page."""
         return self.lent.page
 
+    async def new_page(self) -> Page:
+        """Open another page of the same browser."""
+        return await self.lent.context.new_page()
+
+    async def cookies(self) -> dict[str, str]:
+        """Return the values of all cookies by name."""
+        return {one.get("name", ""): one.get("value", "") for one in await self.lent.context.cookies()}
+
     async def open(self, path: str) -> None:
         """Go to a path of the product."""
         self.opened.add(self.product.url + path)

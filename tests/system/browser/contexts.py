@@ -13,6 +13,8 @@ ONE_PROCESS = "--process-per-site"
 """All pages of a site in a context share a process."""
 PLAIN = "/robots.txt"
 """A document without a script."""
+# What a page of the same process stored is cleared in order. A clock that a test installs is that of all pages.
+CLEARED = "(localStorage.clear(), /native code/.test(setTimeout))"
 
 
 @dataclass
@@ -47,10 +49,14 @@ class Contexts:
         return Lent(context, await context.new_page(), key)
 
     async def take_back(self, lent: Lent) -> None:
-        """Close the pages of a context and empty it for the next test; close it if it was altered."""
-        if lent.is_altered:
+        """Empty a context for the next test; close it if it was altered."""
+        if lent.is_altered or not await self._emptied(lent):
             await lent.context.close()
-            return
+        else:
+            self._idle.setdefault(lent.options, []).append(lent)
+
+    async def _emptied(self, lent: Lent) -> bool:
+        """Close the pages of a context and clear what they kept; return whether its pages have the true time."""
         if lent.keeper is None:
             lent.keeper = await lent.context.new_page()
             await lent.keeper.goto(self._origins[0] + PLAIN)
@@ -62,7 +68,7 @@ class Contexts:
         for origin in self._origins:
             await calls.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
         await calls.detach()
-        self._idle.setdefault(lent.options, []).append(lent)
+        return await lent.keeper.evaluate(CLEARED)
 
     async def close(self) -> None:
         """Close what is idle."""

@@ -1,8 +1,10 @@
 """A browser that a test gets after another one is as empty as a new one."""
 
-from playwright.async_api import BrowserContext
+from collections.abc import Awaitable, Callable
 
-from tests.system.browser.conftest import Product
+import pytest
+
+from tests.system.browser.conftest import NewVisitor, Product
 from tests.system.browser.contexts import PLAIN, Contexts, Lent
 
 KEPT = "[document.cookie, localStorage.length, sessionStorage.length]"
@@ -26,18 +28,32 @@ async def test_a_used_context_is_lent_again_without_what_was_kept_in_it(contexts
     await again.context.close()
 
 
-async def test_an_altered_context_is_not_lent_again(contexts: Contexts) -> None:
-    async def lent_to(*, is_new: bool = False) -> tuple[Lent, BrowserContext]:
-        lent = await contexts.lend(is_new=is_new, locale="de")
-        return lent, lent.context
+async def by_the_flag(lent: Lent) -> None:
+    lent.is_altered = True
 
-    (first, used), (second, new) = await lent_to(), await lent_to(is_new=True)
-    assert used is not new
-    first.is_altered = True
-    await contexts.take_back(first)
+
+async def by_a_clock(lent: Lent) -> None:
+    await lent.page.clock.install()
+
+
+@pytest.mark.parametrize("alter", [by_the_flag, by_a_clock])
+async def test_an_altered_context_is_not_lent_again(
+    contexts: Contexts, alter: Callable[[Lent], Awaitable[None]]
+) -> None:
+    first, second = await contexts.lend(locale="de"), await contexts.lend(is_new=True, locale="de")
+    assert first.context is not second.context
+    await alter(first)
     await contexts.take_back(second)
-    (again, same), (another, made) = await lent_to(), await lent_to()
-    assert same is new
-    assert made not in {used, new}
-    for lent in (again, another):
+    await contexts.take_back(first)
+    again, new = await contexts.lend(locale="de"), await contexts.lend(locale="de")
+    assert again.context is second.context
+    assert new.context not in {first.context, second.context}
+    for lent in (again, new):
         await lent.context.close()
+
+
+async def test_a_context_is_altered_once_a_test_has_asked_its_visitor_for_it(visit: NewVisitor) -> None:
+    visitor = await visit()
+    assert (await visitor.cookies(), visitor.lent.is_altered) == ({}, False)
+    assert visitor.context is visitor.lent.context
+    assert visitor.lent.is_altered
