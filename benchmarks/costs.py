@@ -65,6 +65,8 @@ from settings import Settings
 PAGE = ROOT / "docs" / "first-contact.md"
 TOGETHER = (ALCHEMY, INFURA)
 """Two plans whose nodes serve the same chains."""
+READ_IN = (EXAMPLE, MEMBERS[-1])
+"""Members for whom the page says how long following Solana takes."""
 SOON_IN_THE_BIO = 120
 """Seconds after which most people have saved the code in their bio."""
 
@@ -278,13 +280,13 @@ def solana_following_table(counted: Counted) -> str:
     rows: list[list[str]] = []
     for requests in (60, 10, 1, 0):
         value = solana_following(counted, HELIUS, requests)
-        shown = [_shown(solana_pass(counted, requests, members)) if requests else "—" for members in (200, EXAMPLE)]
+        shown = [_shown(solana_pass(counted, requests, members)) if requests else "—" for members in READ_IN]
         rows.append(
             [f"`{requests}`", *shown, number(value), *(share(value, plan) for plan in SOLANA), lasts(value, HELIUS)]
         )  # fmt: skip
     names = (f"of {plan.title}" for plan in SOLANA)
-    head = ("`SOLANA_FOLLOW_REQUESTS`", "200 members are read in", f"{EXAMPLE:,} in", "credits a day", *names)
-    return table((*head, "the free plan lasts"), rows)
+    head = ("`SOLANA_FOLLOW_REQUESTS`", *(f"{members:,} members are read in" for members in READ_IN), "credits a day")
+    return table((*head, *names, "the free plan lasts"), rows)
 
 
 def _shown(seconds: float) -> str:

@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from gateways import gateways
 from jobs.follower import LEASE_SECONDS, wait_for_next_poll
@@ -15,7 +14,7 @@ from services.core import queue
 from services.triggers import chain_cursor, sightings, solana_poller
 from services.triggers.chain_cursor import Position
 from services.triggers.sightings import Marks, Moved
-from services.triggers.solana_poller import SOLANA, AssetQuestion, Poll, Polled
+from services.triggers.solana_poller import SOLANA, AssetQuestion, Poll, Polled, QuestionTurn, joined
 from services.triggers.transfer_poller import UnreadableTransfers
 from settings import settings
 
@@ -35,8 +34,7 @@ class AssetFollower:
         self._turns: FollowerTurns = turns
         self._poll: Poll = Poll()
         self._marks: Marks = Marks()
-        self._open: deque[AssetQuestion] = deque()
-        """Questions left in this turn over all members."""
+        self._open: QuestionTurn = QuestionTurn()
         self._slots: dict[AssetQuestion, int] = {}
         """The slot at which each question was last answered."""
         self._rests_until = 0.0
@@ -75,14 +73,18 @@ class AssetFollower:
         if not self._open:
             await self._begin()
         if self._open:
-            question, outside = self._open.popleft(), gateways()
-            sent = outside.mints.requests()
+            parts, outside = self._open.next(), gateways()
+            question, sent = joined(parts), outside.mints.requests()
             try:
                 polled = await self._poll.ask(outside, question)
+            except UnreadableTransfers:
+                self._open.failed(question)
+                raise
             finally:
                 used = outside.mints.requests() - sent
                 self._rests_until = clock.time() + used * 60 / settings().solana_follow_requests
-            await self._note(question, polled, turn.watched.servers)
+            self._open.answered(question, used)
+            await self._note(parts, polled, turn.watched.servers)
         return True
 
     async def _rest(self, moment: float) -> None:
@@ -94,16 +96,19 @@ class AssetFollower:
 
     async def _begin(self) -> None:
         async with transaction() as db:
-            self._open.extend(await solana_poller.questions(db))
-        self._slots = {question: self._slots[question] for question in self._open if question in self._slots}
+            found = await solana_poller.questions(db)
+        self._open.begin(found)
+        self._slots = {question: self._slots[question] for question in found if question in self._slots}
 
-    async def _note(self, question: AssetQuestion, polled: Polled, servers: Mapping[str, Collection[int]]) -> None:
-        self._slots[question] = polled.slot
+    async def _note(
+        self, parts: Sequence[AssetQuestion], polled: Polled, servers: Mapping[str, Collection[int]]
+    ) -> None:
+        self._slots.update(dict.fromkeys(parts, polled.slot))
         oldest, newest = min(self._slots.values()), max(self._slots.values())
         try:
             # The lease is checked first: a process that lost it must not write for this chain.
             async with chain_cursor.advancing(SOLANA, self._turns.owner, Position(oldest, ""), newest) as db:
-                moved = [Moved(question.collection, owner, polled.slot) for owner in polled.changed]
+                moved = [Moved(parts[0].collection, owner, polled.slot) for owner in polled.changed]
                 sightings.concern(db, SOLANA, moved, servers, self._marks, asyncio.get_running_loop().time())
                 # Changes while nobody polled are not new, so they are queued without urgency.
                 queue.mark_holders(db, SOLANA, polled.fresh, queue.SWEPT)

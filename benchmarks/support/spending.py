@@ -13,7 +13,7 @@ from gateways.provider_plans import FREE, PAID, PUBLIC, Plan
 from jobs.reconciler import BATCH
 from jobs.solana_follower import BEAT_SECONDS
 from services.health.provider_log import PROBED_UNFOLLOWED
-from services.triggers.solana_poller import OWNERS_AT_ONCE
+from services.triggers.solana_poller import MOST_JOINED, OWNERS_AT_ONCE
 from services.wallets.watch_schedule import SLOWLY
 
 EVM = tuple(key for key, chain in CHAINS.items() if chain.family == "evm")
@@ -184,8 +184,8 @@ def solana_following(counted: Counted, plan: Plan, requests: int) -> float:
 
 
 def solana_pass(counted: Counted, requests: int, members: int) -> float:
-    """Return the seconds in which following Solana reads every member once."""
-    return ceil(members / OWNERS_AT_ONCE) * _rest(counted, requests)
+    """Return the seconds in which following Solana reads every member of one collection once."""
+    return ceil(members / (OWNERS_AT_ONCE * MOST_JOINED)) * _rest(counted, requests)
 
 
 def solana_sweep(counted: Counted, plan: Plan, members: int) -> float:

@@ -1,5 +1,6 @@
 """Poll members' wallets on Solana, which has no logs to follow, and report those whose list changed."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +17,9 @@ from services.triggers.transfer_poller import UnreadableTransfers
 
 SOLANA = CHAINS["solana"].key
 OWNERS_AT_ONCE = 200
-"""Wallets per request: few enough for the time limit of a node."""
+"""Wallets per question: few enough for the time limit of a node where each is read alone."""
+MOST_JOINED = 40
+"""Questions that are asked together where the node lists the whole collection."""
 
 Place = tuple[str, str]
 """A collection (or ANY) and a wallet."""
@@ -32,6 +35,51 @@ class AssetQuestion:
     collection: str
     owners: tuple[str, ...]
     coin: bool = False
+
+
+class QuestionTurn:
+    """The questions left in one turn over all members, those about a short collection asked together.
+
+    A collection that is shorter than the list of wallets is read whole, which costs the same for any number of them.
+    """
+
+    def __init__(self) -> None:
+        self._left: deque[AssetQuestion] = deque()
+        self._short: set[str] = set()
+        """The collections that the last answer read whole."""
+
+    def __bool__(self) -> bool:
+        return bool(self._left)
+
+    def begin(self, questions: Iterable[AssetQuestion]) -> None:
+        """Add the questions of a new turn, those about one collection after one another."""
+        self._left.extend(questions)
+
+    def next(self) -> list[AssetQuestion]:
+        """Return the next questions, to be asked as one (`joined`)."""
+        first = self._left.popleft()
+        found = [first]
+        while self._left and len(found) < MOST_JOINED and first.collection in self._short:
+            if (self._left[0].collection, self._left[0].coin) != (first.collection, first.coin):
+                break
+            found.append(self._left.popleft())
+        return found
+
+    def answered(self, question: AssetQuestion, requests: int) -> None:
+        """Note how many requests the answer took."""
+        self.failed(question)
+        if not question.coin and question.collection != ANY and requests < len(question.owners):
+            self._short.add(question.collection)
+
+    def failed(self, question: AssetQuestion) -> None:
+        """Note that the question was not answered, so that the next one is about fewer wallets."""
+        self._short.discard(question.collection)
+
+
+def joined(parts: Sequence[AssetQuestion]) -> AssetQuestion:
+    """Return these questions about one collection as one."""
+    owners = tuple(owner for part in parts for owner in part.owners)
+    return AssetQuestion(parts[0].collection, owners, parts[0].coin)
 
 
 @dataclass(frozen=True, slots=True)

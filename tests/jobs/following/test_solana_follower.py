@@ -6,17 +6,19 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from sqlalchemy import text
 
-from gateways import gateways
+from gateways import Gateways, gateways
 from jobs import solana_follower
 from jobs.follower_turns import FollowerTurns
 from jobs.solana_follower import AssetFollower
 from models import Cursor, now, transaction
+from models.db.session import AsyncSession
 from services.health import provider_status
 from services.health.views import GOOD, WARNING
 from services.rules.expression import Requirement
 from services.runtime.tasks import stop
-from services.triggers import chain_cursor
-from services.triggers.solana_poller import SOLANA
+from services.triggers import chain_cursor, solana_poller
+from services.triggers.solana_poller import SOLANA, AssetQuestion, Poll, Polled, joined
+from services.triggers.transfer_poller import UnreadableTransfers
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.test_solana import Otters, a_coin, coins, otters, soon_settled
 from tests.jobs.town import Town, until
@@ -99,6 +101,41 @@ async def test_no_more_is_asked_than_the_share_of_the_rate_allows(
     for _ in range(10):
         assert await one.once()
     assert len(await town.requests(since, SOLANA)) == asked
+
+
+async def test_members_are_asked_for_together_where_a_collection_is_read_whole(
+    town: Town, otters: Otters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await otters.rule(Requirement("basic", SOLANA, otters.contract))
+    groups = [AssetQuestion(otters.contract, tuple(f"{group}-{one}" for one in range(200))) for group in range(3)]
+    one, sent, asked = AssetFollower(FollowerTurns("one")), 0, list[AssetQuestion]()
+
+    async def questions(_: AsyncSession) -> list[AssetQuestion]:
+        return groups
+
+    async def ask(_: Poll, __: Gateways, question: AssetQuestion) -> Polled:
+        nonlocal sent
+        sent += 16
+        asked.append(question)
+        if len(asked) == 3:
+            raise UnreadableTransfers("no answer")
+        return Polled(len(asked), (), (), {})
+
+    monkeypatch.setattr(solana_poller, "questions", questions)
+    monkeypatch.setattr(Poll, "ask", ask)
+    monkeypatch.setattr(gateways().mints, "requests", lambda: sent)
+    for turn in range(4):
+        one._rests_until = 0.0
+        if turn == 2:
+            with pytest.raises(UnreadableTransfers):
+                await one.once()
+        else:
+            assert await one.once()
+    assert asked == [groups[0], joined(groups[1:]), joined(groups), groups[0]]
+    async with transaction() as db:
+        row = await db.get(Cursor, SOLANA)
+    assert row is not None
+    assert (row.block, row.head) == (2, 4), "two groups were last read at slot 2"
 
 
 @pytest.mark.parametrize("fault", [None, "no answer"])
