@@ -16,6 +16,8 @@ LARGEST = 1024 * 1024
 """Bytes of a document."""
 DEEPEST = 24
 """Levels of a document; what we write has at most 9."""
+MOST_PARTS, MOST_VALUES = 50_000, 150_000
+"""Objects and lists of a document, and commas: more than 200 of the largest rules have. Each costs time and memory."""
 _LONGEST_NUMBER = 100
 _TOO_DEEP = f"The document is nested more than {DEEPEST} levels deep."
 _UNKEPT = "The document has texts with characters that cannot be stored."
@@ -46,13 +48,15 @@ class _FieldTwice(Exception):
 async def read(given: bytes | str, *, largest: int = LARGEST) -> Any:
     """Return the JSON value in a text; whole numbers are `int`, all others `Decimal`.
 
-    Raises DocumentRefused, DocumentTooLarge. The size is checked before anything is parsed.
+    Raises DocumentRefused, DocumentTooLarge. Size and number of values are checked before anything is parsed.
     """
     if len(given) > largest or (isinstance(given, str) and len(given.encode(errors="replace")) > largest):
         raise DocumentTooLarge(largest)
     text = _decoded(given) if isinstance(given, bytes) else given
     if not can_be_kept(text):
         raise DocumentRefused(_UNKEPT)
+    if text.count("[") + text.count("{") > MOST_PARTS or text.count(",") > MOST_VALUES:
+        raise DocumentRefused("The document has far more values than rules can have.")
     # In a thread: the hooks are Python, so the event loop gets its turns meanwhile.
     value = await asyncio.to_thread(_parsed, text.removeprefix("\ufeff"))
     await _check(value, texts=_UNUSUAL.search(text) is not None)
