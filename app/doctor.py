@@ -18,7 +18,7 @@ from gateways.chains.chain_file import ChainsRefused
 from gateways.evm.rpc.pool import NodePool
 from gateways.provider_plans import FREE_BY_DOMAIN
 from gateways.transport.errors import ProviderError
-from services.core.texts import listed
+from locales import listed
 from services.health.following_cost import calls_a_day
 from services.roles import writer_lease
 from settings import (

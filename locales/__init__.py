@@ -115,7 +115,10 @@ def in_every_language(text: str, context: str = "") -> dict[str, str]:
 
 
 def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:
-    """Return words as a list in a sentence of the reader's language, such as `a, b and c`."""
+    """Return at least one word as a list in a sentence of the reader's language, such as `a, b and c`."""
+    if language() == ENGLISH:
+        *first, last = words
+        return f"{', '.join(first)} {joint} {last}" if first else last
     return format_list(list(words), "standard" if joint == "and" else "or", _locale())
 
 
@@ -130,5 +133,5 @@ def day_and_time(moment: datetime) -> str:
 
 
 def _locale() -> Locale:
-    # Dates and lists of the English texts are British: 3 May 2026; a, b and c.
+    # Dates of the English texts are British: 3 May 2026.
     return Locale.parse("en_GB" if (chosen := _language.get()) == ENGLISH else chosen.replace("-", "_"))

@@ -175,7 +175,11 @@ def ending(roles: Sequence[EndingRole]) -> str:
     """Say what happens to each role when a person's data is deleted."""
     if not roles:
         return _("You have no role from {product}, so none is taken.").format(product=settings().product_name)
-    return lines([f"**{plain(one.role_name)}** in {plain(one.server_name)} {plain(one.text)}" for one in roles])
+    # Translators: {end} says what happens to the role, such as "is taken within the next minutes".
+    said = _("**{role}** in {server} {end}")
+    return lines(
+        [said.format(role=plain(one.role_name), server=plain(one.server_name), end=plain(one.text)) for one in roles]
+    )
 
 
 def help_(bot_id: str, commands: Sequence[tuple[str, str]]) -> Reply:

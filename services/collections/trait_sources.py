@@ -10,6 +10,7 @@ from gateways import Gateways
 from gateways.chains.attributes import TraitList
 from gateways.chains.catalogue import CHAINS
 from gateways.transport.errors import ProviderError
+from locales import N_
 from models import now
 from services.collections.trait_match import BETWEEN_SOURCES, TokenTraits
 from services.runtime import time_budget
@@ -50,7 +51,7 @@ async def fetch(
     while OpenSea has not read the metadata.
     """
     wanted = sorted(set(places), key=lambda place: (place[:2], sorted(apart_from.get(place, ())), place[2]))
-    found: dict[Place, TokenTraits | str] = dict.fromkeys(wanted, "its traits did not come in time")
+    found: dict[Place, TokenTraits | str] = dict.fromkeys(wanted, N_("its traits did not come in time"))
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def one_part(ask: _Ask) -> None:

@@ -5,6 +5,7 @@ import re
 from eth_utils.address import is_checksum_address
 
 from gateways.transport import base58
+from locales import _
 
 EVM_LENGTH = 42
 SOLANA_SHORTEST, SOLANA_LONGEST = 32, 44
@@ -22,12 +23,14 @@ def parse(text: str) -> tuple[str, str]:
         return "evm", parse_evm(given)
     if "." in given and re.fullmatch(r"[^\s/]+\.[^\s/.]+", given):
         raise AddressRefused(
-            f"{given[:80]} is a name. Names cannot be looked up here: paste the address (0x…) instead."
+            _("{given} is a name. Names cannot be looked up here: paste the address (0x…) instead.").format(
+                given=given[:80]
+            )
         )
     if is_solana(given):
         return "solana", given
     raise AddressRefused(
-        "That is not a wallet address. Paste one that starts with 0x and has 42 characters, or a Solana address."
+        _("That is not a wallet address. Paste one that starts with 0x and has 42 characters, or a Solana address.")
     )
 
 
@@ -35,11 +38,15 @@ def parse_evm(text: str) -> str:
     """Return an EVM address in lower case; mixed case must have a valid checksum (EIP-55). Raises AddressRefused."""
     given = text.strip()
     if not re.fullmatch(r"0[xX][0-9a-fA-F]{40}", given):
-        raise AddressRefused(f"An address that starts with 0x has {EVM_LENGTH} characters: 0x and 40 of 0-9 and a-f.")
+        raise AddressRefused(
+            _("An address that starts with 0x has {length} characters: 0x and 40 of 0-9 and a-f.").format(
+                length=EVM_LENGTH
+            )
+        )
     digits = given[2:]
     mixed = digits != digits.lower() and digits != digits.upper()
     if mixed and not is_checksum_address("0x" + digits):
-        raise AddressRefused("The capital letters of this address don't fit: check it for a mistyped character.")
+        raise AddressRefused(_("The capital letters of this address don't fit: check it for a mistyped character."))
     return "0x" + digits.lower()
 
 

@@ -9,6 +9,7 @@ from psycopg.errors import QueryCanceled
 from sqlalchemy.exc import OperationalError
 
 from gateways.transport.errors import ProviderError
+from locales import N_, _
 from services.core.ages import in_seconds
 from services.core.json_view import Internal, json_view
 
@@ -56,8 +57,8 @@ class Forbidden(HoldfastError):
 class NotConnected(Forbidden):
     """Discord no longer accepts the person's grant, so they have to connect again."""
 
-    def __init__(self, message: str = "Connect Discord first") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = N_("Connect Discord first")) -> None:
+        super().__init__(_(message))
 
 
 class NotFound(HoldfastError):
@@ -69,57 +70,57 @@ class NotFound(HoldfastError):
 class ServerNotFound(NotFound):
     """The caller runs no such server."""
 
-    def __init__(self, message: str = "Server not found") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = N_("Server not found")) -> None:
+        super().__init__(_(message))
 
 
 class RuleNotFound(NotFound):
     """No such rule in the servers that the caller runs."""
 
-    def __init__(self, message: str = "Verification rule not found") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = N_("Verification rule not found")) -> None:
+        super().__init__(_(message))
 
 
 class WalletNotFound(NotFound):
     """The caller has no such wallet."""
 
-    def __init__(self, message: str = "Wallet not found") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = N_("Wallet not found")) -> None:
+        super().__init__(_(message))
 
 
 class SessionNotFound(NotFound):
     """The caller has no such session."""
 
-    def __init__(self, message: str = "Session not found") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = N_("Session not found")) -> None:
+        super().__init__(_(message))
 
 
 class MemberNotFound(NotFound):
     """No such member in the servers that the caller runs."""
 
-    def __init__(self, message: str = "Member not found") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = N_("Member not found")) -> None:
+        super().__init__(_(message))
 
 
 class BatchNotFound(NotFound):
     """No such batch in the logs of the servers that the caller runs."""
 
-    def __init__(self, message: str = "Nothing in the log has this number") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = N_("Nothing in the log has this number")) -> None:
+        super().__init__(_(message))
 
 
 class ListNotFound(NotFound):
     """No such list of addresses in the servers that the caller runs."""
 
-    def __init__(self, message: str = "List not found") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = N_("List not found")) -> None:
+        super().__init__(_(message))
 
 
 class CollectionNotFound(NotFound):
     """No such collection, or none that a rule can use."""
 
-    def __init__(self, message: str = "Collection not found") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = N_("Collection not found")) -> None:
+        super().__init__(_(message))
 
 
 class CollectionElsewhere(CollectionNotFound):
@@ -166,8 +167,8 @@ class QuestionTimedOut(Retryable):
 
     status: ClassVar[int] = 503
 
-    def __init__(self, message: str = "This took too long, so we stopped it. Please try again later.") -> None:
-        super().__init__(message, retry_after=60)
+    def __init__(self, message: str = N_("This took too long, so we stopped it. Please try again later.")) -> None:
+        super().__init__(_(message), retry_after=60)
 
 
 def explained(fault: Exception) -> Exception:
@@ -192,7 +193,10 @@ def unavailable(error: ProviderError) -> ProviderUnavailable:
     """Return the error to show when a provider gave no usable answer: which provider, and when to try again."""
     seconds = math.ceil(max(1.0, error.retry_after if error.retry_after is not None else 5.0))
     return ProviderUnavailable(
-        f"{error.provider} does not answer as it should right now. Please try again {in_seconds(seconds)}.", seconds
+        _("{provider} does not answer as it should right now. Please try again {time}.").format(
+            provider=error.provider, time=in_seconds(seconds)
+        ),
+        seconds,
     )
 
 
@@ -201,8 +205,8 @@ class SignInFailed(HoldfastError):
 
     status: ClassVar[int] = 400
 
-    def __init__(self, message: str = "Discord authentication failed.") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = N_("Discord authentication failed.")) -> None:
+        super().__init__(_(message))
 
 
 def _offered(offers: Sequence[CollectionView]) -> Mapping[str, object]:

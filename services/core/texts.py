@@ -1,6 +1,4 @@
-"""Texts: which ones the database can store, and lists of words in a sentence."""
-
-from collections.abc import Iterable
+"""Which texts the database can store."""
 
 
 def has_utf_8(text: str) -> bool:
@@ -18,9 +16,3 @@ def has_utf_8(text: str) -> bool:
 def can_be_kept(text: str) -> bool:
     """Return whether PostgreSQL can store the text: it has UTF-8 and no NUL."""
     return "\x00" not in text and has_utf_8(text)
-
-
-def listed(words: Iterable[str], joint: str = "and") -> str:
-    """Return at least one word as a list in a sentence: by commas, the last one by `joint`."""
-    *first, last = words
-    return f"{', '.join(first)} {joint} {last}" if first else last

@@ -10,6 +10,7 @@ from gateways import Gateways
 from gateways.chains.token_sheet import TokenHints
 from gateways.discord.types import GuildMember as LiveMember
 from gateways.transport.errors import ProviderError
+from locales import N_
 from models.db.session import AsyncSession
 from services.collections import token_traits
 from services.core.answer import Answer
@@ -206,7 +207,7 @@ async def _refresh_from_discord(outside: Gateways, items: Sequence[CaseOutcome],
     except TimeoutError:
         for item in items:
             if item.live is None and not item.gone and item.fault is None:
-                item.fault, item.decisions = "Discord: the member was not read in time", []
+                item.fault, item.decisions = N_("Discord: the member was not read in time"), []
 
 
 async def _refresh_one(outside: Gateways, item: CaseOutcome, now: datetime, began: float) -> None:

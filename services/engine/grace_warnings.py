@@ -36,7 +36,9 @@ def warnings(pairs: Iterable[tuple[CaseOutcome, Decision]]) -> list[Notice]:
 
 def _warning(claim: Claim, decision: Decision) -> Notice:
     until = f"{decision.due_at:%-d %B %Y at %H:%M} UTC" if decision.due_at else "soon"
+    # The version before this one reads `until`.
+    at = {"at": decision.due_at.isoformat()} if decision.due_at else {}
     return Notice(
         discord_id=claim.discord_id, server_id=claim.server_id, kind=KIND,
-        data={"roleId": decision.role_id, "until": until},
+        data={"roleId": decision.role_id, "until": until, **at},
     )  # fmt: skip

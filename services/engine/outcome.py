@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gateways.discord.types import GuildMember as LiveMember
+from locales import N_
 from services.collections.token_traits import TokenTraits
 from services.core.answer import Answer
 from services.core.chain_names import chain_title
@@ -73,7 +74,7 @@ class CaseOutcome:
         first = next(unknown, None)
         if first is None:
             return None
-        return ": ".join(filter(None, (chain_title(first.requirement.chain), first.reason or "not read")))
+        return ": ".join(filter(None, (chain_title(first.requirement.chain), first.reason or N_("not read"))))
 
     def evidence(self, decision: Decision) -> list[Reading]:
         """Return the readings behind a decision: those of the rules for its role."""

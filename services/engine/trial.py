@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gateways import Gateways
 from gateways.transport import fair_turns
+from locales import N_
 from models import now
 from models.db.database import release
 from models.db.session import AsyncSession
@@ -49,9 +50,9 @@ from services.rules.wording import Names
 from services.wallets import names
 
 LONGEST_SECONDS = 45.0
-NO_TIME = "it was not read in time"
-OTHERS_SILENT = "no second node confirms it right now"
-OF_ANOTHER_KIND = "the address is not one of this chain"
+NO_TIME = N_("it was not read in time")
+OTHERS_SILENT = N_("no second node confirms it right now")
+OF_ANOTHER_KIND = N_("the address is not one of this chain")
 _RULE = 0
 """The id of the rule in question, which need not be stored."""
 

@@ -11,6 +11,7 @@ from gateways import Gateways
 from gateways.discord.channels import OF_MEMBER, OF_ROLE, TEXT_CHANNEL, Channel, Message, Overwrite
 from gateways.discord.types import ChannelGone, MessageGone, MissingAccess, MissingPermissions
 from gateways.transport.errors import ProviderError
+from locales import N_, _, listed
 from models import Server
 from models.db.session import AsyncSession
 from services.core import audit
@@ -195,9 +196,16 @@ async def _repair(db: AsyncSession, outside: Gateways, actor: Actor, found: Righ
     if done:
         await audit.record(
             db,
-            audit.line("channel.repaired", server_id=server.id, actor=actor.discord_id, data={"done": done}),
+            audit.line(
+                "channel.repaired", server_id=server.id, actor=actor.discord_id, data={"done": _english(done, channel)}
+            ),
         )
-    return Repaired(channel.id, channel.name, tuple(done))
+    return Repaired(channel.id, channel.name, tuple(_(one).format(name=channel.name) for one in done))
+
+
+def _english(done: list[str], channel: Channel) -> list[str]:
+    """Return what was done as the log keeps it."""
+    return [one.format(name=channel.name) for one in done]
 
 
 async def _lock(db: AsyncSession, server: Server) -> None:
@@ -208,15 +216,18 @@ async def _lock(db: AsyncSession, server: Server) -> None:
 
 def _unseen() -> Conflict:
     return Conflict(
-        f"The bot cannot see the verification channel any more. Let {settings().bot_name} view it, or delete it, "
-        "then try again."
+        _(
+            "The bot cannot see the verification channel any more. Let {bot} view it, or delete it, then try again."
+        ).format(bot=settings().bot_name)
     )
 
 
 def _not_permitted() -> Conflict:
     return Conflict(
-        "Discord refused: the bot lacks a permission for this channel. It needs Manage Channels, Manage Roles, "
-        "View Channels, Send Messages, Embed Links and Read Message History."
+        _(
+            "Discord refused: the bot lacks a permission for this channel. It needs Manage Channels, Manage "
+            "Roles, View Channels, Send Messages, Embed Links and Read Message History."
+        )
     )
 
 
@@ -235,7 +246,7 @@ async def _stored(outside: Gateways, server: Server) -> Channel | None:
 
 
 async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, list[str]]:
-    guild, _, bot = found.guild_with_bot()
+    guild, _standing, bot = found.guild_with_bot()
     channel = await _stored(outside, found.server)
     if channel is None:
         # A channel whose creation went unanswered is ours too: nothing else has this topic.
@@ -244,16 +255,18 @@ async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, 
         lacking = [name for bit, name in _NAMES.items() if not (bot.is_admin or bot.permissions & bit)]
         if lacking:
             raise Conflict(
-                f"The bot lacks {' and '.join(lacking)} in this server. Switch it on for the bot's role in Server "
-                "Settings › Roles, or invite the bot again."
+                _(
+                    "The bot lacks {permissions} in this server. Switch it on for the bot's role in Server Settings › "
+                    "Roles, or invite the bot again."
+                ).format(permissions=listed(lacking))
             )
         overwrites = _wanted(found, None, me)
         channel = await outside.discord.create_channel(guild.id, NAME, _topic(), overwrites, _REASON)
-        return channel, [f"Created the channel #{channel.name}."]
+        return channel, [N_("Created the channel #{name}.")]
     wrong = [one for one in _wanted(found, channel, me) if one != _have(channel, one.id)]
     for overwrite in wrong:
         await outside.discord.set_overwrite(channel.id, overwrite, _REASON)
-    return channel, ["Corrected the channel's permissions."] if wrong else []
+    return channel, [N_("Corrected the channel's permissions.")] if wrong else []
 
 
 def _topic() -> str:
@@ -311,16 +324,18 @@ async def _panel(outside: Gateways, found: Rights, channel: Channel, me: str) ->
         recent = await outside.discord.recent_messages(channel.id)
         if not recent and not _may_read(found, channel, me):
             raise Conflict(
-                f"The bot lacks {_NAMES[HISTORY]} in this server, and cannot see whether its panel is there. Switch it "
-                "on for the bot's role in Server Settings › Roles."
+                _(
+                    "The bot lacks {permission} in this server, and cannot see whether its panel is there. Switch it "
+                    "on for the bot's role in Server Settings › Roles."
+                ).format(permission=_NAMES[HISTORY])
             )
         message = next((one for one in recent if panel.is_panel(one, me)), None)
     if message is None:
         posted = await outside.discord.post_message(channel.id, wanted, secrets.token_hex(8))
         server.panel_message_id = posted.id
-        return ["Posted the panel."]
+        return [N_("Posted the panel.")]
     server.panel_message_id = message.id
     if panel.fits(message, wanted):
         return []
     await outside.discord.edit_message(channel.id, message.id, wanted)
-    return ["Updated the panel."]
+    return [N_("Updated the panel.")]

@@ -15,6 +15,7 @@ from gateways.discord.own_guilds import WINDOW
 from gateways.discord.rate_limiter import in_turn_of
 from gateways.discord.types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
 from gateways.transport.errors import ProviderError, Unauthorized
+from locales import _
 from models import Access, Member, Server
 from models.db.database import release
 from models.db.session import AsyncSession
@@ -40,7 +41,7 @@ class Rights:
     def guild_with_bot(self) -> tuple[Guild, RoleStanding, RoleStanding]:
         """Return the guild, the person and the bot. Raises Conflict when the bot is not in it."""
         if self.guild is None or self.person is None or self.bot is None:
-            raise Conflict("The bot is not in this server. Invite it first.")
+            raise Conflict(_("The bot is not in this server. Invite it first."))
         return self.guild, self.person, self.bot
 
 
@@ -147,7 +148,7 @@ async def to_set_up(db: AsyncSession, outside: Gateways, actor: Actor, discord_i
     except ProviderError as fault:
         raise unavailable(fault) from fault
     if not (found.person and found.person.may_manage_server):
-        raise Forbidden("Only members with the permission Manage Server can set up the verification channel.")
+        raise Forbidden(_("Only members with the permission Manage Server can set up the verification channel."))
     return found
 
 

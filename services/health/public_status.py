@@ -15,11 +15,11 @@ from sqlalchemy import text
 
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
+from locales import listed
 from models import ProviderState, Schedule, now, transaction
 from models.db.session import AsyncSession
 from services.core.ages import ago, length
 from services.core.json_view import json_view
-from services.core.texts import listed
 from services.health import backlog, provider_log, provider_status
 from services.health.views import BAD, GOOD, WARNING
 from services.runtime.database_faults import NO_ANSWER

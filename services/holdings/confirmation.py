@@ -13,6 +13,7 @@ from typing import Any
 
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import LISTS
+from locales import N_
 from services.core.answer import Answer
 from services.holdings.evaluate import Reading
 
@@ -22,8 +23,8 @@ APART = timedelta(minutes=10)
 """Minimum time between two answers of an only source, and between two reads of indexers' lists."""
 ASKED_EVERY = 60.0
 """Maximum seconds after which silent nodes are asked again."""
-NOT_SETTLED = "not settled yet"
-CONTRADICTED = "two readings disagree"
+NOT_SETTLED = N_("not settled yet")
+CONTRADICTED = N_("two readings disagree")
 KEPT = timedelta(days=1)
 """How long a first answer waits for its confirmation."""
 
@@ -68,7 +69,7 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
         return Confirmation(second)
     before = earlier if earlier is not None and _counts(earlier, first, now) else None
     if first.source == second.source and (wait := _later(first, second, before, means, now)) > 0:
-        return Confirmation(_unknown(second, "waiting for a later block to confirm"), wait)
+        return Confirmation(_unknown(second, N_("waiting for a later block to confirm")), wait)
     if second.requirement.kind.names_trait and _of_other_tokens(first, second):
         unsettled = (first.block or 0) - _settled(second)
         return Confirmation(_unknown(second, NOT_SETTLED), _seconds(first, unsettled) if unsettled > 0 else None)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlalchemy import text, tuple_
 from sqlmodel import col, select
 
+from locales import N_
 from models import DelegationRead
 from models.db.session import AsyncSession
 from services.collections.standards import MANY, ONE_BY_ONE, Place
@@ -113,9 +114,9 @@ def _doubts(
     doubts: dict[str, str] = {}
     for pair in sorted(mine):
         row = reads.get(pair)
-        reason = "not read yet" if row is None else row.fault or (TOO_MANY if row.more else None)
+        reason = N_("not read yet") if row is None else row.fault or (TOO_MANY if row.more else None)
         if any(len(claims.get((who[0], pair[0], one[0]), ())) > MOST_CLAIMS for one in said.get(pair, ())):
-            reason = reason or "too many wallets may speak for one vault"
+            reason = reason or N_("too many wallets may speak for one vault")
         if reason is not None:
             doubts.setdefault(pair[0], f"delegations: {reason}")
     return doubts

@@ -15,6 +15,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import ReadPoint
 from gateways.evm.delegate_registry import DelegationSheet, RegisteredDelegation
 from gateways.transport.errors import ProviderError
+from locales import N_
 from models.db.session import AsyncSession
 from services.core import queue
 from services.holdings import confirmation
@@ -29,7 +30,7 @@ MOST_KEPT = 200
 first."""
 ROWS_A_STATEMENT = 5_000
 """Rows of one statement, which takes at most 65,535 parameters."""
-TOO_MANY = "more vaults have delegated to the wallet than are read"
+TOO_MANY = N_("more vaults have delegated to the wallet than are read")
 
 Pair = tuple[str, str]
 """A chain and a delegate."""
@@ -125,7 +126,7 @@ async def read_again(outside: Gateways, known: Mapping[Pair, KnownVaults]) -> li
     async def ask(chain: str, endpoint: int, delegates: list[str]) -> Fetched:
         newest = max(known[chain, delegate].block for delegate in delegates)
         others = [node for node in range(outside.chains.endpoints(chain)) if node != endpoint]
-        said: DelegationSheet | str = "no node is set"
+        said: DelegationSheet | str = N_("no node is set")
         for node in (*others, endpoint):
             said = await _attempt(outside, chain, delegates, ReadPoint(node, newest, settled=True))
             if not isinstance(said, str):
@@ -135,7 +136,7 @@ async def read_again(outside: Gateways, known: Mapping[Pair, KnownVaults]) -> li
             if (missing := newest + silent - said.block) > 0:
                 # Retry while the stored answer is still FRESH: a new answer would start the wait again.
                 wait = min(missing * CHAINS[chain].block_seconds + 1.0, FRESH.total_seconds() / 2 + 5.0)
-                return Fetched(chain, tuple(delegates), "waiting for a later block to confirm", wait)
+                return Fetched(chain, tuple(delegates), N_("waiting for a later block to confirm"), wait)
         return Fetched(chain, tuple(delegates), said)
 
     return list(await asyncio.gather(*(ask(*group, delegates) for group, delegates in groups.items())))
@@ -152,7 +153,7 @@ def disagreements(known: Mapping[Pair, KnownVaults], again: Iterable[Fetched]) -
             elif (reason := fetched.sheet.unsure.get(delegate)) is not None:
                 found[pair] = _unread(reason)
             elif said_of(fetched.sheet.found[delegate]) != known[pair].said:
-                found[pair] = "two readings of the delegations disagree"
+                found[pair] = N_("two readings of the delegations disagree")
     return found
 
 

@@ -10,6 +10,7 @@ from gateways.chains.balance_sheet import NATIVE_ADDRESS
 from gateways.chains.token_sheet import TokenSheet, token_ids
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.client import BalanceSheet
+from locales import N_
 from services.collections.trait_match import TokenTraits, match_all
 from services.core.answer import Answer
 from services.holdings.delegation_shares import Delegated, Vault
@@ -100,7 +101,7 @@ def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenS
     if leaf.kind.source == "anything":
         return answers.anything
     if leaf.kind.source == "coins":
-        return answers.sheet or answers.coin_fault if _has_decimals(leaf) else "the coin's decimals are not known"
+        return answers.sheet or answers.coin_fault if _has_decimals(leaf) else N_("the coin's decimals are not known")
     if leaf.kind.source == "balances":
         tokens = answers.tokens.get((leaf.contract, ()))
         if tokens is not None and (answers.sheet is None or answers.sheet.says_nothing(leaf.contract)):
@@ -118,14 +119,14 @@ def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
     """Return the share of one wallet."""
     told = told_of(leaf, answers)
     if address not in answers.owners:
-        return WalletShare(address, 0, "not looked at")
+        return WalletShare(address, 0, N_("not looked at"))
     if isinstance(told, BalanceSheet):
         amount = told.amount(leaf.contract, address)
-        return WalletShare(address, amount or 0, None if amount is not None else "the contract gave no answer")
+        return WalletShare(address, amount or 0, None if amount is not None else N_("the contract gave no answer"))
     if isinstance(told, ViewSheet):
         return _answered(leaf, address, told)
     if not isinstance(told, TokenSheet):
-        return WalletShare(address, 0, "not looked at")
+        return WalletShare(address, 0, N_("not looked at"))
     if leaf.kind.source == "anything":
         return _anything(address, sum(told.of(address).values()), told.unsure.get(address), answers)
     return _fitting(leaf, address, told.of(address), told.unsure.get(address), answers)
@@ -135,7 +136,7 @@ def _answered(leaf: Requirement, address: str, sheet: ViewSheet) -> WalletShare:
     """Return the share made of what a view function answered about a wallet."""
     value = sheet.values.get(address)
     if value is None or not isinstance(leaf.details, ViewCall):
-        return WalletShare(address, 0, sheet.unsure.get(address, "not looked at"))
+        return WalletShare(address, 0, sheet.unsure.get(address, N_("not looked at")))
     return WalletShare(address, leaf.details.share(value))
 
 
@@ -172,7 +173,7 @@ def _with_trait(
         if answer is Answer.YES:
             fitting += amount
         elif answer is Answer.UNKNOWN and reason is None:
-            why = traits if isinstance(traits, str) else "not all of its traits could be read"
+            why = traits if isinstance(traits, str) else N_("not all of its traits could be read")
             reason = f"token {token_id[:44]}: {why}"
     return WalletShare(address, fitting, reason, alone=frozenset(alone), judged=frozenset(held))
 
@@ -194,7 +195,7 @@ def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> WalletSh
     elif isinstance(told, BalanceSheet):
         part = _of_balance(leaf, vault, told, answers)
     else:
-        part = WalletShare(vault.address, 0, told if isinstance(told, str) else "not looked at")
+        part = WalletShare(vault.address, 0, told if isinstance(told, str) else N_("not looked at"))
     return replace(part, through=vault.through, mark=cut.mark)
 
 
@@ -204,10 +205,10 @@ def _of_balance(leaf: Requirement, vault: Vault, sheet: BalanceSheet, answers: A
     named = answers.tokens.get((leaf.contract, cut.ids))
     held = named.of(vault.address) if isinstance(named, TokenSheet) else dict[str, int]()
     if cut.ids:
-        reason = named.unsure.get(vault.address) if isinstance(named, TokenSheet) else named or "not looked at"
+        reason = named.unsure.get(vault.address) if isinstance(named, TokenSheet) else named or N_("not looked at")
     balance = sheet.amount(leaf.contract, vault.address)
     if cut.rest and balance is None:
-        reason = "the contract gave no answer"
+        reason = N_("the contract gave no answer")
     if reason is not None or balance is None:
         return WalletShare(vault.address, sum(cut.of(held).values()), reason)
     return WalletShare(vault.address, cut.out_of(balance, held))
@@ -226,7 +227,7 @@ def _anything_of(leaf: Requirement, vault: Vault, answers: Answers) -> WalletSha
         found = sum(amount for one, amount in listed.items() if one.partition(":")[0] not in vault.named)
         reason = told.unsure.get(vault.address)
         if listed and not found and reason is None:
-            reason = "not everything that the vault holds is known"
+            reason = N_("not everything that the vault holds is known")
         parts.append(_anything(vault.address, found, reason, answers, without=vault.named))
     reasons = [part.reason for part in parts if part.reason is not None]
     alone = frozenset[tuple[str, str]]().union(*(part.alone for part in parts))
@@ -249,7 +250,7 @@ def _anything(
         }
         found = sum(amount for amount in amounts.values() if amount)
         if reason is None and any(amount is None and one not in answers.beside for one, amount in amounts.items()):
-            reason = "a collection gave no answer"
+            reason = N_("a collection gave no answer")
     elif sheet is None and answers.fault is not None and reason is None:
         reason = answers.fault
     told = answers.anything
@@ -330,12 +331,12 @@ def read(
     """
     addresses = addresses_on(leaf.chain, wallets)
     if not addresses:
-        return Reading(leaf, Answer.NO, 0, reason="no verified wallet on this chain")
+        return Reading(leaf, Answer.NO, 0, reason=N_("no verified wallet on this chain"))
     told = told_of(leaf, answers)
     if isinstance(told, str):
         return Reading(leaf, Answer.UNKNOWN, None, reason=told)
     if answers is None or told is None:
-        return Reading(leaf, Answer.UNKNOWN, None, reason="not looked at")
+        return Reading(leaf, Answer.UNKNOWN, None, reason=N_("not looked at"))
     parts = (
         *(part_of(leaf, address, answers) for address in addresses),
         *(part_of_vault(leaf, vault, answers) for vault in vaults_for(leaf, delegated)),

@@ -14,6 +14,7 @@ from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.client import BalanceSheet
 from gateways.transport.errors import ProviderError
+from locales import N_
 from models.db.session import AsyncSession
 from services.collections import standards
 from services.collections.trait_match import TokenTraits
@@ -26,7 +27,7 @@ from services.runtime import time_budget
 
 S = TypeVar("S", BalanceSheet, TokenSheet, ViewSheet)
 
-OUT_OF_TIME = "it was not read in the time that one server may take"
+OUT_OF_TIME = N_("it was not read in the time that one server may take")
 MOST_SORTED = 3
 """Contracts without any balance whose standard is read, for one request."""
 SORTING_SECONDS = 5.0
@@ -211,12 +212,12 @@ class _Reader:
             return await _attempt(call, None)
         first = part(self._first)
         if first is None or isinstance(first, str):
-            return first or "not looked at"
+            return first or N_("not looked at")
         later = [part(one) for one in self._before[1:]]
         tried = {one.endpoint for one in later if one is not None and not isinstance(one, str)}
         nodes = range(self._chains.endpoints(self._question.chain))
         others = [node for node in nodes if node != first.endpoint]
-        answer: S | str = "no other node is able to answer"
+        answer: S | str = N_("no other node is able to answer")
         for node in (*others, first.endpoint):
             if node not in tried:
                 answer = await _attempt(call, node)

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlmodel import col, select
 
+from locales import N_
 from models import Observation, Tally
 from models.db.session import AsyncSession, joined
 from services.core.answer import Answer
@@ -87,7 +88,9 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
     for row in tokens.all():
         key = (row.chain, row.contract, row.address, row.scope)
         if key not in memory or memory[key].block <= row.block:
-            part = WalletShare(row.address, int(row.amount), (row.reason or "not complete") if row.at_least else None)
+            part = WalletShare(
+                row.address, int(row.amount), (row.reason or N_("not complete")) if row.at_least else None
+            )
             memory[key] = LastSeen(part, row.block, row.source, row.observed_at)
     return memory
 
@@ -98,17 +101,17 @@ def recall(
     """Evaluate a requirement by the last readings, as if they were new answers."""
     addresses = addresses_on(leaf.chain, wallets)
     if not addresses:
-        return Remembered(Answer.NO, 0, reason="no verified wallet on this chain")
+        return Remembered(Answer.NO, 0, reason=N_("no verified wallet on this chain"))
     asked = [WalletShare(address, 0) for address in addresses]
     for vault in vaults_for(leaf, delegated):
         mark = vault.mark if leaf.kind.source == "anything" else vault.cut(leaf.contract).mark
         asked.append(WalletShare(vault.address, 0, through=vault.through, mark=mark))
     seen = [one for part in asked if (one := _seen(leaf, part, memory)) is not None]
     if not seen:
-        return Remembered(Answer.UNKNOWN, None, tuple(asked), reason="not read yet")
+        return Remembered(Answer.UNKNOWN, None, tuple(asked), reason=N_("not read yet"))
     parts = [one.part for one in seen]
     if len(seen) < len(asked):
-        parts.append(WalletShare("", 0, "not every wallet has been read yet"))
+        parts.append(WalletShare("", 0, N_("not every wallet has been read yet")))
     parts.extend(doubts_of(leaf, delegated))
     answer, reason = conclude_for(leaf, parts)
     holding = tuple(part for part in parts if part.amount) or tuple(asked)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from locales import _
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
 from services.holdings.evaluate import Reading, WalletShare
@@ -58,7 +59,8 @@ def _view(reading: Reading, wallets: Sequence[WalletShare], names: Names) -> Req
         source=reading.source,
         observed_at=reading.observed_at,
         outcome=reading.answer.value,
-        reason=reading.reason,
+        # What was stored, or is about to be, is English.
+        reason=_(reading.reason) if reading.reason else reading.reason,
         most=None if most is None else leaf.in_json(most),
         amounts=_amounts(leaf, reading.held),
     )
@@ -68,10 +70,11 @@ def _shown(part: WalletShare) -> str:
     """Return a shortened wallet; a vault with the wallet that it delegated to."""
     if not part.through:
         return shorten(part.address)
-    return f"{shorten(part.through)}, through delegation from {shorten(part.address)}"
+    said = _("{wallet}, through delegation from {vault}")
+    return said.format(wallet=shorten(part.through), vault=shorten(part.address))
 
 
 def _amounts(leaf: Requirement, held: int | None) -> tuple[str, str]:
     least, most = leaf.shown(leaf.least), leaf.most
-    needed = least if most is None else f"{least} to {leaf.shown(most)}"
-    return needed, "not known" if held is None else leaf.shown(held)
+    needed = least if most is None else _("{first} to {last}").format(first=least, last=leaf.shown(most))
+    return needed, _("not known") if held is None else leaf.shown(held)

@@ -8,6 +8,7 @@ from enum import Enum
 from sqlalchemy import text
 from sqlmodel import col, select
 
+from locales import _, ngettext
 from models import Farewell, Rule, Server, User, Wallet, now
 from models.db.session import AsyncSession
 from services.accounts import users
@@ -106,15 +107,20 @@ def _without_wallets(case: Case) -> list[Decision]:
 
 def _told(case: Case, decision: Decision, ledger: GrantFacts, *, stopped: bool) -> tuple[RoleEnd, int, str]:
     if not case.bot_invited:
-        return RoleEnd.STAYS, 0, "stays: the bot is no longer in that server, so it can take nothing there"
+        return RoleEnd.STAYS, 0, _("stays: the bot is no longer in that server, so it can take nothing there")
     if stopped:
-        return RoleEnd.LATER, 0, "is taken once an admin of the server lets removals go on"
+        return RoleEnd.LATER, 0, _("is taken once an admin of the server lets removals go on")
     if decision.move is Move.WAIT and decision.due_at is not None:
         hours = max(1, round((decision.due_at - now()).total_seconds() / 3600))
-        return RoleEnd.LATER, hours, f"is taken after the server's time of grace, in {hours} hours"
+        said = ngettext(
+            "is taken after the server's time of grace, in {count} hour",
+            "is taken after the server's time of grace, in {count} hours",
+            hours,
+        )
+        return RoleEnd.LATER, hours, said.format(count=hours)
     if decision.move is Move.TAKE or ledger.state == "taking":
-        return RoleEnd.NOW, 0, "is taken within the next minutes"
-    return RoleEnd.STAYS, 0, "stays while its rule is paused, and is taken when the rule resumes"
+        return RoleEnd.NOW, 0, _("is taken within the next minutes")
+    return RoleEnd.STAYS, 0, _("stays while its rule is paused, and is taken when the rule resumes")
 
 
 async def forget(db: AsyncSession, actor: Actor) -> Forgotten:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from locales import N_, _, listed, ngettext
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title
-from services.core.texts import listed
 from services.rules.expression import AtLeast, Expression, Not, Requirement
 from services.rules.types.token_ids import bounds
 
@@ -14,7 +15,11 @@ Names = Mapping[tuple[str, str], str]
 
 NAMED_IDS = 6
 """How many token ids and ranges a sentence lists; it counts the others."""
-_BOUNDS = {">=": "at least", "≥": "at least", "<=": "at most", "≤": "at most", ">": "more than", "<": "less than"}
+_LEAST, _MOST = N_("{trait} of at least {limit}"), N_("{trait} of at most {limit}")
+_BOUNDS = {
+    ">=": _LEAST, "≥": _LEAST, "<=": _MOST, "≤": _MOST,
+    ">": N_("{trait} of more than {limit}"), "<": N_("{trait} of less than {limit}"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +73,32 @@ def _is_group(tree: Expression) -> bool:
 
 def _heading(tree: AtLeast, holds: bool) -> str:
     if tree.n == len(tree.of):
-        return "All of" if holds else "Not all of"
+        return _("All of") if holds else _("Not all of")
     if tree.n == 1:
-        return "Any of" if holds else "None of"
-    return f"At least {tree.n} of" if holds else f"Fewer than {tree.n} of"
+        return _("Any of") if holds else _("None of")
+    return (_("At least {count} of") if holds else _("Fewer than {count} of")).format(count=tree.n)
 
 
 def _condition(leaf: Requirement, names: Names) -> str:
     if leaf.details is not None:
         return leaf.details.words(_place(leaf, names))
     if leaf.max_tokens is not None:
-        return _within(leaf.least, leaf.max_tokens, *_counted(leaf, names))
+        return _within(leaf, names, leaf.least, leaf.max_tokens)
     if leaf.kind.source == "anything":
-        return f"Any NFT on {chain_title(leaf.chain)}"
+        return _("Any NFT on {chain}").format(chain=chain_title(leaf.chain))
+    place = _place_with_traits(leaf, names)
     if leaf.kind.names_ids and leaf.least > 1:
-        return f"At least {leaf.least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_with_traits(leaf)}"
+        said = _("At least {count} of the tokens {ids} of {place}")
+        return said.format(count=leaf.least, ids=_ids(leaf, "and"), place=place)
     if leaf.kind.names_ids:
-        which = f"Token {_ids(leaf)}" if _is_single(leaf.token_ids) else f"Any of the tokens {_ids(leaf)}"
-        return f"{which} of {_place(leaf, names)}{_with_traits(leaf)}"
-    return f"At least {_amount(leaf.min_tokens)} of {_place(leaf, names)}{_with_traits(leaf)}"
+        any_of = _("Any of the tokens {ids} of {place}")
+        # Translators: {ids} is one token's id.
+        return (_("Token {ids} of {place}") if _is_single(leaf.token_ids) else any_of).format(
+            ids=_ids(leaf), place=place
+        )
+    # Translators: {place} is a collection and its chain, such as "Cats on Base".
+    said = ngettext("At least {count} token of {place}", "At least {count} tokens of {place}", leaf.min_tokens)
+    return said.format(count=leaf.min_tokens, place=place)
 
 
 def _without(leaf: Requirement, names: Names) -> str:
@@ -94,82 +106,101 @@ def _without(leaf: Requirement, names: Names) -> str:
     if leaf.details is not None:
         return leaf.details.opposite(_place(leaf, names))
     if leaf.max_tokens is not None:
-        return _outside(leaf.least, leaf.max_tokens, *_counted(leaf, names))
+        return _outside(leaf, names, leaf.least, leaf.max_tokens)
     if leaf.kind.source == "anything":
-        return f"No NFT on {chain_title(leaf.chain)}"
+        return _("No NFT on {chain}").format(chain=chain_title(leaf.chain))
+    place = _place_with_traits(leaf, names)
     if leaf.kind.names_ids and leaf.least > 1:
-        return f"Fewer than {leaf.least} of the tokens {_ids(leaf, 'and')} of {_place(leaf, names)}{_with_traits(leaf)}"
+        said = _("Fewer than {count} of the tokens {ids} of {place}")
+        return said.format(count=leaf.least, ids=_ids(leaf, "and"), place=place)
     if leaf.kind.names_ids:
-        which = f"Not token {_ids(leaf)}" if _is_single(leaf.token_ids) else f"None of the tokens {_ids(leaf)}"
-        return f"{which} of {_place(leaf, names)}{_with_traits(leaf)}"
-    place = f"{_place(leaf, names)}{_with_traits(leaf)}"
-    return f"No token of {place}" if leaf.min_tokens == 1 else f"Fewer than {_amount(leaf.min_tokens)} of {place}"
+        none_of = _("None of the tokens {ids} of {place}")
+        # Translators: {ids} is one token's id.
+        said = _("Not token {ids} of {place}") if _is_single(leaf.token_ids) else none_of
+        return said.format(ids=_ids(leaf), place=place)
+    if leaf.min_tokens == 1:
+        return _("No token of {place}").format(place=place)
+    said = ngettext("Fewer than {count} token of {place}", "Fewer than {count} tokens of {place}", leaf.min_tokens)
+    return said.format(count=leaf.min_tokens, place=place)
 
 
-def _counted(leaf: Requirement, names: Names) -> tuple[str, str]:
-    """Return what is counted and where: for one, and for several."""
+def _counted(leaf: Requirement, names: Names, count: int) -> str:
+    """Return what is counted and where, after a number."""
     if leaf.kind.source == "anything":
-        return f"NFT on {chain_title(leaf.chain)}", f"NFTs on {chain_title(leaf.chain)}"
-    place = f"{_place(leaf, names)}{_with_traits(leaf)}"
+        # Translators: follows a number and its word, as in "At most 5 NFTs on Base".
+        return ngettext("NFT on {chain}", "NFTs on {chain}", count).format(chain=chain_title(leaf.chain))
+    place = _place_with_traits(leaf, names)
     if leaf.kind.names_ids:
-        of_them = f"of the tokens {_ids(leaf, 'and')} of {place}"
-        return of_them, of_them
-    return f"token of {place}", f"tokens of {place}"
+        # Translators: follows a number and its word, as in "At most 2 of the tokens 1, 2 and 3 of Cats on Base".
+        return _("of the tokens {ids} of {place}").format(ids=_ids(leaf, "and"), place=place)
+    # Translators: follows a number and its word, as in "At most 5 tokens of Cats on Base".
+    return ngettext("token of {place}", "tokens of {place}", count).format(place=place)
 
 
-def _within(least: int, most: int, one: str, several: str) -> str:
+def _within(leaf: Requirement, names: Names, least: int, most: int) -> str:
     if most == 0:
-        return f"{'None' if one.startswith('of ') else 'No'} {one}"
+        # Translators: {things} is such as "of the tokens 1, 2 and 3 of Cats on Base".
+        none_of = _("None {things}")
+        # Translators: {things} is such as "token of Cats on Base".
+        said = none_of if leaf.kind.names_ids else _("No {things}")
+        return said.format(things=_counted(leaf, names, 1))
+    things = _counted(leaf, names, most)
     if least == most:
-        return f"Exactly {most} {one if most == 1 else several}"
-    return f"At most {most} {one if most == 1 else several}" if least == 0 else f"{least} to {most} {several}"
-
-
-def _outside(least: int, most: int, one: str, several: str) -> str:
-    if most == 0:
-        return f"At least 1 {one}"
-    more = f"more than {most}"
+        return _("Exactly {count} {things}").format(count=most, things=things)
     if least == 0:
-        return f"More than {most} {several}"
-    fewer = "none" if least == 1 else f"fewer than {least}"
-    return f"Either {fewer} or {more} {several}"
+        return _("At most {count} {things}").format(count=most, things=things)
+    return _("{least} to {most} {things}").format(least=least, most=most, things=_counted(leaf, names, 2))
 
 
-def _amount(least: int) -> str:
-    return f"{least} token" if least == 1 else f"{least} tokens"
+def _outside(leaf: Requirement, names: Names, least: int, most: int) -> str:
+    if most == 0:
+        return _("At least 1 {things}").format(things=_counted(leaf, names, 1))
+    things = _counted(leaf, names, 2)
+    if least == 0:
+        return _("More than {count} {things}").format(count=most, things=things)
+    if least == 1:
+        return _("Either none or more than {most} {things}").format(most=most, things=things)
+    said = _("Either fewer than {least} or more than {most} {things}")
+    return said.format(least=least, most=most, things=things)
 
 
 def _place(leaf: Requirement, names: Names) -> str:
-    return f"{names.get((leaf.chain, leaf.contract)) or shorten(leaf.contract)} on {chain_title(leaf.chain)}"
+    collection = names.get((leaf.chain, leaf.contract)) or shorten(leaf.contract)
+    return _("{collection} on {chain}").format(collection=collection, chain=chain_title(leaf.chain))
 
 
-def _with_traits(leaf: Requirement) -> str:
+def _place_with_traits(leaf: Requirement, names: Names) -> str:
+    place = _place(leaf, names)
     if not leaf.kind.names_trait or not leaf.traits:
-        return ""
-    return f" with {listed(_trait(kind, wanted) for kind, wanted in leaf.traits)}"
+        return place
+    traits = listed(_trait(kind, wanted) for kind, wanted in leaf.traits)
+    return _("{place} with {traits}").format(place=place, traits=traits)
 
 
 def _trait(kind: str, wanted: str) -> str:
     first, dots, last = wanted.partition("..")
     if dots and (first := first.strip()) and (last := last.strip()):
-        return f"{kind} of {first} to {last}"
-    for sign, word in _BOUNDS.items():
+        return _("{trait} of {first} to {last}").format(trait=kind, first=first, last=last)
+    for sign, said in _BOUNDS.items():
         # No regular expression: one that may begin and end in spaces takes cubic time on a text of spaces.
         limit = wanted.strip().removeprefix(sign).strip()
         # A single sign may also begin a text, such as <3.
         if limit and wanted.strip().startswith(sign) and (len(sign) == 2 or sign in "≥≤" or _is_number(limit)):
-            return f"{kind} of {word} {limit}"
-    return f"{kind}: {wanted}"
+            return _(said).format(trait=kind, limit=limit)
+    return _("{trait}: {value}").format(trait=kind, value=wanted)
 
 
 def _is_number(text: str) -> bool:
     return text.lstrip("+-").replace(".", "", 1).isdigit()
 
 
-def _ids(leaf: Requirement, joint: str = "or") -> str:
+def _ids(leaf: Requirement, joint: Literal["and", "or"] = "or") -> str:
     told = [_id(entry) for entry in leaf.token_ids[:NAMED_IDS]]
     more = len(leaf.token_ids) - len(told)
-    return listed(told, joint) if not more else f"{', '.join(told)} and {more} more"
+    if not more:
+        return listed(told, joint)
+    # Translators: {ids} are some tokens' ids, {count} is the number of the others.
+    return _("{ids} and {count} more").format(ids=", ".join(told), count=more)
 
 
 def _is_single(entries: Sequence[str]) -> bool:
@@ -184,4 +215,4 @@ def _id(entry: str) -> str:
     if found is None:
         return shorten(entry)
     first, last = (text if len(text) <= 20 else shorten(text) for text in map(str, found))
-    return first if found[0] == found[1] else f"{first} to {last}"
+    return first if found[0] == found[1] else _("{first} to {last}").format(first=first, last=last)

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from locales import _
 from services.core.ages import in_seconds
 from services.core.errors import TooMany
 from settings import settings
@@ -140,7 +141,7 @@ async def _spend(key: str, per_minute: int) -> None:
         return
     if wait > 0:
         seconds = math.ceil(wait)
-        raise TooMany(f"That was too often. Please try again {in_seconds(seconds)}.", seconds)
+        raise TooMany(_("That was too often. Please try again {time}.").format(time=in_seconds(seconds)), seconds)
 
 
 def _in_force() -> Counts:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlmodel import select
 
 from gateways import Gateways
+from locales import _, day_and_time
 from models import Grant, Member, Rule, Server, now
 from models.db.session import AsyncSession
 from services.collections import catalog
@@ -152,50 +153,55 @@ def _next(
 ) -> str:
     """Return what happens to the role next, in a sentence."""
     if kept and decision.move is Move.NONE and not decision.doubtful and decision.role_id in member.roles:
-        return "Stays whatever the rules say, because an admin protects it."
+        return _("Stays whatever the rules say, because an admin protects it.")
     match decision.move:
         case Move.GIVE | Move.RETURN if member.pending:
-            return "Given once they have finished the server's membership screening."
+            return _("Given once they have finished the server's membership screening.")
         case Move.GIVE | Move.RETURN:
-            return "Given at the next check, within moments."
+            return _("Given at the next check, within moments.")
         case Move.KEEP:
-            return "Stays while a rule says yes."
+            return _("Stays while a rule says yes.")
         case Move.ADOPT if decision.no_since is None:
-            return "Follows the rules from the next check on: a rule that takes it over says yes."
+            return _("Follows the rules from the next check on: a rule that takes it over says yes.")
         case Move.ADOPT:
-            return "Taken over at the next check, and taken then: no rule says yes."
+            return _("Taken over at the next check, and taken then: no rule says yes.")
         case Move.LOST:
-            return "Somebody else took it; it is not given again automatically."
+            return _("Somebody else took it; it is not given again automatically.")
         case Move.WAIT:
-            return f"Taken on {decision.due_at:%-d %B %Y at %H:%M} UTC unless a rule says yes before."
+            assert decision.due_at is not None
+            # Translators: {time} is a date and a time.
+            return _("Taken on {time} unless a rule says yes before.").format(time=day_and_time(decision.due_at))
         case Move.TAKE if held_back:
-            return "Stays until an admin approves the removals that were held back."
+            return _("Stays until an admin approves the removals that were held back.")
         case Move.TAKE:
-            return "Taken at the next check, if a second reading agrees."
+            return _("Taken at the next check, if a second reading agrees.")
         case Move.FORGET:
-            return f"Nothing: no role from {settings().product_name} is left."
+            return _("Nothing: no role from {product} is left.").format(product=settings().product_name)
         case Move.NONE:
             return _next_without_move(decision, grant, rules, member)
 
 
 def _next_without_move(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member) -> str:
     if grant is not None and grant.state == "giving":
-        screened = "Given once they have finished the server's membership screening."
-        return screened if member.pending else f"Being given now.{_trouble(grant)}"
+        screened = _("Given once they have finished the server's membership screening.")
+        return screened if member.pending else f"{_('Being given now.')}{_trouble(grant)}"
     if grant is not None and grant.state == "taking":
-        return f"Being taken now.{_trouble(grant)}"
+        return f"{_('Being taken now.')}{_trouble(grant)}"
     if grant is not None and grant.state == "lost":
-        return "Somebody else took it; it is not given again automatically."
+        return _("Somebody else took it; it is not given again automatically.")
     if grant is None and decision.role_id in member.roles:
-        return "Nothing: somebody else gave it, so it stays as it is."
+        return _("Nothing: somebody else gave it, so it stays as it is.")
     if decision.doubtful:
-        return "Nothing changes until what is unknown has been read."
+        return _("Nothing changes until what is unknown has been read.")
     if grant is not None and grant.gift_since is not None:
-        return "Stays, because an admin decided so; once a rule says yes again, rules decide again."
+        return _("Stays, because an admin decided so; once a rule says yes again, rules decide again.")
     if not any(rule.state == "active" for rule in rules):
-        return "Nothing changes while its rules are paused."
-    return "Stays while a rule that gave it is paused." if grant is not None else "Nothing: no rule says yes."
+        return _("Nothing changes while its rules are paused.")
+    return _("Stays while a rule that gave it is paused.") if grant is not None else _("Nothing: no rule says yes.")
 
 
 def _trouble(grant: Grant) -> str:
-    return f" The last try failed: {grant.last_error}" if grant.last_error else ""
+    if not grant.last_error:
+        return ""
+    # Translators: {reason} is what Discord answered, in English.
+    return " " + _("The last try failed: {reason}").format(reason=grant.last_error)

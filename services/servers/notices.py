@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlmodel import col, or_, select, update
 
+from locales import _, day_and_time
 from models import Notice, Server, User, now
 from models.db.session import AsyncSession
 from services.accounts import users
@@ -41,7 +43,7 @@ async def meet(db: AsyncSession, guild_id: str, discord_id: str, username: str, 
     """Return the meeting; `keep` creates a row for a person without one. Raises ServerNotFound."""
     server = (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()
     if server is None or not server.bot_invited:
-        raise ServerNotFound("This server is not known here yet. Try again in a minute.")
+        raise ServerNotFound(_("This server is not known here yet. Try again in a minute."))
     if keep:
         user_id = await users.ensure(db, discord_id, username)
     else:
@@ -79,14 +81,20 @@ def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> s
     role = str(data.get("roleName") or names.get(str(data.get("roleId"))) or UNKNOWN_ROLE)
     match kind:
         case "role.taken":
-            return f"{role} was taken from you, because no rule gives it to you any more."
+            return _("{role} was taken from you, because no rule gives it to you any more.").format(role=role)
         case grace_warnings.KIND:
-            until = data.get("until", "")
-            return f"No rule gives you {role} any more. It is taken from you on {until}, unless a rule says yes before."
+            until = day_and_time(datetime.fromisoformat(data["at"])) if "at" in data else str(data.get("until", ""))
+            return _(
+                "No rule gives you {role} any more. It is taken from you on {until}, unless a rule says yes before."
+            ).format(role=role, until=until)
         case "role.lost":
             product = settings().product_name
-            return f"Somebody else took {role} from you in this server, so {product} does not give it again."
+            return _("Somebody else took {role} from you in this server, so {product} does not give it again.").format(
+                role=role, product=product
+            )
         case "wallet.moved":
-            return f"The wallet {data.get('address', '')} was verified by somebody else and no longer counts for you."
+            return _("The wallet {wallet} was verified by somebody else and no longer counts for you.").format(
+                wallet=data.get("address", "")
+            )
         case _:
             return kind.replace(".", " ").replace("_", " ").capitalize() + "."

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import text
 
+from locales import _
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.answer import Answer
@@ -92,10 +93,11 @@ def _lack(role: RoleWhy) -> RoleLine:
 def _missed(rule: RuleWhy) -> str:
     """Return needed and held amounts of a rule with one requirement; for a composed one, /why shows all parts."""
     if len(rule.requirements) != 1 or rule.requirements[0].outcome != Answer.NO.value:
-        return f"{rule.name} is not fulfilled"
+        return _("{name} is not fulfilled").format(name=rule.name)
     (one,) = rule.requirements
     needed, held = one.amounts
-    return f"{one.text}: needed {needed}, held {held}" + (f", {one.reason}" if one.reason else "")
+    told = _("{requirement}: needed {needed}, held {held}").format(requirement=one.text, needed=needed, held=held)
+    return _("{text}, {reason}").format(text=told, reason=one.reason) if one.reason else told
 
 
 def _unknown(role: RoleWhy) -> bool:
@@ -105,7 +107,7 @@ def _unknown(role: RoleWhy) -> bool:
 
 def _reason(role: RoleWhy) -> str:
     reasons = [one.reason for rule in role.rules for one in rule.requirements if one.outcome == Answer.UNKNOWN.value]
-    return next((reason for reason in reasons if reason), "not everything could be read yet")
+    return next((reason for reason in reasons if reason), _("not everything could be read yet"))
 
 
 async def _doubt(db: AsyncSession, actor: Actor, server_id: int) -> str | None:
@@ -115,4 +117,4 @@ async def _doubt(db: AsyncSession, actor: Actor, server_id: int) -> str | None:
         {"key": f"{server_id}:{actor.discord_id}"},
     )
     row = result.first()
-    return str(row[0]) if row is not None and row[0] else None
+    return _(str(row[0])) if row is not None and row[0] else None

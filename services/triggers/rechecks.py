@@ -5,6 +5,7 @@ from datetime import timedelta
 from sqlalchemy import text
 
 from gateways import Gateways
+from locales import _
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
@@ -58,7 +59,9 @@ async def ask(db: AsyncSession, actor: Actor, server_id: int) -> None:
     left = result.scalar_one()
     if left is not None and left > 0:
         seconds = max(1, round(left))
-        raise TooMany(f"You were checked a moment ago. You can ask again {in_seconds(seconds)}.", seconds)
+        raise TooMany(
+            _("You were checked a moment ago. You can ask again {time}.").format(time=in_seconds(seconds)), seconds
+        )
     await audit.record(
         db, audit.line("recheck.asked", server_id=server_id, actor=actor.discord_id, subject=actor.discord_id)
     )

@@ -15,13 +15,13 @@ from gateways.marketplaces.quota import Outlook, Use
 from gateways.transport.errors import NotThere, ProviderBusy, ProviderError
 from gateways.transport.fair_turns import on_behalf_of
 from gateways.transport.plain_text import plain
+from locales import N_, _, listed
 from models import Challenge
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.addresses import AddressRefused, parse, shorten
 from services.core.ages import in_time
-from services.core.texts import listed
 from services.wallets import ownership
 from services.wallets.ownership import VERIFIED, LinkedProfile, Verdict, WalletProof
 from settings import settings
@@ -102,8 +102,7 @@ LONG_WAIT = 20
 LONGEST_NAME = 50
 CODE_SECONDS = 4.0
 """Seconds for which a proof waits for a chain to say whether the wallet is a contract there."""
-_OTHER_WAY = "Or choose Transaction Proof, which does without OpenSea."
-_CHECK_NOW = f"Once your code is saved, let us check at once. {_OTHER_WAY}"
+_OTHER_WAY = N_("Or choose Transaction Proof, which does without OpenSea.")
 
 
 async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challenge, *, again: bool = False) -> Verdict:
@@ -114,8 +113,10 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     if row.family != "evm":
         return Verdict(
             False,
-            "The OpenSea bio verifies wallets whose address starts with 0x. This one is on Solana: "
-            "choose Transaction Proof.",
+            _(
+                "The OpenSea bio verifies wallets whose address starts with 0x. This one is on Solana: choose "
+                "Transaction Proof."
+            ),
         )
     username, use = actor.username, Use.AGAIN if again else Use.PROOF
     await release(db)
@@ -126,13 +127,17 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
             profile = await outside.opensea.profile(row.address, use=use)
     except NotThere as fault:
         add = _what_to_add(row, username)
-        none = f"{fault.provider} has no profile for {shorten(row.address)} yet. {add}"
+        none = _("{provider} has no profile for {address} yet. {add}").format(
+            provider=fault.provider, address=shorten(row.address), add=add
+        )
         return Verdict(False, none, again=True, stretch=_stretch(outside))
     except ProviderBusy as fault:
         return busy(fault, outside.opensea.quota.outlook(Use.PROOF))
     except ProviderError as fault:
         return Verdict(
-            False, f"{fault.provider} does not answer as it should. Nothing was changed; please try again in a minute.",
+            False, _(
+"{provider} does not answer as it should. Nothing was changed; please try again in a minute."
+).format(provider=fault.provider),
             again=True,
         )  # fmt: skip
     if profile.address.lower() != row.address:
@@ -148,15 +153,17 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     except ownership.HeldByAnother:
         return Verdict(
             False,
-            f"Somebody else verified this wallet before. To move it to you, add your own code {row.code} to the bio: "
-            "a name alone is not enough for that.",
+            _(
+                "Somebody else verified this wallet before. To move it to you, add your own code {code} to the bio: "
+                "a name alone is not enough for that."
+            ).format(code=row.code),
             again=True,
         )
     except ownership.TooManyWallets as fault:
         return Verdict(False, str(fault))
     except ownership.AlreadySpent:
-        return Verdict(False, "That code has been used. Ask for a new one and try again.")
-    return Verdict(True, VERIFIED)
+        return Verdict(False, _("That code has been used. Ask for a new one and try again."))
+    return Verdict(True, _(VERIFIED))
 
 
 async def _contracts(outside: Gateways, address: str) -> list[str]:
@@ -179,23 +186,28 @@ async def _contracts(outside: Gateways, address: str) -> list[str]:
 
 def _no_contract(address: str, chains: Sequence[str]) -> str:
     where = listed(CHAINS[chain].title for chain in chains)
-    return (
-        f"{shorten(address)} is a smart contract on {where}. A bio does not say on which chain it is yours, so it "
-        "verifies no contract. You can verify a Safe or an ERC-4337 account by a transaction to itself: choose "
-        "Transaction Proof. Any other contract can be delegated at delegate.xyz to a wallet of yours."
-    )
+    return _(
+        "{address} is a smart contract on {where}. A bio does not say on which chain it is yours, so it "
+        "verifies no contract. You can verify a Safe or an ERC-4337 account by a transaction to itself: "
+        "choose Transaction Proof. Any other contract can be delegated at delegate.xyz to a wallet of yours."
+    ).format(address=shorten(address), where=where)
 
 
 def busy(fault: ProviderBusy, outlook: Outlook) -> Verdict:
     """Return the verdict while OpenSea allows no read; `outlook` is that of requested reads."""
     wait = max(1.0, fault.retry_after or 5.0)
     if outlook.wait <= 0 and fault.retry_after is not None and wait >= LONG_WAIT:
-        said = f"{fault.provider} lets us look at few profiles right now, so we look seldom by ourselves. {_CHECK_NOW}"
+        said = _(
+            "{provider} lets us look at few profiles right now, so we look seldom by ourselves. Once your code is "
+            "saved, let us check at once. {other_way}"
+        ).format(provider=fault.provider, other_way=_(_OTHER_WAY))
     elif max(wait, outlook.wait) >= LONG_WAIT:
         when = in_time(max(wait, outlook.wait))
-        said = f"{fault.provider} lets us look at no more profiles right now. Please try again {when}. {_OTHER_WAY}"
+        said = _("{provider} lets us look at no more profiles right now. Please try again {time}. {other_way}").format(
+            provider=fault.provider, time=when, other_way=_(_OTHER_WAY)
+        )
     else:
-        said = f"{fault.provider} is busy. Please try again {in_time(wait)}."
+        said = _("{provider} is busy. Please try again {time}.").format(provider=fault.provider, time=in_time(wait))
     return Verdict(False, said, again=True, wait=wait, stretch=outlook.stretch)
 
 
@@ -204,7 +216,9 @@ def shortage(outside: Gateways) -> str:
     wait = outside.opensea.quota.outlook(Use.PROOF).wait
     if wait < LONG_WAIT:
         return ""
-    return f"OpenSea lets us look at no more profiles right now; we can look again {in_time(wait)}. {_OTHER_WAY}"
+    return _("OpenSea lets us look at no more profiles right now; we can look again {time}. {other_way}").format(
+        time=in_time(wait), other_way=_(_OTHER_WAY)
+    )
 
 
 def _stretch(outside: Gateways) -> float:
@@ -221,28 +235,49 @@ def _linked(outside: Gateways, address: str, profile: Profile) -> Verdict:
         family, theirs = parse(profile.address)
     except AddressRefused:
         return Verdict(
-            False, f"OpenSea answered with the profile of another wallet, so it does not verify {mine}. {_OTHER_WAY}"
+            False,
+            _("OpenSea answered with the profile of another wallet, so it does not verify {mine}. {other_way}").format(
+                mine=mine, other_way=_(_OTHER_WAY)
+            ),
         )
-    whose = f"of {name} ({shorten(theirs)})" if name else f"of {shorten(theirs)}"
-    other = f"To verify {mine} itself, choose Transaction Proof, or unlink it at OpenSea and try again."
-    if family != "evm":
-        return Verdict(False, f"OpenSea has linked {mine} to the profile {whose}, which cannot verify it. {other}")
-    said = (
-        f"OpenSea has linked {mine} to the profile {whose}, and a bio verifies only the wallet that its profile names. "
-        f"To verify that one, enter {theirs} and put its code into the bio {whose}. {other}"
+    # Translators: whose profile it is, as in "linked to the profile of carol (0x12…ab)".
+    of_name = _("of {name} ({address})").format(name=name, address=shorten(theirs))
+    # Translators: whose profile it is, as in "linked to the profile of 0x12…ab".
+    whose = of_name if name else _("of {address}").format(address=shorten(theirs))
+    other = _("To verify {mine} itself, choose Transaction Proof, or unlink it at OpenSea and try again.").format(
+        mine=mine
     )
+    if family != "evm":
+        return Verdict(
+            False,
+            _("OpenSea has linked {mine} to the profile {whose}, which cannot verify it. {other}").format(
+                mine=mine, whose=whose, other=other
+            ),
+        )
+    said = _(
+        "OpenSea has linked {mine} to the profile {whose}, and a bio verifies only the wallet that its "
+        "profile names. To verify that one, enter {theirs} and put its code into the bio {whose}. {other}"
+    ).format(mine=mine, whose=whose, theirs=theirs, other=other)
     return Verdict(False, said, linked=LinkedProfile(theirs, name, outside.opensea.profile_url(theirs)))
 
 
 def _what_to_add(row: Challenge, username: str) -> str:
-    return f"Add your code {row.code} or {handle_marker(username)} to the bio of that profile, save, and try again."
+    return _("Add your code {code} or {marker} to the bio of that profile, save, and try again.").format(
+        code=row.code, marker=handle_marker(username)
+    )
 
 
 def _not_yet(marker: Marker, row: Challenge, username: str) -> str:
     add = _what_to_add(row, username)
     if marker is Marker.BARE_PRODUCT:
-        return f"The bio only says {settings().product_name}, which verifies nobody's wallet. {add}"
+        return _("The bio only says {product}, which verifies nobody's wallet. {add}").format(
+            product=settings().product_name, add=add
+        )
     if marker is Marker.BARE_HANDLE:
         name = bare_name(username)
-        return f"The bio only says {name}: anybody can take that name. It must read {prefix()}:{name}. {add}"
-    return f"Your code was not found in the bio yet. {add} OpenSea can take some minutes to show a change."
+        return _("The bio only says {name}: anybody can take that name. It must read {prefix}:{name}. {add}").format(
+            name=name, prefix=prefix(), add=add
+        )
+    return _("Your code was not found in the bio yet. {add} OpenSea can take some minutes to show a change.").format(
+        add=add
+    )

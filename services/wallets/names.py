@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gateways import Gateways
 from gateways.evm.ens import NameInvalid, NameOffchain
 from gateways.transport.errors import NotThere, ProviderError
+from locales import _
 from services.core.addresses import AddressRefused, parse
 from services.core.errors import FieldRefused
 
@@ -43,41 +44,49 @@ async def resolve(outside: Gateways, text: str) -> tuple[str, str]:
     """Return `(name, address)`: the normalised name, and the address (EVM in lower case). Raises NameRefused."""
     given = text.strip()
     if len(given) > LONGEST:
-        raise NameRefused("That name is too long to be one.")
+        raise NameRefused(_("That name is too long to be one."))
     if given.casefold().endswith(".sol"):
         return await _on_solana(outside, given)
     try:
         return await outside.names.resolve(given)
     except NameInvalid:
-        raise NameRefused(f"{given} is not a valid name. Paste the address (0x…) itself.") from None
+        raise NameRefused(
+            _("{given} is not a valid name. Paste the address (0x…) itself.").format(given=given)
+        ) from None
     except NameOffchain:
         raise NameRefused(
-            f"{given} is kept outside of Ethereum by a service that cannot be asked. Paste the address (0x…) itself."
+            _(
+                "{given} is kept outside of Ethereum by a service that cannot be asked. Paste the address (0x…) itself."
+            ).format(given=given)
         ) from None
     except NotThere:
         raise NameRefused(
-            f"{given} stands for no wallet on Ethereum. Check its spelling, or paste the address (0x…)."
+            _("{given} stands for no wallet on Ethereum. Check its spelling, or paste the address (0x…).").format(
+                given=given
+            )
         ) from None
     except ProviderError:
         raise NameRefused(
-            f"{given} cannot be looked up right now. Try again in a minute, or paste the address (0x…)."
+            _("{given} cannot be looked up right now. Try again in a minute, or paste the address (0x…).").format(
+                given=given
+            )
         ) from None
 
 
 async def _on_solana(outside: Gateways, given: str) -> tuple[str, str]:
     if not outside.solana_names.on:
-        raise NameRefused("Names of Solana are not looked up here. Paste the address itself.")
+        raise NameRefused(_("Names of Solana are not looked up here. Paste the address itself."))
     try:
         return await outside.solana_names.resolve(given)
     except NameInvalid:
-        raise NameRefused(f"{given} is not a valid name. Paste the address itself.") from None
+        raise NameRefused(_("{given} is not a valid name. Paste the address itself.").format(given=given)) from None
     except NotThere:
         raise NameRefused(
-            f"{given} stands for no wallet on Solana. Check its spelling, or paste the address."
+            _("{given} stands for no wallet on Solana. Check its spelling, or paste the address.").format(given=given)
         ) from None
     except ProviderError:
         raise NameRefused(
-            f"{given} cannot be looked up right now. Try again in a minute, or paste the address."
+            _("{given} cannot be looked up right now. Try again in a minute, or paste the address.").format(given=given)
         ) from None
 
 

@@ -7,6 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
+from locales import N_, _
 from models import Challenge, Notice, SpentTransaction, User, Wallet, now
 from models.db.session import AsyncSession
 from services.core import audit, queue
@@ -15,10 +16,10 @@ from services.core.addresses import shorten
 from services.core.json_view import json_view
 from settings import settings
 
-VERIFIED = "Your wallet has been successfully verified!"
-HELD = "Somebody else has verified this wallet by its key, so what a contract does at its address does not move it."
+VERIFIED = N_("Your wallet has been successfully verified!")
+HELD = N_("Somebody else has verified this wallet by its key, so what a contract does at its address does not move it.")
 BY_BIO = "opensea_bio"
-SPENT = "This transaction has verified a wallet before, and each one counts once. Send a new one, exactly as shown."
+SPENT = N_("This transaction has verified a wallet before, and each one counts once. Send a new one, exactly as shown.")
 
 
 @json_view
@@ -83,8 +84,10 @@ class TooManyWallets(Exception):
 
     def __init__(self, has: int, most: int) -> None:
         super().__init__(
-            f"You have {has} wallets here, and a person can have at most {most}. "
-            "Remove a wallet that you no longer need, then add this one."
+            _(
+                "You have {has} wallets here, and a person can have at most {most}. Remove a wallet that you no "
+                "longer need, then add this one."
+            ).format(has=has, most=most)
         )
 
 

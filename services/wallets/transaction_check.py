@@ -12,6 +12,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.smart_accounts import AccountCall, Doubt
 from gateways.evm.transactions import Transaction
 from gateways.solana.memo_proof import SolanaTransaction
+from locales import N_, _, ngettext
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
 
@@ -142,17 +143,25 @@ def is_bound(transaction: Transaction) -> bool:
     return bool(transaction.calls) or transaction.from_contract
 
 
-_HOW = "Let the account itself send exactly the amount shown to itself, in a direct call."
 _DOUBTS = {
-    Doubt.RELAYED: "Another contract passed that transaction on, so it does not show for sure what {account} did. "
-    + _HOW,
-    Doubt.UNREADABLE: "That transaction does not show for sure what {account} did. " + _HOW,
-    Doubt.DELEGATED: "In that transaction {account} ran another contract's code as its own, which verifies nothing. "
-    + _HOW,
-    Doubt.UNSAID: "The contract {account} does not say that it did this, as a Safe or an ERC-4337 account does. It "
-    "cannot be verified: delegate it at delegate.xyz to a wallet of yours.",
-    Doubt.FAILED: "That transaction of {account} failed on {chain}, so it verifies nothing. Please send it again.",
-    Doubt.OPEN: "Anybody can make the contract {account} do this, so it does not show that the contract is yours.",
+    Doubt.RELAYED: N_(
+        "Another contract passed that transaction on, so it does not show for sure what {account} did. Let the account "
+        "itself send exactly the amount shown to itself, in a direct call."
+    ),
+    Doubt.UNREADABLE: N_(
+        "That transaction does not show for sure what {account} did. Let the account itself send exactly the amount "
+        "shown to itself, in a direct call."
+    ),
+    Doubt.DELEGATED: N_(
+        "In that transaction {account} ran another contract's code as its own, which verifies nothing. Let the account "
+        "itself send exactly the amount shown to itself, in a direct call."
+    ),
+    Doubt.UNSAID: N_(
+        "The contract {account} does not say that it did this, as a Safe or an ERC-4337 account does. It cannot be "
+        "verified: delegate it at delegate.xyz to a wallet of yours."
+    ),
+    Doubt.FAILED: N_("That transaction of {account} failed on {chain}, so it verifies nothing. Please send it again."),
+    Doubt.OPEN: N_("Anybody can make the contract {account} do this, so it does not show that the contract is yours."),
 }
 """The sentence for each doubt about a contract account's transaction."""
 
@@ -162,27 +171,40 @@ def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
     chain = CHAINS[transaction.chain]
     if not transaction.calls and transaction.sender != wanted.address:
         return _refused(
-            f"That transaction was sent from {shorten(transaction.sender)}, not from {shorten(wanted.address)}. "
-            "Send it from the wallet that you want to verify."
+            _(
+                "That transaction was sent from {address}, not from {wallet}. Send it from the wallet that you "
+                "want to verify."
+            ).format(address=shorten(transaction.sender), wallet=shorten(wanted.address))
         )
     doubts = [call.doubt for call in transaction.calls]
     if doubts and doubts[0] is not None and None not in doubts:
-        return _refused(_DOUBTS[doubts[0]].format(account=shorten(wanted.address), chain=chain.title))
+        return _refused(_(_DOUBTS[doubts[0]]).format(account=shorten(wanted.address), chain=chain.title))
     to_itself = _to_itself(transaction, wanted)
     if not to_itself:
-        return _refused("That transaction goes to somebody else. Send it from your wallet to the same wallet.")
+        return _refused(_("That transaction goes to somebody else. Send it from your wallet to the same wallet."))
     if transaction.block is not None and _is_older(transaction, wanted):
-        return _refused("That transaction is older than your challenge. Send a new one, exactly as shown.")
+        return _refused(_("That transaction is older than your challenge. Send a new one, exactly as shown."))
     by = marker(transaction, wanted)
     if not by:
         return _refused(
-            f"That transaction carries {in_coins(to_itself[0].value)} {chain.coin}. It has to carry exactly "
-            f"{in_coins(wanted.amount_wei)} {chain.coin}, or your code {wanted.code} as its data."
+            _(
+                "That transaction carries {carried} {coin}. It has to carry exactly {amount} {coin}, or your "
+                "code {code} as its data."
+            ).format(
+                carried=in_coins(to_itself[0].value),
+                coin=chain.coin,
+                amount=in_coins(wanted.amount_wei),
+                code=wanted.code,
+            )
         )
     if transaction.block is None:
         return Judgement(TransactionOutcome.WAITS, waits(transaction.chain, 0), by, 0, chain.confirmations)
     if not transaction.succeeded:
-        return _refused(f"That transaction failed on {chain.title}, so it verifies nothing. Please send it again.")
+        return _refused(
+            _("That transaction failed on {chain}, so it verifies nothing. Please send it again.").format(
+                chain=chain.title
+            )
+        )
     if transaction.confirmations < chain.confirmations:
         said = waits(transaction.chain, transaction.confirmations)
         return Judgement(TransactionOutcome.WAITS, said, by, transaction.confirmations, chain.confirmations)
@@ -193,12 +215,14 @@ def waits(chain: str, confirmations: int) -> str:
     """Return the judgement of the right transaction while it lacks confirmations."""
     title, needed = CHAINS[chain].title, CHAINS[chain].confirmations
     if confirmations == 0:
-        return f"Your transaction waits to be taken into a block of {title}."
+        return _("Your transaction waits to be taken into a block of {title}.").format(title=title)
     missing = needed - confirmations
-    return (
-        f"Your transaction is on {title} and has {confirmations} of {needed} confirmations; "
-        f"{missing} {'is' if missing == 1 else 'are'} missing."
-    )
+    # Translators: {missing} is the number that the plural is about.
+    return ngettext(
+        "Your transaction is on {chain} and has {count} of {needed} confirmations; {missing} is missing.",
+        "Your transaction is on {chain} and has {count} of {needed} confirmations; {missing} are missing.",
+        missing,
+    ).format(chain=title, count=confirmations, needed=needed, missing=missing)
 
 
 def judge_memo(transaction: SolanaTransaction, wanted: WantedTransaction) -> Judgement:
@@ -208,16 +232,17 @@ def judge_memo(transaction: SolanaTransaction, wanted: WantedTransaction) -> Jud
     """
     if wanted.address not in transaction.signers:
         return _refused(
-            f"That transaction was not signed by {shorten(wanted.address)}. "
-            "Send it from the wallet that you want to verify."
+            _("That transaction was not signed by {address}. Send it from the wallet that you want to verify.").format(
+                address=shorten(wanted.address)
+            )
         )
     first, time = wanted.first_blocks.get("solana", 0), transaction.time
     if transaction.slot <= first if first else time is not None and time < wanted.created_at - CLOCKS_DIFFER:
-        return _refused("That transaction is older than your challenge. Send a new one, exactly as shown.")
+        return _refused(_("That transaction is older than your challenge. Send a new one, exactly as shown."))
     if wanted.code not in {memo.strip() for memo in transaction.memos}:
-        return _refused(f"That transaction has no memo that reads {wanted.code}, and nothing else.")
+        return _refused(_("That transaction has no memo that reads {code}, and nothing else.").format(code=wanted.code))
     if not transaction.ok:
-        return _refused("That transaction failed on Solana, so it verifies nothing. Please send it again.")
+        return _refused(_("That transaction failed on Solana, so it verifies nothing. Please send it again."))
     return Judgement(TransactionOutcome.PROVES, "", "memo")
 
 

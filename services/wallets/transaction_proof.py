@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Literal
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
+from locales import _, listed
 from models import Challenge, now
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.addresses import solana_signature
-from services.core.texts import listed
 from services.wallets import ownership, watch, watch_schedule
 from services.wallets.ownership import SPENT, VERIFIED, Verdict
 from services.wallets.transaction_check import TransactionOutcome, in_coins, marker, read_reference, waits
@@ -44,7 +45,7 @@ async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge],
     watched = await watch_schedule.load(db, [row.id or 0 for row in rows])
     newest = watched[-1]
     if not watch.chains_of(outside, newest.family):
-        return Verdict(False, "No chain of this wallet is set up here, so no transaction can be looked at.")
+        return Verdict(False, _("No chain of this wallet is set up here, so no transaction can be looked at."))
     if pasted.strip():
         return await _pasted(db, outside, watched, pasted)
     await release(db)
@@ -57,7 +58,7 @@ async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge],
 async def status(db: AsyncSession, row: Challenge) -> Verdict:
     """Return what the scheduled checks have found, without asking any chain; keeps them frequent."""
     if row.used_at is not None:
-        return Verdict(True, VERIFIED)
+        return Verdict(True, _(VERIFIED))
     await _touch(db, row)
     (one,) = await watch_schedule.load(db, [row.id or 0])
     return _waiting(one)
@@ -76,25 +77,29 @@ async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallen
     reference = read_reference(text)
     if reference is None:
         return Verdict(
-            False, "That is no transaction's hash: paste 0x and 64 digits of 0-9 and a-f, or an explorer's link to it."
+            False,
+            _("That is no transaction's hash: paste 0x and 64 digits of 0-9 and a-f, or an explorer's link to it."),
         )
     if await ownership.is_spent(db, reference.hash, one.address):
-        return Verdict(False, SPENT)
+        return Verdict(False, _(SPENT))
     known = watch.chains_of(outside, one.family)
     asked = [reference.chain] if reference.chain else known
     if reference.chain and reference.chain not in known:
         return Verdict(
-            False, f"{CHAINS[reference.chain].title} is not set up here. These chains are: {_titles(known)}."
+            False,
+            _("{chain} is not set up here. These chains are: {chains}.").format(
+                chain=CHAINS[reference.chain].title, chains=_titles(known)
+            ),
         )
     await release(db)
     found, failed = await _on_any(outside, asked, reference.hash, one.address)
     if found is None:
         if failed:
-            return Verdict(
-                False, f"{_titles(failed)} cannot be asked right now. Please try again in a minute.", again=True
-            )  # fmt: skip
-        elsewhere = " If it was sent on another chain, paste only its hash." if reference.chain else ""
-        return Verdict(False, f"{_titles(asked, 'or')} does not know this transaction yet.{elsewhere}", again=True)
+            said = _("{chains} cannot be asked right now. Please try again in a minute.")
+            return Verdict(False, said.format(chains=_titles(failed)), again=True)
+        unknown = _("{chains} does not know this transaction yet.").format(chains=_titles(asked, "or"))
+        elsewhere = _("If it was sent on another chain, paste only its hash.") if reference.chain else ""
+        return Verdict(False, f"{unknown} {elsewhere}".rstrip(), again=True)
     meant = next((each for each in reversed(watched) if marker(found, each.wanted)), one)
     watch.take(meant, found)
     return await _answered(db, meant)
@@ -104,20 +109,20 @@ async def _pasted_signature(db: AsyncSession, outside: Gateways, one: OpenChalle
     signature = solana_signature(text)
     if signature is None:
         return Verdict(
-            False, "That is no signature of a transaction: paste all its 87 or 88 characters, or a link to it."
+            False, _("That is no signature of a transaction: paste all its 87 or 88 characters, or a link to it.")
         )
     if await ownership.is_spent(db, signature, one.address):
-        return Verdict(False, SPENT)
+        return Verdict(False, _(SPENT))
     await release(db)
     try:
         known = await watch.judge_signature(outside, one, signature)
     except ProviderError:
         return Verdict(
-            False, "Solana cannot be asked right now. Nothing was changed; please try again in a minute.", again=True
+            False, _("Solana cannot be asked right now. Nothing was changed; please try again in a minute."), again=True
         )
     if not known:
         return Verdict(
-            False, "Solana does not know this transaction as final yet. That takes some seconds.", again=True
+            False, _("Solana does not know this transaction as final yet. That takes some seconds."), again=True
         )
     return await _answered(db, one)
 
@@ -153,9 +158,9 @@ async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
     await watch_schedule.settle(db, [one])
     row = await db.get_one(Challenge, one.challenge_id)
     if row.used_at is not None:
-        return Verdict(True, VERIFIED)
+        return Verdict(True, _(VERIFIED))
     if one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES:
-        return Verdict(False, row.note)
+        return Verdict(False, _(row.note))
     return _waiting(one)
 
 
@@ -165,31 +170,41 @@ def _waiting(one: OpenChallenge) -> Verdict:
         said, title = waits(one.seen.chain, one.seen.confirmations), CHAINS[one.seen.chain].title
         return Verdict(False, said, True, title, one.seen.confirmations, one.seen.needed)
     contracts = [chain for chain, point in one.points.items() if point.contract and chain not in CONTRACTS_SEND]
-    remarks = [one.note] if one.note else []
+    remarks = [_(one.note)] if one.note else []
     if contracts:
         remarks.insert(0, _about_contracts(contracts, in_coins(one.amount_wei)))
     if one.unreachable:
-        remarks.append(f"{_titles(sorted(one.unreachable))} cannot be asked right now.")
+        remarks.append(_("{chains} cannot be asked right now.").format(chains=_titles(sorted(one.unreachable))))
     if lost := [chain for chain, point in one.points.items() if point.lost]:
-        remarks.append(f"On {_titles(lost)} this wallet can no longer be followed: what it sent there needs its hash.")
+        remarks.append(
+            _("On {chains} this wallet can no longer be followed: what it sent there needs its hash.").format(
+                chains=_titles(lost)
+            )
+        )
     if one.family == "solana":
-        nothing = f"No transaction with the memo {one.code}, signed by this wallet, was seen yet."
+        nothing = _("No transaction with the memo {code}, signed by this wallet, was seen yet.").format(code=one.code)
     else:
         amount = in_coins(one.amount_wei)
-        nothing = f"No transaction of this wallet to itself with exactly {amount} of the chain's coin was seen yet."
-    sentences = [*([] if one.note else [nothing]), *remarks, "If you have sent it, you can paste its hash or a link."]
+        nothing = _(
+            "No transaction of this wallet to itself with exactly {amount} of the chain's coin was seen yet."
+        ).format(amount=amount)
+    sentences = [
+        *([] if one.note else [nothing]),
+        *remarks,
+        _("If you have sent it, you can paste its hash or a link."),
+    ]
     return Verdict(False, " ".join(sentences), again=True, remark=" ".join(remarks))
 
 
 def _about_contracts(chains: Sequence[str], amount: str) -> str:
     """Return what the contract wallets at an address can and cannot do."""
-    return (
-        f"There is a smart-contract wallet at this address on {_titles(chains)}. You verify a Safe by a transaction in "
-        f"which it pays exactly {amount} to itself, an ERC-4337 account by a UserOperation that does so. It then "
-        "counts on that chain only. An OpenSea bio verifies no contract. Other contracts cannot be verified: delegate "
-        "them at delegate.xyz to a wallet of yours."
-    )
+    return _(
+        "There is a smart-contract wallet at this address on {chains}. You verify a Safe by a transaction in "
+        "which it pays exactly {amount} to itself, an ERC-4337 account by a UserOperation that does so. It "
+        "then counts on that chain only. An OpenSea bio verifies no contract. Other contracts cannot be "
+        "verified: delegate them at delegate.xyz to a wallet of yours."
+    ).format(chains=_titles(chains), amount=amount)
 
 
-def _titles(chains: Sequence[str], last: str = "and") -> str:
+def _titles(chains: Sequence[str], last: Literal["and", "or"] = "and") -> str:
     return listed((CHAINS[chain].title for chain in chains), last)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from sqlmodel import col, select
 
 from gateways import Gateways
+from locales import _
 from models import Wallet, now
 from models.db.session import AsyncSession
 from services.core import audit, queue
@@ -101,19 +102,23 @@ async def verify(
     asked.
     """
     if not claimed.strip():
-        return Verdict(False, "Please enter a wallet address.")
+        return Verdict(False, _("Please enter a wallet address."))
     if method not in METHODS:
-        return Verdict(False, "There is no such verification method. Choose OpenSea Profile Bio or Transaction Proof.")
+        return Verdict(
+            False, _("There is no such verification method. Choose OpenSea Profile Bio or Transaction Proof.")
+        )
     try:
         if names.is_name(claimed):
             name, address = await names.resolve(outside, claimed)
-            said = f"{name} stands for {address}. If that is your wallet, confirm it by sending this address."
+            said = _("{name} stands for {address}. If that is your wallet, confirm it by sending this address.").format(
+                name=name, address=address
+            )
             return Verdict(False, said, resolved=(name, address))
         family, parsed = parse(claimed)
     except (AddressRefused, names.NameRefused) as fault:
         return Verdict(False, str(fault))
     if not transaction.strip() and await _just_proved(db, actor, family, parsed):
-        return Verdict(True, VERIFIED)
+        return Verdict(True, _(VERIFIED))
     row = await challenges.current(db, actor, family, parsed)
     if method == BIO:
         return await bio_proof.verify(db, outside, actor, row, again=again)
@@ -143,5 +148,5 @@ async def check_again(db: AsyncSession, outside: Gateways, actor: Actor, address
         return Verdict(False, str(fault))
     row = await challenges.newest(db, actor, family, parsed)
     if row is None:
-        return Verdict(False, "Ask what to send first.")
+        return Verdict(False, _("Ask what to send first."))
     return await transaction_proof.status(db, row)

@@ -10,6 +10,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.errors import StateMissing, TooMuch
 from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
+from locales import _
 from models import now
 from services.wallets.transaction_check import (
     Judgement,
@@ -319,4 +320,8 @@ def _gone(one: OpenChallenge) -> None:
         point = one.points[seen.chain]
         since = max(seen.block - REORGANISED, point.first_block)
         one.points[seen.chain] = replace(point, nonce=min(seen.nonce, point.nonce), block=since)
-    one.note = f"Your transaction is no longer on {CHAINS[seen.chain].title}. It is looked for again." if seen else ""
+    one.note = (
+        _("Your transaction is no longer on {chain}. It is looked for again.").format(chain=CHAINS[seen.chain].title)
+        if seen
+        else ""
+    )

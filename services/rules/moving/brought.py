@@ -7,9 +7,9 @@ from typing import Any
 
 from gateways.chains.catalogue import CHAINS, form_order
 from gateways.transport.plain_text import plain
+from locales import listed
 from services.core.chain_names import chain_title
 from services.core.json_view import json_view
-from services.core.texts import listed
 from services.rules.draft import LONGEST_TRAIT
 from services.rules.moving.documents import shown
 

@@ -15,6 +15,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.transport import fair_turns
 from gateways.transport.plain_text import one_line, plain
+from locales import listed
 from models import Rule
 from models.db.database import release
 from models.db.session import AsyncSession
@@ -23,7 +24,6 @@ from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, ProviderUnavailable
 from services.core.json_view import json_view
-from services.core.texts import listed
 from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.rules import contract_check, limits, rules

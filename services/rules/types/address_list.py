@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from locales import ngettext
 from services.core.errors import FieldRefused
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
 
@@ -52,19 +53,20 @@ class AddressList(Details):
 
     def words(self, place: str) -> str:
         """Return the condition in words; of the addresses it says only how many there are."""
-        return f"A wallet on {_list(self.count)}"
+        # Translators: a condition of a rule: the member has a wallet that is in a list of addresses.
+        said = ngettext("A wallet on a list of {count} address", "A wallet on a list of {count} addresses", self.count)
+        return said.format(count=f"{self.count:,}")
 
     def opposite(self, place: str) -> str:
         """Return the opposite of the condition in words."""
-        return f"No wallet on {_list(self.count)}"
+        said = ngettext(
+            "No wallet on a list of {count} address", "No wallet on a list of {count} addresses", self.count
+        )
+        return said.format(count=f"{self.count:,}")
 
     def name(self, chain: str, collection: str) -> str:
         """Return the automatic name of a rule."""
         return f"List of {_addresses(self.count)}"
-
-
-def _list(count: int) -> str:
-    return f"a list of {_addresses(count)}"
 
 
 def _addresses(count: int) -> str:

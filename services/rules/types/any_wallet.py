@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from locales import _
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
 
 FAMILIES = {"evm": "EVM", "solana": "Solana"}
@@ -40,11 +41,15 @@ class AnyWallet(Details):
 
     def words(self, place: str) -> str:
         """Return the condition in words."""
-        return f"A verified {FAMILIES[self.family]} wallet" if self.family else "Any verified wallet"
+        if not self.family:
+            return _("Any verified wallet")
+        return _("A verified {family} wallet").format(family=FAMILIES[self.family])
 
     def opposite(self, place: str) -> str:
         """Return the opposite of the condition in words."""
-        return f"No verified {FAMILIES[self.family]} wallet" if self.family else "No verified wallet"
+        if not self.family:
+            return _("No verified wallet")
+        return _("No verified {family} wallet").format(family=FAMILIES[self.family])
 
     def name(self, chain: str, collection: str) -> str:
         """Return the automatic name of a rule."""

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 from gateways.chains.coin_facts import MOST_DECIMALS
+from locales import _
 from services.core.errors import FieldRefused
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
 
@@ -92,23 +93,30 @@ class CoinAmount(Details):
         """Return the condition as a sentence about a coin on a chain."""
         least, most = self.least, self.most
         if least is None and most is None:
-            return f"An amount of {place}"
-        if least == most or (least in {None, "0"} and most == "0"):
-            return f"No {place}" if most == "0" else f"Exactly {most} of {place}"
-        if least is None:
-            return f"At most {most} of {place}"
-        return f"At least {least} of {place}" if most is None else f"Between {least} and {most} of {place}"
+            # Translators: {coin} is such as "USDC on Base".
+            said = _("An amount of {coin}")
+        elif least == most or (least in {None, "0"} and most == "0"):
+            said = _("No {coin}") if most == "0" else _("Exactly {most} of {coin}")
+        elif least is None:
+            said = _("At most {most} of {coin}")
+        else:
+            said = _("At least {least} of {coin}") if most is None else _("Between {least} and {most} of {coin}")
+        return said.format(coin=place, least=least, most=most)
 
     def opposite(self, place: str) -> str:
         """Return the opposite of the condition in its own words."""
         least, most = self.least, self.most
         if least is None and most is None:
-            return f"Another amount of {place}"
-        if least == most or (least in {None, "0"} and most == "0"):
-            return f"Some {place}" if most == "0" else f"Not exactly {most} of {place}"
-        if least is None:
-            return f"More than {most} of {place}"
-        return f"Less than {least} of {place}" if most is None else f"Not between {least} and {most} of {place}"
+            # Translators: the opposite of "An amount of {coin}".
+            said = _("Another amount of {coin}")
+        elif least == most or (least in {None, "0"} and most == "0"):
+            # Translators: any amount but none, as in "Some USDC on Base".
+            said = _("Some {coin}") if most == "0" else _("Not exactly {most} of {coin}")
+        elif least is None:
+            said = _("More than {most} of {coin}")
+        else:
+            said = _("Less than {least} of {coin}") if most is None else _("Not between {least} and {most} of {coin}")
+        return said.format(coin=place, least=least, most=most)
 
     def name(self, chain: str, collection: str) -> str:
         """Return the name of a rule with this condition alone; empty until the coin and an amount are known."""

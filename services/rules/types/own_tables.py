@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from locales import N_
 from services.core.answer import Answer
 from services.rules.types.address_list import AddressList
 from services.rules.types.any_wallet import FAMILIES, AnyWallet
@@ -15,8 +16,8 @@ from services.rules.types.declaration import Details
 
 SOURCE = "list"
 """The source of these answers in the evidence."""
-NO_WALLET = "no verified wallet"
-NO_LIST = "the list is not stored"
+NO_WALLET = N_("no verified wallet")
+NO_LIST = N_("the list is not stored")
 
 
 @dataclass(frozen=True, slots=True)

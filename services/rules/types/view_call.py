@@ -12,6 +12,7 @@ from gateways.evm.calls import answer_path, arguments, compiled, signature
 from gateways.evm.calls.abi_types import SignatureRefused
 from gateways.evm.calls.answer_path import NUMBER, TRUTH, AnswerPath, PathRefused
 from gateways.evm.calls.arguments import WALLET, ArgumentsRefused
+from locales import _
 from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
@@ -141,14 +142,21 @@ class ViewCall(Details):
     def words(self, place: str) -> str:
         """Return the condition in words; `place` is the contract and its chain."""
         if self.compare == EXACTLY:
-            return f"{self._call} of {place} is {self._shown_value} for one of the wallets"
-        return f"{self._call} of {place} is at {'least' if self.compare == AT_LEAST else 'most'} {self._shown_value}"
+            # Translators: {call} is a contract's function, {place} the contract and its chain.
+            said = _("{call} of {place} is {value} for one of the wallets")
+        else:
+            at_least = _("{call} of {place} is at least {value}")
+            said = at_least if self.compare == AT_LEAST else _("{call} of {place} is at most {value}")
+        return said.format(call=self._call, place=place, value=self._shown_value)
 
     def opposite(self, place: str) -> str:
         """Return the opposite of the condition in words."""
         if self.compare == EXACTLY:
-            return f"{self._call} of {place} is {self._shown_value} for none of the wallets"
-        return f"{self._call} of {place} is {'less' if self.compare == AT_LEAST else 'more'} than {self._shown_value}"
+            said = _("{call} of {place} is {value} for none of the wallets")
+        else:
+            less = _("{call} of {place} is less than {value}")
+            said = less if self.compare == AT_LEAST else _("{call} of {place} is more than {value}")
+        return said.format(call=self._call, place=place, value=self._shown_value)
 
     def name(self, chain: str, collection: str) -> str:
         """Return the automatic name of a rule with this condition alone."""
