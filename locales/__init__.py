@@ -29,6 +29,13 @@ LANGUAGES = (ENGLISH, *sorted(path.stem for path in FOLDER.glob("*.po")))
 _language = ContextVar("language", default=ENGLISH)
 
 
+def own_name(language: str) -> str:
+    """Return what a language calls itself, such as `日本語`."""
+    with speaking(language):
+        # Translators: the name of your own language in your own language, not the word for English.
+        return _("English")
+
+
 def language() -> str:
     """Return the language in which texts are read now; each task and each request has its own."""
     return _language.get()

@@ -33,6 +33,8 @@ class Server(SQLModel, table=True):
     panel_button: str | None = None
     panel_color: str | None = None
     """What an admin changed of the panel: the colour as `#RRGGBB`, None where it says the default."""
+    language: str = Field(default="en", sa_column_kwargs={"server_default": "en"})
+    """The language of the panel and of alerts, as a BCP 47 tag."""
     log_channel_id: str | None = None
     """Where alerts for the admins are posted, if they chose a channel."""
     protected_members: list[str] = texts()

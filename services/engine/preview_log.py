@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import text
 
+from locales import _
 from models import Rule
 from models.db.session import AsyncSession
 from services.core import audit
@@ -59,8 +60,10 @@ async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, sin
         return
     if singling and singling_today >= settings().previews_per_day:
         raise TooMany(
-            "You have previewed too many different rules on single tokens, traits or view calls in this server today. "
-            "Saving a rule is still possible.",
+            _(
+                "You have previewed too many different rules on single tokens, traits or view calls in this server "
+                "today. Saving a rule is still possible."
+            ),
             _SECONDS,
         )
     data = {**what, "proposal": proposal, "singling": singling}

@@ -5,6 +5,7 @@ import secrets
 from gateways import Gateways
 from gateways.discord.types import MissingAccess, MissingPermissions
 from gateways.transport.errors import ProviderError
+from locales import _, speaking
 from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
@@ -22,7 +23,9 @@ async def choose(
     one in which the bot may not write, ProviderUnavailable.
     """
     found = await permissions.by_id(db, outside, actor, server_id)
-    name = None if channel_id is None else await _greet(outside, found.guild_with_bot()[0].id, channel_id)
+    name = None
+    if channel_id is not None:
+        name = await _greet(outside, found.guild_with_bot()[0].id, channel_id, found.server.language)
     found.server.log_channel_id = channel_id
     db.add(found.server)
     await audit.record(
@@ -35,15 +38,19 @@ async def choose(
     return name
 
 
-async def _greet(outside: Gateways, guild_id: str, channel_id: str) -> str:
+async def _greet(outside: Gateways, guild_id: str, channel_id: str, language: str) -> str:
     try:
         channel = next((one for one in await outside.discord.channels(guild_id) if one.id == channel_id), None)
     except ProviderError as fault:
         raise unavailable(fault) from fault
     if channel is None:
         raise FieldRefused("channelId", "There is no such channel in this server (any more).")
-    text = "Problems with rules, roles and providers are posted here: once when they begin and once when they end."
-    hello = {"embeds": [{"title": "Alerts arrive here", "description": text, "color": COLORS["info"]}]}
+    with speaking(language):
+        title = _("Alerts arrive here")
+        text = _(
+            "Problems with rules, roles and providers are posted here: once when they begin and once when they end."
+        )
+    hello = {"embeds": [{"title": title, "description": text, "color": COLORS["info"]}]}
     try:
         await outside.discord.post_message(channel_id, hello, secrets.token_hex(8))
         # Discord returns an empty list without the permission to read, and an alert might then be posted twice.

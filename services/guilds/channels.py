@@ -11,7 +11,7 @@ from gateways import Gateways
 from gateways.discord.channels import OF_MEMBER, OF_ROLE, TEXT_CHANNEL, Channel, Message, Overwrite
 from gateways.discord.types import ChannelGone, MessageGone, MissingAccess, MissingPermissions
 from gateways.transport.errors import ProviderError
-from locales import N_, _, listed
+from locales import LANGUAGES, N_, _, listed, speaking
 from models import Server
 from models.db.session import AsyncSession
 from services.core import audit
@@ -250,7 +250,7 @@ async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, 
     channel = await _stored(outside, found.server)
     if channel is None:
         # A channel whose creation went unanswered is ours too: nothing else has this topic.
-        channel = next((one for one in await outside.discord.channels(guild.id) if one.topic == _topic()), None)
+        channel = next((one for one in await outside.discord.channels(guild.id) if one.topic in _topics()), None)
     if channel is None:
         lacking = [name for bit, name in _NAMES.items() if not (bot.is_admin or bot.permissions & bit)]
         if lacking:
@@ -261,7 +261,8 @@ async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, 
                 ).format(permissions=listed(lacking))
             )
         overwrites = _wanted(found, None, me)
-        channel = await outside.discord.create_channel(guild.id, NAME, _topic(), overwrites, _REASON)
+        topic = _topic(found.server.language)
+        channel = await outside.discord.create_channel(guild.id, NAME, topic, overwrites, _REASON)
         return channel, [N_("Created the channel #{name}.")]
     wrong = [one for one in _wanted(found, channel, me) if one != _have(channel, one.id)]
     for overwrite in wrong:
@@ -269,8 +270,15 @@ async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, 
     return channel, [N_("Corrected the channel's permissions.")] if wrong else []
 
 
-def _topic() -> str:
-    return f"Verify your wallets with {settings().bot_name} and get your roles. {panel.SAFETY}"
+def _topic(language: str) -> str:
+    with speaking(language):
+        # Translators: the topic of the verification channel.
+        said = _("Verify your wallets with {bot} and get your roles.").format(bot=settings().bot_name)
+        return f"{said} {_(panel.SAFETY)}"
+
+
+def _topics() -> set[str]:
+    return {_topic(language) for language in LANGUAGES}
 
 
 def _wanted(found: Rights, channel: Channel | None, me: str) -> list[Overwrite]:

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from gateways.discord.channels import Message
 from gateways.transport.plain_text import one_line
-from locales import N_
+from locales import ENGLISH, N_, _, best_of, speaking
 from models import Server
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION
 from services.core.errors import FieldRefused
@@ -30,46 +30,71 @@ _ROW, _BUTTON = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class PanelTexts:
-    """What an admin can change: the title, the text, the first button's label, and the colour as `#RRGGBB`."""
+    """What an admin can change: the title, the text, the first button's label, the colour as `#RRGGBB`, the language.
+
+    The language is that of the defaults, of the other buttons, and of the part that no admin can change.
+    """
 
     title: str
     text: str
     button: str
     color: str
+    language: str = ENGLISH
 
 
-def default_texts() -> PanelTexts:
-    """Return what a panel says until an admin changes it."""
-    return PanelTexts(
-        title="Your NFTs, your roles",
-        text=(
-            "Some roles here belong to members who hold certain NFTs. Verify once that a wallet is yours, and you get "
-            "your roles automatically. No wallet is ever connected.\n\n"
-            "**How it works**\n"
-            "1. Press **{button}** and enter your wallet's address.\n"
-            "2. Show the code that only you see: in the bio of the wallet's profile, or in a transaction to yourself.\n"
-            "3. Your roles arrive within moments. **My roles** says why you have each or not, **Re-check** checks "
-            "again."
-        ),
-        button="Verify",
-        color=f"#{COLORS['good']:06X}",
+def default_texts(language: str = ENGLISH) -> PanelTexts:
+    """Return what a panel in this language says until an admin changes it."""
+    with speaking(language):
+        return PanelTexts(
+            # Translators: the title of the panel, Discord's message with the buttons.
+            title=_("Your NFTs, your roles"),
+            # Translators: the text of the panel. **{button}** is the button's label; **My roles** and **Re-check** are
+            # the labels of the two other buttons.
+            text=_(
+                "Some roles here belong to members who hold certain NFTs. Verify once that a wallet is yours, and you "
+                "get your roles automatically. No wallet is ever connected.\n\n"
+                "**How it works**\n"
+                "1. Press **{button}** and enter your wallet's address.\n"
+                "2. Show the code that only you see: in the bio of the wallet's profile, or in a transaction to "
+                "yourself.\n"
+                "3. Your roles arrive within moments. **My roles** says why you have each or not, **Re-check** checks "
+                "again."
+            ),
+            # Translators: the label of the panel's first button.
+            button=_("Verify"),
+            color=f"#{COLORS['good']:06X}",
+            language=best_of(language),
+        )
+
+
+def in_language(texts: PanelTexts, language: str) -> PanelTexts:
+    """Return the texts for another language: defaults in that one, an admin's own texts as they are."""
+    old, new = default_texts(texts.language), default_texts(language)
+    return replace(
+        texts,
+        title=new.title if texts.title == old.title else texts.title,
+        text=new.text if texts.text == old.text else texts.text,
+        button=new.button if texts.button == old.button else texts.button,
+        language=new.language,
     )
 
 
 def texts_of(server: Server) -> PanelTexts:
     """Return what the server's panel says."""
-    default = default_texts()
+    default = default_texts(server.language)
     return PanelTexts(
         server.panel_title or default.title,
         server.panel_text or default.text,
         server.panel_button or default.button,
         server.panel_color or default.color,
+        default.language,
     )
 
 
 def keep(server: Server, texts: PanelTexts) -> None:
     """Write checked texts to the server's row. What equals the default is not kept, so it follows a later default."""
-    default = default_texts()
+    default = default_texts(texts.language)
+    server.language = texts.language
     server.panel_title = texts.title if texts.title != default.title else None
     server.panel_text = texts.text if texts.text != default.text else None
     server.panel_button = texts.button if texts.button != default.button else None
@@ -81,12 +106,13 @@ def checked(texts: PanelTexts, server_name: str, bot_id: str) -> PanelTexts:
 
     Raises FieldRefused (`title`, `text`, `button` or `color`) for an unknown placeholder, or beyond Discord's limits.
     """
-    default = default_texts()
+    default = default_texts(texts.language)
     given = PanelTexts(
         one_line(texts.title) or default.title,
         _lines(texts.text) or default.text,
         one_line(texts.button) or default.button,
         texts.color.strip().upper() or default.color,
+        default.language,
     )
     for name in ("title", "text"):
         wrong = next((one for one in _PLACEHOLDER.findall(getattr(given, name)) if one not in PLACEHOLDERS), None)
@@ -127,14 +153,19 @@ def filled(text: str, texts: PanelTexts, server_name: str) -> str:
 
 def body(bot_id: str, texts: PanelTexts, server_name: str) -> dict[str, Any]:
     """Return the message in Discord's format (docs/facts.md#discord-messages)."""
-    buttons = ((VERIFY, texts.button, _PRIMARY), (MY_ROLES, "My roles", _SECONDARY), (RECHECK, "Re-check", _SECONDARY))
+    labels = fixed_texts(bot_id, texts.language)
+    buttons = (
+        (VERIFY, texts.button, _PRIMARY),
+        (MY_ROLES, labels.my_roles, _SECONDARY),
+        (RECHECK, labels.recheck, _SECONDARY),
+    )
     return {
         "embeds": [
             {
                 "title": filled(texts.title, texts, server_name),
                 "description": filled(texts.text, texts, server_name),
                 "color": int(texts.color[1:], 16),
-                "fields": [{"name": SAFE_NAME, "value": safe_text(bot_id)}],
+                "fields": [{"name": labels.safe_name, "value": labels.safe_text}],
             }
         ],
         "components": [
@@ -153,9 +184,28 @@ SAFE_NAME = N_("Stay safe")
 """The name of the part that no admin can change: it lets members recognise an impostor."""
 
 
-def safe_text(bot_id: str) -> str:
-    """Return the text by which members recognise the bot."""
-    return f"{SAFETY} This message is from {settings().bot_name} (id {bot_id}). A bot with another id is an impostor."
+@dataclass(frozen=True, slots=True)
+class FixedTexts:
+    """What no admin can change: the part by which members recognise the bot, and the other buttons' labels."""
+
+    safe_name: str
+    safe_text: str
+    my_roles: str
+    recheck: str
+
+
+def fixed_texts(bot_id: str, language: str = ENGLISH) -> FixedTexts:
+    """Return the panel's fixed texts in a language."""
+    with speaking(language):
+        recognised = _("This message is from {bot} (id {id}). A bot with another id is an impostor.")
+        return FixedTexts(
+            safe_name=_(SAFE_NAME),
+            safe_text=f"{_(SAFETY)} {recognised.format(bot=settings().bot_name, id=bot_id)}",
+            # Translators: the label of the panel's second button.
+            my_roles=_("My roles"),
+            # Translators: the label of the panel's third button.
+            recheck=_("Re-check"),
+        )
 
 
 def is_panel(message: Message, bot_id: str) -> bool:

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from locales import N_, _
+
 ADMINISTRATOR = 1 << 3
 MANAGE_ROLES = 1 << 28
 MANAGE_SERVER = 1 << 5
-UNKNOWN_ROLE = "Unknown Role"
+UNKNOWN_ROLE = N_("Unknown Role")
 """The name shown for a role whose own name is no longer known."""
 
 # Bits and names: facts of Discord's permission table (docs/security.md names why each is dangerous).
@@ -48,14 +50,21 @@ class RoleLike(Protocol):
 
 
 _GIVERS = {
-    "linked": "is a Linked Role: Discord gives it to members by the accounts they link, and to nobody else.",
-    "booster": "is the Server Booster role: Discord gives it to members who boost this server, and to nobody else.",
-    "shop": "is a role from the server's shop: Discord gives it to members who buy it, and to nobody else.",
-    "bot": "is the own role of a bot: Discord gives it to that bot, and to nobody else.",
-    "integration": "belongs to an integration such as Twitch or YouTube, which gives it to its subscribers itself.",
-    "": "is managed by Discord or an integration and cannot be given by a rule.",
+    "linked": N_("{role} is a Linked Role: Discord gives it to members by the accounts they link, and to nobody else."),
+    "booster": N_(
+        "{role} is the Server Booster role: Discord gives it to members who boost this server, and to nobody else."
+    ),
+    "shop": N_("{role} is a role from the server's shop: Discord gives it to members who buy it, and to nobody else."),
+    "bot": N_("{role} is the own role of a bot: Discord gives it to that bot, and to nobody else."),
+    "integration": N_(
+        "{role} belongs to an integration such as Twitch or YouTube, which gives it to its subscribers itself."
+    ),
+    "": N_("{role} is managed by Discord or an integration and cannot be given by a rule."),
 }
-"""The explanation after the role's name, by what gives the role instead of people."""
+"""The sentence about a role, by what gives it instead of people."""
+_CARRIES = N_("{role} carries the permission {permission}; a rule never grants a role with such power.")
+_LACKS_MANAGE_ROLES = N_("The bot lacks the permission Manage Roles in this server. Invite it again to give it that.")
+_ABOVE_THE_BOT = N_("{role} is above the bot's own role. Move the bot's role above it in Server Settings › Roles.")
 _SHORT_GIVERS = {
     "linked": "a Linked Role", "booster": "the Server Booster role", "shop": "a role of the server's shop",
     "bot": "a bot's own role", "integration": "a role of an integration", "": "managed by an integration",
@@ -124,6 +133,20 @@ class NotGrantable:
     short: str
 
 
+def translated(text: str, role: str) -> str:
+    """Return the stored text of a `NotGrantable` in the reader's language; any other text as it is.
+
+    It is stored in English, with the name that the role had.
+    """
+    for said in (*_GIVERS.values(), _ABOVE_THE_BOT):
+        if text == said.format(role=role):
+            return _(said).format(role=role)
+    for permission in DANGEROUS:
+        if text == _CARRIES.format(role=role, permission=permission):
+            return _(_CARRIES).format(role=role, permission=permission)
+    return _(text)
+
+
 def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> NotGrantable | None:
     """Return why a rule cannot grant this role, or None if it can.
 
@@ -138,26 +161,26 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
         )
     if role.managed or role.giver:
         cause = "linked" if role.giver == "linked" else "managed"
-        text, short = f"{role.name} {_GIVERS[role.giver]}", _SHORT_GIVERS[role.giver]
+        text, short = _GIVERS[role.giver].format(role=role.name), _SHORT_GIVERS[role.giver]
         return NotGrantable(cause, text, "Choose another role for the rule.", short)
     if found := dangers(role.permissions):
         return NotGrantable(
             "dangerous",
-            f"{role.name} carries the permission {found[0]}; a rule never grants a role with such power.",
+            _CARRIES.format(role=role.name, permission=found[0]),
             f"Take {' and '.join(found)} from {role.name} in Server Settings › Roles, or choose another role.",
             f"has {found[0]}",
         )
     if not bot.may_manage_roles:
         return NotGrantable(
             "manage_roles",
-            "The bot lacks the permission Manage Roles in this server. Invite it again to give it that.",
+            _LACKS_MANAGE_ROLES,
             "Give the bot's role Manage Roles in Server Settings › Roles, or invite the bot again.",
             "the bot lacks Manage Roles",
         )
     if not bot.owner and rank(role) >= bot.top:
         return NotGrantable(
             "above_bot",
-            f"{role.name} is above the bot's own role. Move the bot's role above it in Server Settings › Roles.",
+            _ABOVE_THE_BOT.format(role=role.name),
             f"Drag the bot's role above {role.name} in Server Settings › Roles.",
             "above the bot's role",
         )

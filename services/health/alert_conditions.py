@@ -1,18 +1,20 @@
 """The conditions that alerts report: what prevents a server's roles right now, as far as the database knows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any, TypeVar
 
 from sqlalchemy import func, text
 from sqlmodel import col, select
 
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
+from locales import N_, _, ngettext, speaking
 from models import ProviderState, Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.addresses import shorten
-from services.guilds.role_safety import ADMINISTRATOR
+from services.guilds.role_safety import ADMINISTRATOR, translated
 from services.health.backlog import mend_of
 from services.health.provider_status import QUARANTINE_REASON, consequence
 from services.health.server import NEEDED
@@ -24,14 +26,20 @@ _ENDS_AFTER = timedelta(seconds=60)
 """How long a provider must have failed (or recovered) before an alert: brief failures are no news."""
 
 _TITLES = {
-    "above_bot": "Role order broken",
-    "dangerous": "A role became dangerous",
-    "managed": "A role is managed now",
-    "linked": "A role became a Linked Role",
-    "manage_roles": "The bot lacks Manage Roles",
-    pausing.GONE: "A role was deleted",
-    pausing.REFUSED: "Discord refused a role",
+    "above_bot": N_("Role order broken"),
+    "dangerous": N_("A role became dangerous"),
+    "managed": N_("A role is managed now"),
+    "linked": N_("A role became a Linked Role"),
+    "manage_roles": N_("The bot lacks Manage Roles"),
+    pausing.GONE: N_("A role was deleted"),
+    pausing.REFUSED: N_("Discord refused a role"),
 }
+
+_STOPPED = N_("A rule has stopped")
+
+T = TypeVar("T")
+Languages = Mapping[int, str]
+"""The language of each server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,54 +56,75 @@ class Trouble:
 
 async def of_all(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
     """Return the problems of these servers, in a fixed number of statements."""
+    rows = await db.exec(select(Server.id, Server.language).where(col(Server.id).in_(servers)))
+    languages = {server_id or 0: language for server_id, language in rows.all()}
     return [
-        *await _paused(db, servers),
-        *await _too_many(db, servers),
-        *await _stopped(db, servers),
-        *await _lacking(db, servers),
-        *await _nodes(db, servers),
-        *await _quarantined(db, servers),
+        *await _paused(db, languages),
+        *await _too_many(db, languages),
+        *await _stopped(db, languages),
+        *await _lacking(db, languages),
+        *await _nodes(db, languages),
+        *await _quarantined(db, languages),
     ]
 
 
-async def _paused(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+def _each(languages: Languages, rows: Iterable[tuple[int, T]], say: Callable[[int, T], Trouble]) -> list[Trouble]:
+    """Return what is said to each server about its row, in its language."""
+    found: list[Trouble] = []
+    for server_id, row in rows:
+        with speaking(languages.get(server_id)):
+            found.append(say(server_id, row))
+    return found
+
+
+async def _paused(db: AsyncSession, languages: Languages) -> list[Trouble]:
     rows = await db.exec(
         select(Rule).where(
-            col(Rule.server_id).in_(servers), Rule.state == "paused", col(Rule.deleted_at).is_(None),
+            col(Rule.server_id).in_(list(languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
             col(Rule.pause_cause).is_not(None), Rule.pause_cause != pausing.TOO_MANY,
         )
     )  # fmt: skip
-    return [
-        Trouble(
-            row.server_id, f"rule:{row.id}:{row.pause_cause}",
-            f"{_TITLES.get(row.pause_cause or '', 'A rule has stopped')}: the rule {row.name} is paused",
-            f"{row.pause_reason} Until then the rule neither gives nor takes; roles it gave stay.",
-            mend_of(row.pause_cause),
-        )
-        for row in rows.all()
-    ]  # fmt: skip
+    return _each(languages, [(row.server_id, row) for row in rows.all()], _paused_rule)
 
 
-async def _too_many(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+def _paused_rule(server_id: int, row: Rule) -> Trouble:
+    # Translators: {problem} is such as "Role order broken".
+    title = _("{problem}: the rule {rule} is paused")
+    until = _("Until then the rule neither gives nor takes; roles it gave stay.")
+    return Trouble(
+        server_id,
+        f"rule:{row.id}:{row.pause_cause}",
+        title.format(problem=_(_TITLES.get(row.pause_cause or "", _STOPPED)), rule=row.name),
+        f"{translated(row.pause_reason or '', row.role_name)} {until}",
+        _(mend_of(row.pause_cause)),
+    )
+
+
+async def _too_many(db: AsyncSession, languages: Languages) -> list[Trouble]:
     """Return servers with rules paused for exceeding the limits, in one problem: there can be thousands."""
     rows = await db.exec(
         select(col(Rule.server_id), func.count(), func.min(Rule.pause_reason))
         .where(
-            col(Rule.server_id).in_(servers), Rule.state == "paused", col(Rule.deleted_at).is_(None),
+            col(Rule.server_id).in_(list(languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
             Rule.pause_cause == pausing.TOO_MANY,
         )
         .group_by(col(Rule.server_id))
     )  # fmt: skip
-    return [
-        Trouble(
-            server_id, f"rules:{pausing.TOO_MANY}", f"Too many rules: {count} of them are paused",
-            f"{reason} Paused rules neither give nor take; roles they gave stay.", mend_of(pausing.TOO_MANY),
-        )
-        for server_id, count, reason in rows.all()
-    ]  # fmt: skip
+    counted = [(server_id, (int(count), str(reason or ""))) for server_id, count, reason in rows.all()]
+    return _each(languages, counted, _too_many_rules)
 
 
-async def _stopped(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+def _too_many_rules(server_id: int, row: tuple[int, str]) -> Trouble:
+    count, reason = row
+    title = ngettext(
+        "Too many rules: {count} of them is paused", "Too many rules: {count} of them are paused", count
+    ).format(count=count)
+    stay = _("Paused rules neither give nor take; roles they gave stay.")
+    mend = _(mend_of(pausing.TOO_MANY))
+    return Trouble(server_id, f"rules:{pausing.TOO_MANY}", title, f"{_(reason)} {stay}", mend)
+
+
+async def _stopped(db: AsyncSession, languages: Languages) -> list[Trouble]:
     result = await db.execute(
         text(
             """
@@ -105,44 +134,66 @@ async def _stopped(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
             FROM breaker b WHERE b.approved_at IS NULL AND b.server_id = ANY(CAST(:servers AS integer[]))
             """
         ),
-        {"servers": list(servers)},
+        {"servers": list(languages)},
     )
-    return [
-        Trouble(
-            server_id, f"breaker:{role_id}:{moment}", f"Removals of {name} were stopped",
-            f"{losing} of {holders} holders would have lost {name} within a day. Nothing more is taken for it until an "
-            "admin approves.",
-            "Check why on the dashboard, then approve the removals if they are right.",
-        )
-        for server_id, role_id, losing, holders, moment, name in result.all()
-    ]  # fmt: skip
+    return _each(languages, [(server_id, tuple(row)) for server_id, *row in result.all()], _stopped_removals)
 
 
-async def _lacking(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+def _stopped_removals(server_id: int, row: tuple[Any, ...]) -> Trouble:
+    role_id, losing, holders, moment, name = row
+    told = _(
+        "{count} of {holders} holders would have lost {role} within a day. Nothing more is taken for it until an admin "
+        "approves."
+    )
+    return Trouble(
+        server_id,
+        f"breaker:{role_id}:{moment}",
+        _("Removals of {role} were stopped").format(role=name),
+        told.format(count=losing, holders=holders, role=name),
+        _("Check why on the dashboard, then approve the removals if they are right."),
+    )
+
+
+async def _lacking(db: AsyncSession, languages: Languages) -> list[Trouble]:
     needed = 0
-    for bit, _ in NEEDED.values():
+    for bit, _text in NEEDED.values():
         needed |= bit
     rows = await db.exec(
         select(Server.id, Server.bot_permissions).where(
-            col(Server.id).in_(servers),
+            col(Server.id).in_(list(languages)),
             col(Server.bot_permissions).op("&")(ADMINISTRATOR) == 0,
             col(Server.bot_permissions).op("&")(needed) != needed,
         )
     )
-    found: list[Trouble] = []
-    for server_id, bits in rows.all():
-        missing = [name for name, (bit, _) in NEEDED.items() if not (bits or 0) & bit]
-        found.append(
-            Trouble(
-                server_id or 0, f"permissions:{','.join(missing)}", "The bot lacks permissions",
-                f"The bot lacks {', '.join(missing)}. " + " ".join(NEEDED[name][1] for name in missing),
-                "Switch them on for the bot's role in Server Settings › Roles, or invite the bot again.",
-            )
-        )  # fmt: skip
-    return found
+    return _each(languages, [(server_id or 0, bits or 0) for server_id, bits in rows.all()], _lacking_permissions)
 
 
-async def _nodes(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+def _lacking_permissions(server_id: int, bits: int) -> Trouble:
+    missing = [name for name, (bit, _text) in NEEDED.items() if not bits & bit]
+    lacks = _("The bot lacks {permissions}.").format(permissions=", ".join(missing))
+    return Trouble(
+        server_id,
+        f"permissions:{','.join(missing)}",
+        _("The bot lacks permissions"),
+        f"{lacks} {' '.join(_(NEEDED[name][1]) for name in missing)}",
+        _("Switch them on for the bot's role in Server Settings › Roles, or invite the bot again."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A node that fails, or that failed until just now."""
+
+    provider: str
+    title: str
+    number: int
+    reason: str | None
+    nodes: int
+    well: int
+    certain: bool
+
+
+async def _nodes(db: AsyncSession, languages: Languages) -> list[Trouble]:
     """Return failing or just recovered nodes, for the servers with rules on their chain."""
     moment = now()
     rows = (await db.exec(select(ProviderState))).all()
@@ -164,39 +215,49 @@ async def _nodes(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
             AND chain #>> '{}' = ANY(CAST(:chains AS text[]))
             """
         ),
-        {"servers": list(servers), "chains": sorted(chains)},
+        {"servers": list(languages), "chains": sorted(chains)},
     )
     concerned: dict[str, list[int]] = {}
     for server_id, chain in asking.all():
         concerned.setdefault(str(chain), []).append(int(server_id))
     found: list[Trouble] = []
     for row in shaky:
-        chain, _, place = row.provider.partition(":")
-        title = CHAINS[chain].title
+        chain, _colon, place = row.provider.partition(":")
         all_nodes = [other for other in rows if other.provider.startswith(f"{chain}:")]
         well = sum(other.state == provider_reports.OK for other in all_nodes)
         certain = row.state != provider_reports.OK and moment - row.since >= _BEGINS_AFTER
-        told = f"{row.reason or 'No answer.'} {consequence(title, len(all_nodes), well)}"
-        found += [
-            Trouble(
-                server_id, f"node:{row.provider}", f"{title} node {int(place) + 1} does not answer as it should", told,
-                "Nothing for you to do: it continues automatically. If it lasts, tell the person who runs the bot.",
-                certain,
-            )
-            for server_id in concerned.get(chain, [])
-        ]  # fmt: skip
+        node = _Node(row.provider, CHAINS[chain].title, int(place) + 1, row.reason, len(all_nodes), well, certain)
+        found += _each(languages, [(server_id, node) for server_id in concerned.get(chain, [])], _failing_node)
     return found
 
 
-async def _quarantined(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+def _failing_node(server_id: int, node: _Node) -> Trouble:
+    return Trouble(
+        server_id,
+        f"node:{node.provider}",
+        _("{chain} node {number} does not answer as it should").format(chain=node.title, number=node.number),
+        f"{node.reason or _('No answer.')} {consequence(node.title, node.nodes, node.well)}",
+        _("Nothing for you to do: it continues automatically. If it lasts, tell the person who runs the bot."),
+        node.certain,
+    )
+
+
+async def _quarantined(db: AsyncSession, languages: Languages) -> list[Trouble]:
     """Return the contracts of these servers' rules that are not followed right now."""
-    return [
-        Trouble(
-            one.server_id, f"quarantine:{one.chain}:{one.contract}",
-            f"{shorten(one.contract)} on {CHAINS[one.chain].title} is not followed for a while",
-            f"Purchases and sales of {shorten(one.contract)} show later than usual: {QUARANTINE_REASON}",
+    found = await quarantine.of_servers(db, list(languages))
+    return _each(languages, [(one.server_id, one) for one in found], _not_followed)
+
+
+def _not_followed(server_id: int, one: quarantine.Quarantined) -> Trouble:
+    address = shorten(one.contract)
+    late = _("Purchases and sales of {contract} show later than usual: {reason}")
+    return Trouble(
+        server_id,
+        f"quarantine:{one.chain}:{one.contract}",
+        _("{contract} on {chain} is not followed for a while").format(contract=address, chain=CHAINS[one.chain].title),
+        late.format(contract=address, reason=_(QUARANTINE_REASON)),
+        _(
             "Nothing for you to do: it is followed again after a pause. If it lasts, ask the collection's makers why "
-            "their contract writes so many logs.",
-        )
-        for one in await quarantine.of_servers(db, servers)
-    ]  # fmt: skip
+            "their contract writes so many logs."
+        ),
+    )

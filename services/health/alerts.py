@@ -12,6 +12,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.discord.types import ChannelGone, GuildGone, MissingAccess, MissingPermissions
 from gateways.transport.errors import ProviderError
+from locales import _, speaking
 from models import Alert, Server, now
 from models.db.session import AsyncSession
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, cut, plain
@@ -35,6 +36,7 @@ class Telling:
     mend: str
     over: bool
     attempts: int
+    language: str
 
     @property
     def mark(self) -> str:
@@ -84,7 +86,7 @@ async def claim(db: AsyncSession) -> list[Telling]:
         text(
             """
             WITH next AS (
-                SELECT a.id, s.log_channel_id, a.ended_at IS NOT NULL AS over FROM alert a
+                SELECT a.id, s.log_channel_id, a.ended_at IS NOT NULL AS over, s.language FROM alert a
                 JOIN server s ON s.id = a.server_id
                 WHERE s.log_channel_id IS NOT NULL AND s.bot_invited AND a.next_at <= clock_timestamp()
                 AND ((a.told_at IS NULL AND a.ended_at IS NULL)
@@ -92,7 +94,7 @@ async def claim(db: AsyncSession) -> list[Telling]:
                 ORDER BY a.id LIMIT :limit FOR UPDATE OF a SKIP LOCKED
             )
             UPDATE alert a SET next_at = clock_timestamp() + :lease FROM next WHERE a.id = next.id
-            RETURNING a.id, next.log_channel_id, a.title, a.text, a.mend, next.over, a.attempts
+            RETURNING a.id, next.log_channel_id, a.title, a.text, a.mend, next.over, a.attempts, next.language
             """
         ),
         {"limit": _AT_ONCE, "lease": _LEASE},
@@ -117,14 +119,16 @@ async def tell(outside: Gateways, telling: Telling) -> ProviderError | None:
 
 
 def _embed(telling: Telling, footer: str) -> dict[str, Any]:
+    with speaking(telling.language):
+        # Translators: the title of an alert whose problem is over; {title} was its title.
+        fixed = _("Fixed: {title}").format(title=plain(telling.title, 120))
+        over = _("This problem is over.")
+        what_to_do = _("What to do:")
     if telling.over:
-        return {
-            "title": f"Fixed: {plain(telling.title, 120)}", "description": "This problem is over.",
-            "color": COLORS["good"], "footer": {"text": footer},
-        }  # fmt: skip
+        return {"title": fixed, "description": over, "color": COLORS["good"], "footer": {"text": footer}}
     return {
         "title": plain(telling.title, 120),
-        "description": cut(f"{plain(telling.text, 1500)}\n\n**What to do:** {telling.mend}", LONGEST_DESCRIPTION),
+        "description": cut(f"{plain(telling.text, 1500)}\n\n**{what_to_do}** {telling.mend}", LONGEST_DESCRIPTION),
         "color": COLORS["warning"], "footer": {"text": footer},
     }  # fmt: skip
 

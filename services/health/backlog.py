@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 from sqlmodel import col, select
 
+from locales import N_
 from models import Alert, Breaker, Rule, Schedule, Server
 from models.db.session import AsyncSession
 from services.core.ages import ago, length
@@ -30,18 +31,20 @@ LATE_AFTER = timedelta(minutes=10)
 _LASTING_TRIES = 12
 """Failed tries after which a problem counts as lasting: their pauses add up to five minutes or more."""
 _MENDS = {
-    pausing.AWAY: "Invite the bot again; the rule resumes automatically.",
-    pausing.GONE: "Choose another role for the rule; it resumes automatically.",
-    pausing.REFUSED: "Check the bot's role in Server Settings › Roles, then press Resume on the Rules tab; without "
-    "that it is tried again after 1 minute, 5 minutes, 30 minutes, then every 2 hours.",
-    pausing.TOO_MANY: "Delete rules that you no longer need, then press Resume on the Rules tab.",
-    "managed": "Choose another role for the rule; it resumes automatically.",
-    "linked": "Choose another role for the rule; it resumes automatically.",
-    "dangerous": "Take that permission from the role, or choose another role; the rule resumes automatically.",
-    "manage_roles": "Give the bot's role Manage Roles, or invite the bot again; the rule resumes automatically.",
-    "above_bot": "Move the bot's role above it in Server Settings › Roles; the rule resumes automatically.",
+    pausing.AWAY: N_("Invite the bot again; the rule resumes automatically."),
+    pausing.GONE: N_("Choose another role for the rule; it resumes automatically."),
+    pausing.REFUSED: N_(
+        "Check the bot's role in Server Settings › Roles, then press Resume on the Rules tab; without that it is tried "
+        "again after 1 minute, 5 minutes, 30 minutes, then every 2 hours."
+    ),
+    pausing.TOO_MANY: N_("Delete rules that you no longer need, then press Resume on the Rules tab."),
+    "managed": N_("Choose another role for the rule; it resumes automatically."),
+    "linked": N_("Choose another role for the rule; it resumes automatically."),
+    "dangerous": N_("Take that permission from the role, or choose another role; the rule resumes automatically."),
+    "manage_roles": N_("Give the bot's role Manage Roles, or invite the bot again; the rule resumes automatically."),
+    "above_bot": N_("Move the bot's role above it in Server Settings › Roles; the rule resumes automatically."),
 }
-_BY_HAND = "Press Resume on the Rules tab when it should give and take again."
+_BY_HAND = N_("Press Resume on the Rules tab when it should give and take again.")
 
 
 async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:

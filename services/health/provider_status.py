@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
+from locales import N_, _
 from models import ProviderState
 from services.core.addresses import shorten
 from services.core.ages import length
@@ -25,7 +26,7 @@ SAYS = {
     provider_reports.CONFUSED: "answers what makes no sense",
     provider_reports.REFUSED: "does not accept our key",
 }
-QUARANTINE_REASON = "it writes more logs in a block than nodes give. The daily sweep checks its members meanwhile."
+QUARANTINE_REASON = N_("it writes more logs in a block than nodes give. The daily sweep checks its members meanwhile.")
 _LAGS_AFTER = timedelta(minutes=5)
 _LOOKS_MISSED = 3
 """How many times the pause between polls may pass before a chain counts as not read."""
@@ -93,16 +94,16 @@ def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: 
 def consequence(title: str, count: int, well: int) -> str:
     """Return the consequence for a chain of having only so many working nodes."""
     if well == 0:
-        return (
-            f"Nothing is given or taken on {title} until a node answers: what cannot be read is unknown, and unknown "
+        return _(
+            "Nothing is given or taken on {chain} until a node answers: what cannot be read is unknown, and unknown "
             "changes nothing."
-        )
+        ).format(chain=title)
     if count > 1 and well == 1:
-        return (
-            f"Removals on {title} are paused: taking a role needs a second reading from another node. Roles are "
-            "still given."
-        )
-    return f"The other nodes of {title} do its work."
+        return _(
+            "Removals on {chain} are paused: taking a role needs a second reading from another node. Roles are still "
+            "given."
+        ).format(chain=title)
+    return _("The other nodes of {chain} do its work.").format(chain=title)
 
 
 def _node(

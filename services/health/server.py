@@ -8,6 +8,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.discord.types import Role
+from locales import N_
 from models import Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
@@ -37,12 +38,12 @@ from services.triggers.chain_cursor import ANY, COINS, CONTRACTS, WALLETS
 # Bits: docs/facts.md#discord-permissions; their purposes are ours. Together they are the per-server invite's 2416004112
 # without the right to use commands, which people need and the bot does not.
 NEEDED = {
-    "Manage Roles": (1 << 28, "No role can be given or taken."),
-    "Manage Channels": (1 << 4, "The verification channel cannot be made or repaired."),
-    "View Channels": (1 << 10, "The bot sees no channel, so it can post no panel and no alert."),
-    "Send Messages": (1 << 11, "Neither the panel nor alerts can be posted."),
-    "Embed Links": (1 << 14, "The panel and alerts cannot be shown as they should."),
-    "Read Message History": (1 << 16, "The panel cannot be found again to be repaired."),
+    "Manage Roles": (1 << 28, N_("No role can be given or taken.")),
+    "Manage Channels": (1 << 4, N_("The verification channel cannot be made or repaired.")),
+    "View Channels": (1 << 10, N_("The bot sees no channel, so it can post no panel and no alert.")),
+    "Send Messages": (1 << 11, N_("Neither the panel nor alerts can be posted.")),
+    "Embed Links": (1 << 14, N_("The panel and alerts cannot be shown as they should.")),
+    "Read Message History": (1 << 16, N_("The panel cannot be found again to be repaired.")),
 }
 _AT_THE_BOTTOM = (
     "The bot's own role is below every role that a rule could give, so the bot can give none yet. "

@@ -6,12 +6,13 @@ from uuid import uuid4
 from sqlalchemy import ColumnElement, delete, func, text, true, update
 from sqlmodel import col
 
+from locales import N_
 from models import Grant, Rule
 from models.db.session import AsyncSession
 from services.core import audit, queue
 
 AWAY = "bot_away"
-AWAY_REASON = "The bot is not in this server, so nothing can be given or taken."
+AWAY_REASON = N_("The bot is not in this server, so nothing can be given or taken.")
 GONE = "role_gone"
 REFUSED = "refused"
 TOO_MANY = "too_many"
@@ -188,7 +189,7 @@ async def _resume(db: AsyncSession, server_id: int, role_id: str, which: ColumnE
 
 async def role_gone(db: AsyncSession, server_id: int, role_id: str) -> None:
     """Record that a role was deleted in Discord: delete its grants, and pause its rules until another is chosen."""
-    reason = "The role was deleted in Discord. Choose another role for this rule."
+    reason = N_("The role was deleted in Discord. Choose another role for this rule.")
     await pause_role(db, server_id, role_id, reason, GONE)
     held = await db.execute(
         delete(Grant).where(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id).returning(col(Grant.id))

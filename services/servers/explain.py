@@ -127,7 +127,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
         roles.append(
             RoleWhy(
                 role_id=role_id,
-                role_name=role_names.get(role_id, UNKNOWN_ROLE),
+                role_name=role_names.get(role_id) or _(UNKNOWN_ROLE),
                 rules=tuple(about),
                 held=role_id in case.roles,
                 granted_by_us=grant is not None and grant.state in OURS,

@@ -78,7 +78,7 @@ async def told(db: AsyncSession, notices: Sequence[NoticeView]) -> None:
 
 
 def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    role = str(data.get("roleName") or names.get(str(data.get("roleId"))) or UNKNOWN_ROLE)
+    role = str(data.get("roleName") or names.get(str(data.get("roleId"))) or _(UNKNOWN_ROLE))
     match kind:
         case "role.taken":
             return _("{role} was taken from you, because no rule gives it to you any more.").format(role=role)

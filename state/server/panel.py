@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import reflex as rx
 
 from gateways import gateways
+from locales import ENGLISH
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
@@ -16,7 +17,7 @@ from state.core.gate import signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState
 
-TITLE, TEXT, BUTTON, COLOR = "panelTitle", "panelText", "panelButton", "panelColor"
+TITLE, TEXT, BUTTON, COLOR, LANGUAGE = "panelTitle", "panelText", "panelButton", "panelColor", "panelLanguage"
 """The names of the fields."""
 LONGEST_TYPED = 6000
 NO_FAULTS = {TITLE: "", TEXT: "", BUTTON: "", COLOR: ""}
@@ -52,13 +53,17 @@ class PanelState(rx.State):
     text: str = ""
     button: str = ""
     color: str = ""
+    language: str = ENGLISH
     faults: dict[str, str] = NO_FAULTS
     """What is wrong, by the field's name."""
     left: str = ""
     saving: bool = False
     shown_title: list[RunView] = []
     shown: list[BlockView] = []
+    safe_name: str = ""
     safe: list[BlockView] = []
+    my_roles: str = ""
+    recheck: str = ""
     _bot_id: str = ""
     _server_name: str = ""
     _stored: PanelTexts | None = None
@@ -72,11 +77,12 @@ class PanelState(rx.State):
 
     def _fill(self, texts: PanelTexts) -> None:
         self.title, self.text, self.button, self.color = texts.title, texts.text, texts.button, texts.color
+        self.language = texts.language
         self.key += 1
         self._draw()
 
     def _typed(self) -> PanelTexts:
-        return PanelTexts(self.title, self.text, self.button, self.color)
+        return PanelTexts(self.title, self.text, self.button, self.color, self.language)
 
     def _draw(self) -> None:
         """Draw the preview, and note what Discord would refuse."""
@@ -90,7 +96,9 @@ class PanelState(rx.State):
         self.left = f"{len(filled)} of {panel.LONGEST_DESCRIPTION} characters"
         self.shown_title = _runs(markdown.runs(panel.filled(texts.title, texts, self._server_name)))
         self.shown = _blocks(filled)
-        self.safe = _blocks(panel.safe_text(self._bot_id))
+        fixed = panel.fixed_texts(self._bot_id, self.language)
+        self.safe_name, self.safe = fixed.safe_name, _blocks(fixed.safe_text)
+        self.my_roles, self.recheck = fixed.my_roles, fixed.recheck
 
     # One handler for each field: a pause in typing is counted for each handler.
     @signed_in
@@ -118,9 +126,14 @@ class PanelState(rx.State):
         self._draw()
 
     @signed_in
+    async def choose_language(self, actor: Actor, value: str) -> None:
+        """Take the chosen language: default texts are in it from now on, an admin's own stay as they are."""
+        self._fill(panel.in_language(self._typed(), value))
+
+    @signed_in
     async def restore(self, actor: Actor) -> None:
         """Fill in the default texts, without saving them."""
-        self._fill(panel.default_texts())
+        self._fill(panel.default_texts(self.language))
 
     @signed_in
     async def save(self, actor: Actor, form: dict[str, str]):

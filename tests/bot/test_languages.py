@@ -29,3 +29,14 @@ def test_a_form_and_its_answer_are_in_one_language(club: Club) -> None:
     assert "Comprobar ahora" in asked.text
     pressed = club.act("carol", "button", custom_id=asked.button("Comprobar ahora"), locale="ja")
     assert Said(pressed).title == "まだ見つかりません"
+
+
+def test_a_rule_and_what_is_held_are_said_in_the_members_language(club: Club) -> None:
+    club.make_rule()
+    club.prove("carol")
+    why = said(club, "why", "ja")
+    assert why.title == "あなたのロール"
+    assert "Holder：ありません" in why.text
+    assert "のトークンを1個以上" in why.text
+    assert "必要1、保有0" in why.text
+    assert "必要1" not in said(club, "why", "en-US").text

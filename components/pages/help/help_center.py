@@ -105,6 +105,7 @@ def _panel() -> rx.Component:
         "of the message in Discord:",
         bullets(
             (
+                "Language: of the default texts, the other buttons, the part “Stay safe”, and alerts.",
                 f"Title: at most {LONGEST_TITLE} characters.",
                 f"Text: at most {LONGEST_DESCRIPTION:,} characters, with Discord's markdown.",
                 f"Button label: at most {LONGEST_LABEL} characters. It names the first button; the other two, My roles "

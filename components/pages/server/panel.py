@@ -6,9 +6,10 @@ import reflex as rx
 
 from components.ui.button import button
 from components.ui.card import card, card_title
-from components.ui.field import field, text_area, text_input
+from components.ui.field import field, select_input, text_area, text_input
+from locales import LANGUAGES, own_name
 from settings import settings
-from state.server.panel import BUTTON, COLOR, TEXT, TITLE, BlockView, PanelState, RunView
+from state.server.panel import BUTTON, COLOR, LANGUAGE, TEXT, TITLE, BlockView, PanelState, RunView
 
 PLACEHOLDERS = "{server}, {bot} and {button}"
 _DEBOUNCE_MS = 250
@@ -27,6 +28,17 @@ def panel_card() -> rx.Component:
         ),
         rx.el.div(
             rx.el.form(
+                field(
+                    "Language",
+                    select_input(
+                        LANGUAGE,
+                        *(rx.el.option(own_name(one), value=one, lang=one) for one in LANGUAGES),
+                        value=PanelState.language,
+                        on_change=PanelState.choose_language,
+                    ),
+                    name=LANGUAGE,
+                    hint="Of the default texts, the other buttons and alerts. Your own texts stay as they are.",
+                ),
                 field(
                     "Title",
                     _line(TITLE, PanelState.title, PanelState.enter_title),
@@ -105,15 +117,15 @@ def _preview() -> rx.Component:
                 rx.el.div(
                     rx.el.p(_runs(PanelState.shown_title), class_name="font-semibold"),
                     rx.el.div(rx.foreach(PanelState.shown, _block), class_name="mt-2 text-sm"),
-                    rx.el.p("Stay safe", class_name="mt-3 text-sm font-semibold"),
+                    rx.el.p(PanelState.safe_name, class_name="mt-3 text-sm font-semibold"),
                     rx.el.div(rx.foreach(PanelState.safe, _block), class_name="text-sm"),
                     class_name="discord-embed",
                     style={"border_left_color": PanelState.color},
                 ),
                 rx.el.div(
                     rx.el.span(PanelState.button, class_name="discord-button discord-button-primary"),
-                    rx.el.span("My roles", class_name="discord-button"),
-                    rx.el.span("Re-check", class_name="discord-button"),
+                    rx.el.span(PanelState.my_roles, class_name="discord-button"),
+                    rx.el.span(PanelState.recheck, class_name="discord-button"),
                     class_name="mt-2 flex flex-wrap gap-2",
                 ),
                 class_name="min-w-0 flex-1",

@@ -142,6 +142,42 @@ async def test_a_servers_own_words_are_in_its_panel_and_stay_there(town: Town):
         assert (await db.get_one(Server, town.server_id)).panel_title is None, "a later default is followed"
 
 
+async def change_language(town: Town, language: str, **texts: str) -> None:
+    wanted = replace(panel.in_language(panel.default_texts(), language), **texts)
+    async with transaction() as db:
+        await channels.change_panel(db, gateways(), acting(town, "ada"), town.server_id, wanted)
+
+
+async def test_a_panel_is_in_the_language_of_its_server_but_for_an_admins_own_words(town: Town):
+    made = await repair(town)
+    await change_language(town, "ja", button="Go")
+    (message,) = (await shown(town, made.channel_id))["messages"]
+    (embed,) = message["embeds"]
+    assert (embed["title"], embed["fields"][0]["name"]) == ("NFTでロールをもらおう", "安全のために")
+    assert "**Go**を押して" in embed["description"]
+    labels = [one["label"] for one in message["components"][0]["components"]]
+    assert labels == ["Go", "マイロール", "再確認"]
+    assert ((await view(town)).faults, (await view(town)).panel.language) == ((), "ja")
+    async with transaction() as db:
+        server = await db.get_one(Server, town.server_id)
+        assert (server.language, server.panel_title, server.panel_button) == ("ja", None, "Go")
+    await change_language(town, "en")
+    (message,) = (await shown(town, made.channel_id))["messages"]
+    assert message["embeds"][0]["title"] == "Your NFTs, your roles"
+
+
+async def test_a_channel_whose_creation_was_not_answered_is_known_by_its_topic_in_any_language(town: Town):
+    async with transaction() as db:
+        (await db.get_one(Server, town.server_id)).language = "es"
+    made = await repair(town)
+    channel = await discord(town, "GET", f"/channels/{made.channel_id}")
+    assert channel["topic"].startswith("Verifica tus billeteras")
+    async with transaction() as db:
+        server = await db.get_one(Server, town.server_id)
+        server.verify_channel_id, server.language = None, "ja"
+    assert (await repair(town)).channel_id == made.channel_id
+
+
 async def test_words_that_discord_would_refuse_change_nothing(town: Town):
     made = await repair(town)
     before = (await shown(town, made.channel_id))["messages"]

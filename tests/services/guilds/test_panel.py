@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from locales import LANGUAGES
 from services.core.errors import FieldRefused
 from services.guilds import panel
 from services.guilds.markdown import Block, blocks, runs
@@ -36,6 +37,26 @@ def test_an_empty_field_means_the_default_and_stray_characters_go() -> None:
     assert panel.checked(panel.PanelTexts(" ", "\n \n", "", ""), "Cats", "1") == DEFAULT
     given_ = panel.PanelTexts(" A\u202e\n title ", "one\r\n\r\n\r\n\r\ntwo\x07  \n", "\tGo ", "#abcdef")
     assert panel.checked(given_, "Cats", "1") == panel.PanelTexts("A title", "one\n\ntwo", "Go", "#ABCDEF")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_default_texts_of_every_language_are_within_discords_limits(language: str) -> None:
+    default = panel.default_texts(language)
+    assert panel.checked(default, "S" * 100, "1" * 20) == default
+    fixed = panel.fixed_texts("1" * 20, language)
+    assert max(len(fixed.my_roles), len(fixed.recheck)) <= panel.LONGEST_LABEL
+    assert "**{button}**" in default.text
+    assert f"**{fixed.my_roles}**" in default.text
+    assert f"**{fixed.recheck}**" in default.text
+
+
+def test_another_language_changes_the_default_texts_alone() -> None:
+    own = replace(DEFAULT, title="Welcome", color="#000000")
+    ours = panel.in_language(own, "ja")
+    assert (ours.title, ours.color, ours.language) == ("Welcome", "#000000", "ja")
+    assert ours.text == panel.default_texts("ja").text
+    assert panel.in_language(ours, "en") == own
+    assert panel.in_language(own, "xx") == own, "an unknown language is English"
 
 
 def test_a_name_with_braces_of_the_server_is_filled_in_once() -> None:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from services.guilds.role_safety import DANGEROUS, color_hex, refusal, standing
+from locales import speaking
+from services.guilds.role_safety import DANGEROUS, color_hex, refusal, standing, translated
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,26 @@ def test_each_refusal_names_its_own_reason() -> None:
 def test_a_role_that_discord_gives_says_who_gets_it(giver: str, managed: bool, why: str) -> None:
     role = Role("15", "Special", 1, managed=managed, giver=giver)
     assert why in str(refusal(role, "1", bot, owner))
+
+
+@pytest.mark.parametrize(
+    "role",
+    [
+        FOUNDER,
+        Role("20", "{Mod}", 1, DANGEROUS["Ban Members"]),
+        *(Role("15", "Special", 1, giver=giver) for giver in ("linked", "booster", "shop", "bot", "integration")),
+        Role("15", "Special", 1, managed=True),
+    ],
+)
+def test_a_stored_refusal_is_said_in_the_readers_language(role: Role) -> None:
+    refused = str(refusal(role, "1", bot))
+    assert translated(refused, role.name) == refused
+    with speaking("ja"):
+        said = translated(refused, role.name)
+        assert said.startswith(role.name)
+        assert said != refused
+        assert translated(refused, "a former name") == refused
+        assert translated("of other words", role.name) == "of other words"
 
 
 @pytest.mark.parametrize("name", sorted(DANGEROUS))

@@ -1,10 +1,13 @@
 """Alerts in the log channel: one when a trouble begins, one when it is over, none twice and none for a hiccup."""
 
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from sqlmodel import select, update
 
+from gateways import Gateways
 from gateways.discord.types import MissingAccess
 from gateways.evm.transfer_logs import CONTRACTS
 from gateways.transport.errors import ProviderDown
@@ -18,6 +21,9 @@ from services.triggers import quarantine
 from tests.support.builders import CONTRACT, a_rule, a_server, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
+
+
+ABOVE = "Role is above the bot's own role. Move the bot's role above it in Server Settings › Roles."
 
 
 async def a_logging_server() -> tuple[Server, Rule]:
@@ -56,6 +62,31 @@ async def test_a_paused_rule_is_told_once_and_its_return_once() -> None:
         await pausing.resume_role(db, server.id or 0, rule.role_id)
     assert await tell_all() == [(title, True)]
     assert await tell_all() == []
+
+
+async def test_each_server_is_told_in_its_own_language() -> None:
+    told: list[dict[str, Any]] = []
+
+    async def post(channel_id: str, body: dict[str, Any], nonce: str) -> None:
+        told.append(body["embeds"][0])
+
+    outside = cast("Gateways", SimpleNamespace(discord=SimpleNamespace(post_message=post)))
+    for language in ("ja", "en", "es"):
+        server, rule = await a_logging_server()
+        async with transaction() as db:
+            (await db.get_one(Server, server.id)).language = language
+            await pausing.pause_role(db, server.id or 0, rule.role_id, ABOVE, "above_bot")
+    for telling in await to_tell():
+        assert await alerts.tell(outside, telling) is None
+    texts = {one["title"]: one["description"] for one in told}
+    assert texts.keys() == {
+        "ロールの順序の問題：ルールA ruleは一時停止中です",
+        "Role order broken: the rule A rule is paused",
+        "Orden de roles incorrecto: la regla A rule está en pausa",
+    }
+    assert "**What to do:** Move the bot's role above it" in texts["Role order broken: the rule A rule is paused"]
+    assert texts["Orden de roles incorrecto: la regla A rule está en pausa"].startswith("Role está por encima del rol")
+    assert "**Qué hacer:** Mueve el rol" in texts["Orden de roles incorrecto: la regla A rule está en pausa"]
 
 
 async def test_a_rule_that_an_admin_paused_is_no_trouble_and_without_a_channel_nobody_is_told() -> None:

@@ -69,6 +69,9 @@ async def test_the_channel_is_made_its_loss_is_noticed_and_alerts_get_a_place(
     assert panel["embeds"][0]["title"] == f"Welcome to {name}"
     assert panel["embeds"][0]["description"] == "Press **Start**.\n- _quick_"
     assert panel["components"][0]["components"][0]["label"] == "Start"
+    await page.get_by_label("Language").select_option("ja")
+    await expect(preview.get_by_text("マイロール")).to_be_visible()
+    await expect(preview.get_by_text(f"Welcome to {name}")).to_be_visible()
 
     await page.get_by_label("Post alerts in").select_option("#verify")
     await page.get_by_role("button", name="Save", exact=True).click()
