@@ -122,7 +122,7 @@ function entry({ source, setSource, text, setText, busy, file, choose, again, lo
       disabled: busy !== "",
       "aria-describedby": "import-hint",
     }),
-    h("p", { id: "import-hint", className: "muted text-sm" }, hint, " At most 1 MiB and 200 rules. Nothing is stored yet."),
+    h("p", { id: "import-hint", className: "muted text-sm" }, hint, " At most 1 MiB and 200 rules. Looking stores nothing."),
     h(
       "div",
       { className: "flex flex-wrap items-center gap-3" },
