@@ -1,0 +1,57 @@
+"""Interactions that are answered at the same time, each in its own language."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bot.commands.verify import claim_form
+from bot.interaction import answering
+from bot.interaction.answering import Visit, answer, ask
+from bot.interaction.forms import Form
+from bot.messages.replies import Reply
+from locales import _
+from models import now
+
+TITLES = {"ja": "あなたのウォレット", "pt-BR": "Suas carteiras", "es-419": "Tus billeteras", "de": "Your wallets"}
+
+
+def interaction(locale: str, shown: dict[str, str]) -> Any:
+    """An interaction of the library's, as far as an answer needs it; `shown` gets the titles by locale."""
+
+    async def defer(**_options: Any) -> None: ...
+
+    async def edit(embeds: list[Any], **_options: Any) -> None:
+        shown[locale] = embeds[-1].title
+
+    async def send_modal(form: Form) -> None:
+        shown[locale] = str(form.title)
+
+    return SimpleNamespace(
+        id=1, locale=locale, guild_id=1, guild=object(), created_at=now(), edit_original_message=edit,
+        user=SimpleNamespace(id=2, name="carol", discriminator="0"),
+        response=SimpleNamespace(defer=defer, send_modal=send_modal),
+    )  # fmt: skip
+
+
+async def test_languages_of_answers_that_are_made_at_once_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_notices(_visit: Visit) -> list[Any]:
+        return []
+
+    monkeypatch.setattr(answering, "_notices", no_notices)
+    shown, everybody = dict[str, str](), asyncio.Barrier(len(TITLES))
+
+    async def work(_visit: Visit) -> Reply:
+        await everybody.wait()
+        return Reply(_("Your wallets"))
+
+    await asyncio.gather(*(answer(interaction(locale, shown), work) for locale in TITLES))
+    assert shown == TITLES
+
+
+async def test_a_form_is_made_in_the_language_of_who_asks_for_it() -> None:
+    shown = dict[str, str]()
+    for locale in ("ja", "xx"):
+        await ask(interaction(locale, shown), claim_form)
+    assert shown == {"ja": "ウォレットを認証", "xx": "Verify a wallet"}
