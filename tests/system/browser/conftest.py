@@ -11,14 +11,13 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, WebError, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 
 from tests.support.product import Product
-from tests.system.browser.contexts import ONE_PROCESS, Contexts, Lent
 
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
-    "--disable-component-update", "--no-first-run", "--no-default-browser-check", ONE_PROCESS,
+    "--disable-component-update", "--no-first-run", "--no-default-browser-check",
 )  # fmt: skip
 
 DASHBOARD = "/dashboard"
@@ -44,50 +43,20 @@ async def chromium(chromium_path: str) -> AsyncIterator[Browser]:
         await browser.close()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def contexts(chromium: Browser, product: Product) -> AsyncIterator[Contexts]:
-    """The contexts of the product's visitors."""
-    contexts = Contexts(chromium, product.url, product.sandbox)
-    yield contexts
-    await contexts.close()
-
-
 @dataclass
 class Visitor:
     """A browser of somebody's own, with what went wrong in its pages."""
 
-    lent: Lent
+    context: BrowserContext
+    page: Page
     product: Product
     faults: list[str]
     opened: set[str]
-
-    @property
-    def context(self) -> BrowserContext:
-        """The browser itself; nobody else gets one that a test may have given scripts or permissions."""
-        self.lent.is_altered = True
-        return self.lent.context
-
-    @property
-    def page(self) -> Page:
-        """The first page."""
-        return self.lent.page
-
-    async def new_page(self) -> Page:
-        """Open another page of the same browser."""
-        return await self.lent.context.new_page()
-
-    async def cookies(self) -> dict[str, str]:
-        """Return the values of all cookies by name."""
-        return {one.get("name", ""): one.get("value", "") for one in await self.lent.context.cookies()}
 
     async def open(self, path: str) -> None:
         """Go to a path of the product."""
         self.opened.add(self.product.url + path)
         await self.page.goto(self.product.url + path)
-
-    def note(self, error: WebError) -> None:
-        """Note what a page's script raised."""
-        self.faults.append(f"{error.error}")
 
     def hear(self, message: ConsoleMessage) -> None:
         """Note what a page's console calls an error, but for documents that are not there and say so: the 404 page."""
@@ -110,7 +79,7 @@ class Visitor:
             agreed = await calls.get(f"{leaves.headers['location']}&as={username}")
             await calls.get(agreed.headers["location"])
             session = calls.cookies["hf_session"]
-        await self.lent.context.add_cookies(
+        await self.context.add_cookies(
             [{"name": "hf_session", "value": session, "url": self.product.url, "httpOnly": True, "sameSite": "Lax"}]
         )
         await self.open(path)
@@ -125,29 +94,28 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 
 
 @asynccontextmanager
-async def visitors(contexts: Contexts, product: Product) -> AsyncIterator[NewVisitor]:
-    """Makes empty browsers; faults in any of their pages fail whoever asked for them."""
+async def visitors(chromium: Browser, product: Product) -> AsyncIterator[NewVisitor]:
+    """Makes fresh browsers; faults in any of their pages fail whoever asked for them."""
     made: list[Visitor] = []
 
     async def new(**options: Any) -> Visitor:
-        visitor = Visitor(await contexts.lend(**options), product, [], set())
-        visitor.lent.context.on("weberror", visitor.note)
-        visitor.lent.context.on("console", visitor.hear)
+        context = await chromium.new_context(**options)
+        visitor = Visitor(context, await context.new_page(), product, [], set())
+        context.on("weberror", lambda error: visitor.faults.append(f"{error.error}"))
+        context.on("console", visitor.hear)
         made.append(visitor)
         return visitor
 
     yield new
     for visitor in made:
-        await contexts.take_back(visitor.lent)
-        visitor.lent.context.remove_listener("weberror", visitor.note)
-        visitor.lent.context.remove_listener("console", visitor.hear)
+        await visitor.context.close()
     assert [fault for visitor in made for fault in visitor.faults] == []
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def visit(contexts: Contexts, product: Product) -> AsyncIterator[NewVisitor]:
-    """Makes an empty browser, which has never been anywhere if `is_new`; faults in any of its pages fail the test."""
-    async with visitors(contexts, product) as new:
+async def visit(chromium: Browser, product: Product) -> AsyncIterator[NewVisitor]:
+    """Makes a fresh browser; faults in any of its pages fail the test."""
+    async with visitors(chromium, product) as new:
         yield new
 
 

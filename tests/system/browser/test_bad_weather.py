@@ -6,7 +6,7 @@ disturbed. What lies outside fails by the sandbox's faults, which last longer th
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -14,13 +14,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, BrowserContext, expect
 from playwright.async_api import Error as PlaywrightError
 
 from sandbox.base.faults import TARGETS
 from tests.conftest import free_port
 from tests.support.product import Product
-from tests.system.browser.contexts import Contexts
 from tests.system.browser.screens import GUILD, Screen, for_members
 from tests.system.browser.test_every_screen import a_resting_rule
 from tests.system.web.conftest import Web, running_web, sign_in
@@ -46,8 +45,6 @@ heading => {
   return some('button, a', 'try again') || (some('h1', heading) && !grey);
 }
 """
-# Each document begins as in a new tab, for which the web process has read nothing yet.
-FORGET = "if (origin !== 'null') sessionStorage.clear()"
 READS = "[...document.querySelectorAll('h1, [role=alert], [role=status]')].map(one => one.innerText).join(' | ')"
 
 
@@ -154,27 +151,20 @@ async def watched(product: Product) -> AsyncIterator[Watched]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def ada(contexts: Contexts, watched: Watched) -> AsyncIterator[BrowserContext]:
-    """An empty browser of hers; the weather is fine before and after."""
+async def ada(chromium: Browser, watched: Watched) -> AsyncIterator[BrowserContext]:
+    """A fresh browser of hers; the weather is fine before and after."""
     watched.clear()
-    lent = await contexts.lend(reduced_motion="reduce")
+    context = await chromium.new_context(reduced_motion="reduce")
     cookie = {"name": "hf_session", "value": watched.session, "url": watched.web.url, "httpOnly": True}
-    await lent.context.add_cookies([cookie])  # pyright: ignore[reportArgumentType]
-    yield lent.context
+    await context.add_cookies([cookie])  # pyright: ignore[reportArgumentType]
+    yield context
     watched.clear()
-    await contexts.take_back(lent)
+    await context.close()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def contexts(chromium: Browser, watched: Watched) -> AsyncIterator[Contexts]:
-    """The contexts of visitors to the web process behind the wire."""
-    contexts = Contexts(chromium, watched.web.url)
-    yield contexts
-    await contexts.close()
-
-
-async def grey(page: Page, watched: Watched, screen: Screen) -> str | None:
+async def grey(context: BrowserContext, watched: Watched, screen: Screen) -> str | None:
     """Open a screen; None if it shows itself or says what it lacks, else what it shows instead."""
+    page = await context.new_page()
     try:
         await page.goto(watched.web.url + screen.path)
         await page.wait_for_function(
@@ -182,22 +172,20 @@ async def grey(page: Page, watched: Watched, screen: Screen) -> str | None:
         )
     except PlaywrightError as fault:
         return f"{screen.name}: {type(fault).__name__}, {await page.evaluate(READS)}"
+    finally:
+        await page.close()
     return None
 
 
-async def grey_ones(context: BrowserContext, watched: Watched) -> list[str]:
-    """Open every screen, a few at a time; what is wrong with them.
+async def all_of(made: list[Callable[[], Awaitable[str | None]]]) -> list[str]:
+    """Everything that was found, a few at a time."""
+    turns = asyncio.Semaphore(AT_ONCE)
 
-    Each tab loads one document after another: a tab of its own for each screen takes three times the processor.
-    """
-    left = iter(watched.screens)
+    async def one(make: Callable[[], Awaitable[str | None]]) -> str | None:
+        async with turns:
+            return await make()
 
-    async def tab() -> list[str]:
-        page = await context.new_page()
-        await page.add_init_script(FORGET)
-        return [found for screen in left if (found := await grey(page, watched, screen))]
-
-    return [found for one in await asyncio.gather(*(tab() for _ in range(AT_ONCE))) for found in one]
+    return [found for found in await asyncio.gather(*map(one, made)) if found]
 
 
 @pytest.mark.parametrize(("what", "kind"), WEATHERS, ids=lambda one: one.replace(" ", "-"))
@@ -205,7 +193,7 @@ async def test_every_screen_shows_what_is_known_or_says_what_could_not_be_read(
     ada: BrowserContext, watched: Watched, what: str, kind: str
 ) -> None:
     watched.worsen(what, kind)
-    assert await grey_ones(ada, watched) == []
+    assert await all_of([lambda screen=screen: grey(ada, watched, screen) for screen in watched.screens]) == []
 
 
 @pytest.mark.parametrize("kind", ["down", "slow"])

@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 
 import pytest_asyncio
-from playwright.async_api import ViewportSize
+from playwright.async_api import Browser, ViewportSize
 
 from tests.system.browser.barriers import grave_faults
 from tests.system.browser.conftest import Product, Visitor, visitors
-from tests.system.browser.contexts import Contexts
 from tests.system.browser.screens import GUILD, Screen, for_members, for_visitors, settled
 from tests.system.whole.people import Person, rule
 
@@ -75,10 +74,10 @@ async def a_resting_rule(product: Product) -> AsyncIterator[int]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def found(contexts: Contexts, product: Product) -> Found:
+async def found(chromium: Browser, product: Product) -> Found:
     """A visitor and ada, each on the way through all that they may see."""
     found = Found()
-    async with visitors(contexts, product) as visit, a_resting_rule(product) as server_id:
+    async with visitors(chromium, product) as visit, a_resting_rule(product) as server_id:
         visitor, ada = await visit(reduced_motion="reduce"), await visit(reduced_motion="reduce")
         await ada.enter("ada")
         await asyncio.gather(_look(visitor, for_visitors(), found), _look(ada, for_members(product, server_id), found))

@@ -21,7 +21,7 @@ async def form(product: Product, visit: NewVisitor) -> AsyncIterator[Page]:
     owner = village(product, "tess", bot=False)["tess"]
     visitor = await visit()
     await visitor.enter(owner)
-    await visitor.context.clock.install()
+    await visitor.page.clock.install()
     await visitor.open("/server-setup")
     yield visitor.page
 
@@ -98,7 +98,7 @@ async def test_a_disabled_control_says_why_to_pointer_and_keyboard(product: Prod
     await visitor.enter(here["tom"])
     page, words = visitor.page, visitor.page.get_by_role("tooltip")
     await page.get_by_role("button", name="Bot Active").wait_for()
-    await visitor.context.clock.install()
+    await page.clock.install()
     box = page.get_by_role("group", name="The bot is in this server")
     await box.hover()
     await expect(words).to_have_count(0)

@@ -136,7 +136,7 @@ async def test_signing_out_everywhere_ends_every_tab_and_browser(product: Produc
     one, other = await visit(), await visit()
     await one.enter(here["sam"])
     await other.enter(here["sam"])
-    tab = await one.new_page()
+    tab = await one.context.new_page()
     await tab.goto(product.url + "/invite")
     await tab.get_by_role("heading", name="Invite HoldfastBot to Your Servers").wait_for()
     await one.page.get_by_role("link", name=f"Account of {here['sam']}").click()

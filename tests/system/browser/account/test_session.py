@@ -12,7 +12,7 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 
 
 async def cookie_of(visitor: Visitor) -> str:
-    return (await visitor.cookies())["hf_session"]
+    return next(one.get("value", "") for one in await visitor.context.cookies() if one.get("name") == "hf_session")
 
 
 async def stored_in(visitor: Visitor, value: str | None) -> None:
@@ -63,7 +63,7 @@ async def test_logging_out_in_one_tab_ends_the_other(visit: NewVisitor) -> None:
     ada = await visit()
     await ada.enter("ada")
     await stored_in(ada, await cookie_of(ada))
-    other = await ada.new_page()
+    other = await ada.context.new_page()
     await other.goto(ada.product.url + "/wallet-verification")
     await other.get_by_role("heading", name="Wallet Verification").wait_for()
     await ada.page.get_by_role("button", name="Logout").click()
@@ -81,7 +81,7 @@ async def test_signing_in_in_one_tab_leads_an_open_landing_page_to_the_dashboard
         "addEventListener('pagehide', () => "
         "localStorage.setItem('said', document.querySelector('main [role=status]').checkVisibility()))"
     )
-    other = await ada.new_page()
+    other = await ada.context.new_page()
     await other.goto(ada.product.url + "/")
     await other.get_by_role("link", name="Login with Discord").first.click()
     await other.get_by_text("Authorize as ada", exact=True).click()

@@ -18,7 +18,7 @@ SCRIPT_BYTES, STYLE_BYTES = 190 * 1024, 25 * 1024
 
 
 async def test_the_landing_page_is_light(visit: NewVisitor) -> None:
-    visitor = await visit(is_new=True)
+    visitor = await visit()
     answers: list[Response] = []
     visitor.page.on("response", lambda answer: answers.append(answer))
     await visitor.open("/")

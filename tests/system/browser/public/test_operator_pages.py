@@ -60,7 +60,7 @@ async def test_the_three_audiences_of_the_route_sets(product: Product, visit: Ne
     visitors_only = tuple(path for path in PAGES if path != "/test-auth")
     dave = await visit()
     await dave.enter("dave")
-    cookies = await dave.cookies()
+    cookies = {one.get("name", ""): one.get("value", "") for one in await dave.context.cookies()}
     async with (
         httpx.AsyncClient(base_url=product.url) as visitor,
         httpx.AsyncClient(base_url=product.url, cookies=cookies) as member,

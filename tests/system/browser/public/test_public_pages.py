@@ -86,7 +86,7 @@ async def test_the_support_path_leads_to_the_invite_at_once(product: Product, vi
     if audience == "member":
         dave = await visit()
         await dave.enter("dave")
-        cookies = await dave.cookies()
+        cookies = {one.get("name", ""): one.get("value", "") for one in await dave.context.cookies()}
     async with httpx.AsyncClient(base_url=product.url, cookies=cookies) as browser:
         answer = await browser.get("/discord")
     assert (answer.status_code, answer.headers["location"]) == (302, settings().support_invite)
