@@ -76,9 +76,11 @@ class PanelState(rx.State):
         self._stored, self.shown_for = seen.panel, server_id
 
     def _fill(self, texts: PanelTexts) -> None:
-        self.title, self.text, self.button, self.color = texts.title, texts.text, texts.button, texts.color
-        self.language = texts.language
-        self.key += 1
+        # New inputs lose what somebody begins to type at the same time, so they are made only for other texts.
+        if texts != self._typed():
+            self.title, self.text, self.button, self.color = texts.title, texts.text, texts.button, texts.color
+            self.language = texts.language
+            self.key += 1
         self._draw()
 
     def _typed(self) -> PanelTexts:
