@@ -48,7 +48,12 @@ async def test_the_channel_is_made_its_loss_is_noticed_and_alerts_get_a_place(
     await visitor.enter(owner)
     await page.get_by_role("listitem").filter(has_text=name).get_by_role("link", name="Configure").click()
     await page.get_by_role("link", name="Verification channel").click()
-    await page.get_by_role("button", name="Create channel").click()
+    create, again = (page.get_by_role("button", name=name).first for name in ("Create channel", "Try again"))
+    await expect(create.or_(again).first).to_be_visible()
+    if await again.is_visible():
+        # On a machine as busy as this one a first answer of Discord can come too late to be shown.
+        await again.click()
+    await create.click()
     await expect(page.get_by_text("is there, its panel is up to date")).to_be_visible()
     channel = next(one for one in product.guild(name)["channels"] if one["name"] == "verify")
     labels = [one["label"] for one in channel["messages"][0]["components"][0]["components"]]
