@@ -147,18 +147,18 @@ async def _look(outside: Gateways, worker: str, part: BatchPart) -> bool:
     async with reading() as db:
         batch = part.cases if part.cases is not None else await _with_delegations(db, outside, part)
         wanted = await decisions.questions(db, batch)
-    moves, answered = 0, True
+    moves = doubtful = 0
     async with aclosing(_as_answered(outside, batch, wanted, part.joint)) as groups:
         async for some, asked, answered in groups:
             # A part that waited for its turn is decided by the present time.
             now = part.found.at + timedelta(seconds=time.monotonic() - part.began)
             done = await decisions.look(outside, some, asked, now, answered=answered)
             moves += await _settle(worker, done)
-            answered = answered and not any(item.doubtful for item in done.looked)
+            doubtful += sum(item.doubtful for item in done.looked)
     for request, members in Counter(claim.request_id for claim in part.claims if claim.request_id).items():
         with request_ids.under(request):
             log.info("reconciled members=%s role_changes_of_batch=%s", members, moves)
-    return answered
+    return not doubtful
 
 
 _Answered = tuple[Sequence[Case], Mapping[Place, HoldingsQuestion], tuple[Mapping[Place, Answers], float]]

@@ -456,6 +456,35 @@ async def test_who_has_an_answer_is_settled_while_a_neighbour_in_the_same_look_w
         assert [int(server) for (server,) in said] == [slow], "unknown, and due again"
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["the first", "the last"])
+async def test_a_part_is_answered_only_if_all_of_its_groups_are(monkeypatch: pytest.MonkeyPatch, first: bool) -> None:
+    async def groups(*_: object) -> AsyncGenerator[tuple[object, object, object]]:
+        for doubtful in (first, not first):
+            yield doubtful, None, ({}, 0.0)
+
+    async def looked(_outside: object, doubtful: bool, *_: object, **__: object) -> object:
+        return SimpleNamespace(looked=[SimpleNamespace(doubtful=doubtful)])
+
+    async def settled(*_: object) -> int:
+        return 0
+
+    async def questions(*_: object) -> dict[object, object]:
+        return {}
+
+    monkeypatch.setattr(reconcile, "_as_answered", groups)
+    monkeypatch.setattr(reconcile, "_settle", settled)
+    monkeypatch.setattr(reconcile.decisions, "look", looked)
+    monkeypatch.setattr(reconcile.decisions, "questions", questions)
+    found = SimpleNamespace(at=now())
+    part = BatchPart(
+        [],
+        found,  # pyright: ignore[reportArgumentType]
+        None,  # pyright: ignore[reportArgumentType]
+        cases=[],
+    )
+    assert not await reconcile.look(cast(Gateways, None), "w1", part)
+
+
 async def test_no_more_members_are_claimed_than_a_worker_can_have_in_hand(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
