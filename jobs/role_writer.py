@@ -18,7 +18,7 @@ from services.roles.outbox import Intent, TokenRejected
 from services.roles.writer_lease import Lease, LeaseLost, lease
 from services.runtime.database_faults import is_the_databases
 from services.runtime.listen import wait
-from services.runtime.tasks import stop
+from services.runtime.tasks import doubled, stop
 
 log = logging.getLogger("holdfast.jobs.role_writer")
 
@@ -110,7 +110,7 @@ class Writer:
             return  # attempts that ran together count once
         times = self.failing.get(guild, 0)
         self.failing[guild] = times + 1
-        rest = min(FIRST_REST_SECONDS * 2.0 ** min(times, 10), LONGEST_REST_SECONDS)
+        rest = doubled(FIRST_REST_SECONDS, times, LONGEST_REST_SECONDS)
         until = asyncio.get_running_loop().time() + rest
         self.resting[guild] = until
 

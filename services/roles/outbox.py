@@ -20,6 +20,7 @@ from gateways.discord.types import (
 from gateways.transport.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
 from models.db.session import Question
 from services.roles import in_doubt
+from services.runtime.tasks import doubled
 
 __all__ = [
     "Intent",
@@ -33,7 +34,7 @@ __all__ = [
 STALE_AFTER = timedelta(seconds=60)
 """A removal that could not be sent for so long is decided again: the wallet may have been refilled."""
 
-LONGEST_PAUSE, LONGEST_ODD_PAUSE = 300, 30
+FIRST_PAUSE, LONGEST_PAUSE, LONGEST_ODD_PAUSE = 2.0, 300, 30
 """Seconds. The whole guild pauses too, so a short pause of each change costs Discord no more requests."""
 
 EACH = 4
@@ -330,7 +331,7 @@ def _late_grant_seconds(intent: Intent) -> float:
 
 def failed(intent: Intent, error: str) -> WriteOutcome:
     """Return the outcome of a failed try: try again after a pause that grows with the attempts."""
-    return WriteOutcome(WriteResult.WAIT, error=error, pause=min(2.0 * 2 ** min(intent.attempts, 8), LONGEST_PAUSE))
+    return WriteOutcome(WriteResult.WAIT, error=error, pause=doubled(FIRST_PAUSE, intent.attempts, LONGEST_PAUSE))
 
 
 def odd(intent: Intent, error: str) -> WriteOutcome:

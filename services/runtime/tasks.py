@@ -23,3 +23,9 @@ def backoff(first: float, longest: float) -> Generator[float]:
     while True:
         yield first
         first = min(2 * first, longest)
+
+
+def doubled(first: float, times: int, longest: float) -> float:
+    """Return a pause of `first` seconds doubled so many times, at most `longest`; any number of times will do."""
+    # A number of attempts that nobody bounds must not overflow the power.
+    return min(first * 2.0 ** min(times, 60), longest)
