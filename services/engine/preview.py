@@ -172,18 +172,21 @@ async def _plan_of_several(db: AsyncSession, outside: Gateways, actor: Actor, pr
     found = await permissions.by_id(db, outside, actor, server_id)
     before = (await db.exec(in_shadow(server_id, proposal.activates))).all()
     proposed = [copy_of(one) for one in before]
+    alone = dict[SingleSource, None]()
+    singling = False
     for rule in proposed:
         apply(rule, {"state": "active"}, found)
         tree = parse(rule.expression)
         await stored_lists.check(db, server_id, lists_in(tree))
-        await preview_log.note(db, actor, rule, deletes=False, singling=preview_log.is_identifying(tree))
+        is_singling = preview_log.is_identifying(tree)
+        await preview_log.note(db, actor, rule, deletes=False, singling=is_singling)
+        singling = singling or is_singling
+        alone.update(dict.fromkeys(single_sources(tree)))
     roles = {rule.role_id: rule.role_name for rule in proposed}
     ids = [rule.id for rule in proposed]
     others = await db.exec(select(Rule).where(Rule.server_id == server_id, col(Rule.id).not_in(ids)))
     terms = [terms_of(one) for one in (*others.all(), *proposed) if one.role_id in roles]
     planned = await _plan(db, outside, server_id, terms, roles, {})
-    alone = dict.fromkeys(source for rule in proposed for source in single_sources(parse(rule.expression)))
-    singling = any(preview_log.is_identifying(parse(rule.expression)) for rule in proposed)
     return replace(
         planned, asked_by=actor.user_id, server_id=server_id, single_sources=tuple(alone), is_identifying=singling
     )
