@@ -11,7 +11,7 @@ from locales import listed
 from services.core.chain_names import chain_title
 from services.core.json_view import json_view
 from services.rules.draft import LONGEST_TRAIT
-from services.rules.moving.documents import shown
+from services.rules.moving.documents import DocumentRefused, shown
 
 MOST_RULES = 200
 """Entries of one document."""
@@ -76,6 +76,12 @@ def label(kind: str, number: int, name: object) -> str:
     """Return how a sentence calls an entry of a document: `Rule 3 “Whales”`."""
     text = plain(name[:_LONGEST_LABEL], 60) if isinstance(name, str) else ""
     return f"{kind} {number} “{text}”" if text else f"{kind} {number}"
+
+
+def check_number(found: int, said: str) -> None:
+    """Raise DocumentRefused for more than MOST_RULES; `said` is the start of the sentence, with {} for the number."""
+    if found > MOST_RULES:
+        raise DocumentRefused(f"{said.format(f'{found:,}')}; an import takes at most {MOST_RULES}.")
 
 
 def left_out(names: Sequence[str]) -> tuple[str, ...]:

@@ -56,8 +56,7 @@ def read(document: object, discord_id: str) -> list[Brought]:
     Raises DocumentRefused for another document, or one with more than MOST_RULES rules.
     """
     found, skipped = _rules_in(document, discord_id)
-    if len(found) > brought.MOST_RULES:
-        raise DocumentRefused(f"The document has {len(found):,} rules; an import takes at most {brought.MOST_RULES}.")
+    brought.check_number(len(found), "The document has {} rules")
     return [*skipped, *(_entry(number, one) for number, one in enumerate(found, 1))]
 
 

@@ -84,18 +84,13 @@ def read(document: object, discord_id: str) -> list[Brought]:
             "This is not a guild's document with its roles and their requirements. The public address of a guild's "
             "page in Guild's API gives out both."
         )
-    if len(roles) > brought.MOST_RULES:
-        raise DocumentRefused(f"The document has {len(roles):,} roles; an import takes at most {brought.MOST_RULES}.")
+    brought.check_number(len(roles), "The document has {} roles")
     platforms = {
         text_of(node_of(one).get("id")): node_of(one)
         for one in list_of(guild.get("guildPlatforms"))[: brought.MOST_PARTS]
     }
     found = [one for number, role in enumerate(roles, 1) for one in _entries(number, role, platforms)]
-    if len(found) > brought.MOST_RULES:
-        raise DocumentRefused(
-            f"The roles of the document give {len(found):,} Discord roles; an import takes at most "
-            f"{brought.MOST_RULES}."
-        )
+    brought.check_number(len(found), "The roles of the document give {} Discord roles")
     return found
 
 

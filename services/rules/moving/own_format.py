@@ -51,8 +51,7 @@ def read(document: object, _: str) -> list[Brought]:
             f"The document has version {shown(node.get('version'))}, and this installation reads version {VERSION}."
         )
     rules = list_of(node["rules"])
-    if len(rules) > brought.MOST_RULES:
-        raise DocumentRefused(f"The document has {len(rules):,} rules; an import takes at most {brought.MOST_RULES}.")
+    brought.check_number(len(rules), "The document has {} rules")
     lists = {
         text_of(one.get("list")): one[ADDRESSES]
         for one in map(node_of, list_of(node.get("addressLists"))[: brought.MOST_PARTS])
