@@ -52,7 +52,7 @@ def main(target: str, arguments: list[str]) -> int:
         "run": run, "dev": dev, "test": test, "check": check, "screenshots": screenshots, "lighthouse": lighthouse,
         "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
         "live-check": live_check, "audit": audit, "fuzz": fuzz, "load": load, "bench": bench,
-        "fresh": fresh, "fresh-image": fresh_image, "wheel": wheel, "texts": texts,
+        "fresh": fresh, "fresh-image": fresh_image, "wheel": wheel, "texts": texts, "release": release,
     }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
@@ -239,6 +239,13 @@ def wheel(arguments: list[str]) -> int:
     with SetUp():
         product(teller)
     return become("-m", "tools.wheel", *arguments)
+
+
+def release(arguments: list[str]) -> int:
+    """`make release`: say what a release of VERSION changes, or make it with `--tag`."""
+    version = [os.environ["VERSION"]] if os.environ.get("VERSION") else []
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "tools.release", *version, *arguments])
 
 
 def texts(arguments: list[str]) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.release_notes import NotReleasable, main, notes
+from tools.release.notes import NotReleasable, main, notes
 
 PROJECT = '[project]\nversion = "1.2.0"\n'
 CHANGELOG = (

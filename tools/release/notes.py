@@ -1,4 +1,4 @@
-"""Print what CHANGELOG.md says of a version, for its release: `python3 -m tools.release_notes VERSION`."""
+"""Print what CHANGELOG.md says of a version, for its release: `python3 -m tools.release.notes VERSION`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class NotReleasable(Exception):
@@ -28,7 +28,7 @@ def notes(version: str, changelog: str, project: str) -> str:
 def main(arguments: list[str]) -> int:
     """Print the notes; return 1 with a sentence if there are none."""
     if len(arguments) != 1:
-        print("Which version? python3 -m tools.release_notes 1.2.3", file=sys.stderr)
+        print("Which version? python3 -m tools.release.notes 1.2.3", file=sys.stderr)
         return 2
     try:
         print(notes(arguments[0], (ROOT / "CHANGELOG.md").read_text(), (ROOT / "pyproject.toml").read_text()), end="")

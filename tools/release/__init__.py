@@ -1,0 +1,1 @@
+"""Makes a release of a clean tree: `make release`."""
