@@ -137,11 +137,17 @@ def speak(discord: LocalDiscord, body: Body) -> dict[str, str]:
 
 
 def make_person(discord: LocalDiscord, body: Body) -> dict[str, Any]:
-    """Somebody new, who is in no guild: `{id, username, wallets}`. Raises Refusal(409) for a name that is taken."""
+    """Somebody new, who is in no guild: `{id, username, wallets}`; with `bot: true` another application's bot.
+
+    Raises Refusal(409) for a name that is taken.
+    """
     username = text(body, "username")
+    if not isinstance(body.get("bot", False), bool):
+        raise Refusal(400, "bot is true or false.")
     if discord.user_called(username) is not None:
         raise Refusal(409, f"Somebody is called {username!r} already.")
-    user = User(discord.world.ids.next(), username, username.capitalize(), None)
+    is_bot = body.get("bot") is True
+    user = User(discord.world.ids.next(), username, None if is_bot else username.capitalize(), None, bot=is_bot)
     discord.world.save(user)
     return discord.person_view(user)
 
@@ -166,9 +172,10 @@ def _member_count(body: Body) -> int | None:
 
 
 def change_member(discord: LocalDiscord, body: Body) -> None:
-    """Do something to or as a member. Raises Refusal."""
+    """Do something to or as a member; `by` names who gives or takes a role, the owner else. Raises Refusal."""
     guild, user = find_guild(discord, text(body, "guild")), find_user(discord, text(body, "user"))
-    by, action = By(guild.owner_id), text(body, "action")
+    actor = optional_text(body, "by")
+    by, action = By(guild.owner_id if actor is None else find_user(discord, actor).id), text(body, "action")
     if action == "join":
         if user.id in guild.members:
             raise Refusal(409, f"{user.username} is in {guild.name} already.")
@@ -179,7 +186,8 @@ def change_member(discord: LocalDiscord, body: Body) -> None:
         case "leave":
             if user.id == guild.owner_id:
                 raise Refusal(400, "An owner cannot leave their own server.")
-            bots.remove(discord, guild, by) if user.bot else members.leave(discord, guild, member)
+            ours = user.id == discord.bot_id
+            bots.remove(discord, guild, by) if ours else members.leave(discord, guild, member)
         case "add_role" | "remove_role":
             role = find_role(guild, text(body, "role"))
             if role.is_given_by_discord or role.id == guild.id:

@@ -12,7 +12,7 @@ EPHEMERAL = 64
 
 @dataclass
 class User:
-    """An account; `bot` marks the application's own."""
+    """An account; `bot` marks the application's own and those of other applications."""
 
     id: str
     username: str

@@ -141,6 +141,22 @@ async def test_the_audit_log_tells_who_did_what_and_why_to_a_bot_that_may_read_i
     assert [one["action_type"] for one in earliest.json()["audit_log_entries"]] == [31]
 
 
+async def test_the_audit_log_names_the_other_bot_that_moved_a_role(discord: Outside):
+    rival = await discord.control("people", username="rivalbot", bot=True)
+    assert "rivalbot" not in {user["username"] for user in (await discord.world())["users"]}, "nobody signs in as it"
+    await discord.control("members", guild=BASE, user="rivalbot", action="join")
+    moved = {"guild": BASE, "user": "carol", "role": "Holder", "by": "rivalbot"}
+    await discord.control("members", **moved, action="add_role")
+    await discord.control("members", **moved, action="remove_role")
+    await discord.control("guilds", guild=BASE, action="edit_role", role="HoldfastBot", permissions=str(1 << 7))
+    log = (await discord.bot("GET", f"/guilds/{BASE}/audit-logs", params={"action_type": 25})).json()
+    told = [(one["user_id"], one["target_id"], one["changes"][0]["key"]) for one in log["audit_log_entries"]]
+    assert told == [(rival["id"], CAROL, "$remove"), (rival["id"], CAROL, "$add")]
+    assert {user["username"]: user.get("bot", False) for user in log["users"]} == {"rivalbot": True, "carol": False}
+    await discord.control("members", guild=BASE, user="rivalbot", action="leave")
+    assert (await discord.bot("GET", f"/guilds/{BASE}")).status_code == 200, "ours stays"
+
+
 async def test_patching_roles_sets_the_whole_set_and_guards_each_difference(discord: Outside):
     wanted = [role_of(BASE, HOLDER), int(role_of(BASE, COLLECTOR))]
     answer = await discord.bot("PATCH", f"/guilds/{BASE}/members/{CAROL}", {"roles": wanted})
