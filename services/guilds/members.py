@@ -148,9 +148,9 @@ async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Seque
 
 async def joined(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
     """Record a member who joined and queue them; a bot holds nothing."""
-    await keep(db, server_id, [member])
     if not member.bot:
         await queue.mark_member(db, server_id, member.discord_id, queue.JOINED)
+    await keep(db, server_id, [member])
 
 
 async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
@@ -158,7 +158,6 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
     known = await db.get(Member, (server_id, member.discord_id))
     before = set(known.roles) if known else set[str]()
     waited = bool(known and known.pending and not member.pending)
-    await keep(db, server_id, [member])
     lost = before - member.roles
     ours = False
     if lost:
@@ -172,6 +171,9 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
                 )
             )
         ).first() is not None
+    if waited or ours:
+        await queue.mark_member(db, server_id, member.discord_id, queue.JOINED)
+    await keep(db, server_id, [member])
     if waited:
         await db.execute(
             update(Grant)
@@ -182,8 +184,6 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
             )
             .values(next_at=func.now())
         )
-    if waited or ours:
-        await queue.mark_member(db, server_id, member.discord_id, queue.JOINED)
 
 
 async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:

@@ -131,15 +131,13 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     """
     ending = await consequences(db, actor)
     places = await _places(db, actor)
+    wallets = [one.address for one in await _wallets(db, actor)]
+    await queue.mark_people(db, [actor.discord_id], wallets, also=places)
     token = await users.let_go(db, actor.user_id)
     leaving = {"who": actor.discord_id, "user": actor.user_id, "pseudonym": f"forgotten-{secrets.token_hex(6)}"}
     await db.flush()
-    await queue.mark_rivals(db, [one.address for one in await _wallets(db, actor)], queue.CHANGED)
     for statement in _AT_ONCE:
         await db.execute(text(statement), leaving)
-    for server_id in places:
-        await queue.mark_member(db, server_id, actor.discord_id, queue.WAITING)
-    await queue.mark_everywhere(db, actor.discord_id, queue.WAITING)
     row = await db.get_one(Farewell, actor.discord_id)
     await audit.record_all(
         db, [audit.line("member.forgotten", server_id=server_id, subject=row.pseudonym) for server_id in places]

@@ -96,6 +96,9 @@ async def choose(
     use = before.use_wallets if use_wallets is None else use_wallets
     share = before.share_wallets if share_wallets is None else share_wallets
     decided = {"use_wallets": use, "share_wallets": share}
+    if use != before.use_wallets:
+        wallets = await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))
+        await queue.mark_people(db, [actor.discord_id], wallets.all(), servers=[server_id])
     row = insert(MemberChoice).values(server_id=server_id, user_id=actor.user_id, **decided)
     await db.execute(row.on_conflict_do_update(index_elements=["server_id", "user_id"], set_=decided))
     if (use, share) != (before.use_wallets, before.share_wallets):
@@ -106,8 +109,4 @@ async def choose(
                 "member.chose", server_id=server_id, actor=actor.discord_id, subject=actor.discord_id, data=said
             ),
         )
-    if use != before.use_wallets:
-        await queue.mark_member(db, server_id, actor.discord_id, queue.WAITING)
-        wallets = await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))
-        await queue.mark_rivals(db, wallets.all(), queue.CHANGED, [server_id])
     return next(one for one in await choices(db, actor) if one.server_id == server_id)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, text, update
+from sqlalchemy import ColumnElement, and_, bindparam, func, or_, text, update
 from sqlalchemy.dialects.postgresql import JSONPATH
 from sqlmodel import col, select
 
@@ -148,6 +148,8 @@ async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | N
         )
     )
     waiting = rows.all()
+    if waiting:
+        await queue.mark_server(db, server_id, queue.CHANGED)
     for breaker in waiting:
         breaker.approved_at, breaker.approved_by = now(), admin
         breaker.dismissed_at = breaker.dismissed_by = None
@@ -170,6 +172,10 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
         select(Breaker).where(Breaker.server_id == server_id, *_WAITING, *_only(Breaker.role_id, role_id))
     )
     waiting = rows.all()
+    roles = col(Grant.role_id).in_([breaker.role_id for breaker in waiting])
+    of_them = select(Grant.discord_id).where(Grant.server_id == server_id, roles, _STOPPED).distinct()
+    # A running reconcile must not take what is left to them now.
+    await queue.mark_members(db, server_id, (await db.exec(of_them)).all(), queue.CHANGED)
     for breaker in waiting:
         breaker.dismissed_at, breaker.dismissed_by = now(), admin
         db.add(breaker)
@@ -178,12 +184,9 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
             update(Grant)
             .where(_held_back(server_id, breaker.role_id))
             .values(gift_since=now(), no_since=None)
-            .returning(col(Grant.discord_id))
+            .returning(col(Grant.id))
         )
-        people = [str(who) for (who,) in kept.all()]
-        # A running reconcile must not take what was just left to them.
-        await queue.mark_members(db, server_id, people, queue.CHANGED)
-        data = {"members": len(people)}
+        data = {"members": len(kept.all())}
         await audit.record(
             db, audit.line("breaker.dismissed", server_id=server_id, actor=admin, role_id=breaker.role_id, data=data)
         )
@@ -200,7 +203,11 @@ async def _give_back(db: AsyncSession, server_id: int, role_id: str) -> None:
 
 
 def _held_back(server_id: int, role_id: str) -> ColumnElement[bool]:
-    return and_(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id, col(Grant.held_back_at).is_not(None))
+    return and_(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id, _HELD_BACK)
+
+
+_HELD_BACK = col(Grant.held_back_at).is_not(None)
+_STOPPED = or_(_HELD_BACK, col(Grant.state) == "taking")
 
 
 def _only(column: str, wanted: str | None) -> tuple[ColumnElement[bool], ...]:

@@ -35,6 +35,8 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
     Without a line in the ledger, the member has left, and perhaps rejoined: the result belongs to the membership that
     ended.
     """
+    if outcome.result is WriteResult.AGAIN:
+        await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
     state = (await db.exec(select(Grant.state).where(Grant.id == intent.id).with_for_update())).first()
     if state is not None and outcome.member is not None:
         await seen_many(db, [(intent.server_id, outcome.member)])
@@ -52,7 +54,6 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
             await _postpone(db, intent, outcome)
         case WriteResult.AGAIN:
             await _back_to_held(db, intent)
-            await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
         case WriteResult.LEFT:
             if state is not None:
                 await left_many(db, [(intent.server_id, intent.discord_id)])

@@ -10,7 +10,6 @@ from gateways import Gateways
 from models import Breaker, Event, Rule
 from models.db.session import AsyncSession
 from services.collections import catalog
-from services.core import queue
 from services.core.actors import Actor
 from services.core.audit import EventView
 from services.core.json_view import json_view
@@ -77,10 +76,7 @@ async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 
 async def release_removals(db: AsyncSession, actor: Actor, server_id: int, role_id: str | None = None) -> int:
     """Permit stopped removals in a server that the actor is known to run; return the number of roles."""
-    released = await breaker.approve(db, server_id, actor.discord_id, role_id)
-    if released:
-        await queue.mark_server(db, server_id, queue.CHANGED)
-    return released
+    return await breaker.approve(db, server_id, actor.discord_id, role_id)
 
 
 async def dismiss(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:

@@ -39,11 +39,11 @@ async def give_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -> 
     """
     name = _grantable(found, event.role_id or "")
     who = {"server": event.server_id, "role": event.role_id, "batch": event.batch}
+    await _hold_back_reconciles(db, who)
     turned = await db.execute(text(_TURN_ROUND), who)
     given = await db.execute(text(_GIVE), who)
     people = [str(one) for (one,) in [*turned.all(), *given.all()]]
     taken = int((await db.execute(text(_TAKEN), who)).scalar_one())
-    await _call(db, found, people)
     if not people:
         raise Conflict(f"Nobody is left to give {name} back to: they have it again, or they have left the server.")
     rest = taken - len(people)
@@ -59,8 +59,8 @@ async def give_again(db: AsyncSession, found: Rights, _: Actor, event: Event) ->
     """
     name = _grantable(found, event.role_id or "")
     who = {"server": event.server_id, "role": event.role_id, "batch": event.batch}
+    await _hold_back_reconciles(db, who)
     people = [str(one) for (one,) in (await db.execute(text(_AGAIN), who)).all()]
-    await _call(db, found, people)
     if not people:
         raise Conflict(f"Nobody is left who misses {name}.")
     return f"{_get(len(people))} {name} again. Rules decide about it as before.", len(people)
@@ -81,11 +81,19 @@ def _grantable(found: Rights, role_id: str) -> str:
     return role.name
 
 
-async def _call(db: AsyncSession, found: Rights, people: list[str]) -> None:
-    """Notify the writer, and invalidate running reconciles of these members."""
-    if people:
-        await queue.mark_members(db, found.server.id or 0, people, queue.CHANGED)
-        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
+async def _hold_back_reconciles(db: AsyncSession, batch: Mapping[str, Any]) -> None:
+    """Invalidate running reconciles of the members whom the batch concerns, and notify the writer."""
+    people = [str(one) for (one,) in (await db.execute(text(_CONCERNED), batch)).all()]
+    await queue.mark_members(db, batch["server"], people, queue.CHANGED)
+    await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
+
+
+_CONCERNED = """
+    SELECT subject FROM event WHERE server_id = :server AND role_id = CAST(:role AS text)
+    AND batch = CAST(:batch AS uuid) AND kind IN ('role.taken', 'role.lost')
+    UNION SELECT discord_id FROM "grant"
+    WHERE server_id = :server AND role_id = :role AND batch = :batch AND state = 'taking'
+"""
 
 
 # One attempt counts as made: the writer then reads the member first, for the role may (still) be there.

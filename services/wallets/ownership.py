@@ -127,6 +127,9 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
     if any(one.user_id != actor.user_id and not _may_move(one, proof) for one in former):
         raise HeldByAnother
     await check_room(db, actor.user_id, row.family, row.address)
+    holders = select(User.discord_id).where(col(User.id).in_({one.user_id for one in former}))
+    people = {actor.discord_id, *(await db.exec(holders)).all()}
+    await queue.mark_people(db, sorted(people), [row.address])
     if proof.spends is not None:
         await _spend(db, *proof.spends)
     if not any(one.user_id == actor.user_id and (one.chain == proof.chain or _is_of_a_key(one)) for one in former):
@@ -142,8 +145,6 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
     row.used_at, row.seen, row.note = now(), {}, ""
     db.add(row)
     await db.flush()
-    await queue.mark_everywhere(db, actor.discord_id, queue.WAITING)
-    await queue.mark_rivals(db, [row.address], queue.CHANGED)
 
 
 async def _spend(db: AsyncSession, hash: str, chain: str) -> None:
@@ -208,5 +209,4 @@ async def _take_over(db: AsyncSession, former: Wallet) -> str:
     await db.flush()
     db.add(Notice(discord_id=holder.discord_id, kind="wallet.moved", data={"address": shorten(former.address)}))
     await audit.record(db, audit.line("wallet.moved", subject=holder.discord_id))
-    await queue.mark_everywhere(db, holder.discord_id, queue.WAITING)
     return holder.discord_id

@@ -66,10 +66,9 @@ async def remove(db: AsyncSession, actor: Actor, wallet_id: int) -> None:
     wallet = await db.get(Wallet, wallet_id) if 0 < wallet_id < 2**31 else None
     if wallet is None or wallet.user_id != actor.user_id:
         raise WalletNotFound
+    await queue.mark_people(db, [actor.discord_id], [wallet.address])
     await db.delete(wallet)
     await audit.record(db, audit.line("wallet.removed", actor=actor.discord_id, subject=actor.discord_id))
-    await queue.mark_everywhere(db, actor.discord_id, queue.WAITING)
-    await queue.mark_rivals(db, [wallet.address], queue.CHANGED)
 
 
 async def follow(db: AsyncSession, outside: Gateways, actor: Actor, address: str) -> None:

@@ -66,6 +66,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
     ),
     "services": (
         "services/core",
+        "services/core/queue",
         "services/runtime",
         "services/collections",
         "services/wallets",

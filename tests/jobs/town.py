@@ -135,7 +135,7 @@ class Town:
             user_id = await ensure(db, person["id"], person["username"])
             db.add(Wallet(user_id=user_id, family="evm", address=self.wallet(who), method="opensea_bio"))
             await db.flush()
-            await queue.mark_everywhere(db, person["id"], queue.WAITING)
+            await queue.mark_people(db, [person["id"]])
 
     def wallet(self, who: str) -> str:
         return self.people[who]["wallets"]["evm"].lower()

@@ -25,7 +25,7 @@ async def proves_contract(town: Town, who: str, address: str, chain: str) -> Non
         user_id = await ensure(db, person["id"], person["username"])
         db.add(Wallet(user_id=user_id, family="evm", address=address, chain=chain, method="transaction"))
         await db.flush()
-        await queue.mark_everywhere(db, person["id"], queue.WAITING)
+        await queue.mark_people(db, [person["id"]])
 
 
 async def collections(town: Town, holder: str) -> dict[str, str]:

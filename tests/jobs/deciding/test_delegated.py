@@ -253,7 +253,7 @@ async def wallets_of(town: Town, who: str, address: str) -> None:
         user_id = await ensure(db, person["id"], person["username"])
         db.add(Wallet(user_id=user_id, family="evm", address=address, method="opensea_bio"))
         await db.flush()
-        await queue.mark_everywhere(db, person["id"], queue.WAITING)
+        await queue.mark_people(db, [person["id"]])
         await queue.mark_rivals(db, [address], queue.CHANGED)
 
 

@@ -44,7 +44,7 @@ class Otters:
             user_id = await ensure(db, person["id"], person["username"])
             db.add(Wallet(user_id=user_id, family=SOLANA, address=self.wallet(who), method="transaction"))
             await db.flush()
-            await queue.mark_everywhere(db, person["id"], queue.WAITING)
+            await queue.mark_people(db, [person["id"]])
 
     async def rule(self, leaf: Requirement, role: str = "Holder") -> None:
         async with transaction() as db:

@@ -14,7 +14,7 @@ from jobs.reconciler import Reconciler
 from models import AsyncSession, Due, now, transaction
 from models.db.session import GuardFailed
 from services.core import queue
-from services.core.queue import Claim
+from services.core.queue import Claim, marks
 from services.engine import reconcile
 from services.runtime.tasks import stop
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
@@ -194,7 +194,7 @@ async def test_servers_take_turns_so_that_a_large_one_does_not_hold_back_a_small
 
 
 async def test_the_round_claims_members_of_a_server_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "EACH_TURN", 5)
+    monkeypatch.setattr(marks, "EACH_TURN", 5)
     async with transaction() as db:
         servers = [await a_server(db) for _ in range(4)]
         for number in range(7 * len(servers)):
@@ -346,11 +346,13 @@ async def waits_for_a_lock() -> bool:
         return (await db.execute(text(waiting))).first() is not None
 
 
-@pytest.mark.parametrize("write", ["renew", "release_leases", "let_go", "put_off"])
+@pytest.mark.parametrize("write", ["renew", "release_leases", "let_go", "put_off", "still_ours"])
 async def test_writes_to_many_rows_wait_for_each_other_and_never_deadlock(write: str) -> None:
     for who in ("9", "5"):  # the table has them in this order, marks lock them in the other
         await mark(1, who)
     claims = await claimed("w1")
+    async with transaction() as db:  # a sighting
+        await db.execute(text("UPDATE due SET version = version + 1, seen = seen + 1 WHERE key = '1:5'"))
 
     async def change() -> None:
         async with transaction() as db:
@@ -358,6 +360,8 @@ async def test_writes_to_many_rows_wait_for_each_other_and_never_deadlock(write:
                 await queue.renew(db, "w1")
             elif write == "release_leases":
                 await queue.release_leases(db, {"w1"}.__contains__)
+            elif write == "still_ours":
+                await db.together(queue.still_ours("w1", claims))
             elif write == "let_go":
                 await queue.let_go(db, "w1", claims)
             else:

@@ -74,7 +74,7 @@ class HostileTenant:
             user_id = await ensure(db, person["id"], person["username"])
             db.add(Wallet(user_id=user_id, family="evm", address=address.lower(), method="opensea_bio"))
             await db.flush()
-            await queue.mark_everywhere(db, person["id"], queue.WAITING)
+            await queue.mark_people(db, [person["id"]])
 
     async def _make_rules(self, server_id: int, roles: dict[str, str]) -> None:
         shared = self.world.contracts[CHAIN]

@@ -316,7 +316,7 @@ class World:
                 db.add(Wallet(user_id=user_id, family=kind, address=address, method="opensea_bio"))
                 self.proved.setdefault(who, {})[kind] = address
             await db.flush()
-            await queue.mark_everywhere(db, person["id"], queue.WAITING)
+            await queue.mark_people(db, [person["id"]])
         self._true_since(moment)
 
     async def disown(self, who: str) -> None:

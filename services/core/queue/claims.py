@@ -1,4 +1,4 @@
-"""The queue of members to reconcile: mark them as due, claim them in batches, complete or reschedule claims."""
+"""Claim due members in batches under a lease, and complete or reschedule the claims."""
 
 import json
 from collections.abc import Callable, Collection, Sequence
@@ -8,23 +8,12 @@ from math import ceil
 
 from sqlalchemy import text
 
-from gateways.chains.catalogue import CHAINS
 from models.db.session import AsyncSession, Question, joined
-from services.core import request_ids
-
-CHANNEL = "holdfast_due"
-"""The NOTIFY channel for members that became due."""
-
-# In order: somebody waits at the screen, has just joined, moved a token, changed a setting; and the daily sweep.
-WAITING, JOINED, SEEN, CHANGED, SWEPT = 100, 80, 60, 50, 0
-AGAIN = 10
-"""Priority of retries: above the sweep, below new work."""
+from services.core.queue.marks import AGAIN, SWEPT
 
 LEASE = timedelta(seconds=60)
 LONGEST_PAUSE = 2 * 3600
 """Longest pause in seconds between retries of a member who stays unknown."""
-EACH_TURN = 50
-"""Members of a server that the sweep takes in one turn: they share what is read for the server."""
 KNOWN_AGAIN = 60
 """Shortest pause in seconds once a retry at a predicted time has failed repeatedly."""
 LATE = 2**31 - 1
@@ -51,178 +40,6 @@ class Claim:
     def key(self) -> str:
         """Primary key of the row in the table."""
         return f"{self.server_id}:{self.discord_id}"
-
-
-async def mark_member(db: AsyncSession, server_id: int, discord_id: str, priority: int) -> None:
-    """Mark one member of one server as due now."""
-    await _mark(db, "SELECT CAST(:server AS integer) AS server_id, CAST(:who AS text) AS discord_id", priority,
-                {"server": server_id, "who": discord_id})  # fmt: skip
-
-
-async def mark_everywhere(db: AsyncSession, discord_id: str, priority: int) -> None:
-    """Mark a person as due in every server with the bot of which they are a member."""
-    who = ("SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id "
-           "WHERE m.discord_id = :who AND m.left_at IS NULL AND s.bot_invited")  # fmt: skip
-    await _mark(db, who, priority, {"who": discord_id})
-
-
-async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
-    """Mark those of the given members whom a rule of the server can concern."""
-    who = _concerned("AND m.server_id = :server AND m.discord_id = ANY(CAST(:people AS text[]))")
-    return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
-
-
-async def mark_named(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
-    """Mark these people in a server, even if we do not know them as members."""
-    who = "SELECT CAST(:server AS integer) AS server_id, unnest(CAST(:people AS text[])) AS discord_id"
-    return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
-
-
-def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], priority: int) -> None:
-    """Mark the owners of these wallets and their delegates on the chain, in every server with the bot."""
-    statement, values = _marking(
-        "SELECT DISTINCT m.server_id, m.discord_id FROM (SELECT unnest(CAST(:addresses AS text[])) AS address UNION "
-        "SELECT d.delegate FROM delegation d WHERE d.chain = :chain AND d.vault = ANY(CAST(:addresses AS text[]))) a "
-        "JOIN wallet w ON w.family = :family AND w.address = a.address AND w.chain IN ('', :chain) "
-        'JOIN "user" u ON u.id = w.user_id JOIN member m ON m.discord_id = u.discord_id '
-        "JOIN server s ON s.id = m.server_id WHERE m.left_at IS NULL AND s.bot_invited",
-        priority,
-        {"addresses": list(addresses), "chain": chain, "family": CHAINS[chain].family},
-        sighting=True,
-    )
-    db.later(statement, values)
-
-
-async def mark_claimants(
-    db: AsyncSession,
-    vaults: Sequence[str],
-    priority: int,
-    *,
-    without: Sequence[str] = (),
-    servers: Sequence[int] | None = None,
-) -> int:
-    """Mark the members who may count the holdings of these vaults through a delegation.
-
-    Excludes the delegates in `without`; `servers` limits the servers, None means all. The marks count as sightings,
-    because anybody can cause them for another person as often as they like.
-    """
-    if not vaults:
-        return 0
-    return await _mark(
-        db,
-        "SELECT DISTINCT m.server_id, m.discord_id FROM delegation d "
-        "JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate AND w.chain IN ('', d.chain) "
-        'JOIN "user" u ON u.id = w.user_id JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL '
-        "JOIN server s ON s.id = m.server_id AND s.bot_invited "
-        "WHERE d.vault = ANY(CAST(:vaults AS text[])) AND d.delegate <> ALL(CAST(:without AS text[])) "
-        "AND (CAST(:servers AS integer[]) IS NULL OR m.server_id = ANY(CAST(:servers AS integer[])))",
-        priority,
-        {"vaults": list(vaults), "without": list(without), "servers": None if servers is None else list(servers)},
-        sighting=True,
-    )
-
-
-async def mark_rivals(
-    db: AsyncSession, addresses: Sequence[str], priority: int, servers: Sequence[int] | None = None
-) -> int:
-    """Mark the members whose count depends on whether these wallets count for somebody.
-
-    These are the delegates of the addresses, and the other delegates of vaults that delegated to the addresses;
-    `servers` limits the servers, None means all.
-    """
-    of_them = "SELECT DISTINCT vault FROM delegation WHERE delegate = ANY(CAST(:addresses AS text[]))"
-    (rows,) = await db.together((of_them, {"addresses": list(addresses)}))
-    vaults = sorted({*addresses, *(vault for (vault,) in rows)})
-    return await mark_claimants(db, vaults, priority, without=addresses, servers=servers)
-
-
-async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
-    """Mark the members whom a rule of the server can concern."""
-    return await _mark(db, _concerned("AND m.server_id = :server"), priority, {"server": server_id})
-
-
-async def disturb_server(db: AsyncSession, server_id: int) -> None:
-    """Invalidate the running reconciles of a server's members, because their input has changed."""
-    # A reconcile that is being written has its rows locked; waiting for it could deadlock.
-    await db.execute(
-        text(
-            "UPDATE due SET version = version + 1 WHERE ctid = ANY(ARRAY(SELECT ctid FROM due "
-            "WHERE kind = 'member' AND claimed_until IS NOT NULL AND starts_with(key, :of_server) "
-            "FOR UPDATE SKIP LOCKED))"
-        ),
-        {"of_server": f"{server_id}:"},
-    )
-
-
-async def mark_servers(db: AsyncSession, servers: Sequence[int], priority: int) -> int:
-    """Mark the members whom a rule of these servers can concern."""
-    who = _concerned("AND m.server_id = ANY(CAST(:servers AS integer[]))")
-    return await _mark(db, who, priority, {"servers": list(servers)})
-
-
-async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
-    """Mark all members whom a rule can concern, for the daily sweep.
-
-    The sweep brings no news about them, so a running reconcile already counts for it: versions stay.
-    """
-    return await _mark(db, _concerned(), priority, {}, raises_version=False)
-
-
-def _concerned(more: str = "") -> str:
-    """Return the SQL for present members, no bots, with a wallet, a grant or a role to take over, limited by `more`."""
-    # Joins, not conditions: a condition would look up each of a million members separately.
-    return " UNION ".join(
-        f"SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id {reason} "
-        f"WHERE m.left_at IS NULL AND NOT m.bot AND s.bot_invited {more}"
-        for reason in (
-            'JOIN "user" u ON u.discord_id = m.discord_id JOIN wallet w ON w.user_id = u.id',
-            'JOIN "grant" g ON g.server_id = m.server_id AND g.discord_id = m.discord_id',
-            "JOIN rule r ON r.server_id = m.server_id AND r.takes_over AND r.state = 'active' AND r.deleted_at IS NULL "
-            "AND r.role_id = ANY(m.roles)",
-        )
-    )
-
-
-async def _mark(
-    db: AsyncSession,
-    who: str,
-    priority: int,
-    values: dict[str, object],
-    *,
-    raises_version: bool = True,
-    sighting: bool = False,
-) -> int:
-    question = _marking(who, priority, values, raises_version=raises_version, sighting=sighting)
-    (((marked, _),),) = await db.together(question)
-    return int(marked)
-
-
-def _marking(
-    who: str, priority: int, values: dict[str, object], *, raises_version: bool = True, sighting: bool = False
-) -> Question:
-    # A fixed order makes overlapping marks wait for each other instead of deadlocking.
-    statement = f"""
-        WITH marked AS (
-        INSERT INTO due (kind, key, priority, due_at, version, seen, attempts, request_id, turn)
-        SELECT 'member', w.server_id || ':' || w.discord_id, :priority, now(), 1, :sighting, 0, CAST(:request AS text),
-               (row_number() OVER (PARTITION BY w.server_id ORDER BY w.discord_id) - 1) / :each + 1
-        FROM ({who}) w ORDER BY 2
-        ON CONFLICT (kind, key) DO UPDATE SET
-            version = due.version + :step,
-            seen = due.seen + :sighting,
-            priority = GREATEST(due.priority, EXCLUDED.priority),
-            due_at = LEAST(due.due_at, EXCLUDED.due_at),
-            turn = LEAST(due.turn, EXCLUDED.turn),
-            attempts = CASE WHEN :step > 0 THEN 0 ELSE due.attempts END,
-            request_id = COALESCE(EXCLUDED.request_id, due.request_id)
-        RETURNING 1)
-        SELECT count(*), CASE WHEN count(*) > 0 THEN pg_notify(:channel, '') END FROM marked
-    """
-    more = {
-        "priority": priority, "step": int(raises_version), "sighting": int(sighting), "request": request_ids.current(),
-        "channel": CHANNEL, "each": 1 if priority > AGAIN else EACH_TURN,
-    }  # fmt: skip
-    return statement, {**values, **more}
 
 
 _FREE = """
@@ -322,10 +139,12 @@ def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
 
     Unchanged claims have had no mark since they were claimed; the others only sightings of transfers.
     """
+    # One pass, for two would lock the rows in another order than marks do.
     statement = f"""
-        SELECT ARRAY(SELECT d.key FROM due d WHERE {_CLAIMED} AND {_UNCHANGED} ORDER BY d.key FOR UPDATE OF d) AS keys,
-               ARRAY(SELECT d.key FROM due d WHERE {_CLAIMED} AND NOT {_UNCHANGED} AND {_SEEN_ONLY}
-                     ORDER BY d.key FOR UPDATE OF d) AS seen
+        SELECT COALESCE(array_agg(key) FILTER (WHERE unchanged), '{{}}') AS keys,
+               COALESCE(array_agg(key) FILTER (WHERE NOT unchanged), '{{}}') AS seen
+        FROM (SELECT d.key, {_UNCHANGED} AS unchanged FROM due d WHERE {_CLAIMED} AND ({_UNCHANGED} OR {_SEEN_ONLY})
+              ORDER BY d.key FOR UPDATE OF d) o
     """
     return statement, _values(worker, claims)
 

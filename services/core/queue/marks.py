@@ -1,0 +1,246 @@
+"""Mark members as due for a reconcile.
+
+Somebody's row in the queue is also the lock of what is stored about them: a reconcile locks the rows of its members
+before it writes about them. A transaction that marks a person and writes about them marks first, in one statement.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy import text
+
+from gateways.chains.catalogue import CHAINS
+from models.db.session import AsyncSession, Question
+from services.core import request_ids
+
+CHANNEL = "holdfast_due"
+"""The NOTIFY channel for members that became due."""
+
+# In order: somebody waits at the screen, has just joined, moved a token, changed a setting; and the daily sweep.
+WAITING, JOINED, SEEN, CHANGED, SWEPT = 100, 80, 60, 50, 0
+AGAIN = 10
+"""Priority of retries: above the sweep, below new work."""
+EACH_TURN = 50
+"""Members of a server that the sweep takes in one turn: they share what is read for the server."""
+
+
+async def mark_member(db: AsyncSession, server_id: int, discord_id: str, priority: int) -> None:
+    """Mark one member of one server as due now."""
+    await _mark(db, "SELECT CAST(:server AS integer) AS server_id, CAST(:who AS text) AS discord_id", priority,
+                {"server": server_id, "who": discord_id})  # fmt: skip
+
+
+async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
+    """Mark those of the given members whom a rule of the server can concern."""
+    who = _concerned("AND m.server_id = :server AND m.discord_id = ANY(CAST(:people AS text[]))")
+    return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
+
+
+async def mark_named(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
+    """Mark these people in a server, even if we do not know them as members."""
+    who = "SELECT CAST(:server AS integer) AS server_id, unnest(CAST(:people AS text[])) AS discord_id"
+    return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
+
+
+def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], priority: int) -> None:
+    """Mark the owners of these wallets and their delegates on the chain, in every server with the bot."""
+    statement, values = _marking(
+        "SELECT DISTINCT m.server_id, m.discord_id FROM (SELECT unnest(CAST(:addresses AS text[])) AS address UNION "
+        "SELECT d.delegate FROM delegation d WHERE d.chain = :chain AND d.vault = ANY(CAST(:addresses AS text[]))) a "
+        "JOIN wallet w ON w.family = :family AND w.address = a.address AND w.chain IN ('', :chain) "
+        'JOIN "user" u ON u.id = w.user_id JOIN member m ON m.discord_id = u.discord_id '
+        "JOIN server s ON s.id = m.server_id WHERE m.left_at IS NULL AND s.bot_invited",
+        priority,
+        {"addresses": list(addresses), "chain": chain, "family": CHAINS[chain].family},
+        sighting=True,
+    )
+    db.later(statement, values)
+
+
+async def mark_claimants(
+    db: AsyncSession,
+    vaults: Sequence[str],
+    priority: int,
+    *,
+    without: Sequence[str] = (),
+    servers: Sequence[int] | None = None,
+) -> int:
+    """Mark the members who may count the holdings of these vaults through a delegation.
+
+    Excludes the delegates in `without`; `servers` limits the servers, None means all. The marks count as sightings,
+    because anybody can cause them for another person as often as they like.
+    """
+    if not vaults:
+        return 0
+    return await _mark(
+        db,
+        _CLAIMANTS,
+        priority,
+        {"vaults": list(vaults), "without": list(without), "servers": None if servers is None else list(servers)},
+        sighting=True,
+    )
+
+
+_CLAIMANTS = """
+    SELECT DISTINCT m.server_id, m.discord_id FROM delegation d
+    JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate AND w.chain IN ('', d.chain)
+    JOIN "user" u ON u.id = w.user_id JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL
+    JOIN server s ON s.id = m.server_id AND s.bot_invited
+    WHERE d.vault = ANY(CAST(:vaults AS text[])) AND d.delegate <> ALL(CAST(:without AS text[]))
+    AND (CAST(:servers AS integer[]) IS NULL OR m.server_id = ANY(CAST(:servers AS integer[])))
+"""
+
+
+async def mark_rivals(
+    db: AsyncSession, addresses: Sequence[str], priority: int, servers: Sequence[int] | None = None
+) -> int:
+    """Mark the members whose count depends on whether these wallets count for somebody.
+
+    These are the delegates of the addresses, and the other delegates of vaults that delegated to the addresses;
+    `servers` limits the servers, None means all.
+    """
+    vaults = await _vaults_of(db, addresses)
+    return await mark_claimants(db, vaults, priority, without=addresses, servers=servers)
+
+
+async def mark_people(
+    db: AsyncSession,
+    people: Sequence[str],
+    wallets: Sequence[str] = (),
+    *,
+    servers: Sequence[int] | None = None,
+    also: Sequence[int] = (),
+) -> None:
+    """Mark people with the bot's servers in which they are members, and the rivals of these wallets (`mark_rivals`).
+
+    `servers` limits the servers, None means all; `also` are servers where the people are marked even if they left.
+    All are marked at once, and before anything else of theirs is written: a reconcile locks its marks first too, so
+    the two wait for each other instead of deadlocking.
+    """
+    statement = f"""
+        SELECT server_id, discord_id, max(priority) AS priority, min(sighting) AS sighting FROM (
+            SELECT m.server_id, m.discord_id, CAST(:waiting AS integer) AS priority, 0 AS sighting
+            FROM member m JOIN server s ON s.id = m.server_id
+            WHERE m.discord_id = ANY(CAST(:people AS text[])) AND m.left_at IS NULL AND s.bot_invited
+            AND (CAST(:servers AS integer[]) IS NULL OR m.server_id = ANY(CAST(:servers AS integer[])))
+            UNION ALL
+            SELECT server_id, discord_id, :waiting, 0
+            FROM unnest(CAST(:also AS integer[])) server_id, unnest(CAST(:people AS text[])) discord_id
+            UNION ALL
+            SELECT server_id, discord_id, :changed, 1 FROM ({_CLAIMANTS}) c
+        ) each_of GROUP BY server_id, discord_id
+    """
+    values: dict[str, object] = {
+        "people": list(people), "also": list(also), "waiting": WAITING, "changed": CHANGED,
+        "vaults": await _vaults_of(db, wallets), "without": list(wallets),
+        "servers": None if servers is None else list(servers),
+    }  # fmt: skip
+    await db.together(_insertion(statement, values, each=1))
+
+
+async def _vaults_of(db: AsyncSession, addresses: Sequence[str]) -> list[str]:
+    """Return the addresses and the vaults that delegated to them."""
+    if not addresses:
+        return []
+    of_them = "SELECT DISTINCT vault FROM delegation WHERE delegate = ANY(CAST(:addresses AS text[]))"
+    (rows,) = await db.together((of_them, {"addresses": list(addresses)}))
+    return sorted({*addresses, *(vault for (vault,) in rows)})
+
+
+async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
+    """Mark the members whom a rule of the server can concern."""
+    return await _mark(db, _concerned("AND m.server_id = :server"), priority, {"server": server_id})
+
+
+async def disturb_server(db: AsyncSession, server_id: int) -> None:
+    """Invalidate the running reconciles of a server's members, because their input has changed."""
+    # A reconcile that is being written has its rows locked; waiting for it could deadlock.
+    await db.execute(
+        text(
+            "UPDATE due SET version = version + 1 WHERE ctid = ANY(ARRAY(SELECT ctid FROM due "
+            "WHERE kind = 'member' AND claimed_until IS NOT NULL AND starts_with(key, :of_server) "
+            "FOR UPDATE SKIP LOCKED))"
+        ),
+        {"of_server": f"{server_id}:"},
+    )
+
+
+async def mark_servers(db: AsyncSession, servers: Sequence[int], priority: int) -> int:
+    """Mark the members whom a rule of these servers can concern."""
+    who = _concerned("AND m.server_id = ANY(CAST(:servers AS integer[]))")
+    return await _mark(db, who, priority, {"servers": list(servers)})
+
+
+async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
+    """Mark all members whom a rule can concern, for the daily sweep.
+
+    The sweep brings no news about them, so a running reconcile already counts for it: versions stay.
+    """
+    return await _mark(db, _concerned(), priority, {}, raises_version=False)
+
+
+def _concerned(more: str = "") -> str:
+    """Return the SQL for present members, no bots, with a wallet, a grant or a role to take over, limited by `more`."""
+    # Joins, not conditions: a condition would look up each of a million members separately.
+    return " UNION ".join(
+        f"SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id {reason} "
+        f"WHERE m.left_at IS NULL AND NOT m.bot AND s.bot_invited {more}"
+        for reason in (
+            'JOIN "user" u ON u.discord_id = m.discord_id JOIN wallet w ON w.user_id = u.id',
+            'JOIN "grant" g ON g.server_id = m.server_id AND g.discord_id = m.discord_id',
+            "JOIN rule r ON r.server_id = m.server_id AND r.takes_over AND r.state = 'active' AND r.deleted_at IS NULL "
+            "AND r.role_id = ANY(m.roles)",
+        )
+    )
+
+
+async def _mark(
+    db: AsyncSession,
+    who: str,
+    priority: int,
+    values: dict[str, object],
+    *,
+    raises_version: bool = True,
+    sighting: bool = False,
+) -> int:
+    question = _marking(who, priority, values, raises_version=raises_version, sighting=sighting)
+    (((marked, _),),) = await db.together(question)
+    return int(marked)
+
+
+def _marking(
+    who: str, priority: int, values: dict[str, object], *, raises_version: bool = True, sighting: bool = False
+) -> Question:
+    each = f"SELECT w.*, CAST(:priority AS integer) AS priority, CAST(:sighting AS integer) AS sighting FROM ({who}) w"
+    return _insertion(
+        each,
+        {**values, "priority": priority, "sighting": int(sighting)},
+        step=int(raises_version),
+        each=1 if priority > AGAIN else EACH_TURN,
+    )
+
+
+def _insertion(who: str, values: dict[str, object], *, each: int, step: int = 1) -> Question:
+    """Return the statement that marks the rows of `who`: server_id, discord_id, priority, and sighting (0 or 1).
+
+    `each` is how many members of a server share a turn, `step` by how much versions rise.
+    """
+    # A fixed order makes overlapping marks wait for each other instead of deadlocking.
+    statement = f"""
+        WITH marked AS (
+        INSERT INTO due (kind, key, priority, due_at, version, seen, attempts, request_id, turn)
+        SELECT 'member', w.server_id || ':' || w.discord_id, w.priority, now(), 1, w.sighting, 0,
+               CAST(:request AS text),
+               (row_number() OVER (PARTITION BY w.server_id ORDER BY w.discord_id) - 1) / :each + 1
+        FROM ({who}) w ORDER BY 2
+        ON CONFLICT (kind, key) DO UPDATE SET
+            version = due.version + :step,
+            seen = due.seen + EXCLUDED.seen,
+            priority = GREATEST(due.priority, EXCLUDED.priority),
+            due_at = LEAST(due.due_at, EXCLUDED.due_at),
+            turn = LEAST(due.turn, EXCLUDED.turn),
+            attempts = CASE WHEN :step > 0 THEN 0 ELSE due.attempts END,
+            request_id = COALESCE(EXCLUDED.request_id, due.request_id)
+        RETURNING 1)
+        SELECT count(*), CASE WHEN count(*) > 0 THEN pg_notify(:channel, '') END FROM marked
+    """
+    return statement, {**values, "request": request_ids.current(), "channel": CHANNEL, "each": each, "step": step}

@@ -1,0 +1,205 @@
+"""A request that changes something about a member waits for a reconcile of them before it locks anything of theirs."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from models import (
+    AsyncSession,
+    Breaker,
+    Challenge,
+    Delegation,
+    Event,
+    Grant,
+    Member,
+    Observation,
+    Server,
+    User,
+    Wallet,
+    now,
+    transaction,
+)
+from services.core import queue
+from services.core.actors import Actor
+from services.guilds import members
+from services.guilds.members import MemberFacts
+from services.guilds.permissions import Rights
+from services.privacy import erasure, preferences
+from services.roles import breaker, results
+from services.roles.outbox import Intent, WriteOutcome, WriteResult
+from services.servers import undo
+from services.wallets import ownership, wallets
+from services.wallets.ownership import WalletProof
+from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A member with a wallet, a role of ours, and a reading of the wallet, on whom a reconcile is being written."""
+
+    actor: Actor
+    member: Member
+    wallet: Wallet
+    grant: Grant
+    batch: UUID
+
+    @property
+    def server_id(self) -> int:
+        """The one server."""
+        return self.member.server_id
+
+    def without_roles(self) -> MemberFacts:
+        """The member after Discord took all roles."""
+        return MemberFacts(self.member.discord_id, "somebody", frozenset())
+
+
+async def a_scene(db: AsyncSession, state: str) -> Scene:
+    server, wallet, batch = await a_server(db), address(), uuid4()
+    rule = await a_rule(db, server, snowflake())
+    member = await a_member(db, server, wallet=wallet, roles=(rule.role_id,))
+    grant = await a_grant(db, member, rule, state=state)
+    grant.batch, grant.held_back_at = batch, now()
+    db.add(grant)
+    db.add(
+        Observation(
+            chain="base", address=wallet, contract=address(), amount=Decimal(1), block=1, source="n", observed_at=now()
+        )
+    )
+    proved = (await db.exec(select(Wallet).where(col(Wallet.address) == wallet))).one()
+    db.add(Breaker(server_id=member.server_id, role_id=rule.role_id, would_lose=6, holders=6))
+    lost = {"server_id": member.server_id, "role_id": rule.role_id, "subject": member.discord_id, "batch": batch}
+    db.add(Event(kind="role.taken", **lost))
+    await queue.mark_member(db, member.server_id, member.discord_id, queue.SWEPT)
+    await db.flush()
+    return Scene(Actor(proved.user_id, member.discord_id, "somebody"), member, proved, grant, batch)
+
+
+Change = Callable[[AsyncSession, Scene], Awaitable[object]]
+
+
+async def forget(db: AsyncSession, scene: Scene) -> None:
+    await erasure.forget(db, scene.actor)
+
+
+async def remove_wallet(db: AsyncSession, scene: Scene) -> None:
+    await wallets.remove(db, scene.actor, scene.wallet.id or 0)
+
+
+async def prove_their_wallet(db: AsyncSession, scene: Scene) -> None:
+    other = User(discord_id=snowflake(), username="other")
+    db.add(other)
+    await db.flush()
+    challenge = Challenge(
+        user_id=other.id or 0, family="evm", address=scene.wallet.address, code="c", amount_wei=Decimal(1),
+        created_at=now(), expires_at=now() + timedelta(1),
+    )  # fmt: skip
+    db.add(challenge)
+    await db.flush()
+    proof = WalletProof("transaction", {}, strong=True, spends=(f"0x{7:064x}", "base"))
+    await ownership.keep(db, Actor(other.id or 0, other.discord_id, "other"), challenge, proof)
+
+
+async def count_no_wallets(db: AsyncSession, scene: Scene) -> None:
+    await preferences.choose(db, scene.actor, scene.server_id, use_wallets=False)
+
+
+async def approve(db: AsyncSession, scene: Scene) -> None:
+    await breaker.approve(db, scene.server_id, snowflake())
+
+
+async def dismiss(db: AsyncSession, scene: Scene) -> None:
+    await breaker.dismiss(db, scene.server_id, snowflake())
+
+
+async def lose_the_role(db: AsyncSession, scene: Scene) -> None:
+    await members.changed(db, scene.server_id, scene.without_roles())
+
+
+async def join(db: AsyncSession, scene: Scene) -> None:
+    await members.joined(db, scene.server_id, scene.without_roles())
+
+
+async def decide_again(db: AsyncSession, scene: Scene) -> None:
+    grant = scene.grant
+    intent = Intent(
+        grant.id or 0, scene.server_id, snowflake(), scene.member.discord_id, grant.role_id, "Role", giving=False,
+        intended_at=grant.intended_at or now(), attempts=1, evidence={},
+    )  # fmt: skip
+    await results.record(db, intent, WriteOutcome(WriteResult.AGAIN))
+
+
+async def give_back(db: AsyncSession, scene: Scene) -> None:
+    server = await db.get_one(Server, scene.server_id)
+    event = Event(kind="role.taken", server_id=server.id, role_id=scene.grant.role_id, batch=scene.batch)
+    await undo.give_back(db, Rights(server, None, None, None), scene.actor, event)
+
+
+async def waits_for_a_lock() -> bool:
+    async with transaction() as db:
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        return (await db.execute(text(waiting))).first() is not None
+
+
+WRITTEN = (
+    'SELECT 1 FROM "grant" WHERE discord_id = :who FOR UPDATE NOWAIT',
+    "SELECT 1 FROM member WHERE discord_id = :who FOR UPDATE NOWAIT",
+    "SELECT 1 FROM observation WHERE address = :wallet FOR UPDATE NOWAIT",
+)
+"""Locks on rows that a reconcile writes; each fails at once if another transaction has locked the row."""
+
+
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [
+        (forget, "held"), (remove_wallet, "held"), (prove_their_wallet, "held"), (count_no_wallets, "held"),
+        (approve, "held"), (dismiss, "held"), (dismiss, "taking"), (lose_the_role, "held"), (join, "held"),
+        (decide_again, "taking"), (give_back, "taking"),
+    ],
+)  # fmt: skip
+async def test_who_waits_for_a_reconcile_holds_nothing_that_it_writes(
+    monkeypatch: pytest.MonkeyPatch, change: Change, state: str
+) -> None:
+    monkeypatch.setattr(undo, "_grantable", lambda *_: "Role")
+    async with transaction() as db:
+        scene = await a_scene(db, state)
+    async with transaction() as db:
+        (claim,) = await queue.claim(db, "w1", 1)
+
+    async def changed() -> None:
+        async with transaction() as db:
+            await change(db, scene)
+
+    async with transaction() as db:
+        queue.hold(db, "w1", [claim])
+        await db.execute(text("SELECT 1"))
+        changing = asyncio.create_task(changed())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                assert not changing.done(), changing
+                await asyncio.sleep(0.01)
+        for statement in WRITTEN:
+            await db.execute(text(statement), {"who": scene.member.discord_id, "wallet": scene.wallet.address})
+    await changing
+
+
+async def test_people_and_the_rivals_of_their_wallets_are_marked_at_once_in_the_order_of_their_keys() -> None:
+    async with transaction() as db:
+        server, vault, delegate = await a_server(db), address(), address()
+        rival, other = await a_member(db, server, wallet=delegate), await a_member(db, server, wallet=vault)
+        said = {"chain": "base", "vault": vault, "contract": "", "token_id": "", "first_seen_at": now()}
+        db.add(Delegation(delegate=delegate, **said))
+        await queue.mark_people(db, [other.discord_id], [vault], also=[server.id or 0])
+        marked = (await db.execute(text("SELECT key, priority, version, seen FROM due ORDER BY ctid"))).all()
+    assert [tuple(row) for row in marked] == [
+        (f"{server.id}:{rival.discord_id}", queue.CHANGED, 1, 1),
+        (f"{server.id}:{other.discord_id}", queue.WAITING, 1, 0),
+    ]
