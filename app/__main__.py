@@ -8,11 +8,12 @@ import sys
 from app.build import KEPT, BuildFailed, ensure_built
 from app.postgres.account import NoDatabaseAccount
 from app.postgres.programs import PostgresFailed
+from app.supervisor.installed import journal
 from app.supervisor.leftovers import AlreadyRunning
 from app.supervisor.output import say
 from app.supervisor.plan import Web, make_plan
 from app.supervisor.supervisor import StartFailed, Supervisor
-from settings import SettingsError, load, version
+from settings import ROOT, SettingsError, load, version
 
 
 def main() -> int:
@@ -29,6 +30,9 @@ def main() -> int:
         say("running as root, which nothing here needs: an ordinary user is safer")
     try:
         chosen = load()
+        if journal(ROOT).open:
+            update = "holdfast update" if KEPT.exists() else "make update"
+            raise StartFailed(f"An update is under way. If it was cut short, `{update}` takes it back.")
         if chosen.chains_file:
             # Imported for this alone: the table of chains brings every client with it.
             from gateways.chains import catalogue

@@ -16,9 +16,13 @@ COMMANDS = {
     "live-check": (("app.live_check",), "ask the real Discord, OpenSea and nodes with your keys, reading only"),
     "backup": (("app.backup", "make"), "the database in one file, in data/backups or at FILE"),
     "restore": (("app.backup", "restore"), "the database of such a FILE; --force puts the present one aside"),
+    "update": (
+        ("app.supervisor.update",),
+        "the wheel at FILE or its URL instead of this, and back if it does not work",
+    ),
     "sweep": (("jobs", "sweep", "--now"), "a sweep over everybody, at once"),
 }
-FILES = frozenset({"backup", "restore"})
+FILES = frozenset({"backup", "restore", "update"})
 """Commands whose arguments name files, which count from the directory where the command is typed."""
 
 
@@ -33,7 +37,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"Holdfast runs on Linux and not on {sys.platform}; on Windows, WSL is one.")
         return 1
     if name in FILES:
-        rest = [word if word.startswith("-") else str(Path(word).absolute()) for word in rest]
+        rest = [word if word.startswith("-") or "://" in word else str(Path(word).absolute()) for word in rest]
+    if name == "backup" and rest and not rest[0].startswith("-"):
+        rest = ["--to", *rest]
     here = Path.cwd()
     environment = {"DATA_DIR": str(here / "data"), "PYTHONUNBUFFERED": "1", **os.environ, "HOLDFAST_HOME": str(here)}
     os.chdir(HOME)

@@ -53,6 +53,7 @@ def main(target: str, arguments: list[str]) -> int:
         "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
         "live-check": live_check, "audit": audit, "fuzz": fuzz, "load": load, "bench": bench,
         "fresh": fresh, "fresh-image": fresh_image, "wheel": wheel, "texts": texts, "release": release,
+        "update": update, "set-up": set_up,
     }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
@@ -246,6 +247,28 @@ def release(arguments: list[str]) -> int:
     version = [os.environ["VERSION"]] if os.environ.get("VERSION") else []
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "tools.release", *version, *arguments])
+
+
+def update(arguments: list[str]) -> int:
+    """`make update`: install the newest release, or VERSION, and go back if it does not work.
+
+    After an update that was cut short nothing is set up first: there may be no network, and half an installation.
+    """
+    words = [os.environ["VERSION"]] if os.environ.get("VERSION") else []
+    words += ["--restore", os.environ["FILE"]] if os.environ.get("FILE") else []
+    if (ROOT / "data" / "update.json").exists():
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, "-m", "app.supervisor.update", *words, *arguments])
+    interpreter()
+    return become("-m", "app.supervisor.update", *words, *arguments)
+
+
+def set_up(_: list[str]) -> int:
+    """Set everything up and start nothing, for an update."""
+    teller = Teller(4, LOG)
+    with SetUp():
+        product(teller)
+    return 0
 
 
 def texts(arguments: list[str]) -> int:

@@ -41,7 +41,22 @@ def test_files_count_from_where_the_command_is_typed(
     becomes: list[tuple[list[str], dict[str, str]]], tmp_path: Path
 ) -> None:
     launcher.main(["restore", "data/x.dump", "--force"])
-    assert becomes[0][0][1:] == ["-m", "app.backup", "restore", str(tmp_path / "data" / "x.dump"), "--force"]
+    launcher.main(["backup", "x.dump"])
+    launcher.main(["backup"])
+    launcher.main(["update", "new.whl", "--restore", "x.dump"])
+    launcher.main(["update", "https://example.com/new.whl"])
+    assert [argv[2:] for argv, _ in becomes] == [
+        ["app.backup", "restore", str(tmp_path / "data" / "x.dump"), "--force"],
+        ["app.backup", "make", "--to", str(tmp_path / "product" / "x.dump")],
+        ["app.backup", "make"],
+        [
+            "app.supervisor.update",
+            str(tmp_path / "product" / "new.whl"),
+            "--restore",
+            str(tmp_path / "product" / "x.dump"),
+        ],
+        ["app.supervisor.update", "https://example.com/new.whl"],
+    ]
 
 
 def test_every_command_is_a_module_of_the_copy(capsys: pytest.CaptureFixture[str]) -> None:
