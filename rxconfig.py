@@ -1,12 +1,14 @@
 """How Reflex builds and serves the screens; everything an operator may change comes from settings.py."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 import reflex as rx
 
 from app import npm_packages
 from app.supervisor import plain_run
+from locales import marks, screens
 from settings import settings
 
 # Before Reflex begins anything: a `reflex run` becomes the whole product.
@@ -36,6 +38,15 @@ class FetchedParts(rx.plugins.Plugin):
         npm_packages.move()
 
 
+class EveryLanguage(rx.plugins.Plugin):
+    """Writes the built screens in every language, before Reflex compresses them."""
+
+    def post_build(self, **context: Any) -> None:
+        """Do so if the build left marks; `make dev` and `reflex run` have English texts in the screens."""
+        if os.environ.get(marks.WHILE_BUILDING):
+            screens.write(Path(context["static_dir"]))
+
+
 config = rx.Config(
     app_name="app",
     api_url=BUILT_ORIGIN,
@@ -54,6 +65,7 @@ config = rx.Config(
     frontend_compression_formats=["gzip", "brotli"],
     plugins=[
         FetchedParts(),
+        EveryLanguage(),
         rx.plugins.TailwindV4Plugin(
             config={
                 "plugins": [

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.postgres import private_files
+from locales.marks import WHILE_BUILDING
 from settings import ROOT, SECRET_SETTINGS, chains_file, settings, version
 
 STAMP = ROOT / ".web" / "holdfast.stamp"
@@ -26,8 +27,8 @@ PACKAGES = ROOT / "reflex.lock" / "package.json"
 LOCK = ROOT / "data" / "build.lock"
 LOG = ROOT / "data" / "build.log"
 SOURCES = (
-    "components", "state", "services", "gateways/chains", "assets", "reflex.lock/package-lock.json", "app/app.py",
-    "app/pages.py", "app/build.py", "rxconfig.py", "settings.py", "requirements.txt", ".npmrc",
+    "components", "state", "services", "locales", "gateways/chains", "assets", "reflex.lock/package-lock.json",
+    "app/app.py", "app/pages.py", "app/build.py", "rxconfig.py", "settings.py", "requirements.txt", ".npmrc",
 )  # fmt: skip
 BAKED_SETTINGS = (
     "product_name", "brand", "brand_year", "sandbox", "support_invite", "contact_address", "hosting_dashboard",
@@ -172,7 +173,7 @@ def _environment() -> dict[str, str]:
     # The builder needs none of the secrets, so it and the packages it runs do not get them.
     environment |= {name: _NO_SECRET for name in SECRET_SETTINGS if environment.get(name)}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
-    environment |= {"REFLEX_USE_NPM": "1", "NO_COLOR": "1", "COLUMNS": "120"}
+    environment |= {"REFLEX_USE_NPM": "1", "NO_COLOR": "1", "COLUMNS": "120", WHILE_BUILDING: "1"}
     if "NPM_CONFIG_REGISTRY" not in environment:
         asked = subprocess.run(
             ["npm", "config", "get", "registry"],

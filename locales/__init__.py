@@ -4,6 +4,7 @@ The English text is the key of an entry and is in the code. `<language>.po` has 
 without an entry appears in English. `make texts` collects the texts and adds the new ones to each file.
 """
 
+import os
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,12 +22,18 @@ from babel.lists import format_list
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
+from locales import marks
+from locales.marks import MARKED
+
 ENGLISH = "en"
 FOLDER = Path(__file__).parent
 LANGUAGES = (ENGLISH, *sorted(path.stem for path in FOLDER.glob("*.po")))
 """The languages that have a file, as BCP 47 tags."""
 
-_language = ContextVar("language", default=ENGLISH)
+_COUNTS = (*range(1, 200), 0, 1_000_000)
+"""Numbers among which is one for each form of every language."""
+
+_language = ContextVar("language", default=MARKED if os.environ.get(marks.WHILE_BUILDING) else ENGLISH)
 
 
 def own_name(language: str) -> str:
@@ -34,6 +41,11 @@ def own_name(language: str) -> str:
     with speaking(language):
         # Translators: the name of your own language in your own language, not the word for English.
         return _("English")
+
+
+def speak(locale: str | None) -> None:
+    """Read texts in the language of a locale from now on in the running task."""
+    _language.set(best_of(locale))
 
 
 def language() -> str:
@@ -53,14 +65,19 @@ def speaking(locale: str | None) -> Generator[None]:
 
 @lru_cache(maxsize=256)
 def best_of(locale: str | None) -> str:
-    """Return the language to use for a locale such as `es-419` or `zh-CN`; English for an unknown one.
+    """Return the language to use for a locale such as `es-419` or `zh-CN`; English for an unknown one."""
+    return matching(locale) or ENGLISH
+
+
+def matching(locale: str | None) -> str | None:
+    """Return the language of ours for a locale, or None.
 
     Another region of a language will do, another script will not: `zh-TW` is no reason to show simplified characters.
     """
     if locale in LANGUAGES:
-        return str(locale)
+        return locale
     wanted = _tongue(locale or "")
-    return next((one for one in LANGUAGES if wanted is not None and _tongue(one) == wanted), ENGLISH)
+    return next((one for one in LANGUAGES if wanted is not None and _tongue(one) == wanted), None)
 
 
 def _tongue(tag: str) -> tuple[str, str | None] | None:
@@ -87,19 +104,27 @@ def _texts(language: str) -> GNUTranslations:
 def _(text: str) -> str:
     """Return the text in the reader's language."""
     # The entry of the empty text is the file's header.
-    return _texts(chosen).gettext(text) if (chosen := _language.get()) != ENGLISH and text else text
+    if (chosen := _language.get()) == ENGLISH or not text:
+        return text
+    return marks.Mark.of(marks.TEXT, text) if chosen == MARKED else _texts(chosen).gettext(text)
 
 
 def ngettext(one: str, several: str, count: int) -> str:
     """Return the text for this number in the reader's language, whose forms may differ from English ones."""
     if (chosen := _language.get()) == ENGLISH:
         return one if count == 1 else several
+    if chosen == MARKED:
+        return marks.Mark.of(marks.PLURAL, one, several, count)
     return _texts(chosen).ngettext(one, several, count)
 
 
 def pgettext(context: str, text: str) -> str:
     """Return a text that means something else elsewhere, in the reader's language."""
-    return text if (chosen := _language.get()) == ENGLISH else _texts(chosen).pgettext(context, text)
+    if (chosen := _language.get()) == ENGLISH:
+        return text
+    return (
+        marks.Mark.of(marks.IN_CONTEXT, context, text) if chosen == MARKED else _texts(chosen).pgettext(context, text)
+    )
 
 
 def N_(text: str) -> str:
@@ -121,11 +146,33 @@ def in_every_language(text: str, context: str = "") -> dict[str, str]:
     return {one: said for one, said in found.items() if said != text}
 
 
+def forms(one: str, several: str) -> str:
+    """Return every form of a text with a number, for a page on which the number changes (assets/screens/filled.js)."""
+    if language() == MARKED:
+        return marks.Mark.of(marks.FORMS, one, several)
+    said = {_locale().plural_form(count): ngettext(one, several, count) for count in _COUNTS}
+    return "\x1f".join(part for form in said.items() for part in form)
+
+
+def language_tag() -> str:
+    """Return the language of the reader as a BCP 47 tag, which is a mark while the screens are built."""
+    return marks.Mark.of(marks.LANGUAGE) if language() == MARKED else language()
+
+
+def whether_spoken(language: str) -> str:
+    """Return `true` or `false`: whether a language is the reader's, as an attribute of a page."""
+    if _language.get() == MARKED:
+        return marks.Mark.of(marks.SPOKEN, language)
+    return "true" if _language.get() == language else "false"
+
+
 def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:
     """Return at least one word as a list in a sentence of the reader's language, such as `a, b and c`."""
     if language() == ENGLISH:
         *first, last = words
         return f"{', '.join(first)} {joint} {last}" if first else last
+    if language() == MARKED:
+        return marks.Mark.of(marks.LIST, list(words), joint)
     return format_list(list(words), "standard" if joint == "and" else "or", _locale())
 
 

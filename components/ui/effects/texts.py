@@ -1,0 +1,26 @@
+"""Texts of the catalogue with values that change on the page."""
+
+import reflex as rx
+from reflex.vars import FunctionStringVar, VarData
+from reflex_base.utils.imports import ImportVar
+
+from locales import forms
+
+_LIBRARY = "$/public/screens/filled.js"
+
+Value = rx.Var[str] | rx.Var[int] | str | int
+
+
+def filled(text: str, **values: Value) -> rx.Var[str]:
+    """Return a text with each `{name}` in it replaced by a value that may change."""
+    return _call("filled", text, values)
+
+
+def counted(one: str, several: str, count: rx.Var[int], **values: Value) -> rx.Var[str]:
+    """Return the text for the number `count`, which it has as `{count}`; other values as for `filled`."""
+    return _call("counted", forms(one, several), {"count": count, **values})
+
+
+def _call(function: str, text: str, values: dict[str, Value]) -> rx.Var[str]:
+    imported = VarData(imports={_LIBRARY: [ImportVar(tag=function)]})
+    return FunctionStringVar.create(function, _var_data=imported).call(text, values).to(str)
