@@ -9,6 +9,7 @@ from app.http.concurrency import WithoutBody
 from app.http.crawlers import Crawlers
 from app.http.documents import Documents, Route
 from app.http.hosts import HostGate
+from app.http.languages import Languages
 from app.http.line_breaks import LineBreaks
 from app.http.proxies import Proxies
 from app.http.shutdown import Leaving
@@ -21,6 +22,7 @@ from components.layout.navigation import SUPPORT_PATH
 from components.pages.public.landing import landing
 from components.pages.public.problems import not_found
 from components.ui.toast import toaster
+from locales import language_tag
 from services.runtime import logs
 from settings import settings
 from state.core.errors import note_report, show_fault
@@ -69,7 +71,7 @@ class App(rx.App):
 
 app = App(
     stylesheets=["holdfast.css"],
-    html_lang="en",
+    html_lang=language_tag(),
     toaster=None,
     head_components=[
         rx.el.link(rel="icon", href="/favicon.ico", sizes="32x32"),
@@ -86,9 +88,20 @@ app = App(
     ],
     backend_exception_handler=show_fault,
     frontend_exception_handler=note_report,
-    # The last is outermost: client address, concurrency, host and sockets, then the API with its own gates, then files
-    # and documents, then Reflex.
-    api_transformer=[_documents, BuiltFiles, _crawlers, api, _sockets, HostGate, WithoutBody, Proxies, Leaving],
+    # The last is outermost: client address, concurrency, host and sockets, then the reader's language, then the API
+    # with its own gates, then files and documents, then Reflex.
+    api_transformer=[
+        _documents,
+        BuiltFiles,
+        _crawlers,
+        api,
+        Languages,
+        _sockets,
+        HostGate,
+        WithoutBody,
+        Proxies,
+        Leaving,
+    ],
 )
 app.app_wraps[(5, "Overlay")] = _overlay
 app.add_middleware(Gate(arrive, recognise, say_unread))

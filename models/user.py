@@ -21,6 +21,8 @@ class User(SQLModel, table=True):
     token_expires_at: datetime | None = maybe_moment()
     connected: bool = False
     """Whether Discord accepted the stored grant when it was last used."""
+    language: str | None = None
+    """The language that the person chose for the screens; None until they choose one."""
     created_at: datetime = moment()
     updated_at: datetime = moment()
 

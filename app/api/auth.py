@@ -8,8 +8,10 @@ from starlette.responses import RedirectResponse
 
 from app.api.requests.caller import Caller, shown_session_id
 from app.api.requests.shapes import Done, Text
+from app.http.languages import set_cookie
 from app.http.origins import asked_for_by_us
 from gateways import gateways
+from locales import asked
 from models import transaction
 from services.accounts import sessions, sign_in, users
 from services.accounts.users import UserView
@@ -80,6 +82,10 @@ async def callback(request: Request, state: Text = "", code: Text = "", error: T
                 old_session_id=sessions.session_id_from_cookie_header(cookies),
                 user_agent=request.headers.get("user-agent", ""),
             )
+            chosen = asked.chosen_in(cookies)
+            if chosen is not None:
+                await users.choose_language(db, signed_in.user_id, chosen)
+            language = chosen or await users.language_of(db, signed_in.user_id)
     except SignInFailed:
         answer = RedirectResponse(_FAILED, status_code=302, headers=_UNSEEN)
         _unset(answer, sessions.login_cookie_name())
@@ -88,6 +94,8 @@ async def callback(request: Request, state: Text = "", code: Text = "", error: T
     answer = RedirectResponse(signed_in.return_path, status_code=302, headers=_UNSEEN)
     _set(answer, sessions.cookie_name(), signed_in.session_id, int(sessions.SESSION_LIFE.total_seconds()))
     _unset(answer, sessions.login_cookie_name())
+    if language is not None:
+        set_cookie(answer, language)
     return answer
 
 

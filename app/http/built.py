@@ -7,11 +7,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.http import languages
 from settings import ROOT
 
 BUILT = ROOT / ".web" / "build" / "client"
 """Where Reflex puts the built screens."""
 IMMUTABLE = "public, max-age=31536000, immutable"
+_UNSTEADY = "no-cache"
 _A_DAY = "public, max-age=86400"
 _ADDRESSES = re.compile(r"""(["'`])(http|ws)://localhost:3000(/[^"'`$]*)\1""")
 _ENVIRONMENT = re.compile(r"/assets/reflex-env-[\w-]+\.js")
@@ -50,11 +52,14 @@ class BuiltFiles:
         if scope["type"] != "http" or not path.startswith(("/assets/", "/fonts/")):
             await self._app(scope, receive, send)
             return
+        own, lasting = languages.script(self._built, path)
+        if own != path:
+            path, scope = own, {**scope, "path": own, "raw_path": own.encode()}
         file = self._built / path.lstrip("/")
         if _ENVIRONMENT.fullmatch(path) and file.is_file():
             await self._rewritten(file)(scope, receive, send)
             return
-        kept = IMMUTABLE if path.startswith("/assets/") else _A_DAY
+        kept = (IMMUTABLE if lasting else _UNSTEADY) if path.startswith("/assets/") else _A_DAY
 
         async def keep(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] in {200, 206, 304}:

@@ -15,7 +15,9 @@ from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.http import languages
 from app.http.built import BUILT
+from locales import language
 from models import reading
 from services.accounts import sessions
 from services.runtime.database_faults import NO_ANSWER
@@ -56,7 +58,7 @@ class _Document:
 
 
 class Documents:
-    """Serves the screens' HTML and passes on everything else.
+    """Serves the screens' HTML in the reader's language and passes on everything else.
 
     The server writes the audience it read from the cookie into the document (`data-audience`), so that no audience sees
     the other's screen while scripts load. For an unknown path visitors get the landing page (200) and members the 404
@@ -108,11 +110,13 @@ class Documents:
         if audience == MEMBER and path == "/login":
             return RedirectResponse("/", 302, headers={"Cache-Control": "no-store"})
         lost = route is None or route.visitors_only
-        file = None if route is None else self._file(f"{path}/index.html")
-        document = self._read(file or self._built / "404.html")
+        known = route is not None and self._file(f"{path}/index.html") is not None
+        name = f"{path}/index.html".lstrip("/") if known else "404.html"
+        document = self._read(languages.page(self._built, language(), name))
         wanted = {
             "Cache-Control": "private, no-store",
-            "Vary": "Cookie, Accept-Encoding",
+            "Content-Language": language(),
+            "Vary": "Cookie, Accept-Language, Accept-Encoding",
             "Content-Security-Policy": document.policy,
         }
         packs = "gzip" in headers.get("accept-encoding", "")

@@ -97,6 +97,20 @@ async def ensure(db: AsyncSession, discord_id: str, username: str) -> int:
     return (await db.execute(kept.returning(col(User.id)))).scalar_one()
 
 
+async def choose_language(db: AsyncSession, user_id: int, language: str) -> None:
+    """Store the language that a person chose for the screens."""
+    await db.execute(
+        update(User)
+        .where(col(User.id) == user_id, col(User.language).is_distinct_from(language))
+        .values(language=language)
+    )
+
+
+async def language_of(db: AsyncSession, user_id: int) -> str | None:
+    """Return the language that a person chose for the screens, or None."""
+    return (await db.exec(select(User.language).where(User.id == user_id))).first()
+
+
 def _told(person: OAuthUser) -> dict[str, object]:
     """Return the columns that Discord's answer sets; names of before 2023 keep their number after a #."""
     number = "" if person.discriminator in {"", "0"} else f"#{person.discriminator}"

@@ -19,8 +19,8 @@ NOT_IN_HERE = (
 _PARTS = {
     "account": """
         SELECT id, discord_id AS "discordId", username, global_name AS "displayName", avatar, email, connected,
-               access_token IS NOT NULL AS "discordTokensStored", token_expires_at AS "discordTokensExpireAt",
-               created_at AS "createdAt", updated_at AS "updatedAt"
+               language, access_token IS NOT NULL AS "discordTokensStored",
+               token_expires_at AS "discordTokensExpireAt", created_at AS "createdAt", updated_at AS "updatedAt"
         FROM "user" WHERE id = :user
     """,
     "sessions": """

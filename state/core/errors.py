@@ -4,9 +4,13 @@ import logging
 import time
 import traceback
 from collections import deque
+from contextlib import suppress
 
 from reflex.event import EventSpec
+from reflex_base.event.context import EventContext
 
+from locales import _, speak
+from locales.asked import asked_for
 from services.core.errors import HoldfastError, NotSignedIn, explained
 from services.runtime.database_faults import DATABASE_FAULTS, first_line, is_absent
 from state.core.session import DATABASE_AWAY, SessionState
@@ -25,9 +29,17 @@ _reported: deque[float] = deque(maxlen=REPORTS_A_MINUTE)
 
 def show_fault(exception: Exception) -> EventSpec | None:
     """Handle a backend exception for Reflex: show our own errors; log others and show a general message."""
+    _speak_as_the_handler()
     if isinstance(explained(exception), NotSignedIn):
         return SessionState.left()
-    return ToastState.show("Error", sentence_of(exception), True)
+    return ToastState.show(_("Error"), sentence_of(exception), True)
+
+
+def _speak_as_the_handler() -> None:
+    # Reflex calls this in a task that does not come from the handler's.
+    with suppress(LookupError):
+        headers = EventContext.get().router_data.get("headers", {})
+        speak(asked_for(headers.get("cookie"), headers.get("accept-language")))
 
 
 def sentence_of(exception: Exception) -> str:
@@ -37,9 +49,9 @@ def sentence_of(exception: Exception) -> str:
         return exception.message
     if is_absent(exception):
         _log.warning("database did not answer a handler reason=%s", first_line(exception))
-        return DATABASE_AWAY
+        return _(DATABASE_AWAY)
     _log.error("handler failed\n%s", "".join(traceback.format_exception(exception)))
-    return "Something went wrong on our side. Please try again."
+    return _("Something went wrong on our side. Please try again.")
 
 
 def note_report(exception: Exception) -> None:

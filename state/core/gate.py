@@ -17,6 +17,8 @@ from reflex_base.registry import RegistrationContext
 from reflex_base.utils.form import FORM_DATA_ENTRIES_KEY
 from sqlalchemy.exc import SQLAlchemyError
 
+from locales import speak
+from locales.asked import asked_for
 from models import reading
 from services.accounts import sessions
 from services.core import request_ids
@@ -67,6 +69,8 @@ class Gate(Middleware):
 
     async def preprocess(self, app: rx.App, state: BaseState, event: Event) -> StateUpdate | None:
         """Return None to let the event pass, or an empty update to answer it."""
+        headers = state.router.headers
+        speak(asked_for(headers.cookie, headers.accept_language))
         try:
             check(event.name, event.payload)
         except Refused as refused:

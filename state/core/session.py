@@ -7,6 +7,7 @@ import reflex as rx
 from reflex.event import EventSpec
 from reflex.state import BaseState, StateUpdate
 
+from locales import N_, _
 from services.accounts import sessions
 from state.core.gate import actor_of, handshake_session_id, public
 from state.core.timing import USER_STALE_SECONDS
@@ -17,7 +18,7 @@ STORAGE_KEY = sessions.STORAGE_KEY
 UNKNOWN, VISITOR, MEMBER, LEFT = "", "visitor", "member", "left"
 """The audiences: unknown before the socket connects; signed out; signed in; signed out while the screen was open."""
 SESSION_PARAMETER = "session"
-DATABASE_AWAY = "The database does not answer right now. Please try again in a few seconds."
+DATABASE_AWAY = N_("The database does not answer right now. Please try again in a few seconds.")
 
 
 class SessionState(rx.State):
@@ -98,7 +99,7 @@ async def recognise(state: BaseState) -> None:
 async def say_unread(state: BaseState) -> StateUpdate:
     """Return the toast of a database that does not answer, for a browser that cannot be recognised now."""
     toasts = cast(ToastState, await state.get_state(ToastState))
-    toasts._say("Error", DATABASE_AWAY, destructive=True)
+    toasts._say(_("Error"), _(DATABASE_AWAY), destructive=True)
     root = state._get_root_state()
     delta = await root._get_resolved_delta()
     root._clean()

@@ -6,6 +6,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 import httpx
 import pytest
 
+from app.api import api
+from app.http.languages import Languages
 from gateways import close_gateways
 from settings import settings
 from tests.app.api.browsers import PUBLIC_URL, Browser
@@ -339,3 +341,22 @@ async def test_tokens_are_not_readable_in_the_database(browser: Browser):
     assert user.refresh_token is not None
     assert unseal(user.access_token).encode() not in user.access_token
     assert unseal(user.refresh_token) != unseal(user.access_token)
+
+
+async def test_a_chosen_language_follows_a_person_to_other_browsers(new_browser: Callable[[], Browser]):
+    first, second, third = new_browser(), new_browser(), new_browser()
+    await first.sign_in("ada")
+    assert first.client.cookies.get("hf_language") is None
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=Languages(api)), base_url=PUBLIC_URL, cookies=first.client.cookies
+    ) as screens:
+        chosen = await screens.get("/language/pt-BR", headers={"referer": f"{PUBLIC_URL}/account"})
+    assert chosen.headers["location"] == "/account"
+    await second.sign_in("ada")
+    assert second.client.cookies["hf_language"] == "pt-BR"
+    assert (await second.client.get("/api/me/export")).json()["account"]["language"] == "pt-BR"
+    third.client.cookies.set("hf_language", "ja")
+    await third.sign_in("ada")
+    await second.sign_in("ada")
+    assert {one.value for one in third.client.cookies.jar if one.name == "hf_language"} == {"ja"}
+    assert second.client.cookies["hf_language"] == "pt-BR", "what was chosen in a browser stays there"

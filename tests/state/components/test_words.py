@@ -91,8 +91,8 @@ def bare(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 )  # fmt: skip
 def test_a_screen_has_its_words(screen: Screen, words: str) -> None:
     made = str(screen().render()).replace("\\", "")
-    # A text is a whole one, or a part of a template that is filled in with what is known only later.
-    forms = (f'"{words}"', f"`{words}`", f"`{words}${{", f"}}{words}`")
+    # A text is a whole one, or a part of one that is filled in with what is known only later.
+    forms = (f'"{words}"', f"`{words}`", f"`{words}${{", f"}}{words}`", f'"{words}{{', f'}}{words}"')
     assert any(form in made for form in forms)
 
 

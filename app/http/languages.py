@@ -1,0 +1,104 @@
+"""Reads texts in the language that a browser asks for, and finds the built screens in it."""
+
+import asyncio
+import logging
+import re
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.http.origins import asked_for_by_us
+from locales import LANGUAGES, asked, screens, speaking
+from models import transaction
+from services.accounts import sessions, users
+from services.runtime.database_faults import NO_ANSWER
+from settings import settings
+
+_PATIENCE = 1.0
+"""Seconds that a choice waits for the database; without an answer it is stored in the browser alone."""
+_A_YEAR = 365 * 24 * 60 * 60
+_log = logging.getLogger(__name__)
+_FILE = re.compile(r"[\w.-]+", re.ASCII)
+
+
+class Languages:
+    """Runs each request in the language of its cookie, or else of its `Accept-Language` header.
+
+    `/language/<language>` stores a choice: in a cookie, and with the account of somebody who is signed in.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        chosen = scope["path"].removeprefix(asked.CHOICE_PATH)
+        if scope["method"] == "GET" and scope["path"] == asked.CHOICE_PATH + chosen and chosen in LANGUAGES:
+            await (await _choose(chosen, headers))(scope, receive, send)
+            return
+        with speaking(asked.asked_for(headers.get("cookie"), headers.get("accept-language"))):
+            await self._app(scope, receive, send)
+
+
+async def _choose(language: str, headers: Headers) -> Response:
+    """Return to the page of the choice, which then is in that language; a choice on another site is not stored."""
+    answer = RedirectResponse(_page_of_the_choice(headers), 303, headers={"Cache-Control": "no-store"})
+    if asked_for_by_us(headers):
+        set_cookie(answer, language)
+        try:
+            async with asyncio.timeout(_PATIENCE), transaction() as db:
+                actor = await sessions.actor_of(db, sessions.session_id_from_cookie_header(headers.get("cookie")))
+                if actor is not None:
+                    await users.choose_language(db, actor.user_id, language)
+        except NO_ANSWER as fault:
+            _log.warning("language not stored with the account reason=%s", type(fault).__name__)
+    return answer
+
+
+def set_cookie(answer: Response, language: str) -> None:
+    """Store a language in the browser."""
+    answer.set_cookie(
+        asked.COOKIE, language, max_age=_A_YEAR, path="/", secure=settings().https, httponly=True, samesite="lax"
+    )
+
+
+def _page_of_the_choice(headers: Headers) -> str:
+    """Return the path and query of the page in `Referer` if it is ours, without a session id; otherwise the start."""
+    referrer = headers.get("referer") or ""
+    public = settings().public_url.rstrip("/")
+    if not referrer.startswith(f"{public}/"):
+        return "/"
+    # A relative target keeps the host; two slashes at its start would name another one.
+    page = urlsplit(referrer.removeprefix(public).lstrip("/"))
+    query = [pair for pair in parse_qsl(page.query, keep_blank_values=True) if pair[0] != "session"]
+    return f"/{page.path.lstrip('/')}" + (f"?{urlencode(query)}" if query else "")
+
+
+def page(built: Path, language: str, name: str) -> Path:
+    """Return the file of a page in a language, or the English one where the screens were built without it."""
+    translated = screens.pages_of(built, language) / name
+    return translated if translated.is_file() else built / name
+
+
+@lru_cache(maxsize=4096)
+def script(built: Path, path: str) -> tuple[str, bool]:
+    """Return where a file of `/assets/` lies, as a path of ours, and whether its address always leads to this content.
+
+    A script without a text of its own has one file for every language, so that all scripts of a page are in the folder
+    of the page's language. A page that was open when the texts changed has the address of a folder that is gone.
+    """
+    tag, _, name = path.removeprefix("/assets/").partition("/")
+    language = screens.language_of_tag(tag) if _FILE.fullmatch(name) else None
+    if language is None:
+        return path, True
+    present = next((one.name for one in sorted((built / "assets").glob(f"{language}-????????"))), tag)
+    own = f"/assets/{present}/{name}"
+    return own if (built / own.lstrip("/")).is_file() else f"/assets/{name}", present == tag
