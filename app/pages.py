@@ -27,6 +27,7 @@ from components.pages.public.status import status
 from components.pages.rule_form.rule_form import rule_form
 from components.pages.server.server_config import LOAD as SERVER_CONFIG_LOAD
 from components.pages.server.server_config import server_config
+from locales import _
 from settings import settings
 from state.account.preferences import MeState
 from state.account.profile import AccountState
@@ -42,10 +43,10 @@ from state.rule_form.rule_form import RuleFormState
 Screen = Callable[[], rx.Component]
 Load = Callable[[], EventSpec] | rx.event.EventType[()]
 
-SUMMARY = (
-    f"{settings().product_name} gives Discord roles to the people who hold your NFTs, and takes them back when they "
-    "sell. Wallets are verified without connecting one."
-)
+SUMMARY = _(
+    "{product} gives Discord roles to the people who hold your NFTs, and takes them back when they sell. "
+    "Wallets are verified without connecting one."
+).format(product=settings().product_name)
 SOCIAL_IMAGE = "/social.png"
 """1200 by 630 pixels; the server makes its URL absolute (app/http/documents.py)."""
 
@@ -93,55 +94,94 @@ _NAME = settings().product_name
 
 PUBLIC_PAGES = (
     _shared(
-        "/features", "Features", f"What {_NAME} does: NFT verification without connecting a wallet, automatic roles, "
-        "custom rules on seven chains, analytics. Free.", features,
+        "/features",
+        _("Features"),
+        _(
+            "What {product} does: NFT verification without connecting a wallet, automatic roles, custom "
+            "rules on seven chains, analytics. Free."
+        ).format(product=_NAME),
+        features,
     ),
     _shared(
-        "/help-center", "Help Center", f"Three setup guides and ten answers: setting {_NAME} up, writing rules, "
-        "verifying a wallet.", help_center,
-    ),
-    _shared("/contact", "Contact", f"How to reach the people behind {_NAME}: support chat and e-mail.", contact),
-    _shared(
-        "/privacy-policy", "Privacy Policy", f"What {_NAME} stores about you, why, for how long, and how to have it "
-        "removed.", privacy_policy,
-    ),
-    _shared(
-        "/terms-of-service", "Terms of Service", f"The terms under which {_NAME} may be used: minimum age, cost, "
-        "rules for servers and members.", terms_of_service,
+        "/help-center",
+        _("Help Center"),
+        _("Three setup guides and ten answers: setting {product} up, writing rules, verifying a wallet.").format(
+            product=_NAME
+        ),
+        help_center,
     ),
     _shared(
-        "/status", "Status", f"Whether {_NAME} works right now: Discord, marketplaces, chains, background work.",
-        status, load=(PublicStatusState.load,),
+        "/contact",
+        _("Contact"),
+        _("How to reach the people behind {product}: support chat and e-mail.").format(product=_NAME),
+        contact,
     ),
-)  # fmt: skip
+    _shared(
+        "/privacy-policy",
+        _("Privacy Policy"),
+        _("What {product} stores about you, why, for how long, and how to have it removed.").format(product=_NAME),
+        privacy_policy,
+    ),
+    _shared(
+        "/terms-of-service",
+        _("Terms of Service"),
+        _("The terms under which {product} may be used: minimum age, cost, rules for servers and members.").format(
+            product=_NAME
+        ),
+        terms_of_service,
+    ),
+    _shared(
+        "/status",
+        _("Status"),
+        _("Whether {product} works right now: Discord, marketplaces, chains, background work.").format(product=_NAME),
+        status,
+        load=(PublicStatusState.load,),
+    ),
+)
 
 OPERATOR_PAGES = (
     _shared(
-        "/test-auth", "Test Authentication", "Whether this browser is logged in, and which settings login uses.",
-        test_auth, load=(OperatorState.load,),
+        "/test-auth",
+        _("Test Authentication"),
+        _("Whether this browser is logged in, and which settings login uses."),
+        test_auth,
+        load=(OperatorState.load,),
     ),
     _operator(
-        "/oauth-setup", "Discord OAuth Setup", "How to register the callback URL with Discord, step by step.",
+        "/oauth-setup",
+        _("Discord OAuth Setup"),
+        _("How to register the callback URL with Discord, step by step."),
         oauth_setup,
     ),
-    _operator("/oauth-debug", "OAuth Debug", "The callback URL in use, and which settings have a value.", oauth_debug),
-    _operator("/oauth-fix", "Fix Discord OAuth", "What to check when logging in with Discord fails.", oauth_fix),
     _operator(
-        "/production-setup", "Production Setup", f"How to take {_NAME} from the sandbox to real servers.",
+        "/oauth-debug", _("OAuth Debug"), _("The callback URL in use, and which settings have a value."), oauth_debug
+    ),
+    _operator("/oauth-fix", _("Fix Discord OAuth"), _("What to check when logging in with Discord fails."), oauth_fix),
+    _operator(
+        "/production-setup",
+        _("Production Setup"),
+        _("How to take {product} from the sandbox to real servers.").format(product=_NAME),
         production_setup,
     ),
     _operator(
-        SETUP_PATH, f"{_NAME} Setup", "Both callback URLs, and six steps to register them with Discord.", product_setup,
+        SETUP_PATH,
+        _("{product} Setup").format(product=_NAME),
+        _("Both callback URLs, and six steps to register them with Discord."),
+        product_setup,
     ),
     _operator(
-        "/deployment-status", "Deployment Status", "Whether the backend answers, and what a deployment takes.",
+        "/deployment-status",
+        _("Deployment Status"),
+        _("Whether the backend answers, and what a deployment takes."),
         deployment_status,
     ),
     _operator(
-        "/replit-deployment", "Replit Deployment", f"How to find, test and name a {_NAME} that runs on Replit.",
+        "/replit-deployment",
+        _("Replit Deployment"),
+        _("How to find, test and name a {product} that runs on Replit.").format(product=_NAME),
         replit_deployment,
     ),
-)  # fmt: skip
+)
 
 _DASHBOARD = (DashboardState.load, AnalyticsState.load)
 
@@ -149,23 +189,27 @@ _DASHBOARD = (DashboardState.load, AnalyticsState.load)
 def table(*, operator_pages: bool) -> tuple[Page, ...]:
     """Return every page of the product."""
     return (
-        Page("/", "Roles that hold as long as the NFT does", members=dashboard, load=_DASHBOARD),
-        Page("/login", "Log in", visitors=login, members=dashboard),
+        Page("/", _("Roles that hold as long as the NFT does"), members=dashboard, load=_DASHBOARD),
+        Page("/login", _("Log in"), visitors=login, members=dashboard),
         Page(
-            "/oauth-error", "Authentication error", visitors=oauth_error, members=oauth_error, load=(ProblemState.load,)
+            "/oauth-error",
+            _("Authentication error"),
+            visitors=oauth_error,
+            members=oauth_error,
+            load=(ProblemState.load,),
         ),
-        Page("/dashboard", "Dashboard", members=dashboard, load=_DASHBOARD),
-        Page("/dashboard/server/[server_number]", "Server", members=dashboard, load=(OpenServerState.open,)),
-        Page("/account", "Account", members=account, left=account_left, load=(AccountState.load, MeState.load)),
-        Page("/invite", "Add a server", members=invite, load=(InviteState.load,)),
-        Page("/server-setup", "Add a server by hand", members=server_form),
-        Page("/server-config", "Server configuration", members=server_config, load=SERVER_CONFIG_LOAD),
-        Page("/add-verification-rule", "Add verification rule", members=rule_form, load=(RuleFormState.load,)),
-        Page("/wallet-verification", "Wallet verification", members=wallets, left=wallets_left, load=WALLETS_LOAD),
-        Page("/verification", "Wallet verification", members=wallets, left=wallets_left, load=WALLETS_LOAD),
+        Page("/dashboard", _("Dashboard"), members=dashboard, load=_DASHBOARD),
+        Page("/dashboard/server/[server_number]", _("Server"), members=dashboard, load=(OpenServerState.open,)),
+        Page("/account", _("Account"), members=account, left=account_left, load=(AccountState.load, MeState.load)),
+        Page("/invite", _("Add a server"), members=invite, load=(InviteState.load,)),
+        Page("/server-setup", _("Add a server by hand"), members=server_form),
+        Page("/server-config", _("Server configuration"), members=server_config, load=SERVER_CONFIG_LOAD),
+        Page("/add-verification-rule", _("Add verification rule"), members=rule_form, load=(RuleFormState.load,)),
+        Page("/wallet-verification", _("Wallet verification"), members=wallets, left=wallets_left, load=WALLETS_LOAD),
+        Page("/verification", _("Wallet verification"), members=wallets, left=wallets_left, load=WALLETS_LOAD),
         *PUBLIC_PAGES,
         *(OPERATOR_PAGES if operator_pages else ()),
-        Page("404", "Page not found"),
+        Page("404", _("Page not found")),
     )
 
 

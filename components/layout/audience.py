@@ -7,6 +7,7 @@ import reflex as rx
 from components.layout.frame import member_frame
 from components.ui.effects.reload import reload_button
 from components.ui.empty import skeleton, skeleton_cards
+from locales import _
 from state.core.session import LEFT, MEMBER, SESSION_PARAMETER, STORAGE_KEY, UNKNOWN, VISITOR, SessionState
 from state.core.timing import LOADING_MILLISECONDS, PATIENCE_MILLISECONDS
 
@@ -76,7 +77,7 @@ def _start_afresh() -> rx.Component:
 def loading() -> rx.Component:
     """Show the word for at most one second, then a neutral skeleton, and after a while a way to load the page again."""
     return rx.el.div(
-        rx.el.p("Loading...", class_name="loading-word muted", role="status"),
+        rx.el.p(_("Loading..."), class_name="loading-word muted", role="status"),
         rx.el.div(
             skeleton("h-9 w-64"),
             skeleton("mt-3 h-5 w-96 max-w-full"),
@@ -85,8 +86,9 @@ def loading() -> rx.Component:
             aria_hidden="true",
         ),
         rx.el.p(
-            "This takes longer than usual. ",
-            reload_button("Try again", class_name="link font-semibold"),
+            _("This takes longer than usual."),
+            " ",
+            reload_button(_("Try again"), class_name="link font-semibold"),
             class_name="late mt-6",
         ),
         style={"--loading": f"{LOADING_MILLISECONDS}ms", "--patience": f"{PATIENCE_MILLISECONDS}ms"},

@@ -2,6 +2,7 @@
 
 import reflex as rx
 
+from locales import _
 from settings import settings
 
 CONSOLE_PATH = "/sandbox-console"
@@ -14,9 +15,10 @@ def sandbox_banner() -> rx.Component:
         return rx.fragment()
     return rx.el.div(
         rx.el.p(
-            "Sandbox: nothing here is real. ",
+            _("Sandbox: nothing here is real."),
+            " ",
             rx.el.a(
-                "Open console",
+                _("Open console"),
                 href=CONSOLE_PATH,
                 target="_blank",
                 rel="noopener",

@@ -7,6 +7,7 @@ from reflex_components_core.core.banner import has_connection_errors
 
 from components.layout.banner import sandbox_banner
 from components.layout.navigation import MEMBERS_DOCS, footer, member_bar, visitor_bar
+from locales import _
 from state.core.session import MEMBER, UNKNOWN, SessionState
 
 
@@ -47,7 +48,7 @@ def member_frame(*children: rx.Component, narrow: bool = False, logout: bool = T
 def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Component:
     return rx.el.div(
         rx.el.a(
-            "Skip to content",
+            _("Skip to content"),
             href="#content",
             class_name="btn btn-primary sr-only focus:not-sr-only focus:absolute focus:left-4 focus:top-4 focus:z-50",
         ),
@@ -83,7 +84,7 @@ def connection_notice() -> rx.Component:
     return rx.cond(
         has_connection_errors,
         rx.el.div(
-            "The connection was lost. Trying again…",
+            _("The connection was lost. Trying again…"),
             class_name="fixed inset-x-0 top-0 z-[70] bg-warning py-1.5 text-center text-sm text-warning-content",
             role="status",
         ),

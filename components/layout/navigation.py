@@ -2,8 +2,11 @@
 
 import reflex as rx
 
+from components.layout.languages import languages
 from components.ui.brand import wordmark
 from components.ui.button import button, link_button
+from components.ui.effects.texts import filled
+from locales import _
 from settings import settings, version
 from state.core.session import MEMBER, STORAGE_KEY, SessionState
 from state.dashboard.invite import NavigationInviteState
@@ -12,21 +15,32 @@ LOGIN_PATH, LOGOUT_PATH = "/api/auth/discord", "/api/auth/logout"
 CONNECT_PATH = "/api/auth/discord/connect"
 SUPPORT_PATH = "/discord"
 """Leads to the support chat (app/http/documents.py)."""
-DOCS = ("Docs", "/#docs")
-MEMBERS_DOCS = ("Docs", "/help-center#docs")
+DOCS = (_("Docs"), "/#docs")
+MEMBERS_DOCS = (_("Docs"), "/help-center#docs")
 """Members have no landing page; the help center has the same guides."""
 _SUPPORT = (("Discord", SUPPORT_PATH),) if settings().support_invite else ()
 VISITOR_LINKS = (
-    ("Features", "/features"), DOCS, ("Help Center", "/help-center"), *_SUPPORT, ("Contact", "/contact"),
-)  # fmt: skip
+    (_("Features"), "/features"),
+    DOCS,
+    (_("Help Center"), "/help-center"),
+    *_SUPPORT,
+    (_("Contact"), "/contact"),
+)
 MEMBER_LINKS = (
-    ("Dashboard", "/dashboard"), ("Add a server", "/invite"), ("Verify Wallets", "/wallet-verification"),
-    ("Help Center", "/help-center"),
-)  # fmt: skip
+    (_("Dashboard"), "/dashboard"),
+    (_("Add a server"), "/invite"),
+    (_("Verify Wallets"), "/wallet-verification"),
+    (_("Help Center"), "/help-center"),
+)
 FOOTER_LINKS = (
-    ("Features", "/features"), ("Help Center", "/help-center"), *_SUPPORT, ("Contact", "/contact"),
-    ("Status", "/status"), ("Privacy Policy", "/privacy-policy"), ("Terms of Service", "/terms-of-service"),
-)  # fmt: skip
+    (_("Features"), "/features"),
+    (_("Help Center"), "/help-center"),
+    *_SUPPORT,
+    (_("Contact"), "/contact"),
+    (_("Status"), "/status"),
+    (_("Privacy Policy"), "/privacy-policy"),
+    (_("Terms of Service"), "/terms-of-service"),
+)
 ALSO = {"/dashboard": ("/",), "/wallet-verification": ("/verification",), "/invite": ("/server-setup",)}
 """Further addresses of the same screen, on which its link is marked too."""
 _IN_BAR = "whitespace-nowrap rounded-field px-3 py-2 text-sm font-medium hover:bg-base-200"
@@ -68,7 +82,9 @@ def visitor_bar() -> rx.Component:
     """Return the navigation of the public pages."""
     return _bar(
         VISITOR_LINKS,
-        link_button("Login with Discord", LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-sm sm:btn-md"),
+        link_button(
+            _("Login with Discord"), LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-sm sm:btn-md"
+        ),
         home="/",
     )
 
@@ -79,9 +95,15 @@ def member_bar(*, logout: bool = True) -> rx.Component:
         MEMBER_LINKS,
         _NavLink.create(
             rx.icon("user-round", size=18, aria_hidden="true"),
-            rx.el.span(rx.cond(SessionState.name != "", SessionState.name, "Account"), class_name="max-w-32 truncate"),
+            rx.el.span(
+                rx.cond(SessionState.name != "", SessionState.name, _("Account")), class_name="max-w-32 truncate"
+            ),
             to="/account",
-            custom_attrs={"aria-label": rx.cond(SessionState.name != "", f"Account of {SessionState.name}", "Account")},
+            custom_attrs={
+                "aria-label": rx.cond(
+                    SessionState.name != "", filled(_("Account of {name}"), name=SessionState.name), _("Account")
+                )
+            },
             class_name="btn btn-ghost btn-sm aria-[current=page]:bg-base-200",
         ),
         *([_log_out_button("hidden lg:inline-flex")] if logout else []),
@@ -97,11 +119,11 @@ def member_bar(*, logout: bool = True) -> rx.Component:
 def _invite_button(class_name: str) -> rx.Component:
     """Return the navigation's invite link: Discord's own page, in a new tab, where the server is chosen."""
     return rx.el.button(
-        "Invite Bot",
+        _("Invite Bot"),
         rx.icon("external-link", size=14, class_name="ml-1.5 inline", aria_hidden="true"),
         type="button",
         on_click=NavigationInviteState.open,
-        title="Opens Discord in a new tab",
+        title=_("Opens Discord in a new tab"),
         class_name=class_name,
     )
 
@@ -109,10 +131,10 @@ def _invite_button(class_name: str) -> rx.Component:
 def _log_out_button(class_name: str) -> rx.Component:
     return rx.cond(
         SessionState.audience == MEMBER,
-        button("Logout", kind="quiet", icon="log-out", class_name=f"btn-sm {class_name}", on_click=log_out()),
+        button(_("Logout"), kind="quiet", icon="log-out", class_name=f"btn-sm {class_name}", on_click=log_out()),
         # Before the socket connects a button does nothing yet, but a link works.
         link_button(
-            "Logout", LOGOUT_PATH, kind="quiet", icon="log-out", leaves_app=True, class_name=f"btn-sm {class_name}"
+            _("Logout"), LOGOUT_PATH, kind="quiet", icon="log-out", leaves_app=True, class_name=f"btn-sm {class_name}"
         ),
     )
 
@@ -131,7 +153,7 @@ def _bar(
                 *[_bar_link(label, href) for label, href in links],
                 *beside,
                 class_name="hidden items-center gap-1 lg:flex",
-                aria_label="Main",
+                aria_label=_("Main"),
             ),
             rx.el.div(*actions, _menu(links, below), class_name="flex min-w-0 items-center gap-1"),
             class_name="mx-auto flex h-16 max-w-6xl items-center justify-between gap-3 px-4 sm:px-6",
@@ -145,13 +167,15 @@ def _menu(links: tuple[tuple[str, str], ...], below: tuple[rx.Component, ...]) -
     return rx.el.details(
         rx.el.summary(
             rx.icon("menu", size=20, aria_hidden="true"),
-            aria_label="Menu",
-            title="Menu",
+            aria_label=_("Menu"),
+            title=_("Menu"),
             class_name="btn btn-ghost btn-sm btn-square list-none",
         ),
         rx.el.div(
             rx.el.nav(
-                *[_bar_link(label, href) for label, href in links], class_name="flex flex-col", aria_label="Main, small"
+                *[_bar_link(label, href) for label, href in links],
+                class_name="flex flex-col",
+                aria_label=_("Main, small"),
             ),
             *below,
             class_name="surface absolute right-0 top-full z-30 mt-2 w-60 p-2",
@@ -178,15 +202,18 @@ def footer(docs: tuple[str, str] = DOCS) -> rx.Component:
             rx.el.div(
                 wordmark("/"),
                 rx.el.p(
-                    f"© {settings().brand_year} {settings().product_name}, a brand of {settings().brand}.",
+                    _("© {year} {product}, a brand of {brand}.").format(
+                        year=settings().brand_year, product=settings().product_name, brand=settings().brand
+                    ),
                     class_name="muted mt-2 text-sm",
                 ),
-                rx.el.p(f"Version {version()}", class_name="muted text-sm"),
+                rx.el.p(_("Version {version}").format(version=version()), class_name="muted text-sm"),
+                languages("mt-3 text-sm"),
             ),
             rx.el.nav(
                 *[_link(label, href) for label, href in (docs, *FOOTER_LINKS)],
                 class_name="-mx-3 grid grid-cols-2 sm:grid-cols-3 lg:flex lg:flex-wrap lg:justify-end",
-                aria_label="Footer",
+                aria_label=_("Footer"),
             ),
             class_name=(
                 "mx-auto flex max-w-6xl flex-col items-start justify-between gap-6 px-4 py-8 sm:px-6 "

@@ -4,6 +4,9 @@ from typing import Literal
 
 import reflex as rx
 
+from components.ui.effects.texts import filled
+from locales import _
+
 Tone = Literal["neutral", "good", "warning", "bad", "info"]
 
 _TONES: dict[str, str] = {
@@ -59,8 +62,8 @@ def chip(text: rx.Var[str], on_remove: rx.event.EventType[()]) -> rx.Component:
             rx.icon("x", size=14, aria_hidden="true"),
             type="button",
             on_click=on_remove,
-            aria_label=f"Remove {text}",
-            title="Remove",
+            aria_label=filled(_("Remove {name}"), name=text),
+            title=_("Remove"),
             class_name="grid size-6 place-items-center rounded-full hover:bg-base-300",
         ),
         class_name="inline-flex items-center gap-1 rounded-full bg-base-200 py-0.5 pl-3 pr-1 text-sm font-medium",

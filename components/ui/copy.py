@@ -3,15 +3,16 @@
 import reflex as rx
 
 from components.ui.button import button
+from locales import _
 from state.core.clipboard import CopyState
 
 
-def copyable(text: rx.Var[str] | str, label: str = "Copy") -> rx.Component:
+def copyable(text: rx.Var[str] | str, label: str = "") -> rx.Component:
     """Return a line of monospaced text with a copy button, which reads 'Copied!' for two seconds."""
     return rx.el.div(
         rx.el.code(text, class_name="code min-w-0 flex-1 break-all text-[0.8rem] sm:text-sm"),
         button(
-            rx.cond(CopyState.copied == text, "Copied!", label),
+            rx.cond(CopyState.copied == text, _("Copied!"), label or _("Copy")),
             kind="quiet",
             class_name="btn-sm px-2",
             on_click=[rx.set_clipboard(text), CopyState.mark(text)],

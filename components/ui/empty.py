@@ -3,6 +3,7 @@
 import reflex as rx
 
 from components.ui.button import button
+from locales import _
 from state.core.timing import PATIENCE_MILLISECONDS
 
 
@@ -47,7 +48,7 @@ def progress(label: str | rx.Var[str]) -> rx.Component:
 
 def could_not_load(
     again: rx.event.EventType[()],
-    reason: str | rx.Var[str] = "A service did not answer. Nothing was changed.",
+    reason: str | rx.Var[str] | None = None,
     *,
     in_card: bool = False,
 ) -> rx.Component:
@@ -58,9 +59,9 @@ def could_not_load(
     return rx.el.section(
         empty(
             "cloud-off",
-            "This could not be loaded",
-            reason,
-            button("Try Again", kind="primary", icon="refresh-cw", on_click=again),
+            _("This could not be loaded"),
+            _("A service did not answer. Nothing was changed.") if reason is None else reason,
+            button(_("Try Again"), kind="primary", icon="refresh-cw", on_click=again),
         ),
         class_name="" if in_card else "surface p-5 sm:p-6",
     )
@@ -68,16 +69,16 @@ def could_not_load(
 
 def waiting(again: rx.event.EventType[()], *outline: rx.Component, word: str = "") -> rx.Component:
     """Return the placeholders of loading content; after a while also a button to try again."""
-    said = rx.el.p(word, class_name="muted mb-4") if word else rx.el.p("Loading", class_name="sr-only")
+    said = rx.el.p(word, class_name="muted mb-4") if word else rx.el.p(_("Loading"), class_name="sr-only")
     return rx.el.div(
         said,
         *outline,
         rx.el.div(
-            rx.el.p("This takes longer than usual.", class_name="muted mb-3"),
-            button("Try Again", icon="refresh-cw", on_click=again),
+            rx.el.p(_("This takes longer than usual."), class_name="muted mb-3"),
+            button(_("Try Again"), icon="refresh-cw", on_click=again),
             class_name="late mt-6 text-center",
             style={"--patience": f"{PATIENCE_MILLISECONDS}ms"},
         ),
         role="status",
-        aria_label="Loading",
+        aria_label=_("Loading"),
     )

@@ -2,15 +2,17 @@
 
 import reflex as rx
 
+from locales import _
+
 
 def outcome(answer: rx.Var[str]) -> rx.Component:
     """Return an answer as an icon and a word."""
     return rx.el.span(
         rx.match(
             answer,
-            ("yes", _mark("circle-check", "text-success", "Yes")),
-            ("no", _mark("circle-x", "text-error", "No")),
-            _mark("circle-help", "text-warning", "Unknown"),
+            ("yes", _mark("circle-check", "text-success", _("Yes"))),
+            ("no", _mark("circle-x", "text-error", _("No"))),
+            _mark("circle-help", "text-warning", _("Unknown")),
         )
     )
 

@@ -3,6 +3,7 @@
 import reflex as rx
 
 from components.ui.tooltip import tooltip
+from locales import _
 from state.core.timing import (
     TOAST_HOTKEY,
     TOAST_MILLISECONDS,
@@ -46,7 +47,7 @@ def toaster() -> rx.Component:
         hotkey=TOAST_HOTKEY,
         class_name="toast-place fixed inset-x-4 bottom-4 z-[60] mx-auto w-auto sm:left-auto sm:right-6 sm:mx-0",
         style={"max_width": f"{TOAST_WIDTH_PIXELS}px"},
-        custom_attrs={"aria-label": f"Notifications ({TOAST_HOTKEY})"},
+        custom_attrs={"aria-label": _("Notifications ({key})").format(key=TOAST_HOTKEY)},
     )
 
 
@@ -70,11 +71,11 @@ def _toast() -> rx.Component:
             rx.el.button(
                 rx.icon("x", size=18, aria_hidden="true"),
                 type="button",
-                aria_label="Close",
+                aria_label=_("Close"),
                 class_name="btn btn-ghost btn-sm btn-square",
                 custom_attrs={"data-close": "true"},
             ),
-            "Close",
+            _("Close"),
         ),
         key=ToastState.number,
         life=TOAST_MILLISECONDS,

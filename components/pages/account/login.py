@@ -6,6 +6,7 @@ from components.layout.frame import visitor_frame
 from components.layout.navigation import LOGIN_PATH
 from components.ui.brand import mark
 from components.ui.button import link_button
+from locales import _
 from settings import settings
 
 
@@ -14,14 +15,18 @@ def login() -> rx.Component:
     return visitor_frame(
         rx.el.section(
             mark("size-12 mx-auto"),
-            rx.el.h1(f"Welcome to {settings().product_name}", class_name="mt-4 text-2xl font-bold"),
+            rx.el.h1(
+                _("Welcome to {product}").format(product=settings().product_name), class_name="mt-4 text-2xl font-bold"
+            ),
             rx.el.p(
-                "Log in with Discord to manage your servers and verify your wallets. We ask Discord who you are and "
-                "which servers you are in.",
+                _(
+                    "Log in with Discord to manage your servers and verify your wallets. We ask Discord who you are "
+                    "and which servers you are in."
+                ),
                 class_name="muted mt-2",
             ),
             link_button(
-                "Login with Discord", LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-lg mt-6 w-full"
+                _("Login with Discord"), LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-lg mt-6 w-full"
             ),
             class_name="surface w-full max-w-md p-8 text-center",
         ),

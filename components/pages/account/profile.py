@@ -3,13 +3,16 @@
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head, visitor_frame
+from components.layout.languages import languages
 from components.layout.navigation import LOGOUT_PATH
 from components.pages.account.my_data import choices, farewell, my_data, sessions
 from components.ui.badge import badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title
+from components.ui.effects.texts import filled
 from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.picture import avatar
+from locales import _
 from state.account.preferences import MeState
 from state.account.profile import AccountState
 
@@ -21,12 +24,14 @@ def account() -> rx.Component:
 
 def _screen() -> rx.Component:
     return rx.fragment(
-        page_head("Account", "Your profile, the places where you are logged in, and the data we store about you."),
+        page_head(
+            _("Account"), _("Your profile, the places where you are logged in, and the data we store about you.")
+        ),
         rx.cond(
             AccountState.loaded & MeState.loaded,
             rx.el.div(
                 rx.el.div(_profile(), _status(), choices(), class_name=_COLUMN),
-                rx.el.div(_actions(), sessions(), my_data(), class_name=_COLUMN),
+                rx.el.div(_actions(), _language(), sessions(), my_data(), class_name=_COLUMN),
                 class_name=_COLUMNS,
             ),
             rx.cond(
@@ -55,9 +60,9 @@ def account_left() -> rx.Component:
         rx.el.section(
             empty(
                 "lock",
-                "Access Restricted",
-                "Please log in to see your account.",
-                link_button("Go to Login", "/login", kind="primary", leaves_app=True),
+                _("Access Restricted"),
+                _("Please log in to see your account."),
+                link_button(_("Go to Login"), "/login", kind="primary", leaves_app=True),
             ),
             class_name="surface w-full max-w-lg p-6",
         ),
@@ -72,9 +77,9 @@ def _profile() -> rx.Component:
             rx.el.div(
                 rx.el.h2(AccountState.name, class_name="truncate text-xl font-semibold"),
                 rx.el.div(
-                    rx.cond(AccountState.connected, badge("Discord Connected", "good")),
-                    rx.cond(AccountState.verified, badge("Verified", "good")),
-                    badge(f"User ID: {AccountState.user_id}"),
+                    rx.cond(AccountState.connected, badge(_("Discord Connected"), "good")),
+                    rx.cond(AccountState.verified, badge(_("Verified"), "good")),
+                    badge(filled(_("User ID: {id}"), id=AccountState.user_id)),
                     class_name="mt-2 flex flex-wrap gap-2",
                 ),
                 class_name="min-w-0",
@@ -82,9 +87,9 @@ def _profile() -> rx.Component:
             class_name="flex items-center gap-4",
         ),
         rx.el.dl(
-            _fact("Username", AccountState.name),
-            _fact("Email", rx.cond(AccountState.email != "", AccountState.email, "Discord does not share it")),
-            _fact("Discord Username", AccountState.discord_username),
+            _fact(_("Username"), AccountState.name),
+            _fact(_("Email"), rx.cond(AccountState.email != "", AccountState.email, _("Discord does not share it"))),
+            _fact(_("Discord Username"), AccountState.discord_username),
             class_name="mt-6 grid grid-cols-1 gap-4 sm:grid-cols-2",
         ),
     )
@@ -96,25 +101,35 @@ def _fact(label: str, value: rx.Var[str] | rx.Component | str | int) -> rx.Compo
 
 def _status() -> rx.Component:
     return card(
-        card_title("Verification Status"),
+        card_title(_("Verification Status")),
         rx.el.dl(
-            _fact("Verified Wallets", AccountState.wallets),
+            _fact(_("Verified Wallets"), AccountState.wallets),
             _fact(
-                "Account Status",
-                rx.cond(AccountState.verified, badge("Verified", "good"), badge("Pending", "warning")),
+                _("Account Status"),
+                rx.cond(AccountState.verified, badge(_("Verified"), "good"), badge(_("Pending"), "warning")),
             ),
             class_name="grid grid-cols-2 gap-4",
         ),
     )
 
 
+def _language() -> rx.Component:
+    return card(
+        card_title(
+            _("Language"),
+            _("Your choice is kept with your account. In Discord, the bot follows Discord's own setting."),
+        ),
+        languages(""),
+    )
+
+
 def _actions() -> rx.Component:
     return card(
-        card_title("Quick Actions"),
+        card_title(_("Quick Actions")),
         rx.el.div(
-            link_button("Dashboard", "/dashboard", icon="layout-dashboard", class_name="justify-start"),
-            link_button("Add a server", "/invite", icon="plus", class_name="justify-start"),
-            link_button("Logout", LOGOUT_PATH, icon="log-out", leaves_app=True, class_name="justify-start"),
+            link_button(_("Dashboard"), "/dashboard", icon="layout-dashboard", class_name="justify-start"),
+            link_button(_("Add a server"), "/invite", icon="plus", class_name="justify-start"),
+            link_button(_("Logout"), LOGOUT_PATH, icon="log-out", leaves_app=True, class_name="justify-start"),
             class_name="grid grid-cols-1 gap-3",
         ),
     )

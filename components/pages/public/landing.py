@@ -6,26 +6,47 @@ from components.layout.frame import visitor_frame
 from components.layout.navigation import LOGIN_PATH
 from components.ui.badge import badge
 from components.ui.button import link_button
+from locales import _
 from settings import settings
 from state.help.chains import chain_list
 
 FEATURES = (
-    ("shield-check", "NFT verification", "Members verify a wallet through their marketplace profile. Nobody ever "
-     "connects one."),
-    ("badge-check", "Automatic roles", "Members get a role when they hold the NFT and lose it when they sell. A daily "
-     "check keeps roles correct."),
-    ("activity", "Real-time updates", "Buys, sales and transfers are noticed on chain and acted on while people are "
-     "still talking about them."),
-    ("list-checks", "Custom rules", "Combine several conditions into one rule, and write as many rules as you like. "
-     "All of it is free."),
-    ("chart-line", "Analytics", "See who verified, which rules give which roles, and what changed since yesterday."),
-    ("wallet-cards", "Multiple wallets", "Each member may verify as many wallets as they own. Their balances add up."),
-)  # fmt: skip
+    (
+        "shield-check",
+        _("NFT verification"),
+        _("Members verify a wallet through their marketplace profile. Nobody ever connects one."),
+    ),
+    (
+        "badge-check",
+        _("Automatic roles"),
+        _("Members get a role when they hold the NFT and lose it when they sell. A daily check keeps roles correct."),
+    ),
+    (
+        "activity",
+        _("Real-time updates"),
+        _("Buys, sales and transfers are noticed on chain and acted on while people are still talking about them."),
+    ),
+    (
+        "list-checks",
+        _("Custom rules"),
+        _("Combine several conditions into one rule, and write as many rules as you like. All of it is free."),
+    ),
+    (
+        "chart-line",
+        _("Analytics"),
+        _("See who verified, which rules give which roles, and what changed since yesterday."),
+    ),
+    (
+        "wallet-cards",
+        _("Multiple wallets"),
+        _("Each member may verify as many wallets as they own. Their balances add up."),
+    ),
+)
 STEPS = (
-    ("Log in with Discord", "We ask who you are and which servers you are in. Nothing else."),
-    ("Add your server", "Pick it from the list of servers you administer."),
-    ("Invite the bot", "Discord shows you exactly what it may do before you agree."),
-    ("Configure NFT rules", "Choose a collection, a number and a role. Members do the rest."),
+    (_("Log in with Discord"), _("We ask who you are and which servers you are in. Nothing else.")),
+    (_("Add your server"), _("Pick it from the list of servers you administer.")),
+    (_("Invite the bot"), _("Discord shows you exactly what it may do before you agree.")),
+    (_("Configure NFT rules"), _("Choose a collection, a number and a role. Members do the rest.")),
 )
 
 
@@ -36,26 +57,30 @@ def landing() -> rx.Component:
 
 def _redirecting() -> rx.Component:
     """Return the text shown when another tab signed in, until the document reloads as the dashboard."""
-    return rx.el.p("Redirecting to dashboard...", class_name="when-signed-in", role="status")
+    return rx.el.p(_("Redirecting to dashboard..."), class_name="when-signed-in", role="status")
 
 
 def _hero() -> rx.Component:
     return rx.el.section(
         rx.el.div(
             rx.el.div(
-                rx.el.p("Token-gated roles for Discord", class_name="text-sm font-semibold text-accent"),
+                rx.el.p(_("Token-gated roles for Discord"), class_name="text-sm font-semibold text-accent"),
                 rx.el.h1(
-                    "Roles that hold as long as the NFT does",
+                    _("Roles that hold as long as the NFT does"),
                     class_name="mt-3 text-4xl font-bold sm:text-5xl lg:text-6xl",
                 ),
                 rx.el.p(
-                    f"{settings().product_name} gives your community's roles to the people who really own the "
-                    "collection, and takes them back when they sell. Without ever connecting a wallet.",
+                    _(
+                        "{product} gives your community's roles to the people who really own the collection, and "
+                        "takes them back when they sell. Without ever connecting a wallet."
+                    ).format(product=settings().product_name),
                     class_name="muted mt-5 max-w-xl text-lg",
                 ),
                 rx.el.div(
-                    link_button("Login with Discord", LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-lg"),
-                    link_button("See how it works", "/#docs", kind="quiet", class_name="btn-lg max-[26rem]:-ml-5"),
+                    link_button(
+                        _("Login with Discord"), LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-lg"
+                    ),
+                    link_button(_("See how it works"), "/#docs", kind="quiet", class_name="btn-lg max-[26rem]:-ml-5"),
                     class_name="mt-8 flex flex-wrap gap-3",
                 ),
                 class_name="min-w-0",
@@ -72,15 +97,18 @@ def _hero() -> rx.Component:
 
 def _specimen() -> rx.Component:
     """Return a sample rule and its effect on three people, drawn with the product's own parts."""
-    people = (("carol", "holds 3", "Collector", True), ("dave", "holds 1", "Collector", True),
-              ("erin", "sold hers today", "role taken back", False))  # fmt: skip
+    people = (
+        ("carol", _("holds 3"), _("Collector"), True),
+        ("dave", _("holds 1"), _("Collector"), True),
+        ("erin", _("sold hers today"), _("role taken back"), False),
+    )
     return rx.el.div(
         rx.el.div(
             rx.el.div(
                 rx.el.p("Tide Pools", class_name="display text-lg font-semibold"),
-                rx.el.p("At least 1 token on Base", class_name="muted text-sm"),
+                rx.el.p(_("At least 1 token on Base"), class_name="muted text-sm"),
             ),
-            badge("Active", "good"),
+            badge(_("Active"), "good"),
             class_name="flex items-start justify-between gap-4 border-b hairline pb-4",
         ),
         *[
@@ -106,7 +134,7 @@ def _specimen() -> rx.Component:
 
 def _features() -> rx.Component:
     return rx.el.section(
-        rx.el.h2("What it does for your server", class_name="text-2xl font-bold sm:text-3xl"),
+        rx.el.h2(_("What it does for your server"), class_name="text-2xl font-bold sm:text-3xl"),
         rx.el.p(f"{chain_list()}.", class_name="muted mt-2"),
         rx.el.ul(
             *[_feature(icon, title, text) for icon, title, text in FEATURES],
@@ -128,7 +156,7 @@ def _feature(icon: str, title: str, text: str) -> rx.Component:
 
 def _steps() -> rx.Component:
     return rx.el.section(
-        rx.el.h2("Set up in four steps", class_name="text-2xl font-bold sm:text-3xl"),
+        rx.el.h2(_("Set up in four steps"), class_name="text-2xl font-bold sm:text-3xl"),
         rx.el.ol(
             *[
                 rx.el.li(
@@ -149,10 +177,10 @@ def _steps() -> rx.Component:
 def _closing() -> rx.Component:
     return rx.el.section(
         rx.el.div(
-            rx.el.h2("Your first rule takes five minutes", class_name="text-2xl font-bold sm:text-3xl"),
-            rx.el.p("Unlimited rules, unlimited members, free of charge.", class_name="mt-2 opacity-85"),
+            rx.el.h2(_("Your first rule takes five minutes"), class_name="text-2xl font-bold sm:text-3xl"),
+            rx.el.p(_("Unlimited rules, unlimited members, free of charge."), class_name="mt-2 opacity-85"),
             rx.el.a(
-                "Get Started",
+                _("Get Started"),
                 href=LOGIN_PATH,
                 reload_document=True,
                 class_name="btn btn-lg mt-6 border-0 bg-base-100 text-base-content hover:bg-base-200",

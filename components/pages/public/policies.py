@@ -79,7 +79,7 @@ def privacy_policy() -> rx.Component:
             "Cookies and storage in your browser",
             "One cookie keeps you logged in. A second one exists for ten minutes while you log in with Discord. Your "
             "browser also keeps the session's id in local storage under the name session-id. They are used for "
-            "logging in and for nothing else.",
+            "logging in and for nothing else. If you choose a language, a third cookie remembers it.",
         ),
         chapter(
             "What others see",

@@ -6,6 +6,7 @@ from components.layout.frame import member_frame, shared_frame
 from components.layout.navigation import CONNECT_PATH, LOGIN_PATH
 from components.ui.button import link_button
 from components.ui.empty import empty
+from locales import _
 from settings import settings
 from state.core.session import MEMBER, SessionState
 from state.help.problems import ProblemState
@@ -16,11 +17,12 @@ def not_found() -> rx.Component:
     return member_frame(
         rx.el.div(
             rx.icon("compass", size=56, class_name="mx-auto text-primary", aria_hidden="true"),
-            rx.el.h1("404 Page Not Found", class_name="mt-4 text-2xl font-bold"),
+            rx.el.h1(_("404 Page Not Found"), class_name="mt-4 text-2xl font-bold"),
             rx.el.p(
-                f"The page you're looking for doesn't exist on {settings().product_name}.", class_name="muted mt-2"
+                _("The page you're looking for doesn't exist on {product}.").format(product=settings().product_name),
+                class_name="muted mt-2",
             ),
-            link_button("Back to Dashboard", "/dashboard", kind="primary", class_name="mt-6"),
+            link_button(_("Back to Dashboard"), "/dashboard", kind="primary", class_name="mt-6"),
             class_name="py-16 text-center",
         )
     )
@@ -32,20 +34,20 @@ def oauth_error() -> rx.Component:
     The way to fix it is a page for visitors and operators, so people who are logged in get no link to it.
     """
     member = SessionState.audience == MEMBER
-    fix = rx.cond(member, rx.fragment(), link_button("How to fix this", "/oauth-fix"))
+    fix = rx.cond(member, rx.fragment(), link_button(_("How to fix this"), "/oauth-fix"))
     return shared_frame(
         rx.el.section(
             empty(
                 "circle-alert",
-                "Authentication Error",
+                _("Authentication Error"),
                 ProblemState.sentence,
                 rx.cond(
                     member,
-                    link_button("Try Again", CONNECT_PATH, kind="primary", leaves_app=True),
-                    link_button("Try Again", LOGIN_PATH, kind="primary", leaves_app=True),
+                    link_button(_("Try Again"), CONNECT_PATH, kind="primary", leaves_app=True),
+                    link_button(_("Try Again"), LOGIN_PATH, kind="primary", leaves_app=True),
                 ),
                 fix if settings().operator_pages else rx.fragment(),
-                link_button("Back to Home", "/"),
+                link_button(_("Back to Home"), "/"),
                 whole_screen=True,
             ),
             class_name="surface w-full max-w-lg p-6",

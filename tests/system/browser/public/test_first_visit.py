@@ -6,9 +6,12 @@ from collections.abc import Awaitable, Callable
 from xml.etree import ElementTree
 
 import httpx
-from playwright.async_api import Response
+import pytest
+from playwright.async_api import Response, expect
 
 from app.pages import OPERATOR_PAGES, PAGES, PUBLIC_PAGES
+from locales import LANGUAGES, _, own_name, speaking
+from tests.system.browser.barriers import grave_faults
 from tests.system.browser.conftest import Product, Visitor
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
@@ -17,8 +20,9 @@ SCRIPT_BYTES, STYLE_BYTES = 190 * 1024, 25 * 1024
 """The most that the landing page may load of each, compressed."""
 
 
-async def test_the_landing_page_is_light(visit: NewVisitor) -> None:
-    visitor = await visit()
+@pytest.mark.parametrize("language", ["en-US", "ja"])
+async def test_the_landing_page_is_light(visit: NewVisitor, language: str) -> None:
+    visitor = await visit(locale=language)
     answers: list[Response] = []
     visitor.page.on("response", lambda answer: answers.append(answer))
     await visitor.open("/")
@@ -29,6 +33,27 @@ async def test_the_landing_page_is_light(visit: NewVisitor) -> None:
             loaded[answer.request.resource_type] += (await answer.request.sizes())["responseBodySize"]
     assert 0 < loaded["script"] <= SCRIPT_BYTES
     assert 0 < loaded["stylesheet"] <= STYLE_BYTES
+
+
+async def test_a_visitor_reads_and_chooses_a_language(visit: NewVisitor) -> None:
+    visitor = await visit(locale="pt-BR", viewport={"width": 360, "height": 800})
+    page = visitor.page
+    await visitor.open("/?from=a-link")
+    for language in ("pt-BR", *(one for one in LANGUAGES if one != "pt-BR")):
+        with speaking(language):
+            lead = _("Roles that hold as long as the NFT does")
+        if language != "pt-BR":
+            # The links are there before any script, and lead back to the same address.
+            await page.get_by_role("contentinfo").get_by_role("link", name=own_name(language), exact=True).click()
+        await expect(page.get_by_role("heading", level=1, name=lead)).to_be_visible()
+        await expect(page).to_have_title(re.compile(f"^{lead} · "))
+        # The scripts of the page say the same.
+        await page.locator("html[lang='" + language + "']").wait_for(state="attached")
+        await page.wait_for_load_state("networkidle")
+        await expect(page.get_by_role("heading", level=1, name=lead)).to_be_visible()
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360, language
+        assert await grave_faults(page) == [], language
+        assert page.url.endswith("/?from=a-link")
 
 
 async def test_each_page_has_a_title_and_a_description_of_its_own(product: Product) -> None:
