@@ -90,7 +90,7 @@ _NOT_IN_SCRIPT = str.maketrans({"\\": r"\\", '"': r"\"", "'": r"\'", "`": r"\`",
 
 
 def _for_script(text: str) -> str:
-    """Return a text as it stands between quotes, apostrophes or backticks."""
+    """Return a text as it is written between quotes, apostrophes or backticks."""
     return text.translate(_NOT_IN_SCRIPT)
 
 
