@@ -4,7 +4,9 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +37,8 @@ FUNDS, KEEPER_FUNDS = 10**17, 10**20
 
 Record = dict[str, Any]
 T = TypeVar("T")
+
+_buried_later: ContextVar[bool] = ContextVar("_buried_later", default=False)
 
 
 class Chain:
@@ -97,6 +101,22 @@ class Chain:
             await self.node.call("anvil_mine", hex(blocks), "0x0")
         await self.note_head()
 
+    async def confirm(self) -> None:
+        """Bury the head under the chain's confirmations, unless `confirmed_together` does so later."""
+        if not _buried_later.get():
+            await self.mine(self.facts.confirmations)
+
+    @asynccontextmanager
+    async def confirmed_together(self) -> AsyncIterator[None]:
+        """Mine the confirmations of all that this task does here once, at the end; a node computes for each block."""
+        before = _buried_later.set(True)
+        try:
+            yield
+        finally:
+            _buried_later.reset(before)
+            async with self.lock:
+                await self.confirm()
+
     async def freshen(self) -> None:
         """Mine one block if the head would look stale to somebody who asks for it."""
         if time.monotonic() - self._head_time > self.facts.block_seconds:
@@ -128,7 +148,7 @@ class Chain:
             record["contract"] = receipt["contractAddress"].lower()
         self.keep(record)
         await self.note_head()
-        await self.mine(self.facts.confirmations)
+        await self.confirm()
         return record
 
     async def fund(self, account: str, value: int) -> None:

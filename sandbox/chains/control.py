@@ -34,9 +34,7 @@ def routes(chains: Mapping[str, Chain]) -> list[web.RouteDef]:
         chain = chains.get(request.match_info["chain"])
         if chain is None:
             raise Refusal(404, f"No chain is called {request.match_info['chain']!r}. They are: {', '.join(chains)}.")
-        action = ACTIONS.get(request.match_info["action"])
-        if action is None:
-            raise Refusal(404, f"No action is called {request.match_info['action']!r}: {', '.join(ACTIONS)}.")
+        action = _action(request.match_info["action"])
         return web.json_response(await action(chain, await fields(request)))
 
     return [web.post("/control/chains/{chain}/{action}", act)]
@@ -209,7 +207,8 @@ async def traits(chain: Chain, body: Body) -> dict[str, Any]:
     async with chain.lock:
         # In a block of its own, so that an indexer that stopped before does not know them.
         chain.keep({**record, "block": chain.head + 1})
-        await chain.mine(1 + chain.facts.confirmations)
+        await chain.mine(1)
+        await chain.confirm()
     return {"traits": named}
 
 
@@ -227,6 +226,18 @@ async def mine(chain: Chain, body: Body) -> dict[str, Any]:
     async with chain.lock:
         await chain.mine(blocks)
     return {"block": chain.head}
+
+
+async def several(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{acts: [{action, …}, …]}`: one after the other; the confirmations of all follow the last one."""
+    acts = body.get("acts")
+    if not isinstance(acts, list) or not all(isinstance(one, dict) for one in acts):
+        raise Refusal(400, "acts is a list of objects.")
+    wanted = [(_action(text(one, "action")), one) for one in acts]
+    if several in (action for action, _ in wanted):
+        raise Refusal(400, "several is no action of several.")
+    async with chain.confirmed_together():
+        return {"done": [await action(chain, one) for action, one in wanted]}
 
 
 async def reorg(chain: Chain, body: Body) -> dict[str, Any]:
@@ -300,11 +311,18 @@ ACTIONS: dict[str, Act] = {
         send,
         self_transaction,
         mine,
+        several,
         reorg,
         delegate,
         name,
     )
 }
+
+
+def _action(called: str) -> Act:
+    if (action := ACTIONS.get(called)) is None:
+        raise Refusal(404, f"No action is called {called!r}: {', '.join(ACTIONS)}.")
+    return action
 
 
 async def _transact(chain: Chain, sender: str, to: str, data: str, value: int = 0) -> dict[str, Any]:

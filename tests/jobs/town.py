@@ -39,6 +39,10 @@ class Town:
         assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text}"
         return answer.json()
 
+    async def several(self, chain: str, /, *acts: dict[str, Any]) -> list[dict[str, Any]]:
+        """What the chain answers to each of these acts, whose confirmations come together."""
+        return (await self.call(f"chains/{chain}/several", acts=acts))["done"]
+
     async def build(self, *names: str) -> None:
         """The guild with these people in it (the first one owns it), the bot added, a collection without tokens."""
         for name in names:

@@ -45,19 +45,22 @@ def _collections(sandbox_url: str, chain: str) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     with httpx.Client(base_url=sandbox_url, timeout=60) as control:
 
-        def call(action: str, **body: Any) -> dict[str, Any]:
-            answer = control.post(f"/control/chains/{chain}/{action}", json=body)
-            assert answer.status_code == 200, f"{chain}/{action}: {answer.status_code} {answer.text}"
-            return answer.json()
+        def call(acts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            answer = control.post(f"/control/chains/{chain}/several", json={"acts": acts})
+            assert answer.status_code == 200, f"{chain}: {answer.status_code} {answer.text}"
+            return answer.json()["done"]
 
-        for standard in STANDARDS:
-            contract = call("deploy", standard=standard, name="Kinds", slug=uuid.uuid4().hex)["contract"]
-            found[chain, standard] = contract
+        deploy = {"action": "deploy", "name": "Kinds"}
+        made = call([{**deploy, "standard": standard, "slug": uuid.uuid4().hex} for standard in STANDARDS])
+        acts: list[dict[str, Any]] = []
+        for standard, one in zip(STANDARDS, made, strict=True):
+            contract = found[chain, standard] = one["contract"]
             for token, owner, amount in ((1, HOLDER, 1), (7, HOLDER, 2), (8, STRANGER, 1)):
                 many = {"amount": str(amount)} if standard == "ERC1155" else {}
-                call("mint", contract=contract, token_id=str(token), to=owner, **many)
+                acts.append({"action": "mint", "contract": contract, "token_id": str(token), "to": owner, **many})
             for token, traits in (("7", {"Fur": "Gold", "Level": 12}), ("1", {"Fur": "Red"})):
-                call("traits", contract=contract, token_id=token, traits=traits)
+                acts.append({"action": "traits", "contract": contract, "token_id": token, "traits": traits})
+        call(acts)
     return found
 
 

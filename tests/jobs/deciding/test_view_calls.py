@@ -38,21 +38,20 @@ class Den:
         self.contracts: dict[str, str] = {}
 
     async def build(self, *kinds: str) -> None:
-        for kind in kinds:
-            made = await self.town.call(
-                f"chains/{self.chain}/deploy", standard=f"Staking:{kind}", name=kind, slug=uuid.uuid4().hex
-            )
-            self.contracts[kind] = made["contract"]
+        slugs = [uuid.uuid4().hex for _ in kinds]
+        made = await self.town.several(
+            self.chain,
+            *({"action": "deploy", "standard": f"Staking:{kind}", "name": kind, "slug": slug}
+              for kind, slug in zip(kinds, slugs, strict=True)),
+        )  # fmt: skip
+        self.contracts |= {kind: one["contract"] for kind, one in zip(kinds, made, strict=True)}
 
-    async def stake(self, kind: str, token: int, address: str) -> None:
-        await self._act("stake", kind, token, address)
+    def staking(self, kind: str, token: int, address: str) -> dict[str, str]:
+        return {"action": "stake", "contract": self.contracts[kind], "token_id": str(token), "from": address}
 
     async def unstake(self, kind: str, token: int, address: str) -> None:
-        await self._act("unstake", kind, token, address)
-
-    async def _act(self, action: str, kind: str, token: int, address: str) -> None:
         body: dict[str, Any] = {"contract": self.contracts[kind], "token_id": str(token), "from": address}
-        await self.town.call(f"chains/{self.chain}/{action}", **body)
+        await self.town.call(f"chains/{self.chain}/unstake", **body)
 
     def leaf(self, kind: str, compare: str = ">=", value: str = "1") -> Requirement:
         """What a rule asks of a contract of this kind."""
@@ -91,9 +90,8 @@ async def den(town: Town, chain: str, *kinds: str) -> Den:
     await made.build(*kinds)
     for who in ("carol", "dave"):
         await town.prove(who)
-    for kind in set(kinds) & set(TELLING):
-        for token in (1, 2):
-            await made.stake(kind, token, town.wallet("carol"))
+    told = set(kinds) & set(TELLING)
+    await town.several(chain, *(made.staking(kind, token, town.wallet("carol")) for kind in told for token in (1, 2)))
     return made
 
 

@@ -27,6 +27,35 @@ def test_mint_transfer_and_burn_show_on_the_chain_and_in_the_world(nodes: Nodes)
     assert nodes.owners(MELLOW_CATS, huge) == {}
 
 
+def test_several_acts_have_a_block_each_and_their_confirmations_together(nodes: Nodes):
+    tokens = ("901", "902", "903")
+    mints = [{"action": "mint", "contract": MELLOW_CATS, "token_id": token, "to": STRANGER} for token in tokens]
+    traits = {"action": "traits", "contract": MELLOW_CATS, "token_id": "901", "traits": {"Level": 9}}
+    *minted, named = nodes.act("several", acts=[*mints, traits])["done"]
+    first = minted[0]["block"]
+    assert [one["block"] for one in minted] == [first, first + 1, first + 2]
+    assert named == {"traits": {"Level": 9}}
+    assert nodes.block() >= first + 3 + 4
+    assert [nodes.owners(MELLOW_CATS, token) for token in tokens] == [{STRANGER: "1"}] * 3
+
+
+def test_what_comes_before_a_refused_act_is_done_and_confirmed(nodes: Nodes):
+    before = nodes.block()
+    mint = {"action": "mint", "contract": MELLOW_CATS, "token_id": "904", "to": STRANGER}
+    assert nodes.refused("several", acts=[mint, mint])[0] == 409
+    assert nodes.block() >= before + 1 + 4
+    assert nodes.owners(MELLOW_CATS, "904") == {STRANGER: "1"}
+
+
+@pytest.mark.parametrize(
+    ("acts", "status"),
+    [(None, 400), ("mint", 400), (["mint"], 400), ([{}], 400), ([{"action": "x"}], 404),
+     ([{"action": "several", "acts": []}], 400)],
+)  # fmt: skip
+def test_several_wants_actions(nodes: Nodes, acts: Any, status: int):
+    assert nodes.refused("several", acts=acts)[0] == status
+
+
 def test_amounts_of_an_erc1155_move_and_add_up(nodes: Nodes):
     carol = nodes.wallet("carol")
     nodes.act("transfer", contract=CORNER_SHOP, token_id="1", amount="2", to=STRANGER, **{"from": carol})
