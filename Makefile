@@ -1,6 +1,6 @@
 # Every target does all of its own set-up; the steps are in tools/prepare.py, which needs nothing but Python.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-TARGETS := run dev test check bench backup restore doctor live-check audit fuzz load screenshots lighthouse soak fresh fresh-image wheel release update texts lock clean
+TARGETS := run dev test check bench backup restore doctor live-check audit fuzz load screenshots demo lighthouse soak fresh fresh-image wheel release update texts lock clean
 export FILE FORCE VERSION
 
 .PHONY: help $(TARGETS)
@@ -17,6 +17,7 @@ help:
 	@echo "make live-check   ask the real Discord, OpenSea and nodes with your keys, reading only"
 	@echo "make audit   known vulnerabilities of what we depend on (needs a network)"
 	@echo "make screenshots   a picture of every screen, in data/screenshots"
+	@echo "make demo   the moving picture of the README, filmed in the product"
 	@echo "make fuzz   many more odd calls, events and texts than make test tries"
 	@echo "make load   500 sockets and 200 calls a second, and their results"
 	@echo "make lighthouse    Lighthouse's scores of the public pages"
