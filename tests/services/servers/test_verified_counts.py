@@ -22,8 +22,8 @@ from tests.support.missing_triggers import each_missing
 pytestmark = pytest.mark.usefixtures("database")
 Counts = tuple[dict[int, int], int, dict[date, int]]
 LONG_AGO = date(2000, 1, 1)
-SEEDS = 4
-"""Histories; at the latest with the last one a trigger that is missing has to be noticed."""
+SEEDS = (1, 2, 3, 0)
+"""Histories; at the latest with the last one a trigger that is missing has to be noticed, most are with the first."""
 
 
 async def kept(db: AsyncSession, servers: list[int]) -> Counts:
@@ -209,7 +209,7 @@ async def history(chosen: random.Random, steps: int, every: int = 1) -> AsyncGen
         yield await kept(db, servers), await recounted(db, servers)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_what_is_kept_while_it_happens_is_what_the_tables_say(seed: int) -> None:
     verified = 0
     async for counted, right in history(random.Random(seed), 60):
@@ -225,7 +225,7 @@ async def test_what_is_kept_while_it_happens_is_what_the_tables_say(seed: int) -
 async def test_a_missing_trigger_is_noticed() -> None:
     unnoticed = list[str]()
     async for trigger in each_missing("verified_"):
-        for seed in range(SEEDS):
+        for seed in SEEDS:
             async with aclosing(history(random.Random(seed), 60, every=4)) as steps:
                 if await anext((True async for counted, right in steps if counted != right), False):
                     break

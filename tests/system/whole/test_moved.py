@@ -28,10 +28,9 @@ from tests.support.builders import a_grant, a_member, a_rule, a_server, address
 from tests.support.product import Product
 from tests.system.whole.people import Person
 
-# Of a clone there is only what is kept under version control; nothing of this folder's data, settings and caches.
-NOT_CLONED = shutil.ignore_patterns(
-    ".git", ".env", ".venv", ".web", ".states", ".*_cache", "__pycache__", "node_modules", "data"
-)
+# Of a clone there is only what is kept under version control, and the modules as compiled, which a dozen processes
+# would else do again; nothing of this folder's data, settings and other caches.
+NOT_CLONED = shutil.ignore_patterns(".git", ".env", ".venv", ".web", ".states", ".*_cache", "node_modules", "data")
 OF_A_FOLDER = {"DATA_DIR", "DATABASE_URL", "PUBLIC_URL", "REDIS_URL", "PORT", "SANDBOX_PORT"}
 START = (
     "import os; from app.supervisor.web import command; "

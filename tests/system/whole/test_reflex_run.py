@@ -29,12 +29,14 @@ KILLED = re.compile(r"Killing worker")
 
 @pytest.fixture
 def clone(short_dir: Path) -> Path:
-    """A copy of the tree with the screens as they are built here; only their packages are shared."""
+    """A copy of the tree with the screens as they are built here.
+
+    Their packages are copied as well: npm takes a link to them for none, and fetches all of them again.
+    """
     ensure_built(lambda _: None)
     folder = short_dir / "clone"
     shutil.copytree(ROOT, folder, ignore=NOT_CLONED)
-    shutil.copytree(ROOT / ".web", folder / ".web", ignore=shutil.ignore_patterns("node_modules"))
-    (folder / ".web" / "node_modules").symlink_to((ROOT / ".web" / "node_modules").resolve())
+    shutil.copytree(ROOT / ".web", folder / ".web", symlinks=True)
     folder.chmod(0o755)
     return folder
 
