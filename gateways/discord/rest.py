@@ -13,6 +13,7 @@ import httpx
 import orjson
 
 from gateways.discord.application import Application, SessionStarts, read_application, read_session_starts
+from gateways.discord.audit_log import AuditLogCalls
 from gateways.discord.channels import ChannelCalls
 from gateways.discord.invalid_requests import GuildRests, Refusals, TooManyRefusals
 from gateways.discord.rate_limiter import READS, WRITES, Limiter, Ticket, WaitTooLong
@@ -53,7 +54,7 @@ PATIENCE = 1.0
 """Seconds that a role write waits for its turn: who writes many has other guilds to serve meanwhile."""
 
 
-class Discord(ChannelCalls):
+class Discord(ChannelCalls, AuditLogCalls):
     """What the product asks Discord as the bot; one per process and event loop.
 
     See docs/facts.md#discord-roles-and-members. Every call raises a ProviderError when there is no plain answer.
