@@ -22,6 +22,7 @@ from jobs.new_heads import HeadCalls
 from jobs.provider_monitor import Watch
 from jobs.reconciler import Reconciler, worker_name
 from jobs.restart import run_forever
+from jobs.rival_namer import RivalNamer
 from jobs.role_writer import Writer
 from jobs.solana_follower import AssetFollower
 from models import transaction, use
@@ -59,7 +60,7 @@ def lives(parts: Collection[str]) -> list[Life]:
     if "writer" in parts:
         found.append(Writer(intent_called).run)
     if "watch" in parts:
-        found.append(Watch().run)
+        found += [Watch().run, RivalNamer().run]
     if "followers" in parts:
         turns = FollowerTurns(worker_name())
         for chain in followed_chains(gateways()):

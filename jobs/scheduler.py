@@ -15,6 +15,7 @@ from apscheduler.triggers.base import BaseTrigger  # pyright: ignore[reportMissi
 from jobs.restart import LONGEST_PAUSE_SECONDS, RESTART_SECONDS, cancellation_first
 from models import transaction
 from services.core import rollups
+from services.guilds import rivals
 from services.privacy import erasure, retention
 from services.rules import pausing
 from services.runtime import database_faults, schedules
@@ -86,6 +87,7 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob(sweep.SCHEDULE, EACH_SECOND, sweep.begin, timedelta(seconds=settings().sweep_seconds)),
         ScheduledJob("sweep_end", EACH_SECOND, sweep.finish_if_done),
         ScheduledJob("erasure", EACH_SECOND, erasure.finish),
+        ScheduledJob("truces", EACH_SECOND, rivals.end_expired),
         ScheduledJob("refused_roles", EACH_SECOND, pausing.retry_refused),
         ScheduledJob("rollups", EACH_SECOND, rollups.fold, FOLD_EVERY),
         ScheduledJob("verified_counts", EACH_SECOND, verified_counts.fold, FOLD_EVERY),

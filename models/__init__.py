@@ -18,7 +18,7 @@ from models.db.session import AsyncSession
 from models.db.watched import WatchedConnection
 from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
-from models.grant import Breaker, Grant, RoleRefusal, Unanswered
+from models.grant import Breaker, Grant, RivalMove, RoleRefusal, Truce, Unanswered
 from models.holding import Collection, Observation, Survey, Surveyed, Tally, Token, TokenTrail
 from models.provider import Alert, MarketLimit, NodeLimit, ProviderState
 from models.rollup import HolderCount, Rollup, RollupDelta
@@ -60,6 +60,7 @@ __all__ = [
     "Quarantine",
     "RateShare",
     "Refusal",
+    "RivalMove",
     "RoleRefusal",
     "Rollup",
     "RollupDelta",
@@ -76,6 +77,7 @@ __all__ = [
     "Token",
     "TokenTrail",
     "Trail",
+    "Truce",
     "Unanswered",
     "User",
     "VerifiedCount",

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Index, Integer, UniqueConstraint, text
+from sqlalchemy import BigInteger, Index, Integer, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlmodel import Field, SQLModel
 
@@ -92,3 +92,54 @@ class RoleRefusal(SQLModel, table=True):
     """Refused tries in a row; each makes the pause before the next one longer."""
     next_at: datetime = moment()
     """When a change is tried again while the role's rules are paused."""
+
+
+class RivalMove(SQLModel, table=True):
+    """Somebody else gave or took a role that a rule of ours gives, with who it was if the server's log says so."""
+
+    __tablename__ = "rival_move"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        Index("ix_rival_move_line", "server_id", "discord_id", "role_id", "at"),
+        Index("ix_rival_move_server", "server_id", "at"),
+        Index("ix_rival_move_next", "next_at", postgresql_where=text("next_at IS NOT NULL")),
+        Index(
+            "ix_rival_move_entry", "server_id", "entry_id", "role_id", unique=True,
+            postgresql_where=text("entry_id IS NOT NULL"),
+        ),
+    )  # fmt: skip
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
+    server_id: int = Field(foreign_key="server.id", ondelete="CASCADE")
+    discord_id: str
+    """The member whose role it is."""
+    role_id: str
+    taken: bool
+    """Whether the role was taken; else it was given."""
+    at: datetime = moment()
+    """When it happened by the server's log, else when we noticed it."""
+    since: datetime | None = maybe_moment()
+    """When we last gave or took this role of the member; the move is newer."""
+    against: bool = False
+    """Whether it reverses what we did, and still counts towards a truce."""
+    naming: str = "open"
+    """`open`: the server's log has to be read. `named`: it says who it was. `unknown`: it does not."""
+    reason: str | None = None
+    """Why the name is unknown: `no_permission` or `not_found`."""
+    entry_id: str | None = None
+    """The entry of the server's log."""
+    actor_id: str | None = None
+    actor_name: str | None = None
+    actor_bot: bool = False
+    attempts: int = 0
+    next_at: datetime | None = maybe_moment()
+    """When the server's log is read for it."""
+
+
+class Truce(SQLModel, table=True):
+    """A role of a member that we neither give nor take for a while, because others reversed us repeatedly."""
+
+    server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
+    discord_id: str = Field(primary_key=True)
+    role_id: str = Field(primary_key=True)
+    since: datetime = moment()
+    until: datetime = moment(index=True)

@@ -3,11 +3,12 @@
 from fastapi import APIRouter
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import PathId
+from app.api.requests.shapes import ApiAnswer, PathId, Payload
 from gateways import gateways
 from models import transaction
 from services.health import server
 from services.health.views import HealthView
+from services.roles import rival_reports
 
 router = APIRouter(prefix="/servers/{server_id}/health", tags=["server health"])
 
@@ -17,3 +18,24 @@ async def look(caller: Caller, server_id: PathId) -> HealthView:
     """Return bot, permissions, role order, providers, lag, last sweep, and pauses, each with its cause and remedy."""
     async with transaction() as db:
         return await server.look(db, gateways(), caller, server_id)
+
+
+class FollowAgainPayload(Payload):
+    """The role, and one member if it is not about all."""
+
+    role_id: str
+    discord_id: str | None = None
+
+
+class FollowAgainAnswer(ApiAnswer):
+    """For how many members the rules decide about the role again."""
+
+    members: int
+
+
+@router.post("/follow-again")
+async def follow_again(caller: Caller, server_id: PathId, payload: FollowAgainPayload) -> FollowAgainAnswer:
+    """Give and take a role by its rules again that was left alone because others reversed it repeatedly."""
+    async with transaction() as db:
+        ended = await rival_reports.follow_again(db, gateways(), caller, server_id, payload.role_id, payload.discord_id)
+    return FollowAgainAnswer(members=ended)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Protocol, cast
 
@@ -9,6 +10,7 @@ from settings import settings
 
 Kind = Literal[
     "role.given", "role.taken", "role.lost", "role.reasons", "role.taken_over", "role.deleted", "role.protected",
+    "role.left_alone", "role.followed_again",
     "rule.created", "rule.changed", "rule.previewed", "rule.paused", "rule.resumed", "rule.deleted",
     "rule.imported", "rule.exported",
     "breaker.tripped", "breaker.approved", "breaker.dismissed",
@@ -167,6 +169,21 @@ def _undone(facts: EventFacts) -> str:
             return f"{facts.who} undid a removal of {facts.role}: {facts.members('members')} get it back."
 
 
+def _left_alone(facts: EventFacts) -> str:
+    until = facts.data.get("until")
+    moment = f" until {datetime.fromisoformat(until):%-d %B, %H:%M} UTC" if isinstance(until, str) else ""
+    return (
+        f"{facts.role} of {facts.member} is neither given nor taken{moment}, because others reversed it twice within "
+        "an hour."
+    )
+
+
+def _followed_again(facts: EventFacts) -> str:
+    if facts.data.get("early"):
+        return f"{facts.who} let the rules decide about {facts.role} of {facts.member} again."
+    return f"the rules decide about {facts.role} of {facts.member} again."
+
+
 def _imported(facts: EventFacts) -> str:
     came_from = {"collabland": " from Collab.Land", "guild": " from Guild"}.get(str(facts.data.get("source")), "")
     skipped = facts.count("skipped")
@@ -198,6 +215,8 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
     "role.taken_over": EventKind(
         lambda facts: f"{facts.role} of {facts.member} was given by hand and now follows the rules.", EventGroup.ROLES
     ),
+    "role.left_alone": EventKind(_left_alone, EventGroup.ROLES, "hand", "warning"),
+    "role.followed_again": EventKind(_followed_again, EventGroup.ROLES),
     "role.deleted": EventKind(
         lambda facts: (
             f"{facts.role} was deleted in Discord; {facts.members('holders')} had it from {settings().product_name}."

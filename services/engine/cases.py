@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from models.db.session import AsyncSession
@@ -53,6 +54,8 @@ class Case:
     """The chains with a known head, so that no lagging node is believed."""
     tables: OwnTables = field(default_factory=OwnTables)
     """What our own tables say about the server's wallets."""
+    truces: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
+    """The roles that are left alone because others reversed us repeatedly, and until when."""
 
     @property
     def who(self) -> tuple[int, str]:
@@ -82,7 +85,7 @@ async def made(
     db: AsyncSession, claims: Sequence[Claim], found: Stored, lists: ListsByServer | None = None
 ) -> list[Case]:
     """Return the cases of a batch, in a fixed number of statements."""
-    rules, members, wallets, grants, at = found
+    rules, members, wallets, grants, at, truces = found
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
     leaves = await _leaves(rules)
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
@@ -133,6 +136,7 @@ async def made(
                 delegated=delegated.get(who, Delegated()),
                 followed=frozenset(followed),
                 tables=tables.get(claim.server_id, OwnTables(read_at=at)),
+                truces=truces.get(who, {}),
             )
         )
     return cases

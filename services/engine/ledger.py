@@ -20,7 +20,9 @@ from services.engine import grace_warnings
 from services.engine.cases import evidence
 from services.engine.outcome import CaseOutcome, Round, facts_of
 from services.engine.policy import Decision, Move, keeps_differently
+from services.guilds import rivals
 from services.guilds.members import came_back, left_many, seen_many
+from services.guilds.rivals import Reversal
 from services.holdings import confirmation, delegations, fetch, last_seen
 from services.roles import breaker, in_doubt, removal_batches
 from services.roles.in_doubt import Line
@@ -216,6 +218,7 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
             for item, decision in pairs
         ],
     )  # fmt: skip
+    await rivals.noticed(db, [Reversal(*line(pair), taken=False) for pair in pairs], against=True)
 
 
 async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
@@ -358,6 +361,7 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
                 for row in gone
             ],
         )
+        await rivals.noticed(db, [Reversal(*line(pair), taken=True) for pair in pairs if state_of(pair) == "held"])
         connection = await db.connection()
         table: Table = SQLModel.metadata.tables["grant"]
         await connection.execute(delete(table).where(this_line()), [bound(pair) for pair in sorted(pairs, key=line)])
@@ -375,6 +379,7 @@ async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
             for row in map(line_of, pairs)
         ],
     )
+    await rivals.noticed(db, [Reversal(*line(pair), taken=True) for pair in pairs], against=True)
     for row in map(line_of, pairs):
         db.add(
             Notice(

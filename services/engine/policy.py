@@ -69,16 +69,23 @@ class Decision:
     """Some rule for this role could not be answered."""
 
 
+NO_TRUCES: Mapping[str, datetime] = {}
+WRITES = frozenset({Move.GIVE, Move.RETURN, Move.ADOPT, Move.TAKE})
+"""The moves that change a role in Discord, or lead to that."""
+
+
 def decide(
     rules: Sequence[RuleTerms],
     answers: Mapping[int, Answer],
     grants: Sequence[GrantFacts],
     live_roles: frozenset[str],
     now: datetime,
+    truces: Mapping[str, datetime] = NO_TRUCES,
 ) -> list[Decision]:
     """Return one decision for each role that a rule or the ledger names, in the order of the role ids.
 
-    `answers` maps the id of every deciding rule to its answer; a missing one is unknown.
+    `answers` maps the id of every deciding rule to its answer; a missing one is unknown. `truces` has the roles that
+    are neither given nor taken, and until when.
     """
     ledger = {grant.role_id: grant for grant in grants}
     by_role, by_id = dict[str, list[RuleTerms]](), dict[int, RuleTerms]()
@@ -86,17 +93,29 @@ def decide(
         by_role.setdefault(rule.role_id, []).append(rule)
         by_id[rule.id] = rule
     return [
-        _decide_role(
-            role_id,
-            by_role.get(role_id, ()),
-            _former(by_id, ledger.get(role_id)),
-            answers,
+        _unless_left_alone(
+            _decide_role(
+                role_id,
+                by_role.get(role_id, ()),
+                _former(by_id, ledger.get(role_id)),
+                answers,
+                ledger.get(role_id),
+                role_id in live_roles,
+                now,
+            ),
             ledger.get(role_id),
-            role_id in live_roles,
-            now,
+            truces.get(role_id),
         )
         for role_id in sorted(by_role.keys() | ledger.keys())
     ]
+
+
+def _unless_left_alone(decision: Decision, grant: GrantFacts | None, until: datetime | None) -> Decision:
+    """Return the decision, or to wait where it would change a role that is left alone."""
+    cancels = grant is not None and grant.state == "taking"
+    if until is None or decision.move not in WRITES or cancels:
+        return decision
+    return Decision(decision.role_id, Move.NONE, due_at=until, doubtful=decision.doubtful)
 
 
 def _former(rules: Mapping[int, RuleTerms], grant: GrantFacts | None) -> list[RuleTerms]:

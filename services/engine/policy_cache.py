@@ -63,6 +63,8 @@ class DecisionCache:
             for one in self._lists[server_id]:
                 listed = case.tables.lists.get(one)
                 held.append(None if listed is None else address in listed)
+        if case.truces:
+            return None
         roles = case.roles and case.roles & self._roles[server_id].union(grant.role_id for grant in case.grants)
         return server_id, tuple(held), case.grants, roles
 

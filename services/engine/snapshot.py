@@ -87,6 +87,8 @@ class Stored(NamedTuple):
     grants: Mapping[Who, tuple[GrantFacts, ...]]
     at: datetime
     """When it was read, by the database's clock, the only one that the ledger's times are compared with."""
+    truces: Mapping[Who, Mapping[str, datetime]]
+    """By member, the roles that are left alone, and until when."""
 
     def only(self, servers: Collection[int]) -> "Stored":
         """Return the part of it about these servers."""
@@ -96,6 +98,7 @@ class Stored(NamedTuple):
             {who: mine for who, mine in self.wallets.items() if who[0] in servers},
             {who: facts for who, facts in self.grants.items() if who[0] in servers},
             self.at,
+            {who: roles for who, roles in self.truces.items() if who[0] in servers},
         )
 
 
@@ -105,10 +108,14 @@ async def read(db: AsyncSession, claims: Sequence[Claim]) -> Stored:
         "servers": joined(claim.server_id for claim in claims),
         "people": joined(claim.discord_id for claim in claims),
     }
-    said = await db.together(_rules_of(claims), (_MEMBERS, whom), (_WALLETS, whom), (_GRANTS, whom), _NOW)
-    return Stored(
-        await _rules(said[0]), await _members(said[1]), await _wallets(said[2]), await _grants(said[3]), said[4][0][0]
+    said = await db.together(
+        _rules_of(claims), (_MEMBERS, whom), (_WALLETS, whom), (_GRANTS, whom), _NOW, (_TRUCES, whom)
     )
+    rules, members, wallets, grants, now, truces = said
+    return Stored(
+        await _rules(rules), await _members(members), await _wallets(wallets), await _grants(grants), now[0][0],
+        _truces(truces),
+    )  # fmt: skip
 
 
 _NOW: Question = ("SELECT now()", {})
@@ -182,4 +189,17 @@ async def _grants(rows: Rows) -> dict[Who, tuple[GrantFacts, ...]]:
         who = (server_id, discord_id)
         facts = GrantFacts(role_id, state, tuple(rule_ids), *rest)
         found[who] = (*found.get(who, ()), facts)
+    return found
+
+
+_TRUCES = f"""
+    SELECT t.server_id, t.discord_id, t.role_id, t.until
+    FROM {_WHOM} JOIN truce t ON t.server_id = c.server_id AND t.discord_id = c.discord_id
+"""
+
+
+def _truces(rows: Rows) -> dict[Who, dict[str, datetime]]:
+    found: dict[Who, dict[str, datetime]] = {}
+    for server_id, discord_id, role_id, until in rows:
+        found.setdefault((server_id, discord_id), {})[role_id] = until
     return found

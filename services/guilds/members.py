@@ -15,6 +15,7 @@ from models import Grant, Member, Rule
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.errors import MemberNotFound, unavailable
+from services.guilds import rivals
 
 LEFT_AT_ONCE = 1_000
 """Members recorded as gone in one transaction."""
@@ -116,6 +117,7 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         .where(tuple_(col(Member.server_id), col(Member.discord_id)).in_(gone), col(Member.left_at).is_(None))
         .values(left_at=func.now(), roles=[])
     )
+    await rivals.forget(db, gone)
     # The oldest claim on a vault counts its holdings; without this member, that is another's.
     wallets = await db.execute(
         text(
@@ -137,6 +139,7 @@ async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Seque
                 col(Grant.role_id).in_(role_ids),
             )
         )  # fmt: skip
+    await rivals.forget(db, list(gone_roles))
     await audit.record_all(
         db,
         [
@@ -159,6 +162,7 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
     before = set(known.roles) if known else set[str]()
     waited = bool(known and known.pending and not member.pending)
     lost = before - member.roles
+    there = known is not None and known.left_at is None and not member.bot
     ours = False
     if lost:
         ours = (
@@ -184,6 +188,8 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
             )
             .values(next_at=func.now())
         )
+    if there and before ^ member.roles:
+        await rivals.moved(db, server_id, member.discord_id, member.roles - before, lost)
 
 
 async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:

@@ -18,6 +18,7 @@ from services.guilds.role_safety import ADMINISTRATOR, translated
 from services.health.backlog import mend_of
 from services.health.provider_status import QUARANTINE_REASON, consequence
 from services.health.server import NEEDED
+from services.roles import rival_reports
 from services.rules import pausing
 from services.triggers import quarantine
 
@@ -65,6 +66,7 @@ async def of_all(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
         *await _lacking(db, languages),
         *await _nodes(db, languages),
         *await _quarantined(db, languages),
+        *await _rivals(db, languages),
     ]
 
 
@@ -261,3 +263,23 @@ def _not_followed(server_id: int, one: quarantine.Quarantined) -> Trouble:
             "their contract writes so many logs."
         ),
     )
+
+
+async def _rivals(db: AsyncSession, languages: Languages) -> list[Trouble]:
+    """Return who else moves the roles of these servers' rules, and the roles that are left alone because of that."""
+    moving = await rival_reports.of_servers(db, list(languages))
+    alone = await rival_reports.truces_of_servers(db, list(languages))
+    return [
+        *_each(languages, [(one.server_id, one) for one in moving], _moving_roles),
+        *_each(languages, [(one.server_id, one) for one in alone], _left_alone),
+    ]
+
+
+def _moving_roles(server_id: int, one: rival_reports.Rival) -> Trouble:
+    # While the name is looked up, the alert waits for it.
+    key = f"rival:{one.role_id}:{one.actor_id or one.reason}"
+    return Trouble(server_id, key, one.title, one.text, one.mend, certain=not one.searching)
+
+
+def _left_alone(server_id: int, one: rival_reports.TruceOfRole) -> Trouble:
+    return Trouble(server_id, f"truce:{one.role_id}", one.title, one.text, one.mend)

@@ -17,12 +17,16 @@ from services.health.views import (
     WARNING,
     AlertsHealth,
     BreakerHealth,
+    LeftAlone,
     PausedRule,
     QueueHealth,
+    RivalHealth,
     SweepHealth,
+    TruceHealth,
     UnknownReading,
 )
-from services.roles import breaker
+from services.roles import breaker, rival_reports
+from services.roles.rival_reports import Rival, TruceOfRole
 from services.rules import pausing
 from services.triggers import sweep
 
@@ -228,3 +232,44 @@ async def alerts(db: AsyncSession, server: Server) -> AlertsHealth:
         )  # fmt: skip
     text = "Alerts are posted in the log channel."
     return AlertsHealth(state=GOOD, text=text, channel_id=server.log_channel_id, error=None)
+
+
+MOST_LEFT_ALONE = 20
+"""Members of a truce that are named."""
+
+
+async def rivals(db: AsyncSession, server_id: int) -> tuple[RivalHealth, ...]:
+    """Return who else gives and takes the roles of the server's rules."""
+    return tuple(_rival(one) for one in await rival_reports.of_servers(db, [server_id]))
+
+
+async def truces(db: AsyncSession, server_id: int) -> tuple[TruceHealth, ...]:
+    """Return the roles that are left alone because of rivals, and of whom."""
+    return tuple([await _truce(db, one) for one in await rival_reports.truces_of_servers(db, [server_id])])
+
+
+def _rival(one: Rival) -> RivalHealth:
+    return RivalHealth(
+        state=WARNING if one.against else GOOD, text=one.text, mend=one.mend or None, role_id=one.role_id,
+        role_name=one.role_name, actor_id=one.actor_id, name=one.name, bot=one.bot, took=one.took, gave=one.gave,
+        against=one.against, first_at=one.first_at, last_at=one.last_at, times=one.times,
+    )  # fmt: skip
+
+
+async def _truce(db: AsyncSession, one: TruceOfRole) -> TruceHealth:
+    rows = await db.execute(
+        text(
+            "SELECT t.discord_id, COALESCE(m.name, t.discord_id), t.until FROM truce t "
+            "LEFT JOIN member m ON m.server_id = t.server_id AND m.discord_id = t.discord_id "
+            "WHERE t.server_id = :server AND t.role_id = :role AND t.until > now() "
+            "ORDER BY lower(m.name), t.discord_id LIMIT :most"
+        ),
+        {"server": one.server_id, "role": one.role_id, "most": MOST_LEFT_ALONE},
+    )
+    members = tuple(LeftAlone(*row) for row in rows.all())
+    rest = f" and {one.total - len(members)} more" if one.total > len(members) else ""
+    return TruceHealth(
+        state=WARNING, text=f"{one.text} Concerned: {', '.join(member.name for member in members)}{rest}.",
+        mend=one.mend, role_id=one.role_id, role_name=one.role_name, total=one.total, since=one.since, until=one.until,
+        members=members,
+    )  # fmt: skip

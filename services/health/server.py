@@ -90,15 +90,33 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     lag += provider_status.left_to_rounds(used)
     paused = await backlog.paused_rules(db, server_id)
     breakers = await backlog.breakers(db, server_id, names)
+    others = await backlog.rivals(db, server_id)
+    truces = await backlog.truces(db, server_id)
     queue = await backlog.queue(db, server_id, moment)
     unknown = await backlog.unknown(db, server_id)
     alerts = await backlog.alerts(db, place.server)
     reads = await quotas.look(db, moment)
-    parts = (bot, permissions, order, sweep, *shown, *lag, *paused, *breakers, queue, *unknown, alerts, *reads)
+    parts = (
+        bot,
+        permissions,
+        order,
+        sweep,
+        *shown,
+        *lag,
+        *paused,
+        *breakers,
+        *others,
+        *truces,
+        queue,
+        *unknown,
+        alerts,
+        *reads,
+    )
     state = worst(*(part.state for part in parts))
     return HealthView(
-        state, moment, bot, permissions, order, sweep, shown, lag, paused, breakers, queue, unknown, alerts, reads
-    )
+        state, moment, bot, permissions, order, sweep, shown, lag, paused, breakers, others, truces, queue, unknown,
+        alerts, reads,
+    )  # fmt: skip
 
 
 async def _place(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> _Place:

@@ -202,6 +202,50 @@ class QuotaHealth(HealthLine):
 
 
 @json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RivalHealth(HealthLine):
+    """Somebody else who gave or took a role within a day: how often, and the newest times.
+
+    `name` is null while it is unknown; `against` says whether that reversed what we did.
+    """
+
+    role_id: str
+    role_name: str
+    actor_id: str | None
+    name: str | None
+    bot: bool
+    took: int
+    gave: int
+    against: bool
+    first_at: datetime
+    last_at: datetime
+    times: tuple[datetime, ...]
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """A member whose role is left alone."""
+
+    discord_id: str
+    name: str
+    until: datetime
+
+
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruceHealth(HealthLine):
+    """A role that we neither give to nor take from some members until a time; at most 20 of `total` are named."""
+
+    role_id: str
+    role_name: str
+    total: int
+    since: datetime
+    until: datetime
+    members: tuple[LeftAlone, ...]
+
+
+@json_view
 @dataclass(frozen=True, slots=True)
 class HealthView:
     """A server's health at one moment; `state` is the worst of all."""
@@ -216,6 +260,8 @@ class HealthView:
     lag: tuple[LagHealth, ...]
     paused_rules: tuple[PausedRule, ...]
     breakers: tuple[BreakerHealth, ...]
+    rivals: tuple[RivalHealth, ...]
+    truces: tuple[TruceHealth, ...]
     queue: QueueHealth
     unknown: tuple[UnknownReading, ...]
     alerts: AlertsHealth

@@ -129,6 +129,18 @@ _PARTS = {
                g.updated_at AS "updatedAt"
         FROM "grant" g JOIN server s ON s.id = g.server_id WHERE g.discord_id = :who ORDER BY s.name, g.id
     """,
+    "rolesOthersMoved": """
+        SELECT s.discord_id AS "serverId", s.name AS server, r.role_id AS "roleId", r.taken, r.at, r.actor_name AS "by"
+        FROM rival_move r JOIN server s ON s.id = r.server_id WHERE r.discord_id = :who ORDER BY r.id
+    """,
+    "rolesLeftAlone": """
+        SELECT s.discord_id AS "serverId", s.name AS server, t.role_id AS "roleId", t.since, t.until
+        FROM truce t JOIN server s ON s.id = t.server_id WHERE t.discord_id = :who ORDER BY s.name, t.role_id
+    """,
+    "rolesYouMoved": """
+        SELECT s.discord_id AS "serverId", s.name AS server, r.role_id AS "roleId", r.taken, r.at
+        FROM rival_move r JOIN server s ON s.id = r.server_id WHERE r.actor_id = :who ORDER BY r.id
+    """,
     "looksToCome": """
         SELECT s.name AS server, d.due_at AS "dueAt" FROM due d
         JOIN member m ON d.kind = 'member' AND d.key = m.server_id || ':' || m.discord_id

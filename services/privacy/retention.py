@@ -21,6 +21,8 @@ TOLD_DAYS, UNTOLD_DAYS = 30, 365
 """How long a notice is kept after it was shown, and if it never is; the latter also for ended alerts."""
 TALLY_DAYS, TRAIL_DAYS = 30, 180
 """How long a wallet's count of matching tokens is kept, and the list of tokens that have reached it."""
+RIVAL_DAYS = 30
+"""How long it is kept who else gave or took a role of a rule."""
 AT_ONCE = 50_000
 """Lines of the log that one transaction deletes."""
 
@@ -77,6 +79,10 @@ async def clear_expired(db: AsyncSession) -> None:
     await db.execute(
         text("DELETE FROM alert WHERE ended_at < now() - make_interval(days => :days)"), {"days": UNTOLD_DAYS}
     )
+    await db.execute(
+        text("DELETE FROM rival_move WHERE at < now() - make_interval(days => :days)"), {"days": RIVAL_DAYS}
+    )
+    await db.execute(text("UPDATE rival_move SET next_at = NULL WHERE next_at < now() - interval '2 days'"))
     await db.execute(text("DELETE FROM breaker WHERE approved_at < now() - interval '24 hours'"))
 
 

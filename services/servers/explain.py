@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlmodel import select
 
@@ -18,7 +19,7 @@ from services.engine import cases
 from services.engine.cases import Case
 from services.engine.outcome import read_own
 from services.engine.policy import Decision, Move, decide
-from services.guilds import members, permissions
+from services.guilds import members, permissions, rivals
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.holdings import last_seen
 from services.holdings.evaluate import verdict
@@ -56,6 +57,8 @@ class RoleWhy:
     held: bool
     granted_by_us: bool
     next: str
+    left_alone_until: datetime | None = None
+    """Until when it is neither given nor taken, because others reversed us repeatedly."""
 
 
 @json_view
@@ -114,16 +117,23 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     ledger = {grant.role_id: grant for grant in grants.all()}
     kept = {facts.role_id for facts in case.grants if facts.protected}
     held_back = {row.role_id for row in await breaker.tripped(db, server_id)}
+    takers = await rivals.last_taker(db, server_id, discord_id)
     by_role: dict[str, list[RuleWhy]] = {}
     for terms in case.rules:
         if not terms.deleted:
             by_role.setdefault(terms.role_id, []).append(told[terms.id])
     roles: list[RoleWhy] = []
-    for decision in decide(case.rules, answers, case.grants, case.roles, now()):
+    for decision in decide(case.rules, answers, case.grants, case.roles, now(), case.truces):
         role_id, grant = decision.role_id, ledger.get(decision.role_id)
         about = by_role.get(role_id, [])
         if not about and grant is None:
             continue
+        until = case.truces.get(role_id)
+        following = _next(decision, grant, about, member, role_id in held_back, kept=role_id in kept)
+        if until is not None:
+            following = _left_alone(until)
+        elif decision.move is Move.LOST or (decision.move is Move.NONE and grant is not None and grant.state == "lost"):
+            following = _lost(takers.get(role_id))
         roles.append(
             RoleWhy(
                 role_id=role_id,
@@ -131,7 +141,8 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
                 rules=tuple(about),
                 held=role_id in case.roles,
                 granted_by_us=grant is not None and grant.state in OURS,
-                next=_next(decision, grant, about, member, role_id in held_back, kept=role_id in kept),
+                next=following,
+                left_alone_until=until,
             )
         )
     server = await db.get_one(Server, server_id, populate_existing=True)
@@ -166,7 +177,7 @@ def _next(
         case Move.ADOPT:
             return _("Taken over at the next check, and taken then: no rule says yes.")
         case Move.LOST:
-            return _("Somebody else took it; it is not given again automatically.")
+            return _lost(None)
         case Move.WAIT:
             assert decision.due_at is not None
             # Translators: {time} is a date and a time.
@@ -187,8 +198,6 @@ def _next_without_move(decision: Decision, grant: Grant | None, rules: Sequence[
         return screened if member.pending else f"{_('Being given now.')}{_trouble(grant)}"
     if grant is not None and grant.state == "taking":
         return f"{_('Being taken now.')}{_trouble(grant)}"
-    if grant is not None and grant.state == "lost":
-        return _("Somebody else took it; it is not given again automatically.")
     if grant is None and decision.role_id in member.roles:
         return _("Nothing: somebody else gave it, so it stays as it is.")
     if decision.doubtful:
@@ -198,6 +207,23 @@ def _next_without_move(decision: Decision, grant: Grant | None, rules: Sequence[
     if not any(rule.state == "active" for rule in rules):
         return _("Nothing changes while its rules are paused.")
     return _("Stays while a rule that gave it is paused.") if grant is not None else _("Nothing: no rule says yes.")
+
+
+def _lost(taker: tuple[str, datetime] | None) -> str:
+    if taker is None:
+        return _("Somebody else took it; it is not given again automatically.")
+    name, at = taker
+    # Translators: {name} is another bot or a person, {time} a date and a time.
+    told = _("{name} took it on {time}; it is not given again automatically.")
+    return told.format(name=name, time=day_and_time(at))
+
+
+def _left_alone(until: datetime) -> str:
+    told = _(
+        "Others reversed it twice within an hour, so it is neither given nor taken until {time}. Then the rules decide "
+        "again; an admin can let them earlier."
+    )
+    return told.format(time=day_and_time(until))
 
 
 def _trouble(grant: Grant) -> str:

@@ -17,7 +17,7 @@ from services.core.actors import Actor
 from services.core.errors import BatchNotFound, Conflict, FieldRefused
 from services.core.json_view import json_view
 from services.engine.ledger import INTENT_CHANNEL
-from services.guilds import permissions
+from services.guilds import permissions, rivals
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
 from services.rules import limits, mapping, rules
@@ -44,6 +44,7 @@ async def give_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -> 
     given = await db.execute(text(_GIVE), who)
     people = [str(one) for (one,) in [*turned.all(), *given.all()]]
     taken = int((await db.execute(text(_TAKEN), who)).scalar_one())
+    await rivals.end(db, found.server.id or 0, event.role_id or "", people)
     if not people:
         raise Conflict(f"Nobody is left to give {name} back to: they have it again, or they have left the server.")
     rest = taken - len(people)
@@ -61,6 +62,7 @@ async def give_again(db: AsyncSession, found: Rights, _: Actor, event: Event) ->
     who = {"server": event.server_id, "role": event.role_id, "batch": event.batch}
     await _hold_back_reconciles(db, who)
     people = [str(one) for (one,) in (await db.execute(text(_AGAIN), who)).all()]
+    await rivals.end(db, found.server.id or 0, event.role_id or "", people)
     if not people:
         raise Conflict(f"Nobody is left who misses {name}.")
     return f"{_get(len(people))} {name} again. Rules decide about it as before.", len(people)

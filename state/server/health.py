@@ -11,8 +11,10 @@ from services.core.actors import Actor
 from services.core.chain_names import chain_title
 from services.health import server
 from services.health.views import OFF, HealthView, LagHealth, ProviderHealth, UnknownReading
+from services.roles import rival_reports
 from state.core.gate import signed_in
-from state.dashboard.server_page import ServerTab, open_tab
+from state.core.toasts import say
+from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
 
 HEADLINES = {
     "good": "Everything works",
@@ -31,6 +33,8 @@ class HealthLineView:
     text: str
     mend: str
     since: str
+    role: str = ""
+    """The role that the rules can follow again by a button, or empty."""
 
 
 class ServerHealthState(ServerTab, rx.State):
@@ -48,9 +52,10 @@ class ServerHealthState(ServerTab, rx.State):
     async def load(self, actor: Actor) -> None:
         """Read the server's health if its tab is open."""
         page = await open_tab(self, "health")
-        if page is None:
-            return
+        if page is not None:
+            await self._read(actor, page)
 
+    async def _read(self, actor: Actor, page: ServerPageState) -> None:
         async def read() -> HealthView:
             async with transaction() as db:
                 return await server.look(db, gateways(), actor, page.server_id)
@@ -58,6 +63,15 @@ class ServerHealthState(ServerTab, rx.State):
         if (view := await self._tried(page, read)) is not None:
             self._show(view)
             self.shown_for = page.server_id
+
+    @signed_in
+    async def follow_again(self, actor: Actor, role_id: str) -> None:
+        """Let the rules decide again about a role that is left alone."""
+        page = await self.get_state(ServerPageState)
+        async with transaction() as db:
+            await rival_reports.follow_again(db, gateways(), actor, page.server_id, role_id[:32])
+        await say(self, "The rules decide again", "Everybody concerned is checked now.")
+        await self._read(actor, page)
 
     def _show(self, view: HealthView) -> None:
         self.state, self.headline = view.state, HEADLINES[view.state]
@@ -72,10 +86,17 @@ class ServerHealthState(ServerTab, rx.State):
 
 
 def _line(
-    key: str, state: str, title: str, text: str, mend: str | None = None, since: datetime | None = None
+    key: str,
+    state: str,
+    title: str,
+    text: str,
+    mend: str | None = None,
+    since: datetime | None = None,
+    *,
+    role: str = "",
 ) -> HealthLineView:
     told = f"since {since:%-d %B, %H:%M} UTC" if since is not None and state in {"warning", "bad"} else ""
-    return HealthLineView(key, state, title, text, mend or "", told)
+    return HealthLineView(key, state, title, text, mend or "", told, role)
 
 
 def _here(view: HealthView) -> list[HealthLineView]:
@@ -97,6 +118,29 @@ def _here(view: HealthView) -> list[HealthLineView]:
             f"breaker:{one.role_id}", one.state, f"Removals of {one.role_name} stopped", one.text, one.mend, one.since
         )
         for one in view.breakers
+    ]
+    lines += [
+        _line(
+            f"truce:{one.role_id}",
+            one.state,
+            f"Role {one.role_name} left alone",
+            one.text,
+            one.mend,
+            one.since,
+            role=one.role_id,
+        )
+        for one in view.truces
+    ]
+    lines += [
+        _line(
+            f"rival:{one.role_id}:{one.actor_id}:{at}",
+            one.state,
+            f"{one.name or 'Somebody'} moves {one.role_name}",
+            one.text,
+            one.mend,
+            one.first_at,
+        )
+        for at, one in enumerate(view.rivals)
     ]
     lines.append(_line("alerts", view.alerts.state, "Alerts", view.alerts.text, view.alerts.mend))
     return lines

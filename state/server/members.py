@@ -9,6 +9,7 @@ from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import MemberNotFound, Retryable
+from services.roles import rival_reports
 from services.rules.draft import DEFAULT_COLOR
 from services.runtime import rate_limits
 from services.servers import explain, member_list, protection
@@ -67,6 +68,8 @@ class RoleWhyView:
     status: str
     held: bool
     then: str
+    alone: bool
+    """Whether it is left alone, so that a button lets the rules decide again."""
     rules: list[RuleWhyView]
 
 
@@ -220,6 +223,15 @@ class MembersState(ServerTab, rx.State):
             await say(self, "No longer protected", "This member keeps and loses roles by the rules again.")
 
     @signed_in
+    async def follow_again(self, actor: Actor, role_id: str) -> None:
+        """Let the rules decide again about a role of the open member that is left alone."""
+        page = await self.get_state(ServerPageState)
+        async with transaction() as db:
+            await rival_reports.follow_again(db, gateways(), actor, page.server_id, role_id[:32], self.opened)
+        await self._read_why(actor, page)
+        await say(self, "The rules decide again", "The member is checked now.")
+
+    @signed_in
     async def follow(self, actor: Actor) -> None:
         """Show how many members still wait for the recheck, and read everything again when none does.
 
@@ -264,6 +276,7 @@ def _role(role: RoleWhy, colors: Mapping[str, str]) -> RoleWhyView:
         status=status,
         held=role.held,
         then=role.next,
+        alone=role.left_alone_until is not None,
         rules=[_rule(rule) for rule in role.rules],
     )
 

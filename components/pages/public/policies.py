@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.layout.reading import bullets, chapter, link, reading, sentence
 from settings import settings
-from state.help.retention import LEFT_DAYS, TALLY_DAYS, TOLD_DAYS, TRAIL_DAYS, UNTOLD_DAYS, UNUSED_HOURS
+from state.help.retention import LEFT_DAYS, RIVAL_DAYS, TALLY_DAYS, TOLD_DAYS, TRAIL_DAYS, UNTOLD_DAYS, UNUSED_HOURS
 
 EFFECTIVE_DATE = "8 July 2025"
 MINIMUM_AGE = 13
@@ -71,6 +71,8 @@ def privacy_policy() -> rx.Component:
                     f"We delete the number of a wallet's tokens with a trait or an ID {TALLY_DAYS} days after we "
                     f"counted them, and the list of tokens that a wallet received {TRAIL_DAYS} days after we last used "
                     "it.",
+                    "We delete who else gave or took a role of yours that a rule gives "
+                    f"{RIVAL_DAYS} days after it happened.",
                     "Everything else stays until you remove it or delete your data.",
                 )
             ),

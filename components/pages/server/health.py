@@ -4,6 +4,7 @@ import reflex as rx
 
 from components.pages.server.loading import list_outline, once_loaded
 from components.ui.badge import state_icon
+from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.effects.every import every
 from state.server.health import HealthLineView, ServerHealthState
@@ -75,6 +76,16 @@ def _line(line: rx.vars.ObjectVar[HealthLineView]) -> rx.Component:
                     rx.icon("wrench", size=14, class_name="mt-1 shrink-0", aria_hidden="true"),
                     rx.el.span(line.mend),
                     class_name="mt-1 flex gap-2 text-sm font-medium",
+                ),
+            ),
+            rx.cond(
+                line.role != "",
+                button(
+                    "Follow the rules again",
+                    icon="play",
+                    class_name="btn-sm mt-3",
+                    on_click=ServerHealthState.follow_again(line.role),
+                    aria_label=f"Follow the rules again: {line.title}",
                 ),
             ),
             class_name="min-w-0 flex-1",

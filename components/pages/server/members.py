@@ -252,6 +252,16 @@ def _role(role: rx.vars.ObjectVar[RoleWhyView]) -> rx.Component:
             class_name="mt-1.5 flex gap-1.5 text-sm",
         ),
         rx.cond(
+            role.alone,
+            button(
+                "Follow the rules again",
+                icon="play",
+                class_name="btn-sm mt-2",
+                on_click=MembersState.follow_again(role.id),
+                aria_label=f"Follow the rules for {role.name} again",
+            ),
+        ),
+        rx.cond(
             role.rules,
             rx.el.ul(rx.foreach(role.rules, _rule), class_name="mt-3 grid grid-cols-1 gap-3 border-l-2 hairline pl-4"),
         ),

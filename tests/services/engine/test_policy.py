@@ -318,3 +318,32 @@ def test_the_order_of_conditions_is_nothing(tree: Expression, known: list[Answer
         return _known(one, known)
 
     assert evaluate(shuffled(tree), answer) is evaluate(tree, answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "grant", "has_role", "move"),
+    [
+        (YES, None, False, Move.NONE),
+        (YES, GrantFacts("role", "lost", (1,)), False, Move.NONE),
+        (YES, HELD, True, Move.KEEP),
+        (YES, HELD, False, Move.LOST),
+        (YES, GrantFacts("role", "taking", (1,)), True, Move.RETURN),
+        (NO, HELD, True, Move.NONE),
+        (NO, HELD, False, Move.FORGET),
+    ],
+)
+def test_a_role_that_is_left_alone_is_neither_given_nor_taken(
+    answer: Answer, grant: GrantFacts | None, has_role: bool, move: Move
+) -> None:
+    live = frozenset({"role"}) if has_role else frozenset[str]()
+    until = NOW + timedelta(hours=3)
+    decided = only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW, {"role": until}))
+    assert decided.move is move
+    elsewhere = only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW, {"another": until}))
+    assert elsewhere == only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW))
+
+
+def test_a_role_that_is_left_alone_is_decided_again_when_the_time_is_over() -> None:
+    until = NOW + timedelta(hours=3)
+    waiting = only(decide([rule()], {1: YES}, [], frozenset(), NOW, {"role": until}))
+    assert (waiting.move, waiting.due_at) == (Move.NONE, until)

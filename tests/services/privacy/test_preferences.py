@@ -24,6 +24,7 @@ from models import (
     Notice,
     Observation,
     Quarantine,
+    RivalMove,
     Rule,
     Server,
     Sighting,
@@ -33,6 +34,7 @@ from models import (
     Tally,
     TokenTrail,
     Trail,
+    Truce,
     User,
     Wallet,
     now,
@@ -97,6 +99,10 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
             Member(server_id=elsewhere.id or 0, discord_id=who, name="gone from here", left_at=now()),
             MemberChoice(server_id=server_id, user_id=user_id, share_wallets=True),
             Notice(discord_id=who, kind="wallet.moved"),
+            RivalMove(server_id=server_id, discord_id=who, role_id="7001", taken=True),
+            RivalMove(server_id=server_id, discord_id=other.discord_id, role_id="7001", taken=True, actor_id=who,
+                      actor_name="somebody"),
+            Truce(server_id=server_id, discord_id=who, role_id="7001"),
             Surveyed(chain="base", address=one.wallet, server_id=server_id, survey_id=survey.id or 0),
             Observation(chain="base", contract=CONTRACT, address=one.wallet, amount=3, block=9, source="a node"),  # pyright: ignore[reportArgumentType]
             Tally(chain="base", contract=CONTRACT, address=one.wallet, scope="s", amount=1, block=9, source="a node"),  # pyright: ignore[reportArgumentType]
@@ -317,10 +323,12 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
         "verified_person": "countedAsVerified", "verified_stale": "countsToCome",
         "member": "memberships", "access": "serversYouRun", "rule": "rulesYouMade", "breaker": "removalsYouDecided",
         "grant": "roles", "due": "looksToCome", "notice": "notices", "event": "events",
+        "rival_move": "rolesOthersMoved", "truce": "rolesLeftAlone",
     }  # fmt: skip
     assert named == parts.keys()
     assert all(document[part] for part in parts.values())
     assert document["walletTrails"]
+    assert document["rolesYouMoved"]
     assert document["sessions"][0]["userAgent"] == "A browser"
     assert document["signInsUnderWay"] == [{"purpose": "connect", "returnPath": "/invite", **_time(document)}]
     assert document["memberships"][0]["shareWallets"] is True

@@ -34,7 +34,9 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
     channel = await opened(tab, ChannelsState, server_id, "channel")
     activity = await opened(tab, ActivityState, server_id, "activity")
     held_back = await opened(tab, HeldBackState, server_id, "members")
+    health = await opened(tab, ServerHealthState, server_id, "health")
     members = await opened(tab, MembersState, server_id, "members")
+    members.opened = town.people["bob"]["id"]
     rules = await opened(tab, RulesState, server_id, "rules")
     general = (await town.guild())["channels"][0]["id"]
 
@@ -68,6 +70,8 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         "check everybody": lambda: tab.run(members.check_everybody()),
         "check one": lambda: tab.run(members.check(carol)),
         "protect": lambda: tab.run(members.protect(carol, True)),
+        "end a member's truce": lambda: tab.run(members.follow_again(names["role_id"])),
+        "end a truce": lambda: tab.run(health.follow_again(names["role_id"])),
     }
 
 

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -10,7 +11,7 @@ from sqlmodel import col, select, update
 
 from gateways import gateways
 from gateways.discord.own_guilds import OwnGuilds
-from models import Access, Due, Event, Grant, MemberChoice, Rule, Server, User, transaction
+from models import Access, Due, Event, Grant, MemberChoice, Rule, Server, Truce, User, now, transaction
 from models.rule import AddressListRow
 from services.core import audit
 from services.core.addresses import shorten
@@ -50,6 +51,7 @@ CALLS: tuple[Call, ...] = (
     (f"POST {RULES}/try", "", lambda names: {**names["draft"], "address": STRANGER}),
     ("POST /api/servers", "", lambda names: {"discordServerId": names["guild_id"], "serverName": "Mine"}),
     (f"POST {AT}/breaker", "", lambda _: {"approve": True}),
+    (f"POST {AT}/health/follow-again", "", lambda names: {"roleId": names["role_id"]}),
     (f"POST {AT}/recheck", "", None),
     (f"POST {AT}/members/{{discord_id}}/recheck", "", None),
     (f"PUT {AT}/protection/members/{{discord_id}}", "", lambda _: {"protected": True}),
@@ -104,6 +106,9 @@ async def names_of(town: Town) -> Names:
         told = {"before": {**after, "name": "Before"}, "after": after}
         about = {"server_id": town.server_id, "rule_id": rule_id, "role_id": role_id}
         await audit.record(db, audit.line("rule.changed", **about, batch=batch, data=told))
+        until = now() + timedelta(hours=1)
+        for who in ("ada", "bob"):
+            db.add(Truce(server_id=town.server_id, discord_id=town.people[who]["id"], role_id=role_id, until=until))
     return {
         "server_id": town.server_id, "guild_id": (await town.guild())["id"], "rule_id": rule_id, "role_id": role_id,
         "discord_id": town.people["carol"]["id"], "batch": batch, "name": listed.digest,
@@ -124,7 +129,8 @@ async def rows() -> list[list[dict[str, Any]]]:
     """Everything that calls about a server can change."""
     async with transaction() as db:
         found = [
-            (await db.exec(select(table))).all() for table in (Server, Rule, Grant, Event, Due, Access, AddressListRow)
+            (await db.exec(select(table))).all()
+            for table in (Server, Rule, Grant, Event, Due, Access, AddressListRow, Truce)
         ]
         return [[row.model_dump() for row in table] for table in found]
 

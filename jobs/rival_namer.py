@@ -1,0 +1,38 @@
+"""Reads servers' audit logs for who gave or took the roles of our rules."""
+
+import asyncio
+import logging
+
+from gateways import gateways
+from jobs.restart import database_errors_logged
+from models import transaction
+from services.roles import rival_names
+
+log = logging.getLogger("holdfast.jobs.rival_namer")
+
+PAUSE_SECONDS = 2.0
+"""Pause when no name is asked for: Discord's logs have an entry within moments."""
+
+
+class RivalNamer:
+    """One runs in each jobs process; a server's log is read by one of them at a time."""
+
+    async def run(self) -> None:
+        """Look names up until cancelled."""
+        while True:
+            looked = False
+            with database_errors_logged(log, "names will be looked up again"):
+                looked = await self.once()
+            if not looked:
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def once(self) -> bool:
+        """Look up the names of one server's moves; return False if there are none to look up."""
+        async with transaction() as db:
+            search = await rival_names.claim(db)
+        if search is None:
+            return False
+        said = await rival_names.read(gateways(), search)
+        async with transaction() as db:
+            await rival_names.keep(db, search, said)
+        return True
