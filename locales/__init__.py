@@ -17,7 +17,7 @@ from typing import Literal
 
 from babel import Locale, UnknownLocaleError
 from babel.core import get_global
-from babel.dates import format_date, format_time
+from babel.dates import format_date, format_skeleton, format_time
 from babel.lists import format_list
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
@@ -179,6 +179,11 @@ def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:
 def day(moment: datetime) -> str:
     """Return a moment's date in the reader's language, such as `3 May 2026`."""
     return format_date(moment, "long", _locale())
+
+
+def day_of_year(moment: datetime) -> str:
+    """Return a moment's date without its year in the reader's language, such as `3 May`."""
+    return format_skeleton("MMMMd", moment, locale=_locale())
 
 
 def day_and_time(moment: datetime) -> str:

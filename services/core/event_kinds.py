@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Protocol, cast
 
+from locales import N_
 from settings import settings
 
 Kind = Literal[
@@ -28,13 +29,13 @@ Tone = Literal["good", "bad", "warning", "info", "quiet"]
 class EventGroup(StrEnum):
     """The filters of the Activity screen, in this order. A family of kinds belongs to one group."""
 
-    ROLES = "Roles given and taken"
-    RULES = "Rules"
-    BREAKER = "Held-back removals"
-    UNDONE = "Undone"
-    MEMBERS = "Members"
-    RECHECKS = "Re-checks"
-    SERVER = "Bot and server"
+    ROLES = N_("Roles given and taken")
+    RULES = N_("Rules")
+    BREAKER = N_("Held-back removals")
+    UNDONE = N_("Undone")
+    MEMBERS = N_("Members")
+    RECHECKS = N_("Re-checks")
+    SERVER = N_("Bot and server")
 
 
 class EventFacts(Protocol):

@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
-from locales import listed
+from locales import language, listed
 from models import ProviderState, Schedule, now, transaction
 from models.db.session import AsyncSession
 from services.core.ages import ago, length
@@ -103,20 +103,20 @@ class _KeptStatus:
 
 
 class _Readings:
-    """The last reading and the one under way, of one event loop."""
+    """The last reading and the one under way, of one event loop and one language."""
 
     def __init__(self) -> None:
         self.kept: _KeptStatus | None = None
         self.under_way: asyncio.Task[StatusView] | None = None
 
 
-_readings: WeakKeyDictionary[asyncio.AbstractEventLoop, _Readings] = WeakKeyDictionary()
+_readings: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Readings]] = WeakKeyDictionary()
 
 
 async def look() -> StatusView:
     """Return the status, at most KEPT_SECONDS old. It never raises: without the database it says so."""
     loop = asyncio.get_running_loop()
-    mine = _readings.setdefault(loop, _Readings())
+    mine = _readings.setdefault(loop, {}).setdefault(language(), _Readings())
     if mine.kept is not None and loop.time() < mine.kept.until:
         return mine.kept.view
     if mine.under_way is None:

@@ -6,6 +6,7 @@ from datetime import datetime
 import reflex as rx
 
 from gateways import gateways
+from locales import _, day
 from models import transaction
 from services.accounts import sessions, sign_in
 from services.core.actors import Actor
@@ -90,26 +91,25 @@ class MeState(rx.State):
         async with transaction() as db:
             await sessions.close_one(db, actor, session)
             self.sessions = [_session(one) for one in await sessions.list_of(db, actor)]
-        await say(self, "Logged out", "That browser is logged out.")
+        await say(self, _("Logged out"), _("That browser is logged out."))
 
     @signed_in
     async def use_wallets(self, actor: Actor, server_id: int, use: bool) -> None:
         """Count the person's wallets in a server, or stop counting them."""
         chosen = await self._choose(actor, server_id, use=use)
         if use:
-            await say(self, "Saved", f"Your wallets count in {chosen.name}. Roles they earn follow within moments.")
+            said = _("Your wallets count in {server}. Roles they earn follow within moments.")
         else:
-            await say(
-                self, "Saved",
-                f"Your wallets no longer count in {chosen.name}. The server's rules decide when their roles are taken.",
-            )  # fmt: skip
+            said = _("Your wallets no longer count in {server}. The server's rules decide when their roles are taken.")
+        await say(self, _("Saved"), said.format(server=chosen.name))
 
     @signed_in
     async def share_wallets(self, actor: Actor, server_id: int, share: bool) -> None:
         """Show the person's shortened addresses to a server's admins, or stop showing them."""
         chosen = await self._choose(actor, server_id, share=share)
-        verb = "see your shortened addresses" if share else "no longer see your addresses"
-        await say(self, "Saved", f"Admins of {chosen.name} {verb}.")
+        sees = _("Admins of {server} see your shortened addresses.")
+        said = sees if share else _("Admins of {server} no longer see your addresses.")
+        await say(self, _("Saved"), said.format(server=chosen.name))
 
     async def _choose(
         self, actor: Actor, server_id: int, *, use: bool | None = None, share: bool | None = None
@@ -176,4 +176,4 @@ def _choice(choice: preferences.ChoiceView) -> ChoiceRowView:
 
 
 def _moment(moment: datetime) -> str:
-    return f"{moment:%-d %B %Y, %H:%M} UTC"
+    return _("{date}, {time} UTC").format(date=day(moment), time=f"{moment:%H:%M}")

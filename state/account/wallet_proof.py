@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import reflex as rx
 
 from gateways import gateways
+from locales import N_, _
 from models import now, transaction
 from services.core.actors import Actor
 from services.core.addresses import is_whole
@@ -27,9 +28,9 @@ RETURN_GAP = timedelta(seconds=5)
 """No check of the bio when the tab comes back sooner than this after the last one."""
 BIO, TRANSACTION = wallets.BIO, wallets.TRANSACTION
 OFFERED_METHODS = wallets.METHODS
-VERIFIED_TITLE, VERIFIED_TEXT = "Wallet Verified", "Your wallet has been successfully verified!"
-FAILED_TITLE = "Verification Failed"
-UNCONFIRMED = "Confirm the address above first."
+VERIFIED_TITLE, VERIFIED_TEXT = N_("Wallet Verified"), N_("Your wallet has been successfully verified!")
+FAILED_TITLE = N_("Verification Failed")
+UNCONFIRMED = N_("Confirm the address above first.")
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class WalletProofState(rx.State):
     @signed_in
     async def look_up(self, actor: Actor, number: int) -> None:
         """Look up a name once the person stops typing."""
-        async for _ in Watcher(self, actor, "name", every=NAME_REST_SECONDS).looks():
+        async for _turn in Watcher(self, actor, "name", every=NAME_REST_SECONDS).looks():
             async with self:
                 if number != self._look:
                     return
@@ -207,7 +208,7 @@ class WalletProofState(rx.State):
     @signed_in
     async def follow(self, actor: Actor) -> None:
         """Start watching the chains."""
-        async for _ in Watcher(self, actor, "chains").looks(limit=rate_limits.PROOFS):
+        async for _turn in Watcher(self, actor, "chains").looks(limit=rate_limits.PROOFS):
             async with self:
                 address = self.address
             async with transaction() as db:
@@ -230,7 +231,7 @@ class WalletProofState(rx.State):
     async def verify(self, actor: Actor):
         """Check the proof once. A bio without it is checked again automatically."""
         if not self.address:
-            await refuse(self, "Missing Information", "Please enter a wallet address.")
+            await refuse(self, _("Missing Information"), _("Please enter a wallet address."))
             return
         self.pending, self.note, self.looking = True, "", False
         self.shortage = self.linked_address = self.linked_name = ""
@@ -242,7 +243,7 @@ class WalletProofState(rx.State):
             async with transaction() as db:
                 verdict = await wallets.verify(db, gateways(), actor, self.address, self.method, self.pasted)
         except HoldfastError:
-            await refuse(self, "Error", "Failed to verify wallet. Please try again.")
+            await refuse(self, _("Error"), _("Failed to verify wallet. Please try again."))
             return
         finally:
             self.pending = False
@@ -252,13 +253,13 @@ class WalletProofState(rx.State):
             return
         if verdict.resolved is not None:
             self.resolving, (self.name, self.named_address) = False, verdict.resolved
-            await refuse(self, FAILED_TITLE, UNCONFIRMED)
+            await refuse(self, _(FAILED_TITLE), _(UNCONFIRMED))
             return
         if verdict.needed:
             self._waits(verdict)
         else:
             self.note = verdict.message
-        await refuse(self, FAILED_TITLE, verdict.message)
+        await refuse(self, _(FAILED_TITLE), verdict.message)
         self._links(verdict)
         if verdict.again and self.method == BIO:
             self.looking = True
@@ -291,7 +292,7 @@ class WalletProofState(rx.State):
 
     async def _welcome(self) -> None:
         self._empty_form()
-        await say(self, VERIFIED_TITLE, VERIFIED_TEXT)
+        await say(self, _(VERIFIED_TITLE), _(VERIFIED_TEXT))
 
     @background
     @signed_in
@@ -300,7 +301,7 @@ class WalletProofState(rx.State):
         async with self:
             first = self._looks.next_in
         watcher = Watcher(self, actor, "bio", every=bio_schedule.FIRST, lasts=bio_schedule.LONGEST_SHORT, first=first)
-        async for _ in watcher.looks(limit=rate_limits.PROOFS):
+        async for _turn in watcher.looks(limit=rate_limits.PROOFS):
             async with self:
                 if number != self._look or not self.looking:
                     return

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import reflex as rx
 
 from gateways import gateways
+from locales import N_, _, day
 from models import transaction
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
@@ -14,6 +15,9 @@ from state.core.gate import background, signed_in
 from state.core.retry import ask
 from state.core.toasts import say
 from state.core.watchers import Watcher
+
+METHOD_WORDS = {wallets.BIO: N_("opensea bio"), wallets.TRANSACTION: N_("transaction")}
+"""The methods of a proof as they are within a sentence."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class WalletsState(rx.State):
             asked = [row.address for row in self.rows if row.address not in self._names]
         if not asked:
             return
-        async for _ in Watcher(self, actor, "names").looks(limit=rate_limits.LOOKUPS):
+        async for _turn in Watcher(self, actor, "names").looks(limit=rate_limits.LOOKUPS):
             found = await names.primary_names(gateways(), asked)
             if not found:
                 return
@@ -98,7 +102,8 @@ class WalletsState(rx.State):
         async with transaction() as db:
             await wallets.remove(db, actor, wallet_id)
         await self._read(actor)
-        await say(self, "Wallet removed", f"{self.asked_short} no longer counts for your roles.")
+        said = _("{wallet} no longer counts for your roles.").format(wallet=self.asked_short)
+        await say(self, _("Wallet removed"), said)
 
 
 def _row(wallet: wallets.WalletView, name: str) -> WalletRowView:
@@ -107,8 +112,8 @@ def _row(wallet: wallets.WalletView, name: str) -> WalletRowView:
         address=wallet.wallet_address,
         short=wallet.short_address,
         chain=wallet.blockchain,
-        method=wallet.verification_method.replace("_", " ", 1),
-        since=f"{wallet.created_at:%-d %B %Y}",
+        method=_(METHOD_WORDS.get(wallet.verification_method, wallet.verification_method)),
+        since=day(wallet.created_at),
         name=name,
         only_on=chain_title(wallet.only_on) if wallet.only_on else "",
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from locales import _
 from services.core.ages import ago
 from services.core.chain_names import chain_title
 from services.holdings.requirement_view import RequirementView
@@ -21,11 +22,12 @@ class RequirementLineView:
 def line_of(one: RequirementView) -> RequirementLineView:
     """Return a requirement with its evidence in words."""
     needed, held = one.amounts
-    amount = f"Holds {held}, needs {needed}"
+    amount = _("Holds {held}, needs {needed}").format(held=held, needed=needed)
     if one.reason:
         amount += f" ({one.reason})"
-    place = f"Read on {chain_title(one.chain)}" if one.source is None else f"Read from {one.source}"
-    at = "" if one.block is None else f", block {one.block:,}"
+    on_chain = _("Read on {place}").format(place=chain_title(one.chain))
+    place = on_chain if one.source is None else _("Read from {source}").format(source=one.source)
+    at = "" if one.block is None else _(", block {block:,}").format(block=one.block)
     age = "" if one.observed_at is None else f", {ago(one.observed_at)}"
     seen = f"{place}{at}{age}" if one.observed_at and one.chain else ""
     return RequirementLineView(one.text, one.outcome, amount, seen, one.wallet or "")

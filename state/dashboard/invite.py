@@ -6,6 +6,7 @@ import reflex as rx
 from reflex.event import EventSpec
 
 from gateways import gateways
+from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import NotConnected
@@ -81,11 +82,12 @@ class InviteState(rx.State):
         name = next((guild.name for guild in self.guilds if guild.id == server_id), None)
         try:
             if name is None:
-                await refuse(self, "Invite Failed", "Please try again")
+                await refuse(self, _("Invite Failed"), _("Please try again"))
                 return
             url = servers.invite_url(gateways(), server_id)
             bot = settings().bot_name
-            await say(self, f"Invite {bot}", f"Follow the instructions to add {bot} to {name}")
+            said = _("Follow the instructions to add {bot} to {server}").format(bot=bot, server=name)
+            await say(self, _("Invite {bot}").format(bot=bot), said)
             yield rx.redirect(url, is_external=True)
             yield InviteState.watch()
         finally:
@@ -97,7 +99,7 @@ class InviteState(rx.State):
         """Check for some minutes, while the list is open, whether the bot has joined."""
         before = {guild.id for guild in self.guilds if guild.has_bot}
         watcher = Watcher(self, actor, "invite", every=WATCH_EVERY, lasts=WATCH_SECONDS)
-        async for _ in watcher.looks(pages=("/invite",)):
+        async for _turn in watcher.looks(pages=("/invite",)):
             async with transaction() as db:
                 listed = await servers.list_servers(db, actor)
             arrived = {server.id for server in listed if server.bot_invited} - before

@@ -3,6 +3,7 @@
 import reflex as rx
 
 from gateways import gateways
+from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import HoldfastError
@@ -21,7 +22,7 @@ class ServerFormState(rx.State):
         """Add the server and open its configuration."""
         discord_id, name = form.get("discordServerId", "").strip(), form.get("serverName", "").strip()
         if not discord_id or not name:
-            await refuse(self, "Missing required fields", "Please fill in Discord Server ID and Server Name")
+            await refuse(self, _("Missing required fields"), _("Please fill in Discord Server ID and Server Name"))
             return
         self.pending = True
         yield
@@ -30,9 +31,10 @@ class ServerFormState(rx.State):
                 icon, about = form.get("serverIcon", "").strip(), form.get("description", "").strip()
                 added = await servers.add(db, gateways(), actor, discord_id, name, icon or None, about or None)
         except HoldfastError as fault:
-            await refuse(self, "Failed to create server", fault.message)
+            await refuse(self, _("Failed to create server"), fault.message)
         else:
-            await say(self, "Server created successfully", f"{added.name} is now configured for NFT verification")
+            said = _("{server} is now configured for NFT verification").format(server=added.name)
+            await say(self, _("Server created successfully"), said)
             yield rx.redirect(f"/dashboard/server/{added.internal_id}")
         finally:
             self.pending = False

@@ -8,6 +8,7 @@ import reflex as rx
 from reflex.event import EventSpec
 
 from gateways import gateways
+from locales import ngettext
 from models import transaction
 from services.core.actors import Actor
 from services.runtime import rate_limits
@@ -156,7 +157,10 @@ def _server_card(server: servers.ServerView) -> ServerCardView:
 def _held_back(roles: int) -> str:
     if roles == 0:
         return ""
-    return f"Removals of {'a role' if roles == 1 else f'{roles} roles'} wait for your decision"
+    said = ngettext(
+        "Removals of a role wait for your decision", "Removals of {count} roles wait for your decision", roles
+    )
+    return said.format(count=roles)
 
 
 def configure_url(path: str, internal_id: int | str, discord_id: str, name: str) -> str:

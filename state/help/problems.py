@@ -2,10 +2,11 @@
 
 import reflex as rx
 
+from locales import N_, _
 from state.core.gate import public
 
-AUTH_FAILED = "Discord authentication failed."
-NOT_CONFIGURED = "Discord OAuth configuration needs to be updated."
+AUTH_FAILED = N_("Discord authentication failed.")
+NOT_CONFIGURED = N_("Discord OAuth configuration needs to be updated.")
 
 
 class ProblemState(rx.State):
@@ -17,4 +18,4 @@ class ProblemState(rx.State):
     def load(self) -> None:
         """Choose the message; any code but `auth_failed` means a wrong configuration."""
         code = self.router.url.query_parameters.get("error", "")
-        self.sentence = AUTH_FAILED if code == "auth_failed" else NOT_CONFIGURED
+        self.sentence = _(AUTH_FAILED) if code == "auth_failed" else _(NOT_CONFIGURED)

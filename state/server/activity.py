@@ -9,6 +9,7 @@ from uuid import UUID
 import reflex as rx
 
 from gateways import gateways
+from locales import N_, _, day
 from models import now, transaction
 from services.core import event_kinds
 from services.core.actors import Actor
@@ -28,7 +29,7 @@ KINDS = event_kinds.filters()
 """Groups of kinds to filter by, and their labels."""
 MARKS = tuple((kind, one.icon, one.tone) for kind, one in event_kinds.EVENT_KINDS.items() if one.group is not None)
 """The icon and tone of each kind that the screen can show."""
-PERIODS = (("1", "The last day"), ("7", "The last 7 days"), ("30", "The last 30 days"))
+PERIODS = (("1", N_("The last day")), ("7", N_("The last 7 days")), ("30", N_("The last 30 days")))
 """Periods in days, and their labels."""
 
 
@@ -203,7 +204,7 @@ class ActivityState(ServerTab, rx.State):
             async with transaction() as db:
                 view = await undo.preview(db, gateways(), actor, page.server_id, UUID(batch))
         except (HoldfastError, ValueError) as fault:
-            await refuse(self, "This cannot be undone", fault.message if isinstance(fault, HoldfastError) else "")
+            await refuse(self, _("This cannot be undone"), fault.message if isinstance(fault, HoldfastError) else "")
         else:
             self.asked_batch, self.asked_text = view.batch, view.text
 
@@ -226,9 +227,9 @@ class ActivityState(ServerTab, rx.State):
             async with transaction() as db:
                 view = await undo.undo(db, gateways(), actor, page.server_id, UUID(batch))
             await self._filtered(actor)
-            await say(self, "Undone", view.text)
+            await say(self, _("Undone"), view.text)
         except HoldfastError as fault:
-            await refuse(self, "This cannot be undone", fault.message)
+            await refuse(self, _("This cannot be undone"), fault.message)
         finally:
             self.undoing = ""
 
@@ -250,7 +251,7 @@ def _rows(lines: Sequence[LogLine]) -> list[EventRowView]:
                 text=line.text,
                 more=[],
                 age=ago(line.at),
-                time=f"{line.at:%-d %B %Y, %H:%M:%S} UTC",
+                time=_("{date}, {time} UTC").format(date=day(line.at), time=f"{line.at:%H:%M:%S}"),
                 batch=(line.batch or "") if line.undoable else "",
                 member=line.subject if line.subject and not line.subject.startswith(FORGOTTEN) else "",
             )
@@ -266,5 +267,5 @@ def _query(wanted: LogFilter) -> str:
     return urlencode({name: value for name, value in asked.items() if value})
 
 
-ACTORS = (OptionView(BY_ITSELF, f"{settings().product_name}, automatically"),)
+ACTORS = (OptionView(BY_ITSELF, _("{product}, automatically").format(product=settings().product_name)),)
 """Actors besides people."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import reflex as rx
 
 from gateways import gateways
+from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import HoldfastError, NotSignedIn
@@ -68,8 +69,8 @@ class ChannelsState(ServerTab, rx.State):
             await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
             async with transaction() as db:
                 outcome = await channels.create_or_repair(db, gateways(), actor, page.server_id)
-            done = " ".join(outcome.done) or "There was nothing to repair."
-            await say(self, f"#{outcome.channel_name} is ready", done)
+            done = " ".join(outcome.done) or _("There was nothing to repair.")
+            await say(self, _("#{channel} is ready").format(channel=outcome.channel_name), done)
             await self._read(actor, page)
         finally:
             self.working = False
@@ -91,10 +92,14 @@ class ChannelsState(ServerTab, rx.State):
         except HoldfastError as fault:
             if isinstance(fault, NotSignedIn):
                 raise
-            await refuse(self, "Log channel not changed", fault.message)
+            await refuse(self, _("Log channel not changed"), fault.message)
         else:
             self.log_channel_id = self.chosen
-            told = f"They are posted in #{name} from now on." if name else "They are shown on the Health tab only."
-            await say(self, "Alerts" if name else "No more alerts in Discord", told)
+            told = (
+                _("They are posted in #{channel} from now on.").format(channel=name)
+                if name
+                else _("They are shown on the Health tab only.")
+            )
+            await say(self, _("Alerts") if name else _("No more alerts in Discord"), told)
         finally:
             self.saving = False

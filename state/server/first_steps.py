@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import reflex as rx
 
 from gateways import gateways
+from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import NotFound, ProviderUnavailable
@@ -64,4 +65,4 @@ class FirstStepsState(rx.State):
         async with transaction() as db:
             await first_steps.hide(db, gateways(), actor, page.server_id)
         self.steps = []
-        await say(self, "Checklist hidden", "The Health tab still says what a server lacks.")
+        await say(self, _("Checklist hidden"), _("The Health tab still says what a server lacks."))

@@ -6,6 +6,7 @@ from datetime import datetime
 import reflex as rx
 
 from gateways import gateways
+from locales import N_, _, day_of_year, ngettext
 from models import transaction
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
@@ -17,9 +18,9 @@ from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
 
 HEADLINES = {
-    "good": "Everything works",
-    "warning": "Everything works, with warnings",
-    "bad": "There is a problem",
+    "good": N_("Everything works"),
+    "warning": N_("Everything works, with warnings"),
+    "bad": N_("There is a problem"),
 }
 
 
@@ -70,11 +71,11 @@ class ServerHealthState(ServerTab, rx.State):
         page = await self.get_state(ServerPageState)
         async with transaction() as db:
             await rival_reports.follow_again(db, gateways(), actor, page.server_id, role_id[:32])
-        await say(self, "The rules decide again", "Everybody concerned is checked now.")
+        await say(self, _("The rules decide again"), _("Everybody concerned is checked now."))
         await self._read(actor, page)
 
     def _show(self, view: HealthView) -> None:
-        self.state, self.headline = view.state, HEADLINES[view.state]
+        self.state, self.headline = view.state, _(HEADLINES[view.state])
         self.checked = f"{view.checked_at:%H:%M:%S} UTC"
         self.here = _here(view)
         self.work = _work(view)
@@ -95,7 +96,7 @@ def _line(
     *,
     role: str = "",
 ) -> HealthLineView:
-    told = f"since {since:%-d %B, %H:%M} UTC" if since is not None and state in {"warning", "bad"} else ""
+    told = _("since {time}").format(time=_moment(since)) if since is not None and state in {"warning", "bad"} else ""
     return HealthLineView(key, state, title, text, mend or "", told, role)
 
 
@@ -103,19 +104,32 @@ def _here(view: HealthView) -> list[HealthLineView]:
     """Return the lines about the server: the bot, its permissions, the roles, paused rules, held-back removals."""
     bot, may, order = view.bot, view.permissions, view.role_order
     lines = [
-        _line("bot", bot.state, "Bot", bot.text, bot.mend, bot.since),
-        _line("permissions", may.state, "Permissions", may.text, may.mend),
+        _line("bot", bot.state, _("Bot"), bot.text, bot.mend, bot.since),
+        _line("permissions", may.state, _("Permissions"), may.text, may.mend),
     ]
     lines += [
-        _line(f"role:{one.role_id}", order.state, f"Role {one.role_name}", one.text, one.mend) for one in order.problems
-    ] or [_line("roles", order.state, "Roles", order.text)]
+        _line(f"role:{one.role_id}", order.state, _("Role {role}").format(role=one.role_name), one.text, one.mend)
+        for one in order.problems
+    ] or [_line("roles", order.state, _("Roles"), order.text)]
     lines += [
-        _line(f"rule:{one.id}", one.state, f"Rule “{one.name}” is paused", one.reason, one.mend, one.since)
+        _line(
+            f"rule:{one.id}",
+            one.state,
+            _("Rule “{rule}” is paused").format(rule=one.name),
+            one.reason,
+            one.mend,
+            one.since,
+        )
         for one in view.paused_rules
     ]
     lines += [
         _line(
-            f"breaker:{one.role_id}", one.state, f"Removals of {one.role_name} stopped", one.text, one.mend, one.since
+            f"breaker:{one.role_id}",
+            one.state,
+            _("Removals of {role} stopped").format(role=one.role_name),
+            one.text,
+            one.mend,
+            one.since,
         )
         for one in view.breakers
     ]
@@ -123,7 +137,7 @@ def _here(view: HealthView) -> list[HealthLineView]:
         _line(
             f"truce:{one.role_id}",
             one.state,
-            f"Role {one.role_name} left alone",
+            _("Role {role} left alone").format(role=one.role_name),
             one.text,
             one.mend,
             one.since,
@@ -135,14 +149,14 @@ def _here(view: HealthView) -> list[HealthLineView]:
         _line(
             f"rival:{one.role_id}:{one.actor_id}:{at}",
             one.state,
-            f"{one.name or 'Somebody'} moves {one.role_name}",
+            _("{name} moves {role}").format(name=one.name or _("Somebody"), role=one.role_name),
             one.text,
             one.mend,
             one.first_at,
         )
         for at, one in enumerate(view.rivals)
     ]
-    lines.append(_line("alerts", view.alerts.state, "Alerts", view.alerts.text, view.alerts.mend))
+    lines.append(_line("alerts", view.alerts.state, _("Alerts"), view.alerts.text, view.alerts.mend))
     return lines
 
 
@@ -150,8 +164,8 @@ def _work(view: HealthView) -> list[HealthLineView]:
     """Return the lines about background work: the sweep, the queue, failed reads, and the followers by chain."""
     sweep, queue = view.last_sweep, view.queue
     lines = [
-        _line("sweep", sweep.state, "Daily sweep", f"{sweep.text}{_next(sweep.next_at)}", sweep.mend),
-        _line("queue", queue.state, "Queue", queue.text, queue.mend),
+        _line("sweep", sweep.state, _("Daily sweep"), f"{sweep.text}{_next(sweep.next_at)}", sweep.mend),
+        _line("queue", queue.state, _("Queue"), queue.text, queue.mend),
     ]
     lines += [_line(f"unknown:{at}", one.state, _waits(one), one.text) for at, one in enumerate(view.unknown)]
     lines += [_line(f"lag:{place}", one.state, _distance(one), one.text) for place, one in enumerate(view.lag)]
@@ -159,19 +173,25 @@ def _work(view: HealthView) -> list[HealthLineView]:
 
 
 def _waits(one: UnknownReading) -> str:
-    return "1 member waits" if one.members == 1 else f"{one.members} members wait"
+    return ngettext("{count} member waits", "{count} members wait", one.members).format(count=one.members)
 
 
 def _distance(one: LagHealth) -> str:
     """Return a follower's title: its chain, and how far it is behind."""
     if one.state == OFF:
-        return f"{chain_title(one.chain)}: not followed"
-    behind = {0: "up to date", 1: "1 block behind"}.get(one.behind, f"{one.behind} blocks behind")
-    return f"{chain_title(one.chain)}: {behind}"
+        return _("{chain}: not followed").format(chain=chain_title(one.chain))
+    if not one.behind:
+        return _("{chain}: up to date").format(chain=chain_title(one.chain))
+    said = ngettext("{chain}: {count} block behind", "{chain}: {count} blocks behind", one.behind)
+    return said.format(chain=chain_title(one.chain), count=one.behind)
 
 
 def _next(moment: datetime | None) -> str:
-    return "" if moment is None else f" Next: {moment:%-d %B, %H:%M} UTC."
+    return "" if moment is None else " " + _("Next: {time}.").format(time=_moment(moment))
+
+
+def _moment(moment: datetime) -> str:
+    return _("{date}, {time} UTC").format(date=day_of_year(moment), time=f"{moment:%H:%M}")
 
 
 def _provider(one: ProviderHealth) -> HealthLineView:

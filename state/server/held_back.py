@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import reflex as rx
 
 from gateways import gateways
+from locales import _, ngettext
 from models import transaction
 from services.core.actors import Actor
 from services.core.ages import ago
@@ -86,15 +87,25 @@ class HeldBackState(rx.State):
         if role is None:
             return
         count = role.total
-        people = "1 member" if count == 1 else f"{count} members"
         self.asked_role, self.asked_name, self.asked_approve = role.id, role.name, approve
-        self.asked_text = (
-            f"{role.name} is taken from {people} now, each after one more check of what they hold. The approval counts "
-            "for 24 hours."
+        said = (
+            ngettext(
+                "{role} is taken from {count} member now, each after one more check of what they hold. The approval "
+                "counts for 24 hours.",
+                "{role} is taken from {count} members now, each after one more check of what they hold. The approval "
+                "counts for 24 hours.",
+                count,
+            )
             if approve
-            else f"{people[:1].upper()}{people[1:]} keep{'s' if count == 1 else ''} {role.name} although no rule says "
-            "yes, until one says yes again. From then on rules decide as usual."
+            else ngettext(
+                "{count} member keeps {role} although no rule says yes, until one says yes again. From then on rules "
+                "decide as usual.",
+                "{count} members keep {role} although no rule says yes, until one says yes again. From then on rules "
+                "decide as usual.",
+                count,
+            )
         )
+        self.asked_text = said.format(role=role.name, count=count)
 
     @public
     def keep(self, is_open: bool) -> None:
@@ -117,9 +128,10 @@ class HeldBackState(rx.State):
                 await answer(db, gateways(), actor, page.server_id, role_id)
             await self._read(actor, page)
             if self.asked_approve:
-                await say(self, "Removals approved", f"{self.asked_name} is being taken now.")
+                await say(self, _("Removals approved"), _("{role} is being taken now.").format(role=self.asked_name))
             else:
-                await say(self, "Removals dismissed", f"Everybody concerned keeps {self.asked_name}.")
+                said = _("Everybody concerned keeps {role}.").format(role=self.asked_name)
+                await say(self, _("Removals dismissed"), said)
         finally:
             self.deciding = ""
 
@@ -129,10 +141,12 @@ def _role(view: HeldBackView) -> HeldBackRoleView:
         id=view.role_id,
         name=view.role_name,
         color=view.role_color,
-        headline=f"{view.would_lose} of {view.holders} holders would lose {view.role_name} within a day",
-        since=f"Held back {ago(view.tripped_at)}. Nothing is taken until you decide.",
+        headline=_("{count} of {holders} holders would lose {role} within a day").format(
+            count=view.would_lose, holders=view.holders, role=view.role_name
+        ),
+        since=_("Held back {ago}. Nothing is taken until you decide.").format(ago=ago(view.tripped_at)),
         cause=view.cause,
         losers=list(view.losers),
         total=view.total,
-        more=f"and {view.total - len(view.losers)} more" if view.total > len(view.losers) else "",
+        more=_("and {count} more").format(count=more) if (more := view.total - len(view.losers)) > 0 else "",
     )

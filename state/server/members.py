@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import reflex as rx
 
 from gateways import gateways
+from locales import _, ngettext
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import MemberNotFound, Retryable
@@ -197,8 +198,10 @@ class MembersState(ServerTab, rx.State):
         else:
             await say(
                 self,
-                "Nobody to check",
-                f"Nobody here has verified a wallet or has a role from {settings().product_name} yet.",
+                _("Nobody to check"),
+                _("Nobody here has verified a wallet or has a role from {product} yet.").format(
+                    product=settings().product_name
+                ),
             )
 
     @signed_in
@@ -218,9 +221,9 @@ class MembersState(ServerTab, rx.State):
             await protection.of_member(db, gateways(), actor, page.server_id, member, protected)
         await self._read_why(actor, page)
         if protected:
-            await say(self, "Protected", "Nothing is taken from this member until you end it.")
+            await say(self, _("Protected"), _("Nothing is taken from this member until you end it."))
         else:
-            await say(self, "No longer protected", "This member keeps and loses roles by the rules again.")
+            await say(self, _("No longer protected"), _("This member keeps and loses roles by the rules again."))
 
     @signed_in
     async def follow_again(self, actor: Actor, role_id: str) -> None:
@@ -229,7 +232,7 @@ class MembersState(ServerTab, rx.State):
         async with transaction() as db:
             await rival_reports.follow_again(db, gateways(), actor, page.server_id, role_id[:32], self.opened)
         await self._read_why(actor, page)
-        await say(self, "The rules decide again", "The member is checked now.")
+        await say(self, _("The rules decide again"), _("The member is checked now."))
 
     @signed_in
     async def follow(self, actor: Actor) -> None:
@@ -249,7 +252,7 @@ class MembersState(ServerTab, rx.State):
         await self._read_why(actor, page)
         if self._settled:
             self.checking = ""
-            await say(self, "Checked again", "What you see is what was found just now.")
+            await say(self, _("Checked again"), _("What you see is what was found just now."))
         self._settled = True
 
 
@@ -259,16 +262,18 @@ def _row(member: MemberRow) -> MemberRowView:
         for role in member.roles
         if role.held
     ]
-    wallets = {0: "No wallet", 1: "1 wallet"}.get(member.wallet_count, f"{member.wallet_count} wallets")
+    count = member.wallet_count
+    wallets = ngettext("{count} wallet", "{count} wallets", count).format(count=count) if count else _("No wallet")
     shown = f": {', '.join(member.wallets)}" if member.wallets else ""
     return MemberRowView(member.discord_id, member.name, member.avatar_url or "", f"{wallets}{shown}", roles)
 
 
 def _role(role: RoleWhy, colors: Mapping[str, str]) -> RoleWhyView:
     if role.held:
-        status = f"Has it, from {settings().product_name}" if role.granted_by_us else "Has it, from somebody else"
+        ours = _("Has it, from {product}").format(product=settings().product_name)
+        status = ours if role.granted_by_us else _("Has it, from somebody else")
     else:
-        status = "Does not have it"
+        status = _("Does not have it")
     return RoleWhyView(
         id=role.role_id,
         name=role.role_name,
@@ -282,7 +287,7 @@ def _role(role: RoleWhy, colors: Mapping[str, str]) -> RoleWhyView:
 
 
 def _rule(rule: RuleWhy) -> RuleWhyView:
-    inactive = {"paused": "Paused: it neither gives nor takes.", "shadow": "In shadow: it only watches."}
+    inactive = {"paused": _("Paused: it neither gives nor takes."), "shadow": _("In shadow: it only watches.")}
     return RuleWhyView(
         rule.name, rule.outcome, inactive.get(rule.state, ""), [line_of(one) for one in rule.requirements]
     )

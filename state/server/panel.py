@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import reflex as rx
 
 from gateways import gateways
-from locales import ENGLISH
+from locales import ENGLISH, _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
@@ -95,7 +95,7 @@ class PanelState(rx.State):
         except FieldRefused as fault:
             self.faults[_FIELDS.get(fault.field, TEXT)] = fault.message
         filled = panel.filled(texts.text, texts, self._server_name)
-        self.left = f"{len(filled)} of {panel.LONGEST_DESCRIPTION} characters"
+        self.left = _("{count} of {most} characters").format(count=len(filled), most=panel.LONGEST_DESCRIPTION)
         self.shown_title = _runs(markdown.runs(panel.filled(texts.title, texts, self._server_name)))
         self.shown = _blocks(filled)
         fixed = panel.fixed_texts(self._bot_id, self.language)
@@ -156,12 +156,16 @@ class PanelState(rx.State):
             self._stored = panel.checked(self._typed(), self._server_name, self._bot_id)
             self._fill(self._stored)
             await say(
-                self, "Panel saved", f"#{name} shows it now." if name else "It shows once the channel is created."
+                self,
+                _("Panel saved"),
+                _("#{channel} shows it now.").format(channel=name)
+                if name
+                else _("It shows once the channel is created."),
             )
         except NotSignedIn:
             raise
         except HoldfastError as fault:
-            await refuse(self, "Panel not saved", fault.message)
+            await refuse(self, _("Panel not saved"), fault.message)
         finally:
             self.saving = False
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import reflex as rx
 
 from gateways import gateways
+from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.ages import ago
@@ -80,7 +81,7 @@ class ProtectedRolesState(ServerTab, rx.State):
         yield
         try:
             await self._change(actor, self.chosen, True)
-            await say(self, "Protected", "The role is taken from nobody until you end it.")
+            await say(self, _("Protected"), _("The role is taken from nobody until you end it."))
         finally:
             self.working = False
 
@@ -107,11 +108,11 @@ class ProtectedRolesState(ServerTab, rx.State):
         yield
         try:
             await self._change(actor, role_id, False)
-            await say(self, "No longer protected", "Members keep and lose the role by the rules again.")
+            await say(self, _("No longer protected"), _("Members keep and lose the role by the rules again."))
         finally:
             self.working = False
 
 
 def _row(role: ProtectedRole) -> ProtectedRoleView:
-    since = f"Protected by {role.by}, {ago(role.since)}" if role.by and role.since else ""
+    since = _("Protected by {name}, {ago}").format(name=role.by, ago=ago(role.since)) if role.by and role.since else ""
     return ProtectedRoleView(role.role_id, role.role_name, role.role_color, since)

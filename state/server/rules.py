@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import reflex as rx
 
 from gateways import gateways
+from locales import N_, _, ngettext
 from models import transaction
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
@@ -23,7 +24,7 @@ PAUSE, RESUME, ACTIVATE, DELETE = "pause", "resume", "activate", "delete"
 ACTIVATE_ALL = "activate all"
 _SEVERAL = -1
 """Stands for several rules where a dialog is about one."""
-AT_ONCE = "Taken as soon as it is no longer earned"
+AT_ONCE = N_("Taken as soon as it is no longer earned")
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,10 @@ class RulesState(ServerTab, rx.State):
         if row is None or what not in _QUESTIONS:
             return
         wording = _QUESTIONS[what]
-        self.asked_id, self.asked_what, self.asked_action = rule_id, what, wording.action
-        self.asked_title = wording.title.format(name=row.name)
+        self.asked_id, self.asked_what, self.asked_action = rule_id, what, _(wording.action)
+        self.asked_title = _(wording.title).format(name=row.name)
         protected = row.role_id in (await self.get_state(ProtectedRolesState)).ids
-        self.asked_text = _consequence(row, protected) if what == DELETE else wording.text
+        self.asked_text = _consequence(row, protected) if what == DELETE else _(wording.text)
         impact = await self.get_state(ImpactState)
         changes = {} if what == DELETE else {"state": wording.state}
         impact._ask(Proposal(rule_id=rule_id, changes=changes, deletes=what == DELETE))
@@ -104,10 +105,11 @@ class RulesState(ServerTab, rx.State):
         ids = self._in_shadow()
         if not ids:
             return
-        count = "1 rule" if len(ids) == 1 else f"{len(ids)} rules"
-        self.asked_id, self.asked_what, self.asked_action = _SEVERAL, ACTIVATE_ALL, f"Activate {count}"
-        self.asked_title = f"What {count} would do"
-        self.asked_text = "The rules in shadow, as if all of them were active. Only members with a wallet can gain."
+        self.asked_id, self.asked_what = _SEVERAL, ACTIVATE_ALL
+        self.asked_action = _counted(ngettext("Activate {count} rule", "Activate {count} rules", len(ids)), len(ids))
+        title = ngettext("What {count} rule would do", "What {count} rules would do", len(ids))
+        self.asked_title = _counted(title, len(ids))
+        self.asked_text = _("The rules in shadow, as if all of them were active. Only members with a wallet can gain.")
         page, impact = await self.get_state(ServerPageState), await self.get_state(ImpactState)
         impact._ask(Proposal(server_id=page.server_id, activates=ids))
         yield ImpactState.watch
@@ -119,8 +121,12 @@ class RulesState(ServerTab, rx.State):
     async def imported(self, actor: Actor, count: int) -> None:
         """Show the rules that an import has just made."""
         await self._reread(actor)
-        made = "1 rule is" if count == 1 else f"{max(0, count)} rules are"
-        await say(self, "Rules imported", f"{made} in shadow: nothing is given or taken yet.")
+        made = ngettext(
+            "{count} rule is in shadow: nothing is given or taken yet.",
+            "{count} rules are in shadow: nothing is given or taken yet.",
+            max(0, count),
+        )
+        await say(self, _("Rules imported"), _counted(made, max(0, count)))
 
     @public
     def keep(self, is_open: bool) -> None:
@@ -148,7 +154,7 @@ class RulesState(ServerTab, rx.State):
                 else:
                     await rules.change(db, gateways(), actor, rule_id, {"state": wording.state})
             await self._reread(actor)
-            await say(self, wording.done, wording.after)
+            await say(self, _(wording.done), _(wording.after))
         finally:
             self.working = 0
         # The rules decide which roles can be protected.
@@ -160,8 +166,9 @@ class RulesState(ServerTab, rx.State):
         async with transaction() as db:
             count = await rules.activate_all(db, gateways(), actor, page.server_id, self._in_shadow())
         await self._reread(actor)
-        done = "Rule activated" if count == 1 else f"{count} rules activated"
-        await say(self, done, "Members are being checked now." if count else "No rule was in shadow any more.")
+        done = _counted(ngettext("{count} rule activated", "{count} rules activated", count), count)
+        after = _("Members are being checked now.") if count else _("No rule was in shadow any more.")
+        await say(self, _("Rule activated") if count == 1 else done, after)
 
 
 async def _read(actor: Actor, server_id: int) -> tuple[list[rules.RuleView], str]:
@@ -185,33 +192,59 @@ class _Question:
 
 _QUESTIONS: Mapping[str, _Question] = {
     PAUSE: _Question(
-        "Pause {name}?", "A paused rule gives and takes nothing. Roles it gave stay as they are.",
-        "Pause rule", "paused", "Rule paused", "Roles it gave stay as they are.",
+        N_("Pause {name}?"),
+        N_("A paused rule gives and takes nothing. Roles it gave stay as they are."),
+        N_("Pause rule"),
+        "paused",
+        N_("Rule paused"),
+        N_("Roles it gave stay as they are."),
     ),
     RESUME: _Question(
-        "Resume {name}?", "It gives and takes roles again, starting with what members hold now.",
-        "Resume rule", "active", "Rule resumed", "Members are being checked now.",
+        N_("Resume {name}?"),
+        N_("It gives and takes roles again, starting with what members hold now."),
+        N_("Resume rule"),
+        "active",
+        N_("Rule resumed"),
+        N_("Members are being checked now."),
     ),
     ACTIVATE: _Question(
-        "What {name} would do", "The rule is in shadow. This is what it would do if it were active.",
-        "Activate rule", "active", "Rule activated", "Members are being checked now.",
+        N_("What {name} would do"),
+        N_("The rule is in shadow. This is what it would do if it were active."),
+        N_("Activate rule"),
+        "active",
+        N_("Rule activated"),
+        N_("Members are being checked now."),
     ),
-    DELETE: _Question("Delete {name}?", "", "Delete rule", "", "Rule deleted", "Its roles are being updated."),
-}  # fmt: skip
+    DELETE: _Question(
+        N_("Delete {name}?"), "", N_("Delete rule"), "", N_("Rule deleted"), N_("Its roles are being updated.")
+    ),
+}
 
 
 def _consequence(row: RuleRowView, protected: bool) -> str:
     if row.holders == 0:
-        return f"Nobody has {row.role_name} through this rule, so no role is taken."
-    people = "1 member has" if row.holders == 1 else f"{row.holders} members have"
+        return _("Nobody has {role} through this rule, so no role is taken.").format(role=row.role_name)
+    people = ngettext(
+        "{count} member has {role} through this rule.", "{count} members have {role} through this rule.", row.holders
+    ).format(count=row.holders, role=row.role_name)
     if protected:
-        return f"{people} {row.role_name} through this rule. Nobody loses it, because the role is protected."
-    when = "now" if row.removal == AT_ONCE else "when the grace time is over"
-    return f"{people} {row.role_name} through this rule. Members without another rule for it lose it {when}."
+        rest = _("Nobody loses it, because the role is protected.")
+    elif row.removal == _(AT_ONCE):
+        rest = _("Members without another rule for it lose it now.")
+    else:
+        rest = _("Members without another rule for it lose it when the grace time is over.")
+    return f"{people} {rest}"
+
+
+def _counted(text: str, count: int) -> str:
+    return text.format(count=count)
 
 
 def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:
-    hours = "1 hour" if rule.removal.hours == 1 else f"{rule.removal.hours} hours"
+    hours = rule.removal.hours or 0
+    late = ngettext(
+        "Taken {count} hour after it is no longer earned", "Taken {count} hours after it is no longer earned", hours
+    )
     waits = rule.removal.mode == "grace" and rule.removal.hours
     return RuleRowView(
         id=rule.id,
@@ -223,7 +256,7 @@ def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:
         role_color=rule.role_color,
         state=rule.state,
         pause_reason=rule.pause_reason or "",
-        removal=f"Taken {hours} after it is no longer earned" if waits else AT_ONCE,
+        removal=_counted(late, hours) if waits else _(AT_ONCE),
         takes_over=rule.takes_over,
         delegated=rule.delegated,
         holders=rule.holders,

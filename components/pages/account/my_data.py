@@ -7,9 +7,11 @@ from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
+from components.ui.effects.texts import counted, filled
 from components.ui.empty import empty
 from components.ui.field import text_input
 from components.ui.picture import server_icon
+from locales import _
 from settings import settings
 from state.account.preferences import CONFIRMATION, ChoiceRowView, EndingRoleView, MeState, SessionRowView
 
@@ -21,13 +23,13 @@ def sessions() -> rx.Component:
     all_ = rx.Var.create(MeState.sessions).to(list[SessionRowView])
     others = all_.length() - 1
     return card(
-        card_title("Sessions", "Browsers and programs that are logged in as you."),
+        card_title(_("Sessions"), _("Browsers and programs that are logged in as you.")),
         rx.el.ul(rx.foreach(all_, lambda one: rx.cond(one.current, _session(one)))),
         rx.cond(
             others > 0,
             rx.el.details(
                 rx.el.summary(
-                    rx.cond(others == 1, "1 other session", f"{others} other sessions"),
+                    counted("{count} other session", "{count} other sessions", others),
                     class_name="w-fit cursor-pointer rounded-field text-sm font-medium text-primary",
                 ),
                 rx.el.ul(
@@ -38,7 +40,7 @@ def sessions() -> rx.Component:
             ),
         ),
         rx.el.div(
-            button("Log out everywhere", icon="log-out", on_click=leave_everywhere()),
+            button(_("Log out everywhere"), icon="log-out", on_click=leave_everywhere()),
             class_name="mt-4 border-t hairline pt-4",
         ),
     )
@@ -49,18 +51,18 @@ def _session(session: rx.vars.ObjectVar[SessionRowView]) -> rx.Component:
         rx.el.div(
             rx.el.p(
                 session.browser,
-                rx.cond(session.current, badge("This session", "info")),
+                rx.cond(session.current, badge(_("This session"), "info")),
                 class_name="flex flex-wrap items-center gap-2 font-medium",
             ),
-            rx.el.p("Last used ", session.seen, class_name="muted text-sm"),
-            rx.el.p("Logged in ", session.since, class_name="muted text-sm"),
+            rx.el.p(_("Last used "), session.seen, class_name="muted text-sm"),
+            rx.el.p(_("Logged in "), session.since, class_name="muted text-sm"),
             class_name="min-w-0 flex-1",
         ),
         button(
-            "Log out",
+            _("Log out"),
             class_name="btn-sm",
             on_click=rx.cond(session.current, log_out(), MeState.sign_out(session.id)),
-            aria_label=f"Log out {session.browser}",
+            aria_label=filled(_("Log out {name}"), name=session.browser),
         ),
         key=session.id,
         class_name="flex items-center gap-3 border-[color:var(--line)] py-3 first:pt-0 last:pb-0",
@@ -71,14 +73,15 @@ def choices() -> rx.Component:
     """Return two switches per server: whether wallets count there, and whether its admins may see them."""
     return card(
         card_title(
-            "Your wallets in each server",
-            "You decide in which servers your wallets count, and whether admins may see them.",
+            _("Your wallets in each server"),
+            _("You decide in which servers your wallets count, and whether admins may see them."),
         ),
         rx.cond(
             MeState.choices,
             rx.el.ul(rx.foreach(MeState.choices, _choice), class_name="divide-y hairline"),
             rx.el.p(
-                f"You are not a member of any server with {settings().bot_name} yet.", class_name="muted py-2 text-sm"
+                _("You are not a member of any server with {bot} yet.").format(bot=settings().bot_name),
+                class_name="muted py-2 text-sm",
             ),
         ),
     )
@@ -92,7 +95,9 @@ def _choice(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
                 rx.el.h3(choice.name, class_name="truncate font-medium"),
                 rx.el.p(
                     rx.cond(
-                        choice.roles != "", f"Your roles: {choice.roles}", f"No role from {settings().product_name} yet"
+                        choice.roles != "",
+                        filled(_("Your roles: {roles}"), roles=choice.roles),
+                        _("No role from {product} yet").format(product=settings().product_name),
                     ),
                     class_name="muted break-words text-sm",
                 ),
@@ -102,14 +107,14 @@ def _choice(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
         ),
         rx.el.div(
             _switch(
-                "Use my wallets",
-                f"Use my wallets in {choice.name}",
+                _("Use my wallets"),
+                filled(_("Use my wallets in {name}"), name=choice.name),
                 choice.use_wallets,
                 MeState.use_wallets(choice.server_id, ~choice.use_wallets),
             ),
             _switch(
-                "Show them to admins",
-                f"Show my wallets to admins of {choice.name}",
+                _("Show them to admins"),
+                filled(_("Show my wallets to admins of {name}"), name=choice.name),
                 choice.share_wallets,
                 MeState.share_wallets(choice.server_id, ~choice.share_wallets),
             ),
@@ -141,23 +146,27 @@ def _switch(label: str, full: rx.Var[str] | str, on: rx.Var[bool] | bool, turn: 
 def my_data() -> rx.Component:
     """Return the card to download or delete everything."""
     return card(
-        card_title("Your data"),
+        card_title(_("Your data")),
         rx.el.div(
             rx.el.p(
-                f"Everything that {settings().product_name} stores about you, in one JSON file.",
+                _("Everything that {product} stores about you, in one JSON file.").format(
+                    product=settings().product_name
+                ),
                 class_name="muted text-sm",
             ),
             link_button(
-                "Download my data", EXPORT_PATH, icon="download", leaves_app=True, class_name="mt-3", download=True
+                _("Download my data"), EXPORT_PATH, icon="download", leaves_app=True, class_name="mt-3", download=True
             ),
         ),
         rx.el.div(
             rx.el.p(
-                "Delete your account, your wallets and everything else about you. The roles that your wallets earned "
-                "are taken first, as each server's rules say.",
+                _(
+                    "Delete your account, your wallets and everything else about you. The roles that your wallets "
+                    "earned are taken first, as each server's rules say."
+                ),
                 class_name="muted text-sm",
             ),
-            button("Delete my data", kind="danger", icon="trash-2", class_name="mt-3", on_click=MeState.ask_forget),
+            button(_("Delete my data"), kind="danger", icon="trash-2", class_name="mt-3", on_click=MeState.ask_forget),
             class_name="mt-5 border-t hairline pt-5",
         ),
         _question(),
@@ -168,22 +177,25 @@ def _question() -> rx.Component:
     return confirm(
         is_open=MeState.asked,
         on_open_change=MeState.keep,
-        title="Delete everything about you?",
-        text="Your account, sessions, wallets and choices are deleted at once. It cannot be undone.",
+        title=_("Delete everything about you?"),
+        text=_("Your account, sessions, wallets and choices are deleted at once. It cannot be undone."),
         body=rx.el.div(
             rx.cond(
                 MeState.ending,
                 rx.el.div(
-                    rx.el.p("Your roles:", class_name="mt-4 font-medium"),
+                    rx.el.p(_("Your roles:"), class_name="mt-4 font-medium"),
                     _ending(),
                 ),
-                rx.el.p(f"You have no role from {settings().product_name}.", class_name="muted mt-4"),
+                rx.el.p(
+                    _("You have no role from {product}.").format(product=settings().product_name),
+                    class_name="muted mt-4",
+                ),
             ),
             rx.el.div(
                 rx.el.label(
-                    "Type ",
+                    _("Type "),
                     rx.el.strong(CONFIRMATION),
-                    " to confirm",
+                    _(" to confirm"),
                     html_for="confirmation",
                     class_name="text-sm font-semibold",
                 ),
@@ -191,12 +203,12 @@ def _question() -> rx.Component:
                 class_name="mt-5 flex flex-col gap-1.5",
             ),
         ),
-        cancel=button("Keep my data", on_click=MeState.keep(False)),
+        cancel=button(_("Keep my data"), on_click=MeState.keep(False)),
         action=button(
-            "Delete everything",
+            _("Delete everything"),
             kind="danger",
             busy=MeState.working,
-            busy_label="Deleting...",
+            busy_label=_("Deleting..."),
             disabled=MeState.typed != CONFIRMATION,
             on_click=MeState.forget,
         ),
@@ -210,7 +222,7 @@ def _ending() -> rx.Component:
 def _end(role: rx.vars.ObjectVar[EndingRoleView]) -> rx.Component:
     return rx.el.li(
         role_mark(role.role_name, role.color),
-        rx.el.span(f" in {role.server_name} {role.text}.", class_name="muted"),
+        rx.el.span(filled(_(" in {server} {end}."), server=role.server_name, end=role.text), class_name="muted"),
         class_name="text-sm",
     )
 
@@ -220,14 +232,14 @@ def farewell() -> rx.Component:
     return card(
         empty(
             "circle-check",
-            "Everything about you is deleted",
-            f"You are logged out. Thank you for using {settings().product_name}.",
-            button("Return to Home", kind="primary", on_click=log_out()),
+            _("Everything about you is deleted"),
+            _("You are logged out. Thank you for using {product}.").format(product=settings().product_name),
+            button(_("Return to Home"), kind="primary", on_click=log_out()),
             whole_screen=True,
         ),
         rx.cond(
             MeState.ending,
-            rx.el.div(rx.el.h2("What happens to your roles", class_name="font-medium"), _ending()),
+            rx.el.div(rx.el.h2(_("What happens to your roles"), class_name="font-medium"), _ending()),
         ),
         class_name="mx-auto w-full max-w-xl",
     )

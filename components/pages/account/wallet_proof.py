@@ -6,13 +6,15 @@ from components.ui.button import button, spinner
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.effects.every import every
+from components.ui.effects.texts import filled
 from components.ui.empty import progress
 from components.ui.field import field, select_input, text_input
+from locales import _
 from settings import settings
 from state.account.wallet_proof import LOOK_EVERY, OFFERED_METHODS, TRANSACTION, SendView, WalletProofState
 from state.core.toasts import ToastState
 
-METHOD_NAMES = {"opensea_bio": "OpenSea Profile Bio", "transaction": "Transaction Proof"}
+METHOD_NAMES = {"opensea_bio": _("OpenSea Profile Bio"), "transaction": _("Transaction Proof")}
 
 
 def proof_card() -> rx.Component:
@@ -20,17 +22,17 @@ def proof_card() -> rx.Component:
     options = [rx.el.option(METHOD_NAMES[method], value=method) for method in OFFERED_METHODS]
     return card(
         rx.window_event_listener(on_visibility_change=WalletProofState.tab_changed),
-        card_title("Verify New Wallet"),
+        card_title(_("Verify New Wallet")),
         rx.el.form(
             field(
-                "Wallet Address",
+                _("Wallet Address"),
                 rx.el.input(
                     id="walletAddress",
                     name="walletAddress",
                     class_name="input code",
                     auto_complete="off",
                     spell_check=False,
-                    placeholder="0x... or wallet.eth",
+                    placeholder=_("0x... or wallet.eth"),
                     value=WalletProofState.address,
                     on_change=WalletProofState.enter_address,
                 ),
@@ -39,7 +41,7 @@ def proof_card() -> rx.Component:
             ),
             _name(),
             field(
-                "Verification Method",
+                _("Verification Method"),
                 select_input(
                     "verificationMethod",
                     *options,
@@ -54,11 +56,11 @@ def proof_card() -> rx.Component:
                 rx.cond(WalletProofState.memo != "", _not_by_bio(), _by_bio()),
             ),
             button(
-                "Verify Wallet",
+                _("Verify Wallet"),
                 kind="primary",
                 type="submit",
                 busy=WalletProofState.pending,
-                busy_label="Verifying...",
+                busy_label=_("Verifying..."),
                 disabled=WalletProofState.address == "",
                 class_name="w-full",
             ),
@@ -74,7 +76,11 @@ def _name() -> rx.Component:
     return rx.el.div(
         rx.cond(
             WalletProofState.resolving,
-            rx.el.p(spinner(), f"Looking up {WalletProofState.address}...", class_name="muted flex items-center gap-2"),
+            rx.el.p(
+                spinner(),
+                filled(_("Looking up {address}..."), address=WalletProofState.address),
+                class_name="muted flex items-center gap-2",
+            ),
         ),
         rx.cond(
             WalletProofState.named_address != "",
@@ -84,11 +90,11 @@ def _name() -> rx.Component:
                 ),
                 rx.el.p(WalletProofState.named_address, class_name="code mt-1 break-all text-sm font-semibold"),
                 rx.el.p(
-                    "Compare it with your own wallet. What is stored is the address, not the name.",
+                    _("Compare it with your own wallet. What is stored is the address, not the name."),
                     class_name="muted mt-1 text-sm",
                 ),
                 button(
-                    "Yes, this is my wallet",
+                    _("Yes, this is my wallet"),
                     kind="primary",
                     icon="check",
                     class_name="btn-sm mt-3",
@@ -99,7 +105,10 @@ def _name() -> rx.Component:
         ),
         rx.cond(
             (WalletProofState.name != "") & (WalletProofState.named_address == ""),
-            rx.el.p(f"The wallet of {WalletProofState.name}, as you confirmed.", class_name="muted text-sm"),
+            rx.el.p(
+                filled(_("The wallet of {name}, as you confirmed."), name=WalletProofState.name),
+                class_name="muted text-sm",
+            ),
         ),
         class_name="empty:hidden",
         aria_live="polite",
@@ -109,9 +118,9 @@ def _name() -> rx.Component:
 def _not_by_bio() -> rx.Component:
     """Return why a Solana wallet has no OpenSea bio, and the other method."""
     return rx.el.div(
-        rx.el.p("This is a Solana address. An OpenSea bio verifies only addresses that start with 0x."),
+        rx.el.p(_("This is a Solana address. An OpenSea bio verifies only addresses that start with 0x.")),
         button(
-            "Use Transaction Proof",
+            _("Use Transaction Proof"),
             kind="primary",
             class_name="btn-sm mt-3",
             on_click=WalletProofState.choose_method(TRANSACTION),
@@ -123,32 +132,34 @@ def _not_by_bio() -> rx.Component:
 def _by_bio() -> rx.Component:
     return rx.el.div(
         rx.el.ol(
-            rx.el.li("Go to the OpenSea profile of this wallet."),
+            rx.el.li(_("Go to the OpenSea profile of this wallet.")),
             rx.el.li(
-                "Add your code or ",
+                _("Add your code or "),
                 rx.cond(
                     WalletProofState.marker != "",
                     rx.el.code(WalletProofState.marker, class_name="code font-semibold"),
                     rx.el.code(f"{settings().product_name.lower()}:<your username>", class_name="code"),
                 ),
-                " to the bio.",
+                _(" to the bio."),
                 rx.cond(
                     WalletProofState.code != "",
                     rx.el.div(copyable(WalletProofState.code), class_name="mt-2"),
-                    rx.el.p("Your code appears here once the address is filled in.", class_name="muted text-sm"),
+                    rx.el.p(_("Your code appears here once the address is filled in."), class_name="muted text-sm"),
                 ),
             ),
-            rx.el.li("Save the profile."),
-            rx.el.li("Click Verify."),
+            rx.el.li(_("Save the profile.")),
+            rx.el.li(_("Click Verify.")),
             class_name="list-decimal space-y-2 pl-5",
         ),
         rx.el.p(
-            "The code is yours alone: it verifies the wallet only for the account you are logged in with. It does not "
-            "verify a smart-contract wallet: use Transaction Proof for a Safe or an ERC-4337 account.",
+            _(
+                "The code is yours alone: it verifies the wallet only for the account you are logged in with. It does "
+                "not verify a smart-contract wallet: use Transaction Proof for a Safe or an ERC-4337 account."
+            ),
             class_name="muted mt-3 text-sm",
         ),
         button(
-            "Open OpenSea Profile",
+            _("Open OpenSea Profile"),
             icon="external-link",
             disabled=WalletProofState.address == "",
             on_click=rx.redirect(WalletProofState.profile_url, is_external=True),
@@ -166,8 +177,10 @@ def _by_transaction() -> rx.Component:
     return rx.cond(
         WalletProofState.code == "",
         rx.el.p(
-            "What to send appears here once the address is filled in. You sign it in your own wallet app. It goes from "
-            "your wallet to the same wallet, so you pay only the chain's fee.",
+            _(
+                "What to send appears here once the address is filled in. You sign it in your own wallet app. It goes "
+                "from your wallet to the same wallet, so you pay only the chain's fee."
+            ),
             class_name="muted rounded-box border hairline p-4",
         ),
         rx.el.div(
@@ -177,25 +190,25 @@ def _by_transaction() -> rx.Component:
                 rx.cond(
                     WalletProofState.sends,
                     _send(),
-                    rx.el.p("No chain is set up here, so no transaction can be checked. Use the OpenSea bio."),
+                    rx.el.p(_("No chain is set up here, so no transaction can be checked. Use the OpenSea bio.")),
                 ),
             ),
             _live(),
             field(
-                "Transaction hash or link (optional)",
+                _("Transaction hash or link (optional)"),
                 text_input(
                     "transactionHash",
                     value=WalletProofState.pasted,
                     on_change=WalletProofState.paste,
                     placeholder=rx.cond(
                         WalletProofState.memo != "",
-                        "A signature, or a page of a block explorer",
-                        "0x... or a page of a block explorer",
+                        _("A signature, or a page of a block explorer"),
+                        _("0x... or a page of a block explorer"),
                     ),
                     spell_check=False,
                 ),
                 name="transactionHash",
-                hint="We find it automatically. If that takes too long, paste it and click Verify Wallet.",
+                hint=_("We find it automatically. If that takes too long, paste it and click Verify Wallet."),
             ),
             every(LOOK_EVERY, WalletProofState.look),
             class_name="flex flex-col gap-5",
@@ -208,7 +221,7 @@ def _send() -> rx.Component:
     send = WalletProofState.send
     return rx.el.div(
         field(
-            "Chain",
+            _("Chain"),
             select_input(
                 "proofChain",
                 rx.foreach(WalletProofState.sends, _option),
@@ -216,42 +229,48 @@ def _send() -> rx.Component:
                 on_change=WalletProofState.choose_chain,
             ),
             name="proofChain",
-            hint="Any of them works: choose one with a low fee.",
+            hint=_("Any of them works: choose one with a low fee."),
         ),
         rx.el.dl(
-            _line("Send to", "the same wallet", copyable(send.recipient)),
-            _line("Amount", f"exactly, in {send.coin}", copyable(send.amount)),
-            _line("In wei", "the same amount", copyable(send.wei)),
+            _line(_("Send to"), _("the same wallet"), copyable(send.recipient)),
+            _line(_("Amount"), filled(_("exactly, in {coin}"), coin=send.coin), copyable(send.amount)),
+            _line(_("In wei"), _("the same amount"), copyable(send.wei)),
             class_name="mt-4 flex flex-col gap-3",
         ),
         rx.el.details(
-            rx.el.summary("My wallet can send data", class_name="cursor-pointer font-medium"),
+            rx.el.summary(_("My wallet can send data"), class_name="cursor-pointer font-medium"),
             rx.el.p(
-                "Then send any amount, even 0, with your code as the data of the transaction:",
+                _("Then send any amount, even 0, with your code as the data of the transaction:"),
                 class_name="muted mb-2 mt-2 text-sm",
             ),
             copyable(send.data),
             class_name="mt-4 text-sm",
         ),
         rx.el.details(
-            rx.el.summary("My wallet is a smart contract", class_name="cursor-pointer font-medium"),
+            rx.el.summary(_("My wallet is a smart contract"), class_name="cursor-pointer font-medium"),
             rx.el.p(
-                "From a Safe, send exactly this amount to the Safe itself, in a transaction that you sign and execute "
-                "without a relayer. From an ERC-4337 account, send it to the account itself in a UserOperation. The "
-                "account then counts on that chain only, because another contract can have the same address on other "
-                "chains. You can verify it on each chain.",
+                _(
+                    "From a Safe, send exactly this amount to the Safe itself, in a transaction that you sign and "
+                    "execute without a relayer. From an ERC-4337 account, send it to the account itself in a "
+                    "UserOperation. The account then counts on that chain only, because another contract can have the "
+                    "same address on other chains. You can verify it on each chain."
+                ),
                 class_name="muted mt-2 text-sm",
             ),
             rx.el.p(
-                "Other contracts cannot be verified. Delegate such a contract at delegate.xyz to a wallet of yours: "
-                "rules that count delegated tokens then count its tokens.",
+                _(
+                    "Other contracts cannot be verified. Delegate such a contract at delegate.xyz to a wallet of "
+                    "yours: rules that count delegated tokens then count its tokens."
+                ),
                 class_name="muted mt-2 text-sm",
             ),
             class_name="mt-4 text-sm",
         ),
         rx.el.p(
-            "The amount is yours alone: it verifies the wallet only for the account you are logged in with. It "
-            "returns to you, and you pay only the chain's fee.",
+            _(
+                "The amount is yours alone: it verifies the wallet only for the account you are logged in with. It "
+                "returns to you, and you pay only the chain's fee."
+            ),
             class_name="muted mt-4 text-sm",
         ),
         class_name="rounded-box border hairline p-4",
@@ -261,10 +280,10 @@ def _send() -> rx.Component:
 def _memo() -> rx.Component:
     """Return what to send on Solana."""
     return rx.el.div(
-        rx.el.p("On Solana, send any amount from this wallet to itself, with this memo and nothing else in it:"),
+        rx.el.p(_("On Solana, send any amount from this wallet to itself, with this memo and nothing else in it:")),
         rx.el.div(copyable(WalletProofState.memo), class_name="mt-2"),
         rx.el.p(
-            "The code is yours alone: it verifies the wallet only for the account you are logged in with.",
+            _("The code is yours alone: it verifies the wallet only for the account you are logged in with."),
             class_name="muted mt-3 text-sm",
         ),
         class_name="rounded-box border hairline p-4",
@@ -290,25 +309,29 @@ def _live() -> rx.Component:
             rx.el.div(
                 rx.el.p(
                     rx.icon("circle-check", size=18, aria_hidden="true", class_name="text-success"),
-                    f"Seen on {WalletProofState.seen_on}: {WalletProofState.confirmations} of "
-                    f"{WalletProofState.needed} confirmations",
+                    filled(
+                        _("Seen on {chain}: {confirmations} of {needed} confirmations"),
+                        chain=WalletProofState.seen_on,
+                        confirmations=WalletProofState.confirmations,
+                        needed=WalletProofState.needed,
+                    ),
                     class_name="flex items-center gap-2 font-medium",
                 ),
                 rx.el.progress(
                     value=WalletProofState.confirmations,
                     max=WalletProofState.needed,
-                    aria_label="Confirmations",
+                    aria_label=_("Confirmations"),
                     class_name="progress progress-success mt-2 w-full",
                 ),
                 rx.el.p(
-                    "You can leave this page: we verify the wallet automatically.", class_name="muted mt-2 text-sm"
+                    _("You can leave this page: we verify the wallet automatically."), class_name="muted mt-2 text-sm"
                 ),
             ),
             rx.cond(
                 WalletProofState.hopeless,
                 rx.el.p(WalletProofState.remark, class_name="font-medium"),
                 rx.el.div(
-                    progress("Waiting for your transaction. We check every 5 seconds."),
+                    progress(_("Waiting for your transaction. We check every 5 seconds.")),
                     rx.cond(
                         WalletProofState.remark != "",
                         rx.el.p(WalletProofState.remark, class_name="mt-2 break-words text-sm font-medium"),
@@ -331,19 +354,19 @@ def _outcome() -> rx.Component:
             WalletProofState.linked_address != "",
             rx.el.div(
                 button(
-                    "Verify that wallet instead",
+                    _("Verify that wallet instead"),
                     class_name="btn-sm",
                     on_click=WalletProofState.claim_linked,
                 ),
                 button(
-                    "Use Transaction Proof",
+                    _("Use Transaction Proof"),
                     class_name="btn-sm",
                     on_click=WalletProofState.choose_method(TRANSACTION),
                 ),
                 class_name="flex flex-wrap gap-3",
             ),
         ),
-        rx.cond(WalletProofState.looking, progress("Checking again automatically. You can leave this page open.")),
+        rx.cond(WalletProofState.looking, progress(_("Checking again automatically. You can leave this page open."))),
         class_name="empty:hidden",
         aria_live="polite",
     )

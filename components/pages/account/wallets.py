@@ -8,7 +8,9 @@ from components.ui.badge import badge
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
+from components.ui.effects.texts import filled
 from components.ui.empty import could_not_load, empty, skeleton, waiting
+from locales import _
 from state.account.wallet_proof import WalletProofState
 from state.account.wallets import WalletRowView, WalletsState
 
@@ -19,9 +21,9 @@ def wallets() -> rx.Component:
     """Return the form on the left and the list on the right."""
     return member_frame(
         page_head(
-            "Wallet Verification",
-            "Verify that a wallet is yours, without connecting it.",
-            link_button("Back to Dashboard", "/dashboard", kind="quiet", icon="arrow-left"),
+            _("Wallet Verification"),
+            _("Verify that a wallet is yours, without connecting it."),
+            link_button(_("Back to Dashboard"), "/dashboard", kind="quiet", icon="arrow-left"),
         ),
         rx.el.div(
             proof_card(), _list_card(), class_name="grid grid-cols-1 items-start gap-6 lg:grid-cols-[1.15fr_1fr]"
@@ -29,13 +31,15 @@ def wallets() -> rx.Component:
         confirm(
             is_open=WalletsState.asked_id != 0,
             on_open_change=WalletsState.keep,
-            title=f"Remove {WalletsState.asked_short}?",
+            title=filled(_("Remove {wallet}?"), wallet=WalletsState.asked_short),
             text=(
-                "It no longer counts for your roles. Roles that only this wallet earned are taken as each server's "
-                "rules say: at once, or after a grace time. You can verify it again at any time."
+                _(
+                    "It no longer counts for your roles. Roles that only this wallet earned are taken as each server's "
+                    "rules say: at once, or after a grace time. You can verify it again at any time."
+                )
             ),
-            cancel=button("Keep it", kind="quiet", on_click=WalletsState.keep(False)),
-            action=button("Remove wallet", kind="danger", on_click=WalletsState.remove),
+            cancel=button(_("Keep it"), kind="quiet", on_click=WalletsState.keep(False)),
+            action=button(_("Remove wallet"), kind="danger", on_click=WalletsState.remove),
         ),
     )
 
@@ -46,9 +50,9 @@ def wallets_left() -> rx.Component:
         rx.el.section(
             empty(
                 "log-in",
-                "Please log in",
-                "Your session has ended. Log in again to verify your wallets.",
-                link_button("Go to Login", "/login", kind="primary", leaves_app=True),
+                _("Please log in"),
+                _("Your session has ended. Log in again to verify your wallets."),
+                link_button(_("Go to Login"), "/login", kind="primary", leaves_app=True),
             ),
             class_name="surface w-full max-w-lg p-6",
         ),
@@ -58,7 +62,7 @@ def wallets_left() -> rx.Component:
 
 def _list_card() -> rx.Component:
     return card(
-        card_title("Verified Wallets"),
+        card_title(_("Verified Wallets")),
         rx.cond(
             WalletsState.loaded,
             rx.cond(
@@ -66,8 +70,8 @@ def _list_card() -> rx.Component:
                 rx.el.ul(rx.foreach(WalletsState.rows, _wallet), class_name="divide-y divide-base-300"),
                 empty(
                     "wallet",
-                    "No verified wallets yet",
-                    "Verify your first wallet to start using NFT verification rules",
+                    _("No verified wallets yet"),
+                    _("Verify your first wallet to start using NFT verification rules"),
                 ),
             ),
             rx.cond(
@@ -88,21 +92,24 @@ def _wallet(wallet: rx.vars.ObjectVar[WalletRowView]) -> rx.Component:
                 class_name="flex flex-wrap items-center gap-2",
             ),
             rx.cond(wallet.name != "", rx.el.p(wallet.name, class_name="mt-1 break-all text-sm")),
-            rx.el.p(f"Verified via {wallet.method}", class_name="muted mt-1 text-sm"),
+            rx.el.p(filled(_("Verified via {method}"), method=wallet.method), class_name="muted mt-1 text-sm"),
             rx.cond(
                 wallet.only_on != "",
-                rx.el.p(f"A smart-contract wallet: it counts on {wallet.only_on} only.", class_name="muted text-sm"),
+                rx.el.p(
+                    filled(_("A smart-contract wallet: it counts on {chain} only."), chain=wallet.only_on),
+                    class_name="muted text-sm",
+                ),
             ),
             rx.el.p(wallet.since, class_name="muted text-sm"),
             class_name="min-w-0",
         ),
         button(
-            "Remove",
+            _("Remove"),
             kind="quiet",
             icon="trash-2",
             class_name="btn-sm",
             on_click=WalletsState.ask_remove(wallet.id),
-            aria_label=f"Remove {wallet.short}",
+            aria_label=filled(_("Remove {name}"), name=wallet.short),
         ),
         key=wallet.id,
         class_name="flex items-center justify-between gap-4 py-4 first:pt-1 last:pb-0",

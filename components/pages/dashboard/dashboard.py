@@ -9,9 +9,11 @@ from components.ui.badge import badge
 from components.ui.button import button, link_button
 from components.ui.card import card, stat
 from components.ui.effects.every import every
+from components.ui.effects.texts import filled
 from components.ui.empty import could_not_load, empty, skeleton, skeleton_cards, waiting
 from components.ui.picture import server_icon
 from components.ui.tooltip import tooltip
+from locales import _
 from state.core.session import SessionState
 from state.core.timing import ANALYTICS_STALE_SECONDS
 from state.dashboard.analytics import AnalyticsState
@@ -27,16 +29,16 @@ def dashboard() -> rx.Component:
         ),
         every(ANALYTICS_STALE_SECONDS, AnalyticsState.load),
         page_head(
-            f"Welcome back, {SessionState.name}",
-            "Your servers, their rules and the people in them.",
+            filled(_("Welcome back, {name}"), name=SessionState.name),
+            _("Your servers, their rules and the people in them."),
             button(
-                "Refresh",
+                _("Refresh"),
                 icon="refresh-cw",
                 busy=DashboardState.refreshing,
-                busy_label="Refreshing...",
+                busy_label=_("Refreshing..."),
                 on_click=DashboardState.refresh,
             ),
-            button("Logout", icon="log-out", on_click=log_out()),
+            button(_("Logout"), icon="log-out", on_click=log_out()),
         ),
         rx.cond(
             DashboardState.loaded,
@@ -52,7 +54,7 @@ def _load_again() -> list[rx.event.EventCallback[()]]:
 
 
 def _waiting() -> rx.Component:
-    return waiting(_load_again(), _stats_to_come(), skeleton_cards(3, "h-56"), word="Loading dashboard...")
+    return waiting(_load_again(), _stats_to_come(), skeleton_cards(3, "h-56"), word=_("Loading dashboard..."))
 
 
 def _stats_to_come() -> rx.Component:
@@ -65,13 +67,15 @@ def _content() -> rx.Component:
             AnalyticsState.loaded,
             rx.el.dl(
                 stat(
-                    "Total Verifications",
+                    _("Total Verifications"),
                     AnalyticsState.total_verifications,
                     "badge-check",
-                    "members with a verified wallet",
+                    _("members with a verified wallet"),
                 ),
-                stat("Active Rules", AnalyticsState.active_rules, "list-checks", "rules that give roles now"),
-                stat("Connected Servers", AnalyticsState.connected_servers, "server", "servers that you administer"),
+                stat(_("Active Rules"), AnalyticsState.active_rules, "list-checks", _("rules that give roles now")),
+                stat(
+                    _("Connected Servers"), AnalyticsState.connected_servers, "server", _("servers that you administer")
+                ),
                 class_name="mb-8 grid grid-cols-1 gap-5 sm:grid-cols-3",
             ),
             # While the numbers fail, the section about analytics says so.
@@ -91,10 +95,10 @@ def _content() -> rx.Component:
             card(
                 empty(
                     "server",
-                    "No servers configured",
-                    "Invite the bot to a server you run. Servers appear here automatically after invitation.",
-                    link_button("Invite Bot", "/invite", kind="primary", icon="plus"),
-                    link_button("Add a server by hand", "/server-setup"),
+                    _("No servers configured"),
+                    _("Invite the bot to a server you run. Servers appear here automatically after invitation."),
+                    link_button(_("Invite Bot"), "/invite", kind="primary", icon="plus"),
+                    link_button(_("Add a server by hand"), "/server-setup"),
                 )
             ),
         ),
@@ -110,12 +114,12 @@ def _server(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
                 rx.el.p("ID ", server.id, class_name="muted code break-all text-xs"),
                 class_name="min-w-0 flex-1",
             ),
-            rx.cond(server.bot_invited, badge("Active", "good"), badge("Inactive")),
+            rx.cond(server.bot_invited, badge(_("Active"), "good"), badge(_("Inactive"))),
             class_name="flex items-start gap-3",
         ),
         rx.el.dl(
-            _fact("Verification Rules", server.rules),
-            _fact("Verified Members", server.verified_members),
+            _fact(_("Verification Rules"), server.rules),
+            _fact(_("Verified Members"), server.verified_members),
             class_name="mt-5 grid grid-cols-2 gap-3",
         ),
         rx.cond(
@@ -144,7 +148,7 @@ def _another() -> rx.Component:
     return rx.el.li(
         rx.el.a(
             rx.icon("plus", size=20, aria_hidden="true"),
-            "Add another server",
+            _("Add another server"),
             href="/invite",
             class_name="muted flex h-full min-h-24 items-center justify-center gap-2 rounded-box border-2 "
             "border-dashed hairline p-5 font-semibold hover:border-primary hover:text-primary",
@@ -169,16 +173,18 @@ def _fact(label: str, value: rx.Var[int]) -> rx.Component:
 def _bot_button(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
     return rx.cond(
         server.bot_invited,
-        tooltip(button("Bot Active", disabled=True), "The bot is in this server", disabled=True),
-        button("Invite Bot", kind="primary", on_click=DashboardState.invite(server.id)),
+        tooltip(button(_("Bot Active"), disabled=True), _("The bot is in this server"), disabled=True),
+        button(_("Invite Bot"), kind="primary", on_click=DashboardState.invite(server.id)),
     )
 
 
 def _configure_button(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
     return rx.cond(
         server.bot_invited & (server.internal_id != 0),
-        link_button("Configure", server.configure_url, icon="settings-2"),
+        link_button(_("Configure"), server.configure_url, icon="settings-2"),
         tooltip(
-            button("Configure", icon="settings-2", disabled=True), "Invite the bot to this server first", disabled=True
+            button(_("Configure"), icon="settings-2", disabled=True),
+            _("Invite the bot to this server first"),
+            disabled=True,
         ),
     )

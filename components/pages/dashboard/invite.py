@@ -9,6 +9,7 @@ from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.picture import server_icon
+from locales import _
 from settings import settings
 from state.dashboard.invite import GuildCardView, InviteState
 
@@ -18,9 +19,9 @@ def invite() -> rx.Component:
     bot = settings().bot_name
     return member_frame(
         page_head(
-            f"Invite {bot} to Your Servers",
-            "Discord servers where you are the owner or an administrator.",
-            link_button("Add a server by hand", "/server-setup"),
+            _("Invite {bot} to Your Servers").format(bot=bot),
+            _("Discord servers where you are the owner or an administrator."),
+            link_button(_("Add a server by hand"), "/server-setup"),
         ),
         rx.cond(
             InviteState.loaded,
@@ -40,9 +41,9 @@ def _connect_first() -> rx.Component:
     return card(
         empty(
             "link",
-            "Connect Discord First",
-            "We can no longer read your servers from Discord. Connect your Discord account again.",
-            link_button("Connect Discord", CONNECT_PATH, kind="primary", leaves_app=True),
+            _("Connect Discord First"),
+            _("We can no longer read your servers from Discord. Connect your Discord account again."),
+            link_button(_("Connect Discord"), CONNECT_PATH, kind="primary", leaves_app=True),
         )
     )
 
@@ -54,9 +55,9 @@ def _servers() -> rx.Component:
         card(
             empty(
                 "server-off",
-                "No Servers Found",
-                "You need to own a Discord server, or be an administrator of one.",
-                button("Refresh", kind="primary", icon="refresh-cw", on_click=InviteState.refresh),
+                _("No Servers Found"),
+                _("You need to own a Discord server, or be an administrator of one."),
+                button(_("Refresh"), kind="primary", icon="refresh-cw", on_click=InviteState.refresh),
             )
         ),
     )
@@ -69,8 +70,8 @@ def _server(guild: rx.vars.ObjectVar[GuildCardView]) -> rx.Component:
         rx.el.div(
             rx.el.h2(guild.name, class_name="truncate text-lg font-semibold"),
             rx.el.div(
-                rx.cond(guild.owner, badge("Owner", "info")),
-                badge("Admin Access"),
+                rx.cond(guild.owner, badge(_("Owner"), "info")),
+                badge(_("Admin Access")),
                 class_name="mt-1 flex flex-wrap gap-2",
             ),
             class_name="min-w-0 flex-1 basis-48",
@@ -78,16 +79,16 @@ def _server(guild: rx.vars.ObjectVar[GuildCardView]) -> rx.Component:
         rx.cond(
             guild.has_bot,
             rx.el.div(
-                badge(f"{bot} Added", "good"),
-                link_button("Configure", f"/dashboard?server={guild.id}", icon="settings-2"),
+                badge(_("{bot} Added").format(bot=bot), "good"),
+                link_button(_("Configure"), f"/dashboard?server={guild.id}", icon="settings-2"),
                 class_name="flex flex-wrap items-center gap-3",
             ),
             button(
-                f"Add {bot}",
+                _("Add {bot}").format(bot=bot),
                 kind="primary",
                 icon="plus",
                 busy=InviteState.inviting == guild.id,
-                busy_label="Inviting...",
+                busy_label=_("Inviting..."),
                 on_click=InviteState.invite(guild.id),
             ),
         ),

@@ -6,6 +6,7 @@ from components.layout.navigation import SUPPORT_PATH
 from components.layout.reading import bullets, chapter, link, reading
 from components.ui.button import link_button
 from components.ui.card import card, card_title
+from locales import _
 from settings import settings
 
 
@@ -15,8 +16,8 @@ def _support() -> tuple[rx.Component, ...]:
         return ()
     return (
         card(
-            card_title("Support chat", "For questions about setting up, rules and roles. Others may read along."),
-            link_button("Open Discord", SUPPORT_PATH, kind="primary", leaves_app=True),
+            card_title(_("Support chat"), _("For questions about setting up, rules and roles. Others may read along.")),
+            link_button(_("Open Discord"), SUPPORT_PATH, kind="primary", leaves_app=True),
         ),
     )
 
@@ -25,27 +26,27 @@ def contact() -> rx.Component:
     """Return the page /contact."""
     address = settings().contact_address
     return reading(
-        "Contact",
-        f"How to reach the people behind {settings().product_name}.",
+        _("Contact"),
+        _("How to reach the people behind {product}.").format(product=settings().product_name),
         rx.el.div(
             *_support(),
             card(
-                card_title("E-mail", "For everything about your data, and for security reports."),
+                card_title(_("E-mail"), _("For everything about your data, and for security reports.")),
                 link(address, f"mailto:{address}"),
                 class_name="break-words",
             ),
             class_name="grid grid-cols-1 gap-5 sm:grid-cols-2",
         ),
         chapter(
-            "What to tell us",
+            _("What to tell us"),
             bullets(
                 (
-                    "The name or ID of the Discord server.",
-                    "The rule, and the role that you expected.",
-                    "When it started, and what the screen shows.",
+                    _("The name or ID of the Discord server."),
+                    _("The rule, and the role that you expected."),
+                    _("When it started, and what the screen shows."),
                 )
             ),
-            "Never send a seed phrase, a private key, a password or a bot token. We never ask for them.",
+            _("Never send a seed phrase, a private key, a password or a bot token. We never ask for them."),
         ),
-        chapter("Answers without waiting", link("The help center", "/help-center")),
+        chapter(_("Answers without waiting"), link(_("The help center"), "/help-center")),
     )

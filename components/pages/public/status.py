@@ -6,20 +6,22 @@ from components.layout.reading import reading
 from components.ui.badge import state_icon
 from components.ui.card import card, card_title
 from components.ui.effects.every import every
+from components.ui.effects.texts import filled
 from components.ui.empty import skeleton, waiting
+from locales import _
 from settings import settings
 from state.help.status import PublicStatusState, StatusLineView
 
 EVERY_SECONDS = 30.0
 
-_WORDS = {"good": "Works", "warning": "Works in part", "bad": "Does not work", "unknown": "Not known yet"}
+_WORDS = {"good": _("Works"), "warning": _("Works in part"), "bad": _("Does not work"), "unknown": _("Not known yet")}
 
 
 def status() -> rx.Component:
     """Return the page /status."""
     return reading(
-        "Status",
-        f"What {settings().product_name} and the services behind it do right now.",
+        _("Status"),
+        _("What {product} and the services behind it do right now.").format(product=settings().product_name),
         rx.el.div(
             every(EVERY_SECONDS, PublicStatusState.load, seen_only=True),
             rx.cond(
@@ -38,16 +40,20 @@ def _shown() -> rx.Component:
             rx.el.div(
                 rx.el.p(PublicStatusState.headline, class_name="display text-xl font-semibold", role="status"),
                 rx.el.p(
-                    f"Read at {PublicStatusState.checked} · version {PublicStatusState.version}",
+                    filled(
+                        _("Read at {checked} · version {version}"),
+                        checked=PublicStatusState.checked,
+                        version=PublicStatusState.version,
+                    ),
                     class_name="muted text-sm",
                 ),
                 class_name="min-w-0",
             ),
             class_name="surface flex items-center gap-4 p-5",
         ),
-        _group("Services", PublicStatusState.providers),
-        _group("Chains", PublicStatusState.chains),
-        _group("Background work", PublicStatusState.sweep),
+        _group(_("Services"), PublicStatusState.providers),
+        _group(_("Chains"), PublicStatusState.chains),
+        _group(_("Background work"), PublicStatusState.sweep),
         class_name="grid grid-cols-1 gap-5",
     )
 

@@ -6,8 +6,10 @@ from components.pages.server.loading import list_outline, once_loaded
 from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm
+from components.ui.effects.texts import filled
 from components.ui.empty import empty
 from components.ui.field import field, select_input
+from locales import _
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ACTORS, KINDS, MARKS, PERIODS, ActivityState, EventRowView, OptionView
 
@@ -30,10 +32,10 @@ def activity_tab() -> rx.Component:
         confirm(
             is_open=ActivityState.asked_batch != "",
             on_open_change=ActivityState.keep,
-            title="Undo this?",
+            title=_("Undo this?"),
             text=ActivityState.asked_text,
-            cancel=button("Leave it", kind="quiet", on_click=ActivityState.keep(False)),
-            action=button("Undo", kind="primary", icon="undo-2", on_click=ActivityState.undo),
+            cancel=button(_("Leave it"), kind="quiet", on_click=ActivityState.keep(False)),
+            action=button(_("Undo"), kind="primary", icon="undo-2", on_click=ActivityState.undo),
         ),
     )
 
@@ -43,13 +45,13 @@ def _filters() -> rx.Component:
         rx.el.div(
             rx.el.div(
                 field(
-                    "Member",
+                    _("Member"),
                     rx.el.input(
                         id="activity-member",
                         type="search",
                         key=ActivityState.member_key,
                         default_value=ActivityState.member,
-                        placeholder="Name or Discord ID",
+                        placeholder=_("Name or Discord ID"),
                         auto_complete="off",
                         spell_check=False,
                         class_name="input",
@@ -59,24 +61,24 @@ def _filters() -> rx.Component:
                 ),
                 class_name="col-span-full lg:col-span-1",
             ),
-            _choice("What", "activity-kind", ActivityState.kind, ActivityState.choose_kind, "Everything", KINDS),
+            _choice(_("What"), "activity-kind", ActivityState.kind, ActivityState.choose_kind, _("Everything"), KINDS),
             field(
-                "Role or rule",
+                _("Role or rule"),
                 select_input(
                     "activity-subject",
-                    rx.el.option("Any", value=""),
-                    rx.el.optgroup(rx.foreach(ActivityState.roles, _option), label="Roles"),
-                    rx.el.optgroup(rx.foreach(ActivityState.rules, _option), label="Rules"),
+                    rx.el.option(_("Any"), value=""),
+                    rx.el.optgroup(rx.foreach(ActivityState.roles, _option), label=_("Roles")),
+                    rx.el.optgroup(rx.foreach(ActivityState.rules, _option), label=_("Rules")),
                     value=ActivityState.subject,
                     on_change=ActivityState.choose_subject,
                 ),
                 name="activity-subject",
             ),
             field(
-                "Done by",
+                _("Done by"),
                 select_input(
                     "activity-actor",
-                    rx.el.option("Anybody", value=""),
+                    rx.el.option(_("Anybody"), value=""),
                     *[rx.el.option(one.label, value=one.value) for one in ACTORS],
                     rx.foreach(ActivityState.actors, _option),
                     value=ActivityState.done_by,
@@ -84,16 +86,16 @@ def _filters() -> rx.Component:
                 ),
                 name="activity-actor",
             ),
-            _choice("When", "activity-days", ActivityState.days, ActivityState.choose_days, "Any time", PERIODS),
+            _choice(_("When"), "activity-days", ActivityState.days, ActivityState.choose_days, _("Any time"), PERIODS),
             class_name="grid grid-cols-1 gap-3 min-[22rem]:grid-cols-2 lg:grid-cols-5",
         ),
         rx.el.div(
             rx.cond(
                 _filtered(),
-                button("Clear filters", kind="quiet", icon="x", class_name="btn-sm", on_click=ActivityState.clear),
+                button(_("Clear filters"), kind="quiet", icon="x", class_name="btn-sm", on_click=ActivityState.clear),
             ),
             link_button(
-                "Download CSV",
+                _("Download CSV"),
                 ActivityState.csv_url,
                 kind="quiet",
                 icon="download",
@@ -105,7 +107,7 @@ def _filters() -> rx.Component:
         ),
         class_name="mb-4",
         role="search",
-        aria_label="Filter the activity",
+        aria_label=_("Filter the activity"),
     )
 
 
@@ -133,7 +135,7 @@ def _choice(
         select_input(
             name,
             rx.el.option(everything, value=""),
-            *[rx.el.option(text, value=key) for key, text in options],
+            *[rx.el.option(_(text), value=key) for key, text in options],
             value=value,
             on_change=on_change,
         ),
@@ -151,11 +153,11 @@ def _nothing() -> rx.Component:
             _filtered(),
             empty(
                 "search-x",
-                "Nothing found",
-                "No events match these filters.",
-                button("Clear filters", icon="x", on_click=ActivityState.clear),
+                _("Nothing found"),
+                _("No events match these filters."),
+                button(_("Clear filters"), icon="x", on_click=ActivityState.clear),
             ),
-            empty("history", "Nothing has happened yet", "Changes to rules, members and settings appear here."),
+            empty("history", _("Nothing has happened yet"), _("Changes to rules, members and settings appear here.")),
         )
     )
 
@@ -167,18 +169,21 @@ def _list() -> rx.Component:
             (ActivityState.page == 1) & ActivityState.is_last,
             rx.fragment(),
             rx.el.nav(
-                rx.el.p(f"Page {ActivityState.page}", class_name="muted text-sm", role="status"),
+                rx.el.p(filled(_("Page {page}"), page=ActivityState.page), class_name="muted text-sm", role="status"),
                 rx.el.div(
                     button(
-                        "Newer", icon="chevron-left", disabled=ActivityState.page <= 1, on_click=ActivityState.turn(-1)
+                        _("Newer"),
+                        icon="chevron-left",
+                        disabled=ActivityState.page <= 1,
+                        on_click=ActivityState.turn(-1),
                     ),
                     button(
-                        "Older", icon="chevron-right", disabled=ActivityState.is_last, on_click=ActivityState.turn(1)
+                        _("Older"), icon="chevron-right", disabled=ActivityState.is_last, on_click=ActivityState.turn(1)
                     ),
                     class_name="flex gap-2",
                 ),
                 class_name="mt-4 flex items-center justify-between gap-3",
-                aria_label="Pages of the activity",
+                aria_label=_("Pages of the activity"),
             ),
         ),
     )
@@ -195,17 +200,17 @@ def _event(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
                 rx.cond(
                     event.member != "",
                     link_button(
-                        "Why?",
+                        _("Why?"),
                         f"{ServerPageState.config_url}&tab=members&member={event.member}",
                         kind="quiet",
                         class_name="btn-sm px-2",
-                        title="Why this member has or lacks each role",
+                        title=_("Why this member has or lacks each role"),
                     ),
                 ),
                 rx.cond(
                     event.batch != "",
                     button(
-                        "Undo",
+                        _("Undo"),
                         kind="quiet",
                         icon="undo-2",
                         class_name="btn-sm px-2",
@@ -226,7 +231,7 @@ def _more(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
     """Return the other lines of the same batch."""
     return rx.el.details(
         rx.el.summary(
-            f"and {event.more.length()} more like this",
+            filled(_("and {count} more like this"), count=event.more.length()),
             class_name="muted w-fit cursor-pointer rounded-field text-sm font-medium underline underline-offset-2",
         ),
         rx.el.ul(

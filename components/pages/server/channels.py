@@ -8,6 +8,7 @@ from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.empty import empty, skeleton
 from components.ui.field import field, select_input
+from locales import _
 from settings import settings
 from state.server.channels import ChannelOptionView, ChannelsState
 
@@ -25,14 +26,14 @@ def channels_tab() -> rx.Component:
 def _channel() -> rx.Component:
     return card(
         card_title(
-            "Verification channel",
-            "Members read here, press Verify and never have to leave Discord. They cannot write in it.",
+            _("Verification channel"),
+            _("Members read here, press Verify and never have to leave Discord. They cannot write in it."),
         ),
         rx.cond(ChannelsState.faults, _wrong(), rx.cond(ChannelsState.name != "", _right(), _none())),
         rx.el.p(
-            "The command ",
+            _("The command "),
             rx.el.code("/setup", class_name="code font-semibold"),
-            " does the same inside Discord, for members with the permission Manage Server.",
+            _(" does the same inside Discord, for members with the permission Manage Server."),
             class_name="muted mt-5 text-sm",
         ),
     )
@@ -41,9 +42,11 @@ def _channel() -> rx.Component:
 def _none() -> rx.Component:
     return empty(
         "hash",
-        "No verification channel yet",
-        f"{settings().bot_name} creates #verify with one message and its buttons: Verify, My roles and Re-check.",
-        _repair("Create channel", "Creating..."),
+        _("No verification channel yet"),
+        _("{bot} creates #verify with one message and its buttons: Verify, My roles and Re-check.").format(
+            bot=settings().bot_name
+        ),
+        _repair(_("Create channel"), _("Creating...")),
     )
 
 
@@ -61,7 +64,7 @@ def _wrong() -> rx.Component:
             ),
             class_name="mb-5 grid grid-cols-1 gap-3",
         ),
-        _repair("Repair channel", "Repairing..."),
+        _repair(_("Repair channel"), _("Repairing...")),
     )
 
 
@@ -71,12 +74,12 @@ def _right() -> rx.Component:
             rx.icon("circle-check", size=20, class_name="mt-0.5 shrink-0 text-success", aria_hidden="true"),
             rx.el.span(
                 rx.el.span(f"#{ChannelsState.name}", class_name="font-semibold"),
-                " is there, its panel is up to date, and its permissions are right.",
+                _(" is there, its panel is up to date, and its permissions are right."),
             ),
             class_name="mb-5 flex gap-3 break-words",
             role="status",
         ),
-        _repair("Check again", "Checking...", primary=False),
+        _repair(_("Check again"), _("Checking..."), primary=False),
     )
 
 
@@ -94,28 +97,30 @@ def _repair(label: str, busy: str, *, primary: bool = True) -> rx.Component:
 def _log() -> rx.Component:
     return card(
         card_title(
-            "Log channel",
-            "Paused rules, held-back removals, providers that are down and a broken role order are reported here: once "
-            "at the start, once at the end. Nobody is mentioned.",
+            _("Log channel"),
+            _(
+                "Paused rules, held-back removals, providers that are down and a broken role order are reported here: "
+                "once at the start, once at the end. Nobody is mentioned."
+            ),
         ),
         rx.el.div(
             field(
-                "Post alerts in",
+                _("Post alerts in"),
                 select_input(
                     "logChannel",
-                    rx.el.option("No channel", value=""),
+                    rx.el.option(_("No channel"), value=""),
                     rx.foreach(ChannelsState.options, _option),
                     value=ChannelsState.chosen,
                     on_change=ChannelsState.choose,
                 ),
                 name="logChannel",
-                hint="A first message shows that the bot may write there.",
+                hint=_("A first message shows that the bot may write there."),
             ),
             button(
-                "Save",
+                _("Save"),
                 kind="primary",
                 busy=ChannelsState.saving,
-                busy_label="Saving...",
+                busy_label=_("Saving..."),
                 disabled=ChannelsState.chosen == ChannelsState.log_channel_id,
                 on_click=ChannelsState.save,
                 class_name="self-start",

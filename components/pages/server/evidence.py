@@ -3,6 +3,7 @@
 import reflex as rx
 
 from components.ui.outcome import outcome
+from locales import _
 from state.core.evidence import RequirementLineView
 
 
@@ -18,7 +19,7 @@ def requirement_line(line: rx.vars.ObjectVar[RequirementLineView], one_of_many: 
         rx.cond(line.seen != "", rx.el.p(line.seen, class_name="muted break-words")),
         rx.cond(
             line.wallet != "",
-            rx.el.p("Wallet ", rx.el.span(line.wallet, class_name="code"), class_name="muted break-words"),
+            rx.el.p(_("Wallet "), rx.el.span(line.wallet, class_name="code"), class_name="muted break-words"),
         ),
         class_name="text-sm",
     )

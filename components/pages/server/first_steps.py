@@ -4,6 +4,8 @@ import reflex as rx
 
 from components.ui.button import button, link_button
 from components.ui.effects.every import every
+from components.ui.effects.texts import filled
+from locales import _
 from state.dashboard.server_page import ServerPageState
 from state.server.first_steps import BOT, CHANNEL, MEMBER, ORDER, RULE, FirstStepsState, StepView
 
@@ -18,13 +20,13 @@ def first_steps() -> rx.Component:
         rx.el.section(
             every(EVERY_SECONDS, FirstStepsState.load, seen_only=True),
             rx.el.div(
-                rx.el.h2("First steps", id="first-steps", class_name="text-lg font-semibold"),
+                rx.el.h2(_("First steps"), id="first-steps", class_name="text-lg font-semibold"),
                 rx.el.p(
-                    f"{FirstStepsState.done} of {count} done",
+                    filled(_("{done} of {count} done"), done=FirstStepsState.done, count=count),
                     class_name="muted text-sm",
                     role="status",
                 ),
-                button("Hide", kind="quiet", class_name="btn-sm ml-auto", on_click=FirstStepsState.hide),
+                button(_("Hide"), kind="quiet", class_name="btn-sm ml-auto", on_click=FirstStepsState.hide),
                 class_name="flex flex-wrap items-center gap-3",
             ),
             rx.el.ol(rx.foreach(FirstStepsState.steps, _step), class_name="mt-2 divide-y divide-base-300"),
@@ -44,7 +46,7 @@ def _step(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
         rx.el.div(
             rx.el.h3(
                 step.title,
-                rx.el.span(rx.cond(step.done, " (done)", " (to do)"), class_name="sr-only"),
+                rx.el.span(rx.cond(step.done, _(" (done)"), _(" (to do)")), class_name="sr-only"),
                 class_name="font-semibold",
             ),
             rx.el.p(step.text, class_name="muted text-sm"),
@@ -65,10 +67,10 @@ def _button(step: rx.vars.ObjectVar[StepView], class_name: str) -> rx.Component 
     tab = ServerPageState.config_url
     return rx.match(
         step.key,
-        (BOT, button("Invite Bot", class_name=class_name, on_click=ServerPageState.invite)),
-        (ORDER, link_button("How to fix it", f"{tab}&tab=health", class_name=class_name)),
-        (RULE, link_button("Add Rule", ServerPageState.add_rule_url, class_name=class_name)),
-        (CHANNEL, link_button("Open the tab", f"{tab}&tab=channel", class_name=class_name)),
-        (MEMBER, link_button("Verify a wallet", "/wallet-verification", class_name=class_name)),
+        (BOT, button(_("Invite Bot"), class_name=class_name, on_click=ServerPageState.invite)),
+        (ORDER, link_button(_("How to fix it"), f"{tab}&tab=health", class_name=class_name)),
+        (RULE, link_button(_("Add Rule"), ServerPageState.add_rule_url, class_name=class_name)),
+        (CHANNEL, link_button(_("Open the tab"), f"{tab}&tab=channel", class_name=class_name)),
+        (MEMBER, link_button(_("Verify a wallet"), "/wallet-verification", class_name=class_name)),
         rx.fragment(),
     )

@@ -7,11 +7,13 @@ from components.ui.badge import state_icon
 from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.effects.every import every
+from components.ui.effects.texts import filled
+from locales import _
 from state.server.health import HealthLineView, ServerHealthState
 
 EVERY_SECONDS = 5.0
 
-_WORDS = {"good": "Works", "warning": "Warning", "bad": "Problem", "off": "Not in use"}
+_WORDS = {"good": _("Works"), "warning": _("Warning"), "bad": _("Problem"), "off": _("Not in use")}
 
 
 def server_health_tab() -> rx.Component:
@@ -29,20 +31,25 @@ def _shown() -> rx.Component:
             rx.el.div(
                 rx.el.p(ServerHealthState.headline, class_name="display text-xl font-semibold", role="status"),
                 rx.el.p(
-                    f"Checked at {ServerHealthState.checked}. This page checks again every few seconds.",
+                    filled(
+                        _("Checked at {checked}. This page checks again every few seconds."),
+                        checked=ServerHealthState.checked,
+                    ),
                     class_name="muted text-sm",
                 ),
             ),
             class_name="surface flex items-center gap-4 p-5",
         ),
-        _group("This server", "The bot, its rights, and the roles that rules give.", ServerHealthState.here),
+        _group(_("This server"), _("The bot, its rights, and the roles that rules give."), ServerHealthState.here),
         _group(
-            "Background work", "The daily sweep, the queue, and how far each chain is followed.", ServerHealthState.work
+            _("Background work"),
+            _("The daily sweep, the queue, and how far each chain is followed."),
+            ServerHealthState.work,
         ),
-        _group("Providers", "Outside services that this server depends on.", ServerHealthState.providers),
+        _group(_("Providers"), _("Outside services that this server depends on."), ServerHealthState.providers),
         rx.el.details(
             rx.el.summary(
-                "Chains that no rule here uses",
+                _("Chains that no rule here uses"),
                 class_name="cursor-pointer rounded-field p-5 font-semibold -outline-offset-2",
             ),
             rx.el.ul(rx.foreach(ServerHealthState.others, _line), class_name="divide-y divide-base-300 px-5 pb-3"),
@@ -81,11 +88,11 @@ def _line(line: rx.vars.ObjectVar[HealthLineView]) -> rx.Component:
             rx.cond(
                 line.role != "",
                 button(
-                    "Follow the rules again",
+                    _("Follow the rules again"),
                     icon="play",
                     class_name="btn-sm mt-3",
                     on_click=ServerHealthState.follow_again(line.role),
-                    aria_label=f"Follow the rules again: {line.title}",
+                    aria_label=filled(_("Follow the rules again: {title}"), title=line.title),
                 ),
             ),
             class_name="min-w-0 flex-1",

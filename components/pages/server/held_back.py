@@ -5,6 +5,8 @@ import reflex as rx
 from components.ui.button import button
 from components.ui.dialog import confirm
 from components.ui.effects.every import every
+from components.ui.effects.texts import filled
+from locales import _
 from state.dashboard.server_page import ServerPageState
 from state.server.held_back import HeldBackRoleView, HeldBackState, Loser
 
@@ -26,15 +28,15 @@ def _notices() -> rx.Component:
                 on_open_change=HeldBackState.keep,
                 title=rx.cond(
                     HeldBackState.asked_approve,
-                    f"Take {HeldBackState.asked_name} away?",
-                    f"Let them keep {HeldBackState.asked_name}?",
+                    filled(_("Take {role} away?"), role=HeldBackState.asked_name),
+                    filled(_("Let them keep {role}?"), role=HeldBackState.asked_name),
                 ),
                 text=HeldBackState.asked_text,
-                cancel=button("Not now", kind="quiet", on_click=HeldBackState.keep(False)),
+                cancel=button(_("Not now"), kind="quiet", on_click=HeldBackState.keep(False)),
                 action=rx.cond(
                     HeldBackState.asked_approve,
-                    button("Approve removals", kind="danger", on_click=HeldBackState.decide),
-                    button("Dismiss removals", kind="primary", on_click=HeldBackState.decide),
+                    button(_("Approve removals"), kind="danger", on_click=HeldBackState.decide),
+                    button(_("Dismiss removals"), kind="primary", on_click=HeldBackState.decide),
                 ),
             ),
         ),
@@ -47,12 +49,15 @@ def _role(role: rx.vars.ObjectVar[HeldBackRoleView]) -> rx.Component:
         rx.el.div(
             rx.el.h2(role.headline, class_name="break-words text-lg font-semibold"),
             rx.el.p(role.since, class_name="mt-1 text-sm"),
-            rx.cond(role.cause != "", rx.el.p(f"Shortly before: {role.cause}", class_name="mt-1 break-words text-sm")),
+            rx.cond(
+                role.cause != "",
+                rx.el.p(filled(_("Shortly before: {cause}"), cause=role.cause), class_name="mt-1 break-words text-sm"),
+            ),
             rx.cond(
                 role.losers,
                 rx.el.details(
                     rx.el.summary(
-                        f"Who would lose {role.name}, and what both readings found",
+                        filled(_("Who would lose {name}, and what both readings found"), name=role.name),
                         class_name="w-fit cursor-pointer rounded-field text-sm font-semibold underline "
                         "underline-offset-2",
                     ),
@@ -60,7 +65,7 @@ def _role(role: rx.vars.ObjectVar[HeldBackRoleView]) -> rx.Component:
                         rx.foreach(role.losers, _loser),
                         class_name="mt-2 grid grid-cols-1 max-h-72 gap-1.5 overflow-y-auto text-sm",
                         tab_index=0,
-                        aria_label=f"Members who would lose {role.name}",
+                        aria_label=filled(_("Members who would lose {name}"), name=role.name),
                     ),
                     rx.cond(role.more != "", rx.el.p(role.more, class_name="mt-1.5 text-sm")),
                     class_name="mt-3",
@@ -68,26 +73,26 @@ def _role(role: rx.vars.ObjectVar[HeldBackRoleView]) -> rx.Component:
             ),
             rx.el.div(
                 button(
-                    "Approve",
+                    _("Approve"),
                     kind="danger",
                     class_name="btn-sm",
                     busy=HeldBackState.deciding == role.id,
                     on_click=HeldBackState.ask(role.id, True),
-                    aria_label=f"Approve the removals of {role.name}",
+                    aria_label=filled(_("Approve the removals of {name}"), name=role.name),
                 ),
                 button(
-                    "Dismiss",
+                    _("Dismiss"),
                     class_name="btn-sm",
                     disabled=HeldBackState.deciding == role.id,
                     on_click=HeldBackState.ask(role.id, False),
-                    aria_label=f"Dismiss the removals of {role.name}",
+                    aria_label=filled(_("Dismiss the removals of {name}"), name=role.name),
                 ),
                 class_name="mt-4 flex flex-wrap gap-2",
             ),
             class_name="min-w-0 flex-1",
         ),
         key=role.id,
-        aria_label=f"Removals of {role.name} are held back",
+        aria_label=filled(_("Removals of {name} are held back"), name=role.name),
         class_name="mb-5 flex items-start gap-3 rounded-box border border-warning/50 bg-warning/12 p-5",
     )
 

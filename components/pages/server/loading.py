@@ -5,6 +5,7 @@ import reflex as rx
 from components.ui.button import link_button
 from components.ui.card import card
 from components.ui.empty import could_not_load, empty, skeleton, waiting
+from locales import _
 from state.dashboard.server_page import ServerPageState, ServerTab
 
 
@@ -29,9 +30,9 @@ def missing_server() -> rx.Component:
     return card(
         empty(
             "server-off",
-            "Server not found",
-            "It does not exist here, or you are not one of its administrators.",
-            link_button("Back to Dashboard", "/dashboard", kind="primary"),
+            _("Server not found"),
+            _("It does not exist here, or you are not one of its administrators."),
+            link_button(_("Back to Dashboard"), "/dashboard", kind="primary"),
             whole_screen=True,
         )
     )

@@ -9,9 +9,11 @@ from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.effects.every import every
+from components.ui.effects.texts import counted, filled
 from components.ui.empty import empty, skeleton
 from components.ui.outcome import outcome
 from components.ui.picture import avatar
+from locales import _
 from settings import settings
 from state.dashboard.server_page import ServerPageState
 from state.server.members import (
@@ -32,7 +34,7 @@ def members_tab() -> rx.Component:
     return rx.el.div(
         rx.el.div(
             rx.el.div(
-                rx.el.label("Search members", html_for="member-search", class_name="sr-only"),
+                rx.el.label(_("Search members"), html_for="member-search", class_name="sr-only"),
                 rx.icon(
                     "search",
                     size=18,
@@ -44,7 +46,7 @@ def members_tab() -> rx.Component:
                     type="search",
                     key=MembersState.search_key,
                     default_value=MembersState.query,
-                    placeholder="Name or Discord ID",
+                    placeholder=_("Name or Discord ID"),
                     auto_complete="off",
                     spell_check=False,
                     class_name="input pl-10",
@@ -53,15 +55,15 @@ def members_tab() -> rx.Component:
                 class_name="relative min-w-0 flex-1 basis-full lg:basis-64",
             ),
             button(
-                "Check everybody again",
+                _("Check everybody again"),
                 icon="refresh-cw",
                 busy=MembersState.checking == EVERYBODY,
-                busy_label="Checking...",
+                busy_label=_("Checking..."),
                 disabled=MembersState.checking != "",
                 on_click=MembersState.check_everybody,
             ),
-            _download("Members as CSV", "members.csv"),
-            _download("Everything as JSON", "export"),
+            _download(_("Members as CSV"), "members.csv"),
+            _download(_("Everything as JSON"), "export"),
             class_name="mb-5 flex flex-wrap gap-3",
         ),
         _progress(),
@@ -96,10 +98,14 @@ def _progress() -> rx.Component:
                         value=done,
                         max=MembersState.asked,
                         class_name="progress progress-primary w-full",
-                        aria_label="Members checked again",
+                        aria_label=_("Members checked again"),
                     ),
                     rx.el.p(
-                        f"{done} of {MembersState.asked} members checked again. You can leave this page.",
+                        filled(
+                            _("{done} of {asked} members checked again. You can leave this page."),
+                            done=done,
+                            asked=MembersState.asked,
+                        ),
                         class_name="muted text-sm",
                         role="status",
                     ),
@@ -116,14 +122,16 @@ def _nobody() -> rx.Component:
             MembersState.query != "",
             empty(
                 "search-x",
-                "Nobody found",
-                f"No member's name contains “{MembersState.query}”, and nobody has it as their ID.",
+                _("Nobody found"),
+                filled(
+                    _("No member's name contains “{query}”, and nobody has it as their ID."), query=MembersState.query
+                ),
             ),
             empty(
                 "users",
-                "No members known yet",
-                f"{settings().bot_name} reports the members as soon as it joins the server.",
-                link_button("Back to Dashboard", "/dashboard", kind="primary"),
+                _("No members known yet"),
+                _("{bot} reports the members as soon as it joins the server.").format(bot=settings().bot_name),
+                link_button(_("Back to Dashboard"), "/dashboard", kind="primary"),
             ),
         )
     )
@@ -134,8 +142,12 @@ def _list() -> rx.Component:
         rx.el.ul(rx.foreach(MembersState.rows, _member), class_name="surface divide-y divide-base-300 overflow-hidden"),
         rx.el.nav(
             rx.el.p(
-                rx.cond(MembersState.total == 1, "1 member", f"{MembersState.total} members"),
-                rx.cond(MembersState.pages > 1, f", page {MembersState.page} of {MembersState.pages}", ""),
+                counted("{count} member", "{count} members", MembersState.total),
+                rx.cond(
+                    MembersState.pages > 1,
+                    filled(_(", page {page} of {pages}"), page=MembersState.page, pages=MembersState.pages),
+                    "",
+                ),
                 class_name="muted text-sm",
                 role="status",
             ),
@@ -143,10 +155,13 @@ def _list() -> rx.Component:
                 MembersState.pages > 1,
                 rx.el.div(
                     button(
-                        "Previous", icon="chevron-left", disabled=MembersState.page <= 1, on_click=MembersState.turn(-1)
+                        _("Previous"),
+                        icon="chevron-left",
+                        disabled=MembersState.page <= 1,
+                        on_click=MembersState.turn(-1),
                     ),
                     button(
-                        "Next",
+                        _("Next"),
                         icon="chevron-right",
                         disabled=MembersState.page >= MembersState.pages,
                         on_click=MembersState.turn(1),
@@ -155,7 +170,7 @@ def _list() -> rx.Component:
                 ),
             ),
             class_name="mt-4 flex flex-wrap items-center justify-between gap-3",
-            aria_label="Pages of members",
+            aria_label=_("Pages of members"),
         ),
     )
 
@@ -203,8 +218,8 @@ def _tag(role: rx.vars.ObjectVar[MemberRoleTag]) -> rx.Component:
             role.ours,
             rx.el.span(
                 rx.icon("badge-check", size=14, class_name="text-primary", aria_hidden="true"),
-                rx.el.span(f"given by {settings().product_name}", class_name="sr-only"),
-                title=f"Given by {settings().product_name}",
+                rx.el.span(_("given by {product}").format(product=settings().product_name), class_name="sr-only"),
+                title=_("Given by {product}").format(product=settings().product_name),
             ),
         ),
         key=role.id,
@@ -220,8 +235,8 @@ def _why(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
                 MembersState.why,
                 rx.el.ul(rx.foreach(MembersState.why, _role), class_name="grid grid-cols-1 gap-4"),
                 rx.el.p(
-                    "No rule gives a role here yet. ",
-                    rx.el.a("Add a rule", href=ServerPageState.add_rule_url, class_name="link font-semibold"),
+                    _("No rule gives a role here yet. "),
+                    rx.el.a(_("Add a rule"), href=ServerPageState.add_rule_url, class_name="link font-semibold"),
                     class_name="muted",
                 ),
             ),
@@ -229,9 +244,9 @@ def _why(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
                 MembersState.why_fault != "",
                 rx.el.div(
                     rx.el.p(MembersState.why_fault, class_name="mb-3 font-medium", role="alert"),
-                    button("Try Again", icon="refresh-cw", class_name="btn-sm", on_click=MembersState.why_again),
+                    button(_("Try Again"), icon="refresh-cw", class_name="btn-sm", on_click=MembersState.why_again),
                 ),
-                rx.el.div(skeleton("h-5 w-56"), skeleton("mt-3 h-16"), role="status", aria_label="Loading"),
+                rx.el.div(skeleton("h-5 w-56"), skeleton("mt-3 h-16"), role="status", aria_label=_("Loading")),
             ),
         ),
         member_actions(member),
@@ -248,17 +263,17 @@ def _role(role: rx.vars.ObjectVar[RoleWhyView]) -> rx.Component:
         ),
         rx.el.p(
             rx.icon("arrow-right", size=15, class_name="mt-1 shrink-0", aria_hidden="true"),
-            rx.el.span(rx.el.span("Next: ", class_name="font-semibold"), role.then),
+            rx.el.span(rx.el.span(_("Next: "), class_name="font-semibold"), role.then),
             class_name="mt-1.5 flex gap-1.5 text-sm",
         ),
         rx.cond(
             role.alone,
             button(
-                "Follow the rules again",
+                _("Follow the rules again"),
                 icon="play",
                 class_name="btn-sm mt-2",
                 on_click=MembersState.follow_again(role.id),
-                aria_label=f"Follow the rules for {role.name} again",
+                aria_label=filled(_("Follow the rules for {role} again"), role=role.name),
             ),
         ),
         rx.cond(

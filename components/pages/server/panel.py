@@ -7,11 +7,11 @@ import reflex as rx
 from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.field import field, select_input, text_area, text_input
-from locales import LANGUAGES, own_name
+from locales import LANGUAGES, _, listed, own_name
 from settings import settings
 from state.server.panel import BUTTON, COLOR, LANGUAGE, TEXT, TITLE, BlockView, PanelState, RunView
 
-PLACEHOLDERS = "{server}, {bot} and {button}"
+PLACEHOLDERS = listed(("{server}", "{bot}", "{button}"))
 _DEBOUNCE_MS = 250
 _KINDS = {
     "h1": "discord-h1", "h2": "discord-h2", "h3": "discord-h3", "small": "discord-small", "quote": "discord-quote",
@@ -23,13 +23,13 @@ def panel_card() -> rx.Component:
     """Return the fields beside the preview."""
     return card(
         card_title(
-            "Panel",
-            "The message in the verification channel. Saving also changes the message that is already posted.",
+            _("Panel"),
+            _("The message in the verification channel. Saving also changes the message that is already posted."),
         ),
         rx.el.div(
             rx.el.form(
                 field(
-                    "Language",
+                    _("Language"),
                     select_input(
                         LANGUAGE,
                         *(rx.el.option(own_name(one), value=one, lang=one) for one in LANGUAGES),
@@ -37,16 +37,16 @@ def panel_card() -> rx.Component:
                         on_change=PanelState.choose_language,
                     ),
                     name=LANGUAGE,
-                    hint="Of the default texts, the other buttons and alerts. Your own texts stay as they are.",
+                    hint=_("Of the default texts, the other buttons and alerts. Your own texts stay as they are."),
                 ),
                 field(
-                    "Title",
+                    _("Title"),
                     _line(TITLE, PanelState.title, PanelState.enter_title),
                     name=TITLE,
                     error=PanelState.faults[TITLE],
                 ),
                 field(
-                    "Text",
+                    _("Text"),
                     text_area(
                         TEXT,
                         key=f"{TEXT}{PanelState.key}",
@@ -56,19 +56,22 @@ def panel_card() -> rx.Component:
                     ),
                     name=TEXT,
                     hint=rx.fragment(
-                        PanelState.left, f". You can use Discord's markdown and the placeholders {PLACEHOLDERS}."
+                        PanelState.left,
+                        _(". You can use Discord's markdown and the placeholders {placeholders}.").format(
+                            placeholders=PLACEHOLDERS
+                        ),
                     ),
                     error=PanelState.faults[TEXT],
                 ),
                 rx.el.div(
                     field(
-                        "Button label",
+                        _("Button label"),
                         _line(BUTTON, PanelState.button, PanelState.enter_button),
                         name=BUTTON,
                         error=PanelState.faults[BUTTON],
                     ),
                     field(
-                        "Colour",
+                        _("Colour"),
                         rx.el.input(
                             id=COLOR,
                             name=COLOR,
@@ -84,15 +87,21 @@ def panel_card() -> rx.Component:
                     class_name="grid grid-cols-[2fr_1fr] gap-4",
                 ),
                 rx.el.div(
-                    button("Use the default texts", kind="quiet", on_click=PanelState.restore),
-                    button("Save panel", kind="primary", type="submit", busy=PanelState.saving, busy_label="Saving..."),
+                    button(_("Use the default texts"), kind="quiet", on_click=PanelState.restore),
+                    button(
+                        _("Save panel"),
+                        kind="primary",
+                        type="submit",
+                        busy=PanelState.saving,
+                        busy_label=_("Saving..."),
+                    ),
                     class_name="flex flex-wrap justify-end gap-3",
                 ),
                 on_submit=PanelState.save,
                 class_name="flex min-w-0 flex-col gap-4",
             ),
             rx.el.div(
-                rx.el.h3("Preview", class_name="mb-1.5 text-sm font-semibold"),
+                rx.el.h3(_("Preview"), class_name="mb-1.5 text-sm font-semibold"),
                 _preview(),
                 class_name="min-w-0",
             ),
@@ -134,7 +143,7 @@ def _preview() -> rx.Component:
         ),
         class_name="discord-message",
         role="figure",
-        aria_label="The panel as Discord will show it",
+        aria_label=_("The panel as Discord will show it"),
     )
 
 

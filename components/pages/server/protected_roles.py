@@ -7,8 +7,10 @@ from components.ui.badge import role_mark
 from components.ui.button import button
 from components.ui.card import card_title
 from components.ui.dialog import confirm
+from components.ui.effects.texts import filled
 from components.ui.empty import skeleton
 from components.ui.field import field, select_input
+from locales import _
 from settings import settings
 from state.dashboard.server_page import ServerPageState
 from state.server.protected_roles import ProtectedRolesState, ProtectedRoleView
@@ -23,14 +25,16 @@ def protected_roles() -> rx.Component:
         rx.fragment(
             rx.el.section(
                 card_title(
-                    "Protected roles",
-                    f"{settings().product_name} never takes a protected role from anyone: not after a sale, not when "
-                    "a rule is deleted. It still gives the role. Only members who delete their data lose it.",
+                    _("Protected roles"),
+                    _(
+                        "{product} never takes a protected role from anyone: not after a sale, not when a rule is "
+                        "deleted. It still gives the role. Only members who delete their data lose it."
+                    ).format(product=settings().product_name),
                 ),
                 rx.cond(
                     ProtectedRolesState.rows,
                     rx.el.ul(rx.foreach(ProtectedRolesState.rows, _role), class_name="divide-y divide-base-300"),
-                    rx.el.p("No role is protected.", class_name="muted"),
+                    rx.el.p(_("No role is protected."), class_name="muted"),
                 ),
                 rx.cond(ProtectedRolesState.offered, _choice()),
                 class_name="surface mt-4 p-5",
@@ -56,13 +60,13 @@ def _role(role: rx.vars.ObjectVar[ProtectedRoleView]) -> rx.Component:
             class_name="min-w-0 flex-1 break-words",
         ),
         button(
-            "End protection",
+            _("End protection"),
             kind="quiet",
             icon="shield-off",
             class_name="btn-sm",
             disabled=ProtectedRolesState.working,
             on_click=ProtectedRolesState.ask(role.id),
-            aria_label=f"End the protection of {role.name}",
+            aria_label=filled(_("End the protection of {name}"), name=role.name),
         ),
         key=role.id,
         class_name="flex flex-wrap items-center gap-x-4 gap-y-2 py-3",
@@ -73,10 +77,10 @@ def _choice() -> rx.Component:
     return rx.el.div(
         rx.el.div(
             field(
-                "Protect a role",
+                _("Protect a role"),
                 select_input(
                     "protected-role",
-                    rx.el.option("Choose a role", value=""),
+                    rx.el.option(_("Choose a role"), value=""),
                     rx.foreach(ProtectedRolesState.offered, lambda role: rx.el.option(role.name, value=role.id)),
                     value=ProtectedRolesState.chosen,
                     on_change=ProtectedRolesState.choose,
@@ -86,7 +90,7 @@ def _choice() -> rx.Component:
             class_name="min-w-0 flex-1 basis-56",
         ),
         button(
-            "Protect",
+            _("Protect"),
             icon="shield",
             busy=ProtectedRolesState.working,
             disabled=ProtectedRolesState.chosen == "",
@@ -100,9 +104,11 @@ def _question() -> rx.Component:
     return confirm(
         is_open=ProtectedRolesState.asked_role != "",
         on_open_change=ProtectedRolesState.keep,
-        title=f"End the protection of {ProtectedRolesState.asked_name}?",
-        text="The rules decide again. Members without a rule for the role lose it, at once or after the grace time "
-        "of its rules.",
-        cancel=button("Keep it protected", kind="quiet", on_click=ProtectedRolesState.keep(False)),
-        action=button("End protection", kind="danger", on_click=ProtectedRolesState.end),
+        title=filled(_("End the protection of {name}?"), name=ProtectedRolesState.asked_name),
+        text=_(
+            "The rules decide again. Members without a rule for the role lose it, at once or after the grace time "
+            "of its rules."
+        ),
+        cancel=button(_("Keep it protected"), kind="quiet", on_click=ProtectedRolesState.keep(False)),
+        action=button(_("End protection"), kind="danger", on_click=ProtectedRolesState.end),
     )

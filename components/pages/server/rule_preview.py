@@ -3,7 +3,9 @@
 import reflex as rx
 
 from components.ui.badge import badge
+from components.ui.effects.texts import filled
 from components.ui.empty import progress
+from locales import _
 from state.rule_form.preview import ImpactState, PersonView
 
 
@@ -21,10 +23,10 @@ def impact_panel() -> rx.Component:
 
 def _numbers() -> rx.Component:
     return rx.el.dl(
-        _number("Gain", ImpactState.gain, "text-success"),
-        _number("Keep", ImpactState.keep, ""),
-        _number("Lose", ImpactState.lose, "text-error"),
-        _number("Unknown", ImpactState.unknown, "text-warning"),
+        _number(_("Gain"), ImpactState.gain, "text-success"),
+        _number(_("Keep"), ImpactState.keep, ""),
+        _number(_("Lose"), ImpactState.lose, "text-error"),
+        _number(_("Unknown"), ImpactState.unknown, "text-warning"),
         class_name="grid grid-cols-2 gap-3 sm:grid-cols-4",
     )
 
@@ -47,21 +49,26 @@ def _number(label: str, count: int | rx.Var[int], tone: str) -> rx.Component:
 
 
 def _progress() -> rx.Component:
-    part = f"Looked at {ImpactState.looked} of {ImpactState.concerned} members"
+    part = filled(
+        _("Looked at {looked} of {concerned} members"), looked=ImpactState.looked, concerned=ImpactState.concerned
+    )
     return rx.cond(
         ImpactState.busy,
-        progress(rx.cond(ImpactState.concerned > 0, f"{part}…", "Reading what members hold…")),
+        progress(rx.cond(ImpactState.concerned > 0, f"{part}…", _("Reading what members hold…"))),
         rx.cond(
             ImpactState.known & (ImpactState.looked < ImpactState.concerned),
             rx.el.p(
-                f"{part}: those who have the role first, then a sample. The numbers are those of this part.",
+                filled(
+                    _("{part}: those who have the role first, then a sample. The numbers are those of this part."),
+                    part=part,
+                ),
                 class_name="text-sm font-medium text-warning",
             ),
             rx.cond(
                 ImpactState.known
                 & (rx.Var.create(ImpactState.people).length() == 0)
                 & (rx.Var.create(ImpactState.unnamed).to(int) == 0),
-                rx.el.p("No member known here gains or loses the role.", class_name="muted text-sm"),
+                rx.el.p(_("No member known here gains or loses the role."), class_name="muted text-sm"),
             ),
         ),
     )
@@ -72,7 +79,7 @@ def _people() -> rx.Component:
         rx.cond(
             rx.Var.create(ImpactState.unnamed).to(int) > 0,
             rx.el.p(
-                "So few people meet this that their names would show which wallets are theirs.",
+                _("So few people meet this that their names would show which wallets are theirs."),
                 class_name="muted text-sm",
             ),
         ),
@@ -83,14 +90,17 @@ def _people() -> rx.Component:
 def _names() -> rx.Component:
     # Hidden instead of removed while the list is empty, so that an opened list stays open.
     return rx.el.details(
-        rx.el.summary("Who", class_name="w-fit cursor-pointer rounded-field text-sm font-semibold"),
+        rx.el.summary(_("Who"), class_name="w-fit cursor-pointer rounded-field text-sm font-semibold"),
         rx.el.ul(
             rx.foreach(ImpactState.people, _person),
             class_name="mt-3 grid grid-cols-1 max-h-72 gap-x-6 gap-y-2 overflow-y-auto sm:grid-cols-2",
             tab_index=0,
-            aria_label="Members and what would change for them",
+            aria_label=_("Members and what would change for them"),
         ),
-        rx.cond(ImpactState.more > 0, rx.el.p(f"and {ImpactState.more} more", class_name="muted mt-2 text-sm")),
+        rx.cond(
+            ImpactState.more > 0,
+            rx.el.p(filled(_("and {count} more"), count=ImpactState.more), class_name="muted mt-2 text-sm"),
+        ),
         class_name=rx.cond(ImpactState.people, "", "hidden"),
     )
 

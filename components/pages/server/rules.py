@@ -9,7 +9,9 @@ from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
+from components.ui.effects.texts import counted, filled
 from components.ui.empty import empty
+from locales import _
 from state.dashboard.server_page import ServerPageState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, Line, RuleRowView, RulesState
@@ -40,7 +42,7 @@ def rules_tab() -> rx.Component:
             title=RulesState.asked_title,
             text=RulesState.asked_text,
             body=rx.el.div(impact_panel(), class_name="mt-5"),
-            cancel=button("Leave it as it is", kind="quiet", on_click=RulesState.keep(False)),
+            cancel=button(_("Leave it as it is"), kind="quiet", on_click=RulesState.keep(False)),
             action=rx.cond(
                 RulesState.asked_what == DELETE,
                 button(RulesState.asked_action, kind="danger", on_click=RulesState.confirm),
@@ -69,23 +71,25 @@ def _moving() -> rx.Component:
     """Return the import of rules, and the export of all."""
     return card(
         card_title(
-            "Bring rules, or take them along",
-            "Rules of Collab.Land or Guild, or of another server, become rules in shadow: they give and take nothing "
-            "until you activate them. What has no exact counterpart here is skipped, and named.",
+            _("Bring rules, or take them along"),
+            _(
+                "Rules of Collab.Land or Guild, or of another server, become rules in shadow: they give and take "
+                "nothing until you activate them. What has no exact counterpart here is skipped, and named."
+            ),
         ),
         _RuleImport.create(
             server=ServerPageState.server_id, on_made=RulesState.imported, key=ServerPageState.server_id
         ),
         rx.el.div(
             link_button(
-                "Export rules",
+                _("Export rules"),
                 f"/api/servers/{ServerPageState.server_id}/rules.json",
                 icon="download",
                 leaves_app=True,
                 download=True,
                 class_name="btn-sm",
             ),
-            rx.el.span("All rules as a document for a repository or another server.", class_name="muted text-sm"),
+            rx.el.span(_("All rules as a document for a repository or another server."), class_name="muted text-sm"),
             class_name="mt-5 flex flex-wrap items-center gap-3 border-t hairline pt-5",
         ),
         class_name="mt-8",
@@ -94,8 +98,8 @@ def _moving() -> rx.Component:
 
 def _all_in_shadow() -> rx.Component:
     return rx.el.div(
-        rx.el.p(f"{RulesState.waiting} rules are in shadow.", class_name="min-w-0 font-medium"),
-        button("What all of them would do", icon="eye", class_name="btn-sm", on_click=RulesState.ask_all),
+        rx.el.p(filled(_("{count} rules are in shadow."), count=RulesState.waiting), class_name="min-w-0 font-medium"),
+        button(_("What all of them would do"), icon="eye", class_name="btn-sm", on_click=RulesState.ask_all),
         class_name="mb-4 flex flex-wrap items-center justify-between gap-3",
     )
 
@@ -104,9 +108,9 @@ def _none() -> rx.Component:
     return card(
         empty(
             "list-plus",
-            "No rules yet",
-            "A rule says what somebody has to hold and which role that gives.",
-            link_button("Add Rule", ServerPageState.add_rule_url, kind="primary", icon="plus"),
+            _("No rules yet"),
+            _("A rule says what somebody has to hold and which role that gives."),
+            link_button(_("Add Rule"), ServerPageState.add_rule_url, kind="primary", icon="plus"),
         )
     )
 
@@ -117,8 +121,8 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
             rx.el.h2(rule.name, class_name="min-w-0 break-words text-lg font-semibold"),
             _state_badge(rule),
             rx.foreach(rule.chains, lambda chain: badge(chain)),
-            rx.cond(rule.takes_over, badge("Takes the role over", "info")),
-            rx.cond(rule.delegated, badge("Counts delegated tokens", "info")),
+            rx.cond(rule.takes_over, badge(_("Takes the role over"), "info")),
+            rx.cond(rule.delegated, badge(_("Counts delegated tokens"), "info")),
             class_name="flex flex-wrap items-center gap-2",
         ),
         rx.el.div(rx.foreach(rule.lines.to(list[Line]), rule_line), class_name="muted mt-2 flex flex-col gap-0.5"),
@@ -130,10 +134,13 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
             rx.el.div(
                 rx.icon("arrow-right", size=16, aria_hidden="true"),
                 role_mark(rule.role_name, rule.role_color),
-                rx.el.span(rx.cond(rule.holders == 1, "1 holder", f"{rule.holders} holders"), class_name="text-sm"),
+                rx.el.span(
+                    counted("{count} holder", "{count} holders", rule.holders),
+                    class_name="text-sm",
+                ),
                 rx.cond(
                     rx.Var.create(ProtectedRolesState.ids).to(list).contains(rule.role_id),
-                    rx.el.span("Never taken, because the role is protected", class_name="muted text-sm"),
+                    rx.el.span(_("Never taken, because the role is protected"), class_name="muted text-sm"),
                     rx.el.span(rule.removal, class_name="muted text-sm"),
                 ),
                 class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
@@ -155,24 +162,30 @@ def rule_line(line: rx.vars.ObjectVar[Line]) -> rx.Component:
 def _state_badge(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component | rx.Var[rx.Component]:
     return rx.match(
         rule.state,
-        ("active", badge("Active", "good")),
-        ("paused", badge("Paused", "warning")),
-        badge("Shadow", "info"),
+        ("active", badge(_("Active"), "good")),
+        ("paused", badge(_("Paused"), "warning")),
+        badge(_("Shadow"), "info"),
     )
 
 
 def _actions(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
     busy = RulesState.working == rule.id
     return rx.el.div(
-        link_button("Edit", rule.edit_url, icon="pencil", class_name="btn-sm", aria_label=f"Edit {rule.name}"),
+        link_button(
+            _("Edit"),
+            rule.edit_url,
+            icon="pencil",
+            class_name="btn-sm",
+            aria_label=filled(_("Edit {name}"), name=rule.name),
+        ),
         rx.match(
             rule.state,
-            ("paused", _action("Resume", "play", busy, rule, RESUME)),
-            ("shadow", _action("What it would do", "eye", busy, rule, ACTIVATE)),
-            _action("Pause", "pause", busy, rule, PAUSE),
+            ("paused", _action(_("Resume"), "play", busy, rule, RESUME)),
+            ("shadow", _action(_("What it would do"), "eye", busy, rule, ACTIVATE)),
+            _action(_("Pause"), "pause", busy, rule, PAUSE),
         ),
         button(
-            "Delete",
+            _("Delete"),
             kind="quiet",
             icon="trash-2",
             class_name="btn-sm",

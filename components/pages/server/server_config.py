@@ -17,6 +17,7 @@ from components.pages.server.members import members_tab
 from components.pages.server.rules import rules_tab
 from components.ui.button import button, link_button
 from components.ui.empty import could_not_load, skeleton, waiting
+from locales import _
 from settings import settings
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ActivityState
@@ -40,11 +41,11 @@ class Tab:
 
 
 TABS = (
-    Tab("rules", "Rules", rules_tab, (RulesState.load, ProtectedRolesState.load)),
-    Tab("members", "Members", members_tab, (MembersState.load,)),
-    Tab("activity", "Activity", activity_tab, (ActivityState.load,)),
-    Tab("health", "Health", server_health_tab, (ServerHealthState.load,)),
-    Tab("channel", "Verification channel", channels_tab, (ChannelsState.load,)),
+    Tab("rules", _("Rules"), rules_tab, (RulesState.load, ProtectedRolesState.load)),
+    Tab("members", _("Members"), members_tab, (MembersState.load,)),
+    Tab("activity", _("Activity"), activity_tab, (ActivityState.load,)),
+    Tab("health", _("Health"), server_health_tab, (ServerHealthState.load,)),
+    Tab("channel", _("Verification channel"), channels_tab, (ChannelsState.load,)),
 )
 """In the order of the bar; the first is the default."""
 
@@ -79,9 +80,9 @@ def _server() -> rx.Component:
     return rx.el.div(
         page_head(
             ServerPageState.name,
-            "Its rules, its members, and everything that happened there.",
-            link_button("Back to Dashboard", "/dashboard", kind="quiet", icon="arrow-left"),
-            link_button("Add Rule", ServerPageState.add_rule_url, kind="primary", icon="plus"),
+            _("Its rules, its members, and everything that happened there."),
+            link_button(_("Back to Dashboard"), "/dashboard", kind="quiet", icon="arrow-left"),
+            link_button(_("Add Rule"), ServerPageState.add_rule_url, kind="primary", icon="plus"),
         ),
         rx.cond(ServerPageState.bot_invited, rx.fragment(), _bot_is_away()),
         first_steps(),
@@ -99,8 +100,11 @@ def _content(tab: Tab) -> rx.Component:
 def _bot_is_away() -> rx.Component:
     bot = settings().bot_name
     return rx.el.div(
-        rx.el.p(f"{bot} is not in this server, so no role can be given or taken.", class_name="min-w-0 font-medium"),
-        button("Invite Bot", kind="primary", class_name="btn-sm", on_click=ServerPageState.invite),
+        rx.el.p(
+            _("{bot} is not in this server, so no role can be given or taken.").format(bot=bot),
+            class_name="min-w-0 font-medium",
+        ),
+        button(_("Invite Bot"), kind="primary", class_name="btn-sm", on_click=ServerPageState.invite),
         class_name="mb-6 flex flex-wrap items-center justify-between gap-3 rounded-box border border-warning/50 "
         "bg-warning/12 p-4",
         role="alert",
@@ -114,7 +118,7 @@ def _bar() -> rx.Component:
         rx.match(ServerPageState.tab, *((tab.key, _in_view(tab=tab.key)) for tab in TABS), rx.fragment()),
         id="tabs",
         class_name="mb-6 overflow-x-auto",
-        aria_label="Server configuration",
+        aria_label=_("Server configuration"),
     )
 
 

@@ -1,5 +1,7 @@
 """Texts of the catalogue with values that change on the page."""
 
+from typing import Any
+
 import reflex as rx
 from reflex.vars import FunctionStringVar, VarData
 from reflex_base.utils.imports import ImportVar
@@ -8,7 +10,7 @@ from locales import forms
 
 _LIBRARY = "$/public/screens/filled.js"
 
-Value = rx.Var[str] | rx.Var[int] | str | int
+Value = rx.Var[Any] | str | int
 
 
 def filled(text: str, **values: Value) -> rx.Var[str]:
@@ -16,7 +18,7 @@ def filled(text: str, **values: Value) -> rx.Var[str]:
     return _call("filled", text, values)
 
 
-def counted(one: str, several: str, count: rx.Var[int], **values: Value) -> rx.Var[str]:
+def counted(one: str, several: str, count: rx.Var[Any] | int, **values: Value) -> rx.Var[str]:
     """Return the text for the number `count`, which it has as `{count}`; other values as for `filled`."""
     return _call("counted", forms(one, several), {"count": count, **values})
 
