@@ -78,6 +78,7 @@ class Settings(BaseSettings):
     discord_token_url: str = "https://discord.com/api/v10/oauth2/token"
     discord_revoke_url: str = "https://discord.com/api/v10/oauth2/token/revoke"
     discord_cdn_url: str = "https://cdn.discordapp.com"
+    members_intent: Literal["auto", "on", "off"] = "auto"
 
     opensea_api_url: str = "https://api.opensea.io"
     opensea_url: str = "https://opensea.io"

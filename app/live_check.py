@@ -20,6 +20,7 @@ from gateways.evm.rpc.block_ranges import WIDEST_SPAN
 from gateways.evm.rpc.node_limits import NodeLimits
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from models import use
+from services.guilds import members_intent
 from services.health import readiness
 from services.runtime import node_limits
 from settings import Settings, SettingsError, settings
@@ -80,14 +81,17 @@ async def _application(outside: Gateways, chosen: Settings) -> str:
     found = await outside.discord.application()
     if found.id != chosen.discord_client_id:
         raise Wrong(f"The bot's token belongs to the application {found.id}, DISCORD_CLIENT_ID is another.")
-    if not found.members_intent:
-        raise Wrong("Server Members Intent is off: switch it on on the application's Bot page.")
+    if not found.members_intent and chosen.members_intent != "off":
+        raise Wrong(
+            "Server Members Intent is off: switch it on on the application's Bot page, or set MEMBERS_INTENT=off to do "
+            "without (docs/privileged-intents.md)."
+        )
     if found.needs_code_grant:
         raise Wrong("'Requires OAuth2 Code Grant' is on: the bot could not be added. Switch it off on the Bot page.")
     callback = chosen.public_url.rstrip("/") + CALLBACK
     if found.redirects and callback not in found.redirects:
         raise Wrong(f"Sign-ins could not return: add {callback} on the application's OAuth2 page › Redirects.")
-    told = "Server Members Intent is on"
+    told = f"Server Members Intent is {'on' if found.members_intent else 'off, as chosen'}"
     return f"{told}, {callback} is known" if found.redirects else f"{told}; see that {callback} is among its redirects"
 
 
@@ -111,7 +115,9 @@ async def _guilds(outside: Gateways) -> str:
     bot, first = await outside.discord.me(), guilds[0].id
     roles = await outside.discord.roles(first)
     own = await outside.discord.member(first, bot.id)
-    return f"it is in {len(guilds)}; of the first, {len(roles)} roles and its own {len(own.roles)} were read"
+    users = members_intent.of_users(sum(guild.members for guild in guilds))
+    read = f"it is in {len(guilds)}; of the first, {len(roles)} roles and its own {len(own.roles)} were read"
+    return f"{read}. {users}" if users else read
 
 
 async def _profile(outside: Gateways) -> str:

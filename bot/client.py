@@ -15,6 +15,7 @@ from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
 from bot.interaction.background import Busy
 from bot.interaction.presses import Presses
+from bot.known_members import KnownMembers
 from bot.rereads import Rereads
 from bot.unreadable_events import UnreadableEvents
 from gateways import gateways
@@ -50,6 +51,12 @@ class Bot(commands.AutoShardedBot):
         self._unreadable = UnreadableEvents(lambda event, data: self.dispatch("unreadable", event, data))
         # The library has no public hook for this, and without it one odd event ends the session.
         self._unreadable.guard(state.parsers)
+
+    @property
+    def may_ask_for_members(self) -> bool:
+        """Whether the session lacks the intent for members and a new one would get it."""
+        known = self.get_cog(KnownMembers.__name__)
+        return isinstance(known, KnownMembers) and known.switched_on
 
     async def start(self, token: str, *, reconnect: bool = True) -> None:
         """Connect as soon as Discord's daily limit of identifies allows it."""
@@ -127,21 +134,24 @@ def _in_turn(request: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., 
     return asked
 
 
-def build() -> Bot:
-    """Return the bot with its cogs; the library needs a running event loop for that."""
+def build(told: bool = True) -> Bot:
+    """Return the bot with its cogs; the library needs a running event loop for that.
+
+    `told` asks Discord to report members, which needs the application's Server Members Intent.
+    """
     Route.BASE = settings().discord_api_url
     # The bot makes no calls: the library need not warn about its missing voice parts.
     nextcord.VoiceClient.warn_nacl = False
     bot = Bot(
-        intents=nextcord.Intents(guilds=True, members=True),
+        intents=nextcord.Intents(guilds=True, members=told),
         chunk_guilds_at_startup=False,
         guild_ready_timeout=0.5,
         allowed_mentions=nextcord.AllowedMentions.none(),
         help_command=None,
     )
     presses = Presses()
-    events = Events(bot)
-    listeners = (events, Rereads(bot, events), Heartbeat(bot, events), presses)
+    events = Events(bot, told=told)
+    listeners = (events, Rereads(bot, events), KnownMembers(bot, events), Heartbeat(bot, events), presses)
     for cog in (*listeners, *cogs(presses)):
         bot.add_cog(cog)
     return bot

@@ -53,4 +53,5 @@ def guild_facts(guild: nextcord.Guild) -> GuildFacts:
             for member in guild.members
             if member.id in alone or guild.id in mighty or any(member.get_role(role_id) for role_id in mighty)
         ),
+        member_count=guild.member_count or 0,
     )

@@ -51,8 +51,10 @@ class ListIncomplete(Exception):
 class Events(Busy):
     """Keeps the stored guilds up to date. No guild waits for another one."""
 
-    def __init__(self, bot: commands.AutoShardedBot) -> None:
+    def __init__(self, bot: commands.AutoShardedBot, *, told: bool = True) -> None:
         self.bot: commands.AutoShardedBot = bot
+        self.told: bool = told
+        """Whether the session asked for the intent for members; without it the library cannot list them."""
         # The events of a guild run one after another. Each reads the cache when its turn comes, so the last one written
         # is the newest.
         self.turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -67,8 +69,9 @@ class Events(Busy):
         """Guilds whose list Discord refused since it last gave one."""
         self.refused_at: float = 0.0
         """When Discord last refused a list (loop time)."""
-        self.untold: bool = False
-        """Whether the application lacks the intent for members, so that Discord lists none."""
+        self.untold: bool = not told
+        """Whether Discord lists no members and reports no changes to them: the session or the application lacks the
+        intent."""
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
         """Return the tasks that read members and judge roles."""
@@ -84,6 +87,8 @@ class Events(Busy):
             await asyncio.wait(tried, timeout=READY_WITHIN)
         await self._tell(0, gateway_events.ready)
         log.info("ready in %s guilds", len(self.bot.guilds))
+        if users := members_intent.of_users(sum(guild.member_count or 0 for guild in self.bot.guilds)):
+            log.warning("%s", users)
 
     @commands.Cog.listener()
     async def on_guild_join(self, guild: nextcord.Guild) -> None:
@@ -171,6 +176,9 @@ class Events(Busy):
     async def _seen(self, guild: nextcord.Guild, tried: asyncio.Future[None]) -> None:
         pause = FIRST_PAUSE
         await self._tell(guild.id, lambda db: gateway_events.seen(db, guild_facts(guild)))
+        if not self.told:
+            await self._judge(guild)
+            return
         while not self.bot.is_closed() and self.bot.get_guild(guild.id) is guild:
             try:
                 async with self.room:
@@ -303,7 +311,7 @@ class Events(Busy):
 
         async def write(db: Any) -> None:
             facts = guild_facts(guild)
-            await gateway_events.who_runs(db, facts)
+            await gateway_events.who_runs(db, facts, whole=not self.untold)
             await gateway_events.check_roles(db, facts)
 
         await self._tell(guild.id, write)

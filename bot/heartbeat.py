@@ -55,7 +55,7 @@ class Heartbeat(Busy):
         connected = self.connected
         self.met = self.met or connected
         if connected:
-            reason = members_intent.NOT_TOLD if self.events.untold else None
+            reason = members_intent.without() if self.events.untold else None
         else:
             reason = "no open connection"
         states = [provider_log.bot_is(connected, reason)] if self.met else []

@@ -3,20 +3,24 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from typing import Protocol
 
 import nextcord
-from nextcord.ext import commands
 from nextcord.gateway import KeepAliveHandler
 
+from bot.client import Bot
 from bot.heartbeat import tell
+from gateways import gateways
 from services.guilds import members_intent
+from settings import settings
 
 log = logging.getLogger("holdfast.bot")
 
 FIRST_PAUSE, LONGEST_PAUSE, REFUSED_PAUSE = 1.0, 120.0, 120.0
 """Seconds. Discord allows 1,000 logins a day and then resets the token (docs/facts.md#discord-gateway), so clients of
 which each ends at once may log in no more often than every 120 s: 720 a day."""
+DENIED_FOR = 3600.0
+"""Seconds for which a session asks no more for an intent that Discord refused (4014), unless it is switched on."""
 LIVED_WELL = 180.0
 """Seconds after which a client counts as healthy, so that the next pause is short again."""
 CANCELLED_EVERY, CLOSES_WITHIN = 1.0, 5.0
@@ -28,8 +32,20 @@ _TOKEN_CODES, _INTENT_CODES = frozenset({4004}), frozenset({4013, 4014})
 """Close codes after which another attempt fails too (docs/facts.md#discord-gateway)."""
 
 
+class SwitchedOn(Exception):
+    """The Members intent was switched on while a session ran without it."""
+
+
+class Build(Protocol):
+    """Makes a client; `told` says whether its session asks for the intent for members."""
+
+    def __call__(self, told: bool, /) -> Bot: ...
+
+
 def reason(fault: BaseException | None) -> tuple[str, bool]:
     """Return why a client ended, as a sentence, and whether somebody has to act first."""
+    if isinstance(fault, SwitchedOn):
+        return "The Server Members Intent was switched on.", False
     if isinstance(fault, nextcord.PrivilegedIntentsRequired):
         return NO_INTENT, True
     if isinstance(fault, nextcord.LoginFailure):
@@ -49,14 +65,23 @@ def reason(fault: BaseException | None) -> tuple[str, bool]:
     return f"Something came from Discord that could not be read ({type(fault).__name__}).", False
 
 
-async def live(build: Callable[[], commands.AutoShardedBot], token: str) -> None:
-    """Run one client after another until cancelled."""
+async def live(build: Build, token: str) -> None:
+    """Run one client after another until cancelled; without the Members intent where Discord refuses it."""
     loop = asyncio.get_running_loop()
-    pause = FIRST_PAUSE
+    pause, denied_until = FIRST_PAUSE, 0.0
     while True:
         began = loop.time()
-        fault = await _one_life(build(), token)
+        told = began >= denied_until and await members_intent.may_ask(gateways())
+        fault = await _one_life(build(told), token)
         sentence, refused = reason(fault)
+        if sentence == NO_INTENT and told and settings().members_intent == "auto":
+            log.warning("%s", members_intent.NOT_TOLD)
+            denied_until = loop.time() + DENIED_FOR
+            continue
+        if isinstance(fault, SwitchedOn):
+            log.info("%s", sentence)
+            denied_until = 0.0
+            continue
         if refused:
             log.critical("%s", sentence)
         else:
@@ -65,12 +90,14 @@ async def live(build: Callable[[], commands.AutoShardedBot], token: str) -> None
         await _rest(REFUSED_PAUSE if refused else pause, sentence)
 
 
-async def _one_life(bot: commands.AutoShardedBot, token: str) -> BaseException | None:
+async def _one_life(bot: Bot, token: str) -> BaseException | None:
     task = asyncio.create_task(bot.start(token, reconnect=True))
     closed_since: float | None = None
     loop = asyncio.get_running_loop()
     try:
         while not (await asyncio.wait({task}, timeout=CHECKED_EVERY))[0]:
+            if bot.may_ask_for_members:
+                return SwitchedOn()
             # The library's own pauses grow to a quarter of an hour, long after Discord is back.
             broken = any(shard.is_closed() for shard in bot.shards.values())
             closed_since = (closed_since or loop.time()) if broken else None
@@ -81,7 +108,7 @@ async def _one_life(bot: commands.AutoShardedBot, token: str) -> BaseException |
         await _end(bot, task)
 
 
-async def _end(bot: commands.AutoShardedBot, task: asyncio.Task[None]) -> None:
+async def _end(bot: Bot, task: asyncio.Task[None]) -> None:
     """Close the client and end its task, also for a client that never connected (its cogs have tasks).
 
     Closed first: while it reconnects the library loses a cancellation and goes on, unless it finds itself closed; a

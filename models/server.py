@@ -21,6 +21,8 @@ class Server(SQLModel, table=True):
     bot_invited: bool = False
     bot_joined_at: datetime | None = maybe_moment()
     bot_left_at: datetime | None = maybe_moment()
+    member_count: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """How many members Discord reported when the bot last connected."""
     bot_permissions: int | None = Field(default=None, sa_type=BigInteger)
     """The bot's permission bits in the whole guild, as the gateway last reported them."""
     bot_too_low: bool | None = None

@@ -3,11 +3,12 @@
 import asyncio
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import cast
+from urllib.parse import quote
 
 import httpx
 import orjson
@@ -24,6 +25,7 @@ from gateways.discord.types import (
     Guild,
     GuildMember,
     MemberGone,
+    MissingAccess,
     Role,
     audit_reason,
     read_guild,
@@ -45,6 +47,11 @@ CONNECTIONS = 100
 MEMBERS = "/guilds/{}/members"
 MEMBER = f"{MEMBERS}/{{}}"
 MEMBER_ROLE = f"{MEMBER}/roles/{{}}"
+MEMBER_SEARCH = f"{MEMBERS}/search"
+SEARCHED = 1_000
+"""Members that one search returns at most."""
+LISTS_TRIED_AGAIN = 600.0
+"""Seconds until the list of members is asked for again after a refusal for lack of the Members intent."""
 SHARED = 40062
 """Discord's code for the limit of a thing that others use too, which is no refusal of ours
 (docs/facts.md#discord-error-codes)."""
@@ -83,6 +90,8 @@ class Discord(ChannelCalls, AuditLogCalls):
         """What Discord refused us lately."""
         self._unsigned: dict[str, float] = {}
         """Guilds in which a 429 without any sign of Discord's came lately, and when (loop time)."""
+        self._without_lists: float | None = None
+        """When Discord last refused the list of members because the intent for it is off (loop time)."""
         self._date: tuple[datetime, float] | None = None
         """Discord's newest Date header, and when it was heard (loop time)."""
         # The User-Agent's form is Discord's condition (docs/facts.md#discord-requests).
@@ -123,16 +132,49 @@ class Discord(ChannelCalls, AuditLogCalls):
     async def membership(self, guild_id: str, user_id: str) -> GuildMember | None:
         """Return the member, or None only if two different requests say that the user is not in the guild.
 
-        GET /guilds/{guild}/members/{user}, and where that is 404, the list of members from just before the user.
+        GET /guilds/{guild}/members/{user}, and where that is 404, the list of members from just before the user, or a
+        search for their name if our application lacks the Members intent, which the list needs.
         """
         try:
             return await self.member(guild_id, user_id)
         except MemberGone:
-            query = f"?limit=1&after={int(user_id) - 1}"
-            page = listed(await self._get(MEMBERS, guild_id, query=query), "the list of members", DISCORD)
-            if not page or Shape(page[0], "the member", DISCORD).inner("user").id() != user_id:
-                return None
-            return replace(read_member(page[0], user_id), read_at=self._time())
+            pass
+        if not self._is_without_lists():
+            try:
+                return await self._from_list(guild_id, user_id)
+            except MissingAccess:
+                if (await self.application()).members_intent:
+                    raise
+                self._without_lists = asyncio.get_running_loop().time()
+        return await self._from_search(guild_id, user_id)
+
+    def _is_without_lists(self) -> bool:
+        since = self._without_lists
+        return since is not None and asyncio.get_running_loop().time() - since < LISTS_TRIED_AGAIN
+
+    async def _from_list(self, guild_id: str, user_id: str) -> GuildMember | None:
+        query = f"?limit=1&after={int(user_id) - 1}"
+        page = listed(await self._get(MEMBERS, guild_id, query=query), "the list of members", DISCORD)
+        return self._among(page, user_id)
+
+    async def _from_search(self, guild_id: str, user_id: str) -> GuildMember | None:
+        """Return the member from a search for names that begin with theirs (GET /guilds/{guild}/members/search)."""
+        try:
+            name = (await self.user(user_id)).username
+        except MemberGone:
+            return None  # the account was deleted
+        query = f"?query={quote(name, safe='')}&limit={SEARCHED}"
+        page = listed(await self._get(MEMBER_SEARCH, guild_id, query=query), "the found members", DISCORD)
+        found = self._among(page, user_id)
+        if found is None and len(page) >= SEARCHED:
+            raise ProviderConfused(DISCORD, "more members of that name than one search returns")
+        return found
+
+    def _among(self, page: Sequence[object], user_id: str) -> GuildMember | None:
+        for one in page:
+            if Shape(one, "the member", DISCORD).inner("user").id() == user_id:
+                return replace(read_member(one, user_id), read_at=self._time())
+        return None
 
     async def user(self, user_id: str) -> BotUser:
         """Return any user (GET /users/{user}); NotThere when there is none."""
@@ -161,9 +203,9 @@ class Discord(ChannelCalls, AuditLogCalls):
         found: list[BotGuild] = []
         while True:
             after = f"&after={found[-1].id}" if found else ""
-            answer = await self._get("/users/@me/guilds", query=f"?limit={GUILDS_A_PAGE}{after}")
+            answer = await self._get("/users/@me/guilds", query=f"?limit={GUILDS_A_PAGE}&with_counts=true{after}")
             page = [Shape(item, "a guild", DISCORD) for item in listed(answer, "the list of guilds", DISCORD)]
-            guilds = [BotGuild(item.id(), item.text("name"), item.text_or_none("icon")) for item in page]
+            guilds = [_bot_guild(item) for item in page]
             if found and guilds and int(guilds[-1].id) <= int(found[-1].id):
                 raise ProviderConfused(DISCORD, "the pages of guilds do not move on")
             found += guilds
@@ -360,3 +402,9 @@ def _json(answer: httpx.Response) -> object:
         return cast("object", orjson.loads(answer.content))
     except orjson.JSONDecodeError:
         return None
+
+
+def _bot_guild(item: Shape) -> BotGuild:
+    count = "approximate_member_count"
+    members = item.number(count) if item.has(count) else 0
+    return BotGuild(item.id(), item.text("name"), item.text_or_none("icon"), members)

@@ -161,11 +161,12 @@ class BotUser:
 
 @dataclass(frozen=True, slots=True)
 class BotGuild:
-    """One line of the bot's own guild list."""
+    """One line of the bot's own guild list; `members` is about how many there are."""
 
     id: str
     name: str
     icon: str | None
+    members: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,16 @@
 
 from gateways import Gateways
 from gateways.transport.errors import ProviderError
+from models.db.session import AsyncSession
+from settings import settings
 
 WHERE = "Turn on Server Members Intent: Developer Portal › Bot."
-NOT_TOLD = f"Discord no longer tells the bot who joins, leaves or changes (50001). {WHERE}"
+_READS = "so it reads the people it knows again in each sweep"
+NOT_TOLD = f"Discord does not tell the bot who joins, leaves or changes (50001), {_READS}. {WHERE}"
+NOT_ASKED = f"The bot does not ask Discord who joins, leaves or changes (MEMBERS_INTENT=off), {_READS}."
+REVIEWED_FROM = 10_000
+"""Users from which on Discord reviews who gets the intent (docs/facts.md#discord-intents)."""
+WARNED_FROM = 8_000
 
 
 async def is_off(outside: Gateways) -> bool:
@@ -13,3 +20,31 @@ async def is_off(outside: Gateways) -> bool:
         return not (await outside.discord.application()).members_intent
     except ProviderError:
         return False
+
+
+async def may_ask(outside: Gateways) -> bool:
+    """Return whether the bot's next session should ask for the intent: MEMBERS_INTENT, and for `auto` Discord."""
+    chosen = settings().members_intent
+    return chosen == "on" or (chosen == "auto" and not await is_off(outside))
+
+
+async def is_heard(db: AsyncSession) -> bool:
+    """Return whether the bot hears of members, as it last reported; True if it never did."""
+    (rows,) = await db.together(("SELECT reason FROM provider_state WHERE provider = 'bot' AND state = 'ok'", {}))
+    return not any(reason in {NOT_TOLD, NOT_ASKED} for (reason,) in rows)
+
+
+def without() -> str:
+    """Return the sentence for Health about a bot that hears nothing of members."""
+    return NOT_ASKED if settings().members_intent == "off" else NOT_TOLD
+
+
+def of_users(count: int) -> str:
+    """Return what to know about the intent with so many users; empty if there are few."""
+    if count < WARNED_FROM:
+        return ""
+    return (
+        f"The bot's servers have up to {count:,} members together. From {REVIEWED_FROM:,} users on Discord reviews "
+        "whether the bot gets the Server Members Intent (docs/privileged-intents.md); without it everything goes on, "
+        "with people read in each sweep."
+    )

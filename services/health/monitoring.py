@@ -9,6 +9,7 @@ from models import now
 from models.db.session import AsyncSession
 from services.core.ages import length
 from services.core.json_view import json_view
+from services.guilds import members_intent
 from services.health import backlog, provider_log, provider_status
 from services.health.views import BAD, GOOD, WARNING, LagHealth, SweepHealth, worst
 from services.triggers import chain_cursor, watch_list
@@ -120,7 +121,16 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
         return BotHeartbeat(BAD, f"The bot was last heard {length(seconds)} ago.", False, seconds)
     if row.state != "ok":
         return BotHeartbeat(BAD, "The bot runs, but is not connected to Discord.", False, seconds)
-    return BotHeartbeat(GOOD, "The bot is connected to Discord.", True, seconds)
+    if row.reason == members_intent.NOT_TOLD:
+        return BotHeartbeat(WARNING, f"The bot is connected to Discord. {row.reason}", True, seconds)
+    said = " ".join(part for part in ("The bot is connected to Discord.", row.reason, await _users(db)) if part)
+    return BotHeartbeat(GOOD, said, True, seconds)
+
+
+async def _users(db: AsyncSession) -> str:
+    """Return what to know about Discord's review once there are many users; those in several servers count in each."""
+    count = (await db.execute(text("SELECT sum(member_count) FROM server WHERE bot_invited"))).scalar_one()
+    return members_intent.of_users(int(count or 0))
 
 
 async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:

@@ -14,6 +14,7 @@ from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.ages import length
 from services.core.errors import ProviderUnavailable
+from services.guilds import members_intent
 from services.guilds import permissions as rights
 from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, is_too_low, judge
 from services.health import backlog, provider_log, provider_status, quotas
@@ -156,8 +157,10 @@ def _bot(server: Server, states: provider_status.States, moment: datetime) -> Bo
         mend = "Invite it from the dashboard; rules paused because of it resume automatically."
         return health(BAD, text, mend)
     if connected and row is not None and row.reason:
-        text = f"The bot is in this server. {row.reason} Roles still follow the daily sweep."
-        return health(BAD, text, "The person who runs the bot has to do that.")
+        text = f"The bot is in this server. {row.reason}"
+        if row.reason == members_intent.NOT_ASKED:
+            return health(GOOD, text)
+        return health(WARNING, text, "The person who runs the bot has to do that.")
     if connected:
         return health(GOOD, "The bot is in this server and listens.")
     if fresh and row is not None:

@@ -9,6 +9,8 @@ from models.db.session import AsyncSession
 
 Work = Callable[[AsyncSession], Awaitable[object]]
 """What a job does, in the transaction that claims its turn."""
+SWEEP = "sweep"
+"""The schedule of the sweep over everybody."""
 APART = timedelta(minutes=1)
 """How far apart two transactions that claim a schedule together may have begun."""
 

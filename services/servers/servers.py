@@ -21,13 +21,14 @@ from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.core.json_view import Internal, json_view
-from services.guilds import last_answers, permissions
+from services.guilds import last_answers, members_intent, permissions
 from services.guilds.channels import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
 from services.guilds.role_safety import MANAGE_ROLES, color_hex, judge, rank
 from services.roles import breaker
 from services.rules.views import RuleView
 from services.rules.views import of_servers as rules_of_servers
 from services.servers import verified_counts
+from services.triggers import known_members
 from settings import settings
 
 PRIORITY_SPEAKER, SEND_SPOKEN, USE_COMMANDS = 1 << 8, 1 << 12, 1 << 31
@@ -154,6 +155,9 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor, *, brief: bool
     await db.execute(
         delete(Access).where(col(Access.discord_id) == actor.discord_id, col(Access.server_id).not_in(mine))
     )
+    if known and not await members_intent.is_heard(db):
+        with_bot = [server.id or 0 for server in known if server.bot_invited]
+        await known_members.met_elsewhere(db, actor.discord_id, actor.username, with_bot)
     return len(mine)
 
 

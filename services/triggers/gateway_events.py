@@ -16,6 +16,7 @@ from services.guilds.members import MemberFacts
 from services.guilds.role_safety import ADMINISTRATOR, find, is_too_low, judge, standing
 from services.rules import pausing
 from services.runtime import schedules
+from services.triggers import known_members
 
 BOT_READY = "bot.ready"
 
@@ -44,7 +45,8 @@ class GuildFacts:
     bot_id: str
     roles: tuple[RoleFacts, ...]
     members: tuple[MemberFacts, ...]
-    """At least the bot, the owner and everybody who may be an administrator."""
+    """At least the bot, the owner and everybody who may be an administrator; the bot alone without their intent."""
+    member_count: int = 0
 
 
 async def seen(db: AsyncSession, guild: GuildFacts) -> None:
@@ -57,7 +59,7 @@ async def seen(db: AsyncSession, guild: GuildFacts) -> None:
     if server is None:
         server = Server(discord_id=guild.id, name=guild.name)
     server.name, server.icon, server.owner_id = guild.name, guild.icon or server.icon, guild.owner_id
-    server.bot_invited = True
+    server.bot_invited, server.member_count = True, guild.member_count
     if came:
         server.bot_joined_at, server.bot_left_at = now(), None
     db.add(server)
@@ -87,13 +89,17 @@ async def list_ended(db: AsyncSession, guild_id: str, began: datetime) -> int:
     return await members.list_ended(db, server.id or 0, began) if server else 0
 
 
-async def who_runs(db: AsyncSession, guild: GuildFacts) -> None:
-    """Update the list of those who run the guild, after roles or members changed."""
+async def who_runs(db: AsyncSession, guild: GuildFacts, *, whole: bool = True) -> None:
+    """Update the list of those who run the guild, after roles or members changed.
+
+    Without `whole`, the guild's members are unknown, and only its name, picture and owner are stored.
+    """
     server = await known(db, guild.id)
     if server is not None and server.id is not None:
         server.name, server.icon, server.owner_id = guild.name, guild.icon or server.icon, guild.owner_id
         db.add(server)
-        await _who_runs(db, server.id, guild)
+        if whole:
+            await _who_runs(db, server.id, guild)
 
 
 async def _who_runs(db: AsyncSession, server_id: int, guild: GuildFacts) -> None:
@@ -195,6 +201,13 @@ async def member_read(db: AsyncSession, guild_id: str, member: MemberFacts) -> N
         was = await db.get(Member, (server.id or 0, member.discord_id), populate_existing=True)
         new = was is None or was.left_at is not None
         await (members.joined if new else members.changed)(db, server.id or 0, member)
+
+
+async def member_met(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
+    """Record a member as an interaction shows them, if that differs from what is stored."""
+    server = await known(db, guild_id)
+    if server is not None and await known_members.differs(db, server.id or 0, member):
+        await member_read(db, guild_id, member)
 
 
 async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:

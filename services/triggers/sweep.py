@@ -16,7 +16,7 @@ from services.runtime import schedules
 
 log = logging.getLogger("holdfast.services.triggers.sweep")
 
-SCHEDULE = "sweep"
+SCHEDULE = schedules.SWEEP
 
 
 @dataclass(frozen=True, slots=True)

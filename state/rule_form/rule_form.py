@@ -15,6 +15,7 @@ from services.core.actors import Actor
 from services.core.chain_names import chain_title, form_order
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, RuleNotFound, ServerNotFound
 from services.engine.preview import Proposal
+from services.guilds import members_intent
 from services.rules import draft as rule_form
 from services.rules import limits, rules
 from services.rules.expression import Expression, parse, requirements, to_document
@@ -67,6 +68,8 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
     visit: int = -1
     """The page load that the fields belong to; the fields of an earlier one are hidden and reset."""
     loaded: bool = False
+    members_unheard: bool = False
+    """Whether the bot hears nothing of members, so that a take-over reaches only people it knows."""
     rule_name: str = ""
     room: str = ""
     """How much of its limits the server has used."""
@@ -132,6 +135,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
                 self._show_rule(rule, tree, await catalog.names(db, places), page.server_id)
             self._show_room(await limits.room(db, page.server_id))
             found = await servers.roles(db, gateways(), actor, server.id)
+            self.members_unheard = not await members_intent.is_heard(db)
         self._offer(found)
 
     def _failed(self, fault: Exception) -> None:

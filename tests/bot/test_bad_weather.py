@@ -323,8 +323,15 @@ async def gateway_state() -> tuple[str, str | None]:
     return (row.state, row.reason) if row else ("unheard", None)
 
 
+@pytest.fixture
+def insisting(product: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator wants no session without the intent."""
+    monkeypatch.setenv("MEMBERS_INTENT", "on")
+    settings.cache_clear()
+
+
 async def test_a_refused_intent_says_on_health_which_switch_to_turn_on_and_the_bot_comes_when_it_is(
-    discord: Outside, living: None, monkeypatch: pytest.MonkeyPatch
+    discord: Outside, insisting: None, living: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await is_(names, EVERYBODY)
     # The library itself hears the refusal: no client is ended while it connects.

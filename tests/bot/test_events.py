@@ -74,6 +74,7 @@ class SomeGuild:
     name: str = "A guild"
     icon: None = None
     unavailable: bool = False
+    member_count: int | None = None
     roles: tuple[Any, ...] = ()
     cache: dict[int, SomeMember] = field(default_factory=dict[int, SomeMember])
 

@@ -169,7 +169,7 @@ def test_the_example_of_an_env_file_names_settings_only() -> None:
 def test_every_requirement_has_its_reason(name: str) -> None:
     wanted = list(requirements((ROOT / name).read_text()))
     assert wanted
-    assert list(missing(wanted, (DOCS / "dependencies.md").read_text())) == []
+    assert list(missing(wanted, (DOCS / "architecture" / "dependencies.md").read_text())) == []
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_every_requirement_has_its_reason(name: str) -> None:
 def test_every_npm_package_has_its_reason(name: str) -> None:
     wanted = list(npm_packages((ROOT / name).read_text()))
     assert wanted
-    assert list(missing(wanted, (DOCS / "dependencies.md").read_text())) == []
+    assert list(missing(wanted, (DOCS / "architecture" / "dependencies.md").read_text())) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -238,6 +238,14 @@ def _options() -> rx.Component:
             default_checked=RuleFormState.takes_over,
             on_change=RuleFormState.switch_takes_over,
         ),
+        rx.cond(
+            RuleFormState.members_unheard & RuleFormState.takes_over,
+            rx.el.p(
+                "Discord does not tell the bot about members right now (Server Members Intent). It takes the role "
+                "over only from people it knows: who verified a wallet, has a role from a rule, or has used the bot.",
+                class_name="muted text-sm",
+            ),
+        ),
         class_name="flex flex-col gap-4 border-t hairline pt-5",
     )
 

@@ -404,12 +404,15 @@ async def test_a_shared_limit_without_its_header_counts_as_no_refusal(discord: D
 
 async def test_the_bots_guilds_are_read_page_by_page(discord: Discord, server: Wire) -> None:
     def page(first: int, last: int) -> web.Response:
-        return says([{"id": str(n), "name": f"g{n}", "icon": None} for n in range(first, last)])
+        return says(
+            [{"id": str(n), "name": f"g{n}", "icon": None, "approximate_member_count": n} for n in range(first, last)]
+        )
 
     server.says(page(1, 201), page(201, 210))
     guilds = await discord.bot_guilds()
     assert [guild.id for guild in guilds] == [str(n) for n in range(1, 210)]
-    assert server.asked[1].path.endswith("?limit=200&after=200")
+    assert [guild.members for guild in guilds[-2:]] == [208, 209]
+    assert server.asked[1].path.endswith("?limit=200&with_counts=true&after=200")
 
 
 async def test_an_id_that_is_no_snowflake_is_never_sent(discord: Discord, server: Wire) -> None:

@@ -1,0 +1,113 @@
+"""The cog that reads the people we know by their ids, while Discord reports nothing about members."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Collection
+
+import nextcord
+from nextcord.ext import commands
+from sqlalchemy.exc import SQLAlchemyError
+
+from bot.conversions import member_facts
+from bot.events import Events
+from bot.interaction.background import Busy
+from gateways import gateways
+from models import transaction
+from services.core.errors import ProviderUnavailable
+from services.guilds import members_intent
+from services.runtime.database_faults import tell
+from services.triggers import gateway_events, known_members
+from services.triggers.known_members import KnownMember
+from settings import settings
+
+log = logging.getLogger("holdfast.bot")
+
+PAUSE_SECONDS = 2.0
+"""Seconds between two looks for people to read."""
+AT_ONCE, MOST = 4, 100
+"""People who are read at the same time, and those of one look."""
+REST_SECONDS = 60.0
+"""For how long a guild is left alone after a read of a member of it failed."""
+SWITCH_SECONDS = 60.0
+"""Seconds between two questions whether the intent was switched on."""
+
+
+class KnownMembers(Busy):
+    """Reads known people again in each sweep, and keeps what interactions say of their members.
+
+    Each read is a Get Guild Member, so it costs nothing for people who never met us. Nothing here concludes from
+    silence that somebody left: `members.live` needs two different answers.
+    """
+
+    def __init__(self, bot: commands.AutoShardedBot, events: Events) -> None:
+        self.bot: commands.AutoShardedBot = bot
+        self.events: Events = events
+        self.resting: dict[str, float] = {}
+        """By guild, until when it is left alone (loop time)."""
+        self.was_off: bool = False
+        """Whether Discord said during this session that the intent is switched off."""
+        self.switched_on: bool = False
+        """Whether the intent was switched on since, so that a new session can ask for it."""
+        self.reader: asyncio.Task[None] = asyncio.create_task(self._read_on())
+        self.watcher: asyncio.Task[None] = asyncio.create_task(self._watch_the_switch())
+
+    def tasks(self) -> Collection[asyncio.Task[None]]:
+        """Return the tasks that read people, and that wait for the intent."""
+        return (self.reader, self.watcher)
+
+    @commands.Cog.listener()
+    async def on_interaction(self, interaction: nextcord.Interaction[nextcord.Client]) -> None:
+        """Keep the member that an interaction carries: nothing else reports them."""
+        member = interaction.user
+        if self.events.untold and isinstance(member, nextcord.Member):
+            facts, guild_id = member_facts(member), member.guild.id
+            async with self.events.turns[guild_id]:
+                await self.events.write(lambda db: gateway_events.member_met(db, str(guild_id), facts))
+
+    async def _read_on(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            while True:
+                await asyncio.sleep(PAUSE_SECONDS)
+                try:
+                    while self.events.untold and self.bot.is_ready() and await self.read_some():
+                        pass
+                except SQLAlchemyError as fault:
+                    tell(log, fault, "known members are read later")
+
+    async def read_some(self) -> int:
+        """Read some of the people whose turn it is; return how many were tried."""
+        clock = asyncio.get_running_loop().time
+        self.resting = {guild: until for guild, until in self.resting.items() if until > clock()}
+        async with transaction() as db:
+            people = await known_members.to_read(db, MOST, self.resting)
+        room = asyncio.Semaphore(AT_ONCE)
+        await asyncio.gather(*(self._read(one, room) for one in people))
+        return len(people)
+
+    async def _read(self, one: KnownMember, room: asyncio.Semaphore) -> None:
+        async with room:
+            if one.guild_id in self.resting:
+                return
+            guild = self.bot.get_guild(int(one.guild_id))
+            if guild is None or guild.unavailable:
+                self._rest(one)
+                return
+            try:
+                await self.events.read_member(guild.id, int(one.discord_id))
+            except ProviderUnavailable as fault:
+                log.warning("a member of guild %s could not be read (%s)", one.guild_id, fault.message)
+                self._rest(one)
+                return
+            await self.events.write(lambda db: known_members.was_read(db, one))
+
+    def _rest(self, one: KnownMember) -> None:
+        self.resting[one.guild_id] = asyncio.get_running_loop().time() + REST_SECONDS
+
+    async def _watch_the_switch(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            while not self.events.told and settings().members_intent == "auto":
+                is_off = await members_intent.is_off(gateways())
+                self.switched_on = self.was_off and not is_off
+                self.was_off = self.was_off or is_off
+                await asyncio.sleep(SWITCH_SECONDS)

@@ -1,0 +1,74 @@
+"""People who are read from Discord again in each sweep, while the bot hears nothing of members."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from sqlalchemy import text
+
+from models.db.session import AsyncSession
+from services.guilds.members import MemberFacts
+from services.runtime import schedules
+
+
+class KnownMember(NamedTuple):
+    """A person in a server: our id of the server, Discord's id of the guild, and of the person."""
+
+    server_id: int
+    guild_id: str
+    discord_id: str
+
+
+async def to_read(db: AsyncSession, limit: int, without: Collection[str] = ()) -> list[KnownMember]:
+    """Return people not read since the present sweep began, those read longest ago first.
+
+    They have a wallet or a role of ours; nobody else is ever asked about. Somebody with a wallet who left is looked for
+    until housekeeping deletes the row, because nothing reports a return. The guilds in `without` are skipped.
+    """
+    (rows,) = await db.together((_TO_READ, {"sweep": schedules.SWEEP, "limit": limit, "without": list(without)}))
+    return [KnownMember(*row) for row in rows]
+
+
+_TO_READ = """
+    SELECT s.id, s.discord_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
+    WHERE s.bot_invited AND NOT m.bot AND s.discord_id <> ALL(CAST(:without AS text[]))
+    AND m.seen_at < (SELECT started_at FROM schedule WHERE name = :sweep)
+    AND (EXISTS (SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id WHERE u.discord_id = m.discord_id)
+         OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id))
+    ORDER BY m.seen_at, s.id, m.discord_id LIMIT :limit
+"""
+
+
+async def was_read(db: AsyncSession, one: KnownMember) -> None:
+    """Record that somebody was read, also if they are not in the server."""
+    await db.execute(
+        text("UPDATE member SET seen_at = now() WHERE server_id = :server AND discord_id = :who"),
+        {"server": one.server_id, "who": one.discord_id},
+    )
+
+
+async def differs(db: AsyncSession, server_id: int, facts: MemberFacts) -> bool:
+    """Return whether the stored member is not as Discord shows them now."""
+    statement = (
+        "SELECT name, avatar, roles, pending, left_at FROM member WHERE server_id = :server AND discord_id = :who"
+    )
+    (rows,) = await db.together((statement, {"server": server_id, "who": facts.discord_id}))
+    return [tuple(row) for row in rows] != [(facts.name, facts.avatar, sorted(facts.roles), facts.pending, None)]
+
+
+async def met_elsewhere(db: AsyncSession, discord_id: str, name: str, servers: Collection[int]) -> None:
+    """Note somebody as a member of servers that Discord listed for them; their roles are read soon.
+
+    Members who are stored already stay as they are, except those who had left.
+    """
+    await db.execute(
+        text(
+            """
+            INSERT INTO member (server_id, discord_id, name, roles, pending, bot, seen_at)
+            SELECT server_id, :who, :name, '{}', false, false, to_timestamp(0)
+            FROM unnest(CAST(:servers AS integer[])) server_id ORDER BY server_id
+            ON CONFLICT (server_id, discord_id) DO UPDATE SET left_at = NULL, seen_at = EXCLUDED.seen_at
+            WHERE member.left_at IS NOT NULL
+            """
+        ),
+        {"who": discord_id, "name": name, "servers": sorted(servers)},
+    )
