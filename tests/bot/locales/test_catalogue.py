@@ -75,6 +75,18 @@ def test_a_language_has_every_text_with_its_placeholders(language: str) -> None:
     assert faults == []
 
 
+KANA, HAN = "[\u3041-\u30ff]", "[\u4e00-\u9fff]"
+
+
+@pytest.mark.parametrize(
+    ("language", "strange"),
+    [("zh-CN", KANA), ("es", f"{KANA}|{HAN}"), ("pt-BR", f"{KANA}|{HAN}|[ñ¿¡]"), ("ja", "[ãõñ¿¡]")],
+)
+def test_no_entry_is_in_the_script_of_another_language(language: str, strange: str) -> None:
+    said = {str(one.id): form for one in entries(language) if one.id for form in forms(one.string)}
+    assert [text for text, form in said.items() if re.search(strange, form)] == []
+
+
 @pytest.mark.parametrize(
     ("text", "said", "right"),
     [
