@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Collection
+from datetime import datetime
 
 import nextcord
 from nextcord.ext import commands
@@ -23,9 +24,10 @@ from settings import settings
 
 log = logging.getLogger("holdfast.bot")
 
-PAUSE_SECONDS = 2.0
-"""Seconds between two looks for people to read."""
-AT_ONCE, MOST = 4, 100
+PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 30.0
+"""Seconds between two looks for people to read, and within one sweep after a look that found nobody: a look can go
+through all stored members."""
+AT_ONCE, MOST = 4, 500
 """People who are read at the same time, and those of one look."""
 REST_SECONDS = 60.0
 """For how long a guild is left alone after a read of a member of it failed."""
@@ -45,6 +47,8 @@ class KnownMembers(Busy):
         self.events: Events = events
         self.resting: dict[str, float] = {}
         """By guild, until when it is left alone (loop time)."""
+        self.looked: tuple[datetime | None, float] = (None, 0.0)
+        """The sweep in which the last look found nobody, and when that was (loop time)."""
         self.was_off: bool = False
         """Whether Discord said during this session that the intent is switched off."""
         self.switched_on: bool = False
@@ -70,17 +74,28 @@ class KnownMembers(Busy):
             while True:
                 await asyncio.sleep(PAUSE_SECONDS)
                 try:
-                    while self.events.untold and self.bot.is_ready() and await self.read_some():
+                    while (
+                        self.events.untold and self.bot.is_ready() and await self._is_time() and await self.read_some()
+                    ):
                         pass
                 except SQLAlchemyError as fault:
                     tell(log, fault, "known members are read later")
+
+    async def _is_time(self) -> bool:
+        async with transaction() as db:
+            began = await known_members.sweep_began(db)
+        sweep, at = self.looked
+        return began != sweep or asyncio.get_running_loop().time() - at >= LONGEST_PAUSE_SECONDS
 
     async def read_some(self) -> int:
         """Read some of the people whose turn it is; return how many were tried."""
         clock = asyncio.get_running_loop().time
         self.resting = {guild: until for guild, until in self.resting.items() if until > clock()}
         async with transaction() as db:
+            began = await known_members.sweep_began(db)
             people = await known_members.to_read(db, MOST, self.resting)
+        if not people and not self.resting:
+            self.looked = began, clock()
         room = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(self._read(one, room) for one in people))
         return len(people)

@@ -1,6 +1,7 @@
 """People who are read from Discord again in each sweep, while the bot hears nothing of members."""
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import text
@@ -16,6 +17,12 @@ class KnownMember(NamedTuple):
     server_id: int
     guild_id: str
     discord_id: str
+
+
+async def sweep_began(db: AsyncSession) -> datetime | None:
+    """Return when the present sweep began; None before the first."""
+    (rows,) = await db.together(("SELECT started_at FROM schedule WHERE name = :sweep", {"sweep": schedules.SWEEP}))
+    return rows[0][0] if rows else None
 
 
 async def to_read(db: AsyncSession, limit: int, without: Collection[str] = ()) -> list[KnownMember]:
