@@ -32,7 +32,7 @@ from xdist.scheduler import LoadFileScheduling
 from app.postgres.memory import memory_bytes
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import MARK
-from tests.support.databases import TEMPLATE, Databases, named, plain
+from tests.support.databases import TEMPLATE, Databases, compile_once, named, plain
 from tests.support.types_beside import pytest_configure as pytest_configure
 from tests.support.types_beside import pytest_sessionfinish as pytest_sessionfinish
 
@@ -287,6 +287,7 @@ def template_url(postgres_url: str) -> str:
 @pytest.fixture(scope="session")
 def databases(postgres_url: str, template_url: str) -> Iterator[Databases]:
     """What gives each test a database with every migration applied."""
+    compile_once()
     with psycopg.connect(plain(postgres_url), autocommit=True) as admin:
         yield Databases(admin, postgres_url)
 

@@ -8,6 +8,8 @@ exactly as it was once they are empty again is thrown away.
 import re
 import time
 import uuid
+from functools import partial
+from typing import Any, cast
 
 import psycopg
 from psycopg import Connection, errors, sql
@@ -43,6 +45,29 @@ WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND pg_relation_si
 COUNTED = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' AND last_value IS NOT NULL"
 # Whoever is still connected is cut off, as by DROP DATABASE … WITH (FORCE).
 CUT_OFF = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s"
+
+
+STATEMENTS = 5_000
+"""Compiled statements that all engines of a process share."""
+
+
+def compile_once() -> None:
+    """Let each engine use what an earlier one has compiled, for all of them speak to the same kind of database.
+
+    Every test has an engine of its own, and would spend a sixth of its time on statements compiled before.
+    """
+    # Nobody reads these who only collects tests.
+    from sqlalchemy.dialects.postgresql.psycopg import PGDialectAsync_psycopg
+    from sqlalchemy.ext.asyncio import create_async_engine
+    from sqlalchemy.util import LRUCache
+
+    from models.db import database
+
+    dialect = cast(Any, PGDialectAsync_psycopg)  # a part of each statement's key
+    dialect.__eq__ = lambda one, other: type(one) is type(other)
+    dialect.__hash__ = lambda one: hash(type(one))
+    shared = {"compiled_cache": LRUCache[object, object](STATEMENTS)}
+    cast(Any, database).create_async_engine = partial(create_async_engine, execution_options=shared)
 
 
 class Databases:
