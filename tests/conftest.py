@@ -45,25 +45,23 @@ PORTS, PORT_SHARES = range(12_000, 32_000), 8
 """Where tests take ports, below those that systems give to connections and to servers on any port; a share a worker."""
 ROOM_BYTES = 12 * 2**30
 """Memory that a machine and its `/dev/shm` have at least where the directories of tests are in it."""
-PRODUCT, NOTHING, MACHINE, SANDBOX, LITTLE = range(5)
+PRODUCT, WAITING, NOTHING, MACHINE, SANDBOX, LITTLE = range(6)
 """What a test needs, in the order in which they come; last what needs nothing in files of few tests."""
 FEW = 10
 """Tests of a file that is over soon, unless it is in LONG."""
 LONG = (
-    "jobs/deciding/test_solana.py", "jobs/deciding/test_view_calls.py", "app/api/requests/test_budget.py",
-    "app/postgres/test_server.py", "bot/test_missed_events.py", "gateways/evm/balances/test_chains_in_bulk.py",
-    "bot/test_bad_weather.py", "jobs/following/test_solana_follower.py", "system/strict/test_roles.py",
-    "jobs/following/test_follower.py", "house/test_rules.py", "services/servers/test_verified_counts.py",
-    "jobs/deciding/test_engine.py", "gateways/transport/test_hangs.py", "jobs/deciding/test_odd_answers.py",
-    "services/wallets/test_transaction_proof.py", "jobs/processes/test_meanwhile.py",
-    "app/api/servers/test_members.py", "services/engine/test_looked_histories.py", "jobs/deciding/test_delegated.py",
-    "app/api/test_chains_of_a_file.py", "services/guilds/test_channels.py", "app/api/servers/test_rights.py",
-    "house/test_recipes.py", "bot/test_life.py", "jobs/following/test_coins_followed.py", "tools/test_install.py",
-    "sandbox/chains/test_survive.py",
-    "app/http/test_shutdown.py", "system/strict/test_live_check.py", "jobs/processes/test_command.py",
-    "models/test_migrations.py", "app/test_backup.py", "jobs/deciding/test_in_turns.py",
+    "jobs/deciding/test_solana.py", "bot/test_missed_events.py", "bot/test_bad_weather.py",
+    "jobs/following/test_solana_follower.py", "gateways/transport/test_hangs.py", "system/strict/test_roles.py",
+    "jobs/following/test_follower.py", "jobs/deciding/test_odd_answers.py", "jobs/deciding/test_engine.py",
+    "jobs/processes/test_meanwhile.py", "services/guilds/test_channels.py", "bot/test_life.py",
+    "jobs/following/test_coins_followed.py", "jobs/deciding/test_in_turns.py", "system/strict/test_live_check.py",
+    "app/http/test_shutdown.py", "jobs/deciding/test_two_sources.py", "app/postgres/test_server.py",
+    "services/wallets/test_transaction_proof.py", "jobs/deciding/test_delegated.py", "app/api/servers/test_members.py",
+    "app/api/servers/test_rights.py", "jobs/deciding/test_view_calls.py", "app/api/requests/test_budget.py",
+    "app/api/test_chains_of_a_file.py", "house/test_recipes.py", "tools/test_install.py",
+    "services/engine/test_looked_histories.py", "gateways/evm/balances/test_chains_in_bulk.py",
 )  # fmt: skip
-"""Files that take 20 s or more on a busy machine, or 10 with few tests: the first of their kind, longest first."""
+"""Files that take 15 s or more and mostly wait, those that wait longest first."""
 WITH_PRODUCT = (
     "tests/system/browser/", "tests/bot/test_commands.py", "tests/bot/test_languages.py",
     "tests/system/whole/test_by_calls.py", "tests/system/whole/test_moved.py",
@@ -108,12 +106,11 @@ shutil.rmtree(directory, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what needs the whole product, then what needs nothing running, then what needs the sandbox.
+    """First what needs the whole product, then what waits for long, what needs nothing running, and the sandbox's.
 
-    The product is one worker's and keeps it busy for longest. Within each kind the files that take longest come first,
-    then those with the most tests; files of whole machines come before what needs the sandbox. Many tests with a
-    sandbox wait, so the last are short ones that only compute: no worker is left alone with a long file, nor all
-    workers with files that wait.
+    The product keeps two workers and both cores busy for half of a run: meanwhile the others wait at no cost. Then come
+    the files with the most tests first, and the last ones are short and only compute, so that no worker is left alone
+    with a long file, nor all workers with files that wait.
     """
     needs, tests = dict[Path, list[int]](), Counter(item.path for item in items)
     for item in items:
@@ -125,7 +122,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"LONG names what is not there: {gone}")
     order = {path: PRODUCT if PRODUCT in needed else max(needed) for path, needed in needs.items()}
     for path, needed in order.items():
-        if needed == NOTHING and path not in long and tests[path] <= FEW:
+        if path in long:
+            order[path] = WAITING
+        elif needed == NOTHING and tests[path] <= FEW:
             order[path] = LITTLE
     items.sort(key=lambda item: (order[item.path], -long.get(item.path, 0), -tests[item.path]))
 
