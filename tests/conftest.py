@@ -165,6 +165,15 @@ class TwoProducts(LoadFileScheduling):
         return "web" if nodeid.startswith("tests/system/web/") else super()._split_scope(nodeid)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Stop the product behind the last of the tests that share it: its rounds would take their part until the end."""
+    yield
+    if nextitem is not None and item.nodeid.startswith(WITH_PRODUCT) and not nextitem.nodeid.startswith(WITH_PRODUCT):
+        for shared in cast(Any, item.session)._fixturemanager.getfixturedefs("product", item):
+            shared.finish(cast(Any, item)._request)
+
+
 @pytest.fixture(autouse=True)
 def patience() -> Iterator[None]:
     """A test that hangs fails, and tells what every task of its event loop waits for."""
