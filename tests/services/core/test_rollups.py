@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import date
 from typing import Any, cast
 
@@ -207,8 +208,9 @@ async def test_a_missing_trigger_is_noticed() -> None:
     unnoticed = list[str]()
     async for trigger in each_missing("rollup_"):
         for seed in range(SEEDS):
-            if [None async for found, right in history(random.Random(seed)) if found != right]:
-                break
+            async with aclosing(history(random.Random(seed))) as steps:
+                if await anext((True async for found, right in steps if found != right), False):
+                    break
         else:
             unnoticed.append(trigger)
     assert not unnoticed
