@@ -1,6 +1,6 @@
 # Every target does all of its own set-up; the steps are in tools/prepare.py, which needs nothing but Python.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-TARGETS := run dev test check bench backup restore doctor live-check audit fuzz load screenshots demo lighthouse soak fresh fresh-image wheel release update texts lock clean
+TARGETS := run dev test check bench backup restore doctor live-check audit fuzz load screenshots demo lighthouse soak fresh fresh-image fresh-wheel wheel release update texts lock clean
 export FILE FORCE VERSION
 
 .PHONY: help $(TARGETS)
@@ -24,6 +24,7 @@ help:
 	@echo "make soak   everything goes wrong for hours, and the verdict (ARGS=\"--seeds 1-20 --seconds 120\")"
 	@echo "make fresh   both commands of the README on minimal Debian machines, with the time of each step (as root)"
 	@echo "make fresh-image   the image's steps without an engine, and a start of what they make, read-only (as root)"
+	@echo "make fresh-wheel   the newest wheel installed and started on minimal Debian machines, with the times (as root)"
 	@echo "make wheel   a wheel with the screens inside, in data/wheels: pip installs it, \`holdfast run\` starts it live"
 	@echo "make release VERSION=1.2.3   what a release would change, commit and tag; ARGS=--tag does it, and pushes nothing"
 	@echo "make texts  collect the texts for people in locales/holdfast.pot and in each language's file"

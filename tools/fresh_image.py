@@ -78,8 +78,8 @@ def try_out(number: str, home: Path) -> Machine:
     last = _last_stage(builder, home / "last" / f"debian-{number}")
     size = sum(path.lstat().st_size for path in (last / "srv").rglob("*") if not path.is_symlink())
     print(f"The last stage adds {size / 2**20:.0f} MiB to Debian and Python.", flush=True)
-    with _world(home) as world:
-        _start_and_stop(builder, last, world)
+    with world(home) as providers:
+        _start_and_stop(builder, last, providers)
     return builder
 
 
@@ -107,7 +107,7 @@ def _last_stage(builder: Machine, last: Path) -> Path:
 
 
 @contextmanager
-def _world(home: Path) -> Iterator[Mapping[str, str]]:
+def world(home: Path) -> Iterator[Mapping[str, str]]:
     """Run the sandbox's Discord and marketplaces; yield the settings with which a live start takes them for real."""
     port = str(free_port())
     own = {"SANDBOX_DATA": str(home / "world"), "SANDBOX_PORT": port, "SANDBOX_WITHOUT": "chains"}
@@ -126,7 +126,7 @@ def _world(home: Path) -> Iterator[Mapping[str, str]]:
             process.wait()
 
 
-def _start_and_stop(machine: Machine, last: Path, world: Mapping[str, str]) -> None:
+def _start_and_stop(machine: Machine, last: Path, providers: Mapping[str, str]) -> None:
     """Start the image's command as its account on a read-only tree, ask its health check, and stop it."""
     port = free_port()
     own = {"PORT": str(port), "PUBLIC_URL": f"http://localhost:{port}", "SECRET_KEY": "of-this-one-run-only-" * 2}
@@ -136,7 +136,7 @@ def _start_and_stop(machine: Machine, last: Path, world: Mapping[str, str]) -> N
         with machine.log.open("a") as log:
             return subprocess.run(argv, stdout=log, stderr=log, check=False).returncode == 0
 
-    argv = read_only(last, {**world, **own}, "python", "-m", "app")
+    argv = read_only(last, {**providers, **own}, "python", "-m", "app")
     code = start_and_stop(machine, "the image, read-only", argv, port, signal.SIGTERM, is_well)
     if code != 0:
         raise FreshFailed(f"Debian {machine.number}: the image ended with exit code {code}; see {machine.log}.")

@@ -53,7 +53,7 @@ def main(target: str, arguments: list[str]) -> int:
         "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
         "live-check": live_check, "audit": audit, "fuzz": fuzz, "load": load, "bench": bench,
         "fresh": fresh, "fresh-image": fresh_image, "wheel": wheel, "texts": texts, "release": release,
-        "update": update, "set-up": set_up, "demo": demo,
+        "update": update, "set-up": set_up, "fresh-wheel": fresh_wheel, "demo": demo,
     }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
@@ -231,6 +231,12 @@ def fresh_image(arguments: list[str]) -> int:
     """`make fresh-image`: run the image's steps and start what they make; needs root and debootstrap."""
     interpreter()
     return become("-m", "tools.fresh_image", *arguments)
+
+
+def fresh_wheel(arguments: list[str]) -> int:
+    """`make fresh-wheel`: install and start the newest wheel on minimal Debian machines; needs root and debootstrap."""
+    interpreter()
+    return become("-m", "tools.release.fresh_wheel", *arguments)
 
 
 def demo(arguments: list[str]) -> int:

@@ -63,13 +63,18 @@ def stage(where: Path) -> None:
     (where / "pyproject.toml").write_text(project(version, pins()))
 
 
+def build(staged: Path, where: Path) -> None:
+    """Build the wheel of a staged directory into another one."""
+    pip = [str(PYTHON), "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--wheel-dir", str(where), str(staged)], check=True)
+
+
 def main() -> int:
     """Build the wheel of the screens that are built now, and print where it is."""
     MADE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="holdfast-wheel-") as directory:
         stage(Path(directory))
-        pip = [str(PYTHON), "-m", "pip", "wheel", "--quiet", "--no-deps"]
-        subprocess.run([*pip, "--wheel-dir", str(MADE), directory], check=True)
+        build(Path(directory), MADE)
     newest = max(MADE.glob("holdfast-*.whl"), key=lambda path: path.stat().st_mtime)
     print(f"The wheel is {newest.relative_to(ROOT)}. Install it with pip, and start it with `holdfast run`.")
     return 0

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from app.postgres.process import end_orphans
 from app.supervisor.installed import STOP, Checkout, Installation, Journal, UpdateFailed, Wheel, journal, run
-from app.supervisor.leftovers import running
+from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = 2 * 2**30
@@ -89,7 +89,21 @@ class Update:
             self._module("app.backup", "make", "--to", str(self._data.backup))
 
     def _keep(self, name: str) -> None:
-        """Copy what is changed in place: the embedded database, and the environment that pip changes."""
+        """Copy what is changed in place: the embedded database, and the environment that pip changes.
+
+        The journal keeps the product from starting. The lock refuses one that has started before.
+        """
+        lock = Lock(self._data.home)
+        try:
+            lock.take(Running(os.getpid(), "an update"))
+        except AlreadyRunning as fault:
+            raise UpdateFailed(f"{fault} Stop it first.") from None
+        try:
+            self._copy(name)
+        finally:
+            lock.release()
+
+    def _copy(self, name: str) -> None:
         database = self._data.database if self._data.database is not None and self._data.database.exists() else None
         state = {
             "from": self._installation.present,

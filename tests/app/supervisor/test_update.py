@@ -230,6 +230,18 @@ def test_a_running_product_is_not_updated(place: Place) -> None:
         lock.release()
 
 
+def test_a_product_that_starts_meanwhile_is_not_updated(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, before = Lock(place.data), place.state()
+    monkeypatch.setattr(Update, "_back_up", lambda *_: lock.take(Running(42, "http://localhost:3000")))
+    place.publish("v0.2.0")
+    try:
+        with pytest.raises(UpdateFailed, match="process 42"):
+            an_update(place, []).to("")
+        assert place.state() == before
+    finally:
+        lock.release()
+
+
 def test_a_disk_that_is_nearly_full_is_seen_before_anything_changes(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
