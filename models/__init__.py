@@ -23,7 +23,7 @@ from models.holding import Collection, Observation, Survey, Surveyed, Tally, Tok
 from models.provider import Alert, MarketLimit, NodeLimit, ProviderState
 from models.rollup import HolderCount, Rollup, RollupDelta
 from models.rule import AddressListRow, ListedAddress, Rule
-from models.server import Access, Member, MemberChoice, Server
+from models.server import Access, Member, MemberChoice, PayoutListing, Server
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
 from models.work import Counter, Cursor, Due, GuildRefusal, Identify, Quarantine, RateShare, Refusal, Schedule, Sighting
@@ -56,6 +56,7 @@ __all__ = [
     "NodeLimit",
     "Notice",
     "Observation",
+    "PayoutListing",
     "ProviderState",
     "Quarantine",
     "RateShare",

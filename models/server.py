@@ -85,8 +85,29 @@ class MemberChoice(SQLModel, table=True):
     """A member's choice for one server: whether their wallets count there, and whether admins may see them."""
 
     __tablename__ = "member_choice"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        Index(
+            "ix_member_choice_payout", "payout_wallet_id", postgresql_where=text("payout_wallet_id IS NOT NULL")
+        ),
+    )  # fmt: skip
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
     user_id: int = Field(primary_key=True, foreign_key="user.id", ondelete="CASCADE")
     use_wallets: bool = True
     share_wallets: bool = False
+    payout_wallet_id: int | None = Field(default=None, foreign_key="wallet.id", ondelete="SET NULL")
+    """The wallet that they put on the server's airdrop list; None by default."""
+
+
+class PayoutListing(SQLModel, table=True):
+    """A download of a server's airdrop list with a member's address in it."""
+
+    __tablename__ = "payout_listing"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+    __table_args__ = (Index("ix_payout_listing_user", "user_id", "server_id", "at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
+    server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
+    user_id: int = Field(foreign_key="user.id", ondelete="CASCADE")
+    actor: str = Field(index=True)
+    """The Discord id of the admin who downloaded it, or the pseudonym of a forgotten one."""
+    at: datetime = moment()

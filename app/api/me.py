@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
-from pydantic import StrictBool
+from pydantic import StrictBool, StrictInt
 
 from app.api.auth import unset_session
 from app.api.requests.caller import Caller
@@ -51,6 +51,8 @@ class ChoicePayload(Payload):
 
     use_wallets: StrictBool | None = None
     share_wallets: StrictBool | None = None
+    payout_wallet_id: StrictInt | None = None
+    """The wallet for payouts; null withdraws it."""
 
 
 class ForgottenAnswer(Done):
@@ -68,10 +70,18 @@ async def choices(caller: Caller) -> list[ChoiceView]:
 
 @router.put("/servers/{server_id}")
 async def choose(caller: Caller, server_id: PathId, payload: ChoicePayload) -> ChoiceView:
-    """Set whether wallets count in a server, and whether its admins may see them, shortened."""
+    """Set whether wallets count in a server, whether its admins may see them, and the address for payouts."""
+    payout = (
+        preferences.PayoutChoice(payload.payout_wallet_id) if "payout_wallet_id" in payload.model_fields_set else None
+    )
     async with transaction() as db:
         return await preferences.choose(
-            db, caller, server_id, use_wallets=payload.use_wallets, share_wallets=payload.share_wallets
+            db,
+            caller,
+            server_id,
+            use_wallets=payload.use_wallets,
+            share_wallets=payload.share_wallets,
+            payout=payout,
         )
 
 

@@ -3,9 +3,9 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.responses import Response, StreamingResponse
@@ -15,6 +15,7 @@ from app.api.requests.limits import LARGEST_LIST
 from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Loose, PathId, Payload, Text
 from gateways import gateways
 from models import now, transaction
+from services.privacy import payouts
 from services.rules.moving import documents, exports, imports, own_format
 from services.rules.moving.imports import ImportOrder, ImportView
 from services.rules.types import stored_lists
@@ -205,6 +206,29 @@ async def table(caller: Caller, server_id: PathId) -> StreamingResponse:
             yield export.body(page)
 
     return _file(written(), f"members-{server_id}.csv", "text/csv; charset=utf-8")
+
+
+@router.get("/servers/{server_id}/payout.csv", response_class=StreamingResponse)
+async def payout_list(
+    caller: Caller, server_id: PathId, rule_id: Annotated[int | None, Query(alias="ruleId")] = None
+) -> StreamingResponse:
+    """Return the payout addresses that members chose for this server, with holdings and block, as CSV in UTF-8."""
+    async with transaction() as db:
+        await payouts.begin(db, gateways(), caller, server_id, rule_id)
+
+    async def written() -> AsyncIterator[str]:
+        yield payouts.head()
+        after = ""
+        while True:
+            async with transaction() as db:
+                people = await payouts.page(db, server_id, after)
+                rows = await payouts.body(db, caller, server_id, people, rule_id)
+            yield rows
+            if len(people) < payouts.PAGE:
+                return
+            after = people[-1].discord_id
+
+    return _file(written(), f"payout-{server_id}.csv", "text/csv; charset=utf-8")
 
 
 async def _lists(server_id: int) -> AsyncIterator[str]:

@@ -20,6 +20,7 @@ Kind = Literal[
     "recheck.asked",
     "bot.joined", "bot.left", "server.added", "server.exported", "channel.repaired", "log_channel.chosen",
     "panel.changed",
+    "member.chose_payout", "server.payouts_downloaded",
     "user.signed_in", "user.connected", "wallet.proved", "wallet.removed", "wallet.moved", "writer.stopped",
 ]  # fmt: skip
 """A family and an event; the type checker refuses any other."""
@@ -298,6 +299,18 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
     "server.added": EventKind(lambda facts: f"{facts.who} added the server by hand.", EventGroup.SERVER),
     "server.exported": EventKind(
         lambda facts: f"{facts.who} downloaded the rules and the list of members.", EventGroup.SERVER, "download"
+    ),
+    "member.chose_payout": EventKind(
+        lambda facts: (
+            f"{facts.member} chose an address for payouts."
+            if facts.data.get("chosen")
+            else f"{facts.member} withdrew their address for payouts."
+        ),
+        EventGroup.MEMBERS,
+    ),
+    "server.payouts_downloaded": EventKind(
+        lambda facts: f"{facts.who} downloaded the list of payout addresses ({facts.members('members')} chose one).",
+        EventGroup.SERVER, "download",
     ),
     "channel.repaired": EventKind(_channel, EventGroup.SERVER),
     "panel.changed": EventKind(lambda facts: f"{facts.who} changed the panel's texts.", EventGroup.SERVER),

@@ -118,6 +118,7 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         .values(left_at=func.now(), roles=[])
     )
     await rivals.forget(db, gone)
+    await _withdraw_payouts(db, gone)
     # The oldest claim on a vault counts its holdings; without this member, that is another's.
     wallets = await db.execute(
         text(
@@ -130,6 +131,20 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         await queue.mark_rivals(db, addresses, queue.CHANGED, sorted({server_id for server_id, _ in gone}))
 
 
+async def _withdraw_payouts(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
+    """Delete these people's payout addresses for the servers that they left, and who downloaded them."""
+    servers, people = map(list, zip(*gone, strict=True))
+    named = (
+        'unnest(CAST(:servers AS integer[]), CAST(:people AS text[])) AS g (server_id, discord_id) JOIN "user" u '
+        "ON u.discord_id = g.discord_id WHERE c.server_id = g.server_id AND c.user_id = u.id"
+    )
+    for statement in (
+        f"UPDATE member_choice c SET payout_wallet_id = NULL FROM {named} AND c.payout_wallet_id IS NOT NULL",
+        f"DELETE FROM payout_listing c USING {named}",
+    ):
+        await db.execute(text(statement), {"servers": servers, "people": people})
+
+
 async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Sequence[str]]) -> None:
     """Record that these members left and rejoined while we were offline, so that Discord removed the roles."""
     for (server_id, discord_id), role_ids in gone_roles.items():
@@ -140,6 +155,8 @@ async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Seque
             )
         )  # fmt: skip
     await rivals.forget(db, list(gone_roles))
+    if gone_roles:
+        await _withdraw_payouts(db, list(gone_roles))
     await audit.record_all(
         db,
         [

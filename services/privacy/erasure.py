@@ -168,6 +168,7 @@ _AT_ONCE = (
     "DELETE FROM access WHERE discord_id = :who",
     "DELETE FROM truce WHERE discord_id = :who",
     "DELETE FROM rival_move WHERE discord_id = :who",
+    "UPDATE payout_listing SET actor = :pseudonym WHERE actor = :who",
     "UPDATE rival_move SET actor_id = :pseudonym, actor_name = NULL WHERE actor_id = :who",
     # A role kept only by an admin's decision is not kept for somebody who wants to be forgotten.
     'UPDATE "grant" SET gift_since = NULL WHERE discord_id = :who',

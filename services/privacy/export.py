@@ -93,7 +93,8 @@ _PARTS = {
     "memberships": """
         SELECT s.discord_id AS "serverId", s.name AS server, m.name AS "shownAs", m.avatar, m.roles AS "roleIds",
                m.pending, m.left_at AS "leftAt", m.seen_at AS "seenAt",
-               COALESCE(c.use_wallets, true) AS "useWallets", COALESCE(c.share_wallets, false) AS "shareWallets"
+               COALESCE(c.use_wallets, true) AS "useWallets", COALESCE(c.share_wallets, false) AS "shareWallets",
+               (SELECT w.address FROM wallet w WHERE w.id = c.payout_wallet_id) AS "payoutAddress"
         FROM member m JOIN server s ON s.id = m.server_id
         LEFT JOIN member_choice c ON c.server_id = s.id AND c.user_id = :user
         WHERE m.discord_id = :who ORDER BY s.name, s.id
@@ -140,6 +141,14 @@ _PARTS = {
     "rolesYouMoved": """
         SELECT s.discord_id AS "serverId", s.name AS server, r.role_id AS "roleId", r.taken, r.at
         FROM rival_move r JOIN server s ON s.id = r.server_id WHERE r.actor_id = :who ORDER BY r.id
+    """,
+    "payoutAddressDownloaded": """
+        SELECT s.discord_id AS "serverId", s.name AS server, p.at
+        FROM payout_listing p JOIN server s ON s.id = p.server_id WHERE p.user_id = :user ORDER BY p.id
+    """,
+    "payoutListsYouDownloaded": """
+        SELECT DISTINCT s.discord_id AS "serverId", s.name AS server, p.at
+        FROM payout_listing p JOIN server s ON s.id = p.server_id WHERE p.actor = :who ORDER BY p.at
     """,
     "looksToCome": """
         SELECT s.name AS server, d.due_at AS "dueAt" FROM due d

@@ -12,12 +12,15 @@ from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.errors import ServerNotFound
 from services.core.json_view import Internal, json_view
+from services.privacy import payouts
 from services.privacy.erasure import EndingRole, Forgotten, RoleEnd, consequences, forget
 from services.privacy.export import export
+from services.privacy.payouts import PayoutDownload
 from services.servers.servers import icon_url
 
 __all__ = [
-    "ChoiceView", "EndingRole", "Forgotten", "RoleEnd", "choices", "choose", "consequences", "export", "forget",
+    "ChoiceView", "EndingRole", "Forgotten", "PayoutChoice", "RoleEnd", "choices", "choose", "consequences", "export",
+    "forget",
 ]  # fmt: skip
 
 
@@ -33,6 +36,17 @@ class ChoiceView:
     use_wallets: bool
     share_wallets: bool
     roles: tuple[str, ...]
+    payout_wallet_id: int | None
+    """The wallet on the server's airdrop list, if the person chose one."""
+    payout_downloads: tuple[PayoutDownload, ...]
+    """The downloads of lists with it, the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PayoutChoice:
+    """The wallet for payouts in a server; None withdraws it."""
+
+    wallet_id: int | None
 
 
 async def choices(db: AsyncSession, actor: Actor) -> list[ChoiceView]:
@@ -48,6 +62,7 @@ async def choices(db: AsyncSession, actor: Actor) -> list[ChoiceView]:
         .order_by(col(Server.name), col(Server.id))
     )
     roles = await _roles(db, actor)
+    downloaded = await payouts.downloads(db, actor)
     return [
         ChoiceView(
             server_id=server.id or 0,
@@ -57,6 +72,8 @@ async def choices(db: AsyncSession, actor: Actor) -> list[ChoiceView]:
             use_wallets=choice.use_wallets if choice else True,
             share_wallets=choice.share_wallets if choice else False,
             roles=roles.get(server.id or 0, ()),
+            payout_wallet_id=choice.payout_wallet_id if choice else None,
+            payout_downloads=downloaded.get(server.id or 0, ()),
         )
         for server, choice in rows.all()
     ]
@@ -84,11 +101,12 @@ async def choose(
     *,
     use_wallets: bool | None = None,
     share_wallets: bool | None = None,
+    payout: PayoutChoice | None = None,
 ) -> ChoiceView:
-    """Choose whether one's wallets count in a server, and whether its admins may see them; None changes nothing.
+    """Choose whether one's wallets count in a server, whether its admins may see them, and the payout address.
 
-    Roles follow: those earned only by wallets end by their rules' removal policy. Raises ServerNotFound unless the
-    person is a member of that server and the bot is in it.
+    None changes nothing. Roles follow: those earned only by wallets end by their rules' removal policy. Raises
+    ServerNotFound unless the person is a member of that server and the bot is in it, WalletNotFound, FieldRefused.
     """
     before = next((one for one in await choices(db, actor) if one.server_id == server_id), None)
     if before is None:
@@ -109,4 +127,6 @@ async def choose(
                 "member.chose", server_id=server_id, actor=actor.discord_id, subject=actor.discord_id, data=said
             ),
         )
+    if payout is not None:
+        await payouts.choose(db, actor, server_id, payout.wallet_id)
     return next(one for one in await choices(db, actor) if one.server_id == server_id)

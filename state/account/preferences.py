@@ -11,6 +11,7 @@ from models import transaction
 from services.accounts import sessions, sign_in
 from services.core.actors import Actor
 from services.privacy import preferences
+from services.wallets import wallets
 from state.core.gate import signed_in
 from state.core.retry import ask
 from state.core.toasts import say
@@ -40,6 +41,18 @@ class ChoiceRowView:
     use_wallets: bool
     share_wallets: bool
     roles: str
+    payout: str
+    """The id of the wallet for payouts, or empty."""
+    downloads: list[str]
+    """The admins with a download of the address, and when each was."""
+
+
+@dataclass(frozen=True)
+class PayoutWalletView:
+    """A wallet that the person can choose for payouts."""
+
+    id: str
+    address: str
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,7 @@ class EndingRoleView:
 class _Affairs:
     sessions: list[sessions.SessionView]
     choices: list[preferences.ChoiceView]
+    wallets: list[wallets.WalletView]
 
 
 class MeState(rx.State):
@@ -65,6 +79,7 @@ class MeState(rx.State):
     failed: bool = False
     sessions: list[SessionRowView] = []
     choices: list[ChoiceRowView] = []
+    payout_wallets: list[PayoutWalletView] = []
     ending: list[EndingRoleView] = []
     asked: bool = False
     typed: str = ""
@@ -78,11 +93,18 @@ class MeState(rx.State):
 
         async def read() -> _Affairs:
             async with transaction() as db:
-                return _Affairs(await sessions.list_of(db, actor), await preferences.choices(db, actor))
+                return _Affairs(
+                    await sessions.list_of(db, actor),
+                    await preferences.choices(db, actor),
+                    await wallets.list_wallets(db, actor),
+                )
 
         affairs = await ask(read)
         self.sessions = [_session(one) for one in affairs.sessions]
         self.choices = [_choice(one) for one in affairs.choices]
+        self.payout_wallets = [
+            PayoutWalletView(str(one.id), one.short_address) for one in affairs.wallets if one.only_on is None
+        ]
         self.loaded, self.failed = True, False
 
     @signed_in
@@ -111,11 +133,28 @@ class MeState(rx.State):
         said = sees if share else _("Admins of {server} no longer see your addresses.")
         await say(self, _("Saved"), said.format(server=chosen.name))
 
+    @signed_in
+    async def choose_payout(self, actor: Actor, server_id: int, wallet: str) -> None:
+        """Put one of the person's wallets on a server's airdrop list, or withdraw it."""
+        wallet_id = int(wallet) if wallet.isascii() and wallet.isdigit() and len(wallet) <= 10 else None
+        chosen = await self._choose(actor, server_id, payout=preferences.PayoutChoice(wallet_id))
+        if wallet_id is None:
+            said = _("{server} has no address of yours for payouts any more.")
+        else:
+            said = _("Admins of {server} can download this address with what you hold.")
+        await say(self, _("Saved"), said.format(server=chosen.name))
+
     async def _choose(
-        self, actor: Actor, server_id: int, *, use: bool | None = None, share: bool | None = None
+        self,
+        actor: Actor,
+        server_id: int,
+        *,
+        use: bool | None = None,
+        share: bool | None = None,
+        payout: preferences.PayoutChoice | None = None,
     ) -> preferences.ChoiceView:
         async with transaction() as db:
-            chosen = await preferences.choose(db, actor, server_id, use_wallets=use, share_wallets=share)
+            chosen = await preferences.choose(db, actor, server_id, use_wallets=use, share_wallets=share, payout=payout)
         self.choices = [_choice(chosen) if one.server_id == server_id else one for one in self.choices]
         return chosen
 
@@ -172,6 +211,8 @@ def _choice(choice: preferences.ChoiceView) -> ChoiceRowView:
         use_wallets=choice.use_wallets,
         share_wallets=choice.share_wallets,
         roles=", ".join(choice.roles),
+        payout="" if choice.payout_wallet_id is None else str(choice.payout_wallet_id),
+        downloads=[f"{one.by}, {_moment(one.at)}" for one in choice.payout_downloads],
     )
 
 

@@ -70,7 +70,7 @@ def _session(session: rx.vars.ObjectVar[SessionRowView]) -> rx.Component:
 
 
 def choices() -> rx.Component:
-    """Return two switches per server: whether wallets count there, and whether its admins may see them."""
+    """Return per server: whether wallets count there, whether its admins may see them, and an address for payouts."""
     return card(
         card_title(
             _("Your wallets in each server"),
@@ -120,11 +120,54 @@ def _choice(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
             ),
             class_name="flex flex-col gap-2",
         ),
+        _payout(choice),
         key=choice.server_id.to_string(),
         class_name=(
             "grid grid-cols-1 items-center gap-3 border-[color:var(--line)] py-4 first:pt-0 last:pb-0 "
             "sm:grid-cols-[1fr_auto]"
         ),
+    )
+
+
+def _payout(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
+    """Return the choice of an address for the server's airdrop list, and who downloaded it."""
+    return rx.el.div(
+        rx.el.label(
+            rx.el.span(_("Address for payouts"), class_name="text-sm"),
+            rx.el.select(
+                rx.el.option(_("No address"), value=""),
+                rx.foreach(
+                    MeState.payout_wallets, lambda wallet: rx.el.option(wallet.address, value=wallet.id, key=wallet.id)
+                ),
+                value=choice.payout,
+                on_change=lambda value: MeState.choose_payout(choice.server_id, value),
+                aria_label=filled(_("Address for payouts in {name}"), name=choice.name),
+                class_name="select select-sm w-full sm:w-56",
+            ),
+            class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
+        ),
+        rx.cond(
+            choice.payout != "",
+            rx.el.p(
+                _(
+                    "Admins of this server can download this whole address, with what you hold for its rules. Choose "
+                    "No address to withdraw it at once."
+                ),
+                class_name="muted mt-1 text-sm",
+            ),
+        ),
+        rx.cond(
+            choice.downloads,
+            rx.el.details(
+                rx.el.summary(_("Who downloaded it"), class_name="w-fit cursor-pointer rounded-field text-sm"),
+                rx.el.ul(
+                    rx.foreach(choice.downloads, lambda line: rx.el.li(line, class_name="break-words")),
+                    class_name="muted mt-1 text-sm",
+                ),
+                class_name="mt-1",
+            ),
+        ),
+        class_name="sm:col-span-2",
     )
 
 

@@ -90,6 +90,9 @@ def privacy_policy() -> rx.Component:
                     "Administrators of a server see its members with the roles that rules gave them, whether each rule "
                     "is met and by how many tokens, and its log. They see wallet addresses only if you allow it for "
                     "their server, and then shortened.",
+                    "If you choose an address for payouts in a server, its administrators can download that whole "
+                    "address with what you hold for its rules. You see who did and when. The choice ends at once when "
+                    "you withdraw it, remove the wallet, leave the server or delete your data.",
                     "Before they save a rule, administrators see which members it would concern. Where fewer than five "
                     "people meet a rule on single tokens or traits, they see numbers without names. The server's log "
                     "shows who looked at which rule.",

@@ -64,6 +64,7 @@ def members_tab() -> rx.Component:
             ),
             _download(_("Members as CSV"), "members.csv"),
             _download(_("Everything as JSON"), "export"),
+            _download(_("Payout addresses as CSV"), "payout.csv"),
             class_name="mb-5 flex flex-wrap gap-3",
         ),
         _progress(),

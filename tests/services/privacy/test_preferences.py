@@ -23,6 +23,7 @@ from models import (
     MemberChoice,
     Notice,
     Observation,
+    PayoutListing,
     Quarantine,
     RivalMove,
     Rule,
@@ -48,7 +49,7 @@ from services.core.errors import ServerNotFound
 from services.privacy import erasure, preferences
 from services.privacy.preferences import RoleEnd
 from services.servers import verified_counts
-from tests.support.builders import CONTRACT, a_grant, a_member, a_rule, a_server, address
+from tests.support.builders import CONTRACT, a_grant, a_member, a_rule, a_server, address, snowflake
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,8 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
             RivalMove(server_id=server_id, discord_id=other.discord_id, role_id="7001", taken=True, actor_id=who,
                       actor_name="somebody"),
             Truce(server_id=server_id, discord_id=who, role_id="7001"),
+            PayoutListing(server_id=server_id, user_id=user_id, actor=snowflake()),
+            PayoutListing(server_id=server_id, user_id=their.user_id, actor=who),
             Surveyed(chain="base", address=one.wallet, server_id=server_id, survey_id=survey.id or 0),
             Observation(chain="base", contract=CONTRACT, address=one.wallet, amount=3, block=9, source="a node"),  # pyright: ignore[reportArgumentType]
             Tally(chain="base", contract=CONTRACT, address=one.wallet, scope="s", amount=1, block=9, source="a node"),  # pyright: ignore[reportArgumentType]
@@ -323,12 +326,13 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
         "verified_person": "countedAsVerified", "verified_stale": "countsToCome",
         "member": "memberships", "access": "serversYouRun", "rule": "rulesYouMade", "breaker": "removalsYouDecided",
         "grant": "roles", "due": "looksToCome", "notice": "notices", "event": "events",
-        "rival_move": "rolesOthersMoved", "truce": "rolesLeftAlone",
+        "rival_move": "rolesOthersMoved", "truce": "rolesLeftAlone", "payout_listing": "payoutListsYouDownloaded",
     }  # fmt: skip
     assert named == parts.keys()
     assert all(document[part] for part in parts.values())
     assert document["walletTrails"]
     assert document["rolesYouMoved"]
+    assert document["payoutAddressDownloaded"]
     assert document["sessions"][0]["userAgent"] == "A browser"
     assert document["signInsUnderWay"] == [{"purpose": "connect", "returnPath": "/invite", **_time(document)}]
     assert document["memberships"][0]["shareWallets"] is True

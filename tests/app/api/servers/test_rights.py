@@ -35,6 +35,7 @@ CALLS: tuple[Call, ...] = (
     (f"GET {AT}/export", "", None),
     (f"GET {AT}/rules.json", "", None),
     (f"GET {AT}/members.csv", "", None),
+    (f"GET {AT}/payout.csv", "", None),
     (f"GET {AT}/health", "", None),
     (f"GET {AT}/members", "", None),
     (f"GET {AT}/members/{{discord_id}}/why", "", None),
