@@ -8,7 +8,7 @@ import os
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache, lru_cache
 from gettext import GNUTranslations
 from io import BytesIO
@@ -179,6 +179,11 @@ def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:
 def day(moment: datetime) -> str:
     """Return a moment's date in the reader's language, such as `3 May 2026`."""
     return format_date(moment, "long", _locale())
+
+
+def short_day(moment: date) -> str:
+    """Return a date without its year, as short as the reader's language writes it, such as `3 Sep`."""
+    return f"{moment:%-d %b}" if language() == ENGLISH else format_skeleton("MMMd", moment, locale=_locale())
 
 
 def day_of_year(moment: datetime) -> str:

@@ -1,9 +1,10 @@
 // A list of addresses, pasted or from a file. It goes to a call of its own, because it is too long for the socket.
 import { createElement as h, useRef, useState } from "react";
+import { counted, filled } from "./filled.js";
 
 const LARGEST = 2 * 1024 * 1024;
 
-export function Addresses({ server, name, count, onStored, label, hint }) {
+export function Addresses({ server, name, count, onStored, label, hint, words }) {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState(null);
@@ -11,7 +12,7 @@ export function Addresses({ server, name, count, onStored, label, hint }) {
 
   const send = async (content) => {
     if (new Blob([content]).size > LARGEST) {
-      setFault({ message: "The list is larger than 2 MiB." });
+      setFault({ message: words.large });
       return;
     }
     setBusy(true);
@@ -30,7 +31,7 @@ export function Addresses({ server, name, count, onStored, label, hint }) {
         setFault(said);
       }
     } catch {
-      setFault({ message: "The list could not be sent. Please try again." });
+      setFault({ message: words.unsent });
     } finally {
       setBusy(false);
       if (file.current) file.current.value = "";
@@ -39,7 +40,7 @@ export function Addresses({ server, name, count, onStored, label, hint }) {
   const choose = async (event) => {
     const chosen = event.target.files?.[0];
     if (!chosen) return;
-    if (chosen.size > LARGEST) setFault({ message: "The file is larger than 2 MiB." });
+    if (chosen.size > LARGEST) setFault({ message: words.large });
     else await send(await chosen.text());
   };
   const mistakes = fault?.mistakes ?? [];
@@ -72,12 +73,12 @@ export function Addresses({ server, name, count, onStored, label, hint }) {
           onClick: () => send(text),
         },
         busy && h("span", { className: "loading loading-spinner loading-xs", "aria-hidden": true }),
-        busy ? "Reading the list..." : "Use these addresses",
+        busy ? words.reading : words.use,
       ),
       h(
         "label",
         { className: "btn btn-ghost btn-sm" },
-        "Choose a CSV file",
+        words.choose,
         h("input", {
           ref: file,
           type: "file",
@@ -95,11 +96,12 @@ export function Addresses({ server, name, count, onStored, label, hint }) {
         ? h(
             "p",
             { className: "text-sm font-medium text-success" },
-            `${Number(count).toLocaleString("en")} ${count === "1" ? "address is" : "addresses are"} on the list. `,
+            counted(words.stored, { count: Number(count).toLocaleString(document.documentElement.lang) }, Number(count)),
+            " ",
             h(
               "a",
               { className: "link", href: `/api/servers/${server}/address-lists/${name}`, download: true },
-              "Download",
+              words.download,
             ),
           )
         : null,
@@ -111,11 +113,11 @@ export function Addresses({ server, name, count, onStored, label, hint }) {
           mistakes.length
             ? h(
                 "ul",
-                { className: "max-h-60 overflow-y-auto", tabIndex: 0, "aria-label": "What is wrong in the list" },
-                mistakes.map((one, at) => h("li", { key: at }, `Line ${one.line}: ${one.reason} (${one.text})`)),
-                more > 0 ? h("li", { key: "more" }, `And ${more} more.`) : null,
+                { className: "max-h-60 overflow-y-auto", tabIndex: 0, "aria-label": words.wrong },
+                mistakes.map((one, at) => h("li", { key: at }, filled(words.line, one))),
+                more > 0 ? h("li", { key: "more" }, filled(words.more, { count: more })) : null,
               )
-            : h("p", null, fault.message ?? "The list could not be read."),
+            : h("p", null, fault.message ?? words.unread),
         )
       : null,
   );

@@ -11,10 +11,10 @@ const kept = (mark, values) => {
 export const filled = (text, values) =>
   isMark(text) ? kept(text, values) : text.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
 
-/** The form for `values.count` of a text that has one for each kind of number, with its values. */
-export const counted = (forms, values) => {
+/** The form for a number (`values.count`) of a text that has one for each kind of number, with its values. */
+export const counted = (forms, values, count = values.count) => {
   if (isMark(forms)) return kept(forms, values);
   const parts = forms.split("\x1f");
-  const kind = new Intl.PluralRules(document.documentElement.lang).select(values.count);
+  const kind = new Intl.PluralRules(document.documentElement.lang).select(count);
   return filled(parts[parts.indexOf(parts.includes(kind) ? kind : "other") + 1], values);
 };

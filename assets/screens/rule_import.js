@@ -1,16 +1,13 @@
 // Rules of another bot or of an export, pasted or from a file. The document is too long for the socket, so it goes to a
 // call of its own: first for a look, then to make the chosen rules.
 import { createElement as h, useRef, useState } from "react";
+import { counted, filled } from "./filled.js";
 
 const LARGEST = 1024 * 1024;
-const SOURCES = [
-  ["collabland", "Collab.Land", "The rules of your server as Collab.Land's API gives them out: a list of rules or tpcs."],
-  ["guild", "Guild", "Your guild as guild.xyz gives it out, with its roles and their requirements."],
-  ["holdfast", "Exported rules", "A file that Export rules has made, here or on another server."],
-];
+const SOURCES = ["collabland", "guild", "holdfast"];
 
-export function RuleImport({ server, onMade }) {
-  const [source, setSource] = useState(SOURCES[0][0]);
+export function RuleImport({ server, onMade, words }) {
+  const [source, setSource] = useState(SOURCES[0]);
   const [text, setText] = useState("");
   const [busy, setBusy] = useState("");
   const [fault, setFault] = useState("");
@@ -26,7 +23,7 @@ export function RuleImport({ server, onMade }) {
   };
   const send = async (apply) => {
     if (new Blob([text]).size > LARGEST) {
-      setFault("The document is larger than 1 MiB.");
+      setFault(words.large);
       return;
     }
     setBusy(apply ? "apply" : "look");
@@ -39,7 +36,7 @@ export function RuleImport({ server, onMade }) {
       });
       const said = await answer.json();
       if (!answer.ok) {
-        setFault(said.message ?? "The document could not be read.");
+        setFault(said.message ?? words.unread);
       } else if (apply) {
         setSeen(null);
         setText("");
@@ -51,7 +48,7 @@ export function RuleImport({ server, onMade }) {
         setChosen(said.rules.map((rule) => rule.number));
       }
     } catch {
-      setFault("The document could not be sent. Please try again.");
+      setFault(words.unsent);
     } finally {
       setBusy("");
     }
@@ -60,7 +57,7 @@ export function RuleImport({ server, onMade }) {
     const given = event.target.files?.[0];
     if (!given) return;
     again();
-    if (given.size > LARGEST) setFault("The file is larger than 1 MiB.");
+    if (given.size > LARGEST) setFault(words.large);
     else setText(await given.text());
     if (file.current) file.current.value = "";
   };
@@ -69,7 +66,7 @@ export function RuleImport({ server, onMade }) {
   return h(
     "div",
     { className: "flex flex-col gap-4", "aria-busy": busy !== "" },
-    entry({ source, setSource, text, setText, busy, file, choose, again, look: () => send(false) }),
+    entry({ words, source, setSource, text, setText, busy, file, choose, again, look: () => send(false) }),
     fault ? h("p", { role: "alert", className: "text-sm font-medium text-error" }, fault) : null,
     h(
       "div",
@@ -78,22 +75,19 @@ export function RuleImport({ server, onMade }) {
         ? h(
             "p",
             { className: "text-sm font-medium text-success" },
-            `${rules(made)} made, in shadow. Look at what each would do, then activate it.`,
+            counted(words.made, { count: made }),
           )
         : null,
     ),
-    seen ? result({ seen, chosen, turn, busy, apply: () => send(true), again }) : null,
+    seen ? result({ words, seen, chosen, turn, busy, apply: () => send(true), again }) : null,
   );
 }
 
-const rules = (count) => (count === 1 ? "1 rule is" : `${count} rules are`);
-
-function entry({ source, setSource, text, setText, busy, file, choose, again, look }) {
-  const hint = SOURCES.find(([key]) => key === source)[2];
+function entry({ words, source, setSource, text, setText, busy, file, choose, again, look }) {
   return h(
     "div",
     { className: "flex flex-col gap-3" },
-    h("label", { htmlFor: "import-source", className: "text-sm font-semibold" }, "Where the rules come from"),
+    h("label", { htmlFor: "import-source", className: "text-sm font-semibold" }, words.source),
     h(
       "select",
       {
@@ -106,9 +100,9 @@ function entry({ source, setSource, text, setText, busy, file, choose, again, lo
           setSource(event.target.value);
         },
       },
-      SOURCES.map(([key, title]) => h("option", { key, value: key }, title)),
+      SOURCES.map((key) => h("option", { key, value: key }, words[key])),
     ),
-    h("label", { htmlFor: "import-document", className: "text-sm font-semibold" }, "Document"),
+    h("label", { htmlFor: "import-document", className: "text-sm font-semibold" }, words.document),
     h("textarea", {
       id: "import-document",
       className: "textarea min-h-32 font-mono text-sm",
@@ -122,15 +116,15 @@ function entry({ source, setSource, text, setText, busy, file, choose, again, lo
       disabled: busy !== "",
       "aria-describedby": "import-hint",
     }),
-    h("p", { id: "import-hint", className: "muted text-sm" }, hint, " At most 1 MiB and 200 rules. Looking stores nothing."),
+    h("p", { id: "import-hint", className: "muted text-sm" }, words[`${source}Hint`], " ", words.limits),
     h(
       "div",
       { className: "flex flex-wrap items-center gap-3" },
-      press("Look at the rules", busy === "look" ? "Reading the rules..." : "", busy !== "" || !text.trim(), look),
+      press(words.look, busy === "look" ? words.reading : "", busy !== "" || !text.trim(), look),
       h(
         "label",
         { className: "btn btn-ghost btn-sm" },
-        "Choose a JSON file",
+        words.choose,
         h("input", {
           ref: file,
           type: "file",
@@ -144,7 +138,7 @@ function entry({ source, setSource, text, setText, busy, file, choose, again, lo
   );
 }
 
-function result({ seen, chosen, turn, busy, apply, again }) {
+function result({ words, seen, chosen, turn, busy, apply, again }) {
   return h(
     "div",
     { className: "flex flex-col gap-4" },
@@ -153,22 +147,22 @@ function result({ seen, chosen, turn, busy, apply, again }) {
       ? h(
           "div",
           null,
-          h("h3", { className: "font-semibold" }, `What they become (${seen.rules.length})`),
+          h("h3", { className: "font-semibold" }, filled(words.become, { count: seen.rules.length })),
           h(
             "ul",
-            { className: "mt-2 flex max-h-96 flex-col gap-3 overflow-y-auto", tabIndex: 0, "aria-label": "Rules to make" },
+            { className: "mt-2 flex max-h-96 flex-col gap-3 overflow-y-auto", tabIndex: 0, "aria-label": words.toMake },
             seen.rules.map((rule) => offered(rule, chosen.includes(rule.number), busy !== "", turn)),
           ),
         )
-      : h("p", { className: "font-medium" }, "Nothing in the document can become a rule here."),
+      : h("p", { className: "font-medium" }, words.nothing),
     seen.skipped.length
       ? h(
           "div",
           null,
-          h("h3", { className: "font-semibold" }, `Skipped (${seen.skipped.length})`),
+          h("h3", { className: "font-semibold" }, filled(words.skipped, { count: seen.skipped.length })),
           h(
             "ul",
-            { className: "mt-2 flex max-h-96 flex-col gap-1 overflow-y-auto text-sm", tabIndex: 0, "aria-label": "Skipped" },
+            { className: "mt-2 flex max-h-96 flex-col gap-1 overflow-y-auto text-sm", tabIndex: 0, "aria-label": words.skippedList },
             seen.skipped.map((one, at) =>
               h("li", { key: at, className: "break-words" }, h("span", { className: "font-medium" }, one.what), `: ${one.why}`),
             ),
@@ -180,14 +174,14 @@ function result({ seen, chosen, turn, busy, apply, again }) {
       { className: "flex flex-wrap gap-3" },
       seen.rules.length
         ? press(
-            chosen.length === 1 ? "Make 1 rule in shadow" : `Make ${chosen.length} rules in shadow`,
-            busy === "apply" ? "Making the rules..." : "",
+            counted(words.make, { count: chosen.length }),
+            busy === "apply" ? words.making : "",
             busy !== "" || !chosen.length,
             apply,
             "btn-primary",
           )
         : null,
-      press("Close", "", busy !== "", again, "btn-ghost"),
+      press(words.close, "", busy !== "", again, "btn-ghost"),
     ),
   );
 }

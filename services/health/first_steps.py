@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlmodel import col, select
 
 from gateways import Gateways
+from locales import _
 from models import Rule, Server
 from models.db.session import AsyncSession
 from services.core.actors import Actor
@@ -73,41 +74,46 @@ async def _steps(db: AsyncSession, server: Server) -> tuple[FirstStep, ...]:
 
 
 def _bot(done: bool) -> FirstStep:
-    bot = settings().bot_name
-    text = f"{bot} is in your server." if done else f"Invite {bot} to your server."
-    return FirstStep(BOT, "Invite the bot", text, done)
+    said = _("{bot} is in your server.") if done else _("Invite {bot} to your server.")
+    return FirstStep(BOT, _("Invite the bot"), said.format(bot=settings().bot_name), done)
 
 
 def _order(server: Server, has_rules: bool, blocked: list[str]) -> FirstStep:
-    title = "Move the bot's role up"
-    drag = "In Discord, open Server Settings › Roles and drag the bot's role above"
+    done = server.bot_invited and not blocked and (has_rules or server.bot_too_low is False)
+    return FirstStep(ORDER, _("Move the bot's role up"), _about_the_order(server, has_rules, blocked), done)
+
+
+def _about_the_order(server: Server, has_rules: bool, blocked: list[str]) -> str:
     if not server.bot_invited:
-        return FirstStep(ORDER, title, "The bot can only give roles that are below its own.", False)
+        return _("The bot can only give roles that are below its own.")
     if blocked:
-        return FirstStep(ORDER, title, f"{drag} {blocked[0]}, so that your rule can give that role.", False)
+        return _(
+            "In Discord, open Server Settings › Roles and drag the bot's role above {role}, so that your rule can give "
+            "that role."
+        ).format(role=blocked[0])
     if has_rules:
-        return FirstStep(ORDER, title, "The bot's role is above every role that your rules give.", True)
+        return _("The bot's role is above every role that your rules give.")
     if server.bot_too_low is None:
-        return FirstStep(ORDER, title, "Not known yet: the bot has not read your server's roles.", False)
+        return _("Not known yet: the bot has not read your server's roles.")
     if server.bot_too_low:
-        return FirstStep(ORDER, title, f"{drag} the roles that it should give.", False)
-    return FirstStep(ORDER, title, "The bot's role is above roles that it can give.", True)
+        return _(
+            "In Discord, open Server Settings › Roles and drag the bot's role above the roles that it should give."
+        )
+    return _("The bot's role is above roles that it can give.")
 
 
 def _rule(done: bool) -> FirstStep:
-    text = "Your server has a rule." if done else "A rule says what somebody has to hold, and which role that gives."
-    return FirstStep(RULE, "Add your first rule", text, done)
+    to_do = _("A rule says what somebody has to hold, and which role that gives.")
+    return FirstStep(RULE, _("Add your first rule"), _("Your server has a rule.") if done else to_do, done)
 
 
 def _channel(done: bool) -> FirstStep:
-    text = (
-        "The verification channel is there."
-        if done
-        else "Members verify their wallets in it. The bot makes it with one press."
-    )
-    return FirstStep(CHANNEL, "Create the verification channel", text, done)
+    to_do = _("Members verify their wallets in it. The bot makes it with one press.")
+    text = _("The verification channel is there.") if done else to_do
+    return FirstStep(CHANNEL, _("Create the verification channel"), text, done)
 
 
 def _member(done: bool) -> FirstStep:
-    text = "Somebody has verified a wallet." if done else "Members press Verify in the channel. You can be the first."
-    return FirstStep(MEMBER, "See the first member verified", text, done)
+    to_do = _("Members press Verify in the channel. You can be the first.")
+    text = _("Somebody has verified a wallet.") if done else to_do
+    return FirstStep(MEMBER, _("See the first member verified"), text, done)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from locales import _, ngettext, short_day
 from services.servers.analytics import HistoryView, RuleHistory
 
 WIDTH, HEIGHT = 1000, 400
@@ -74,22 +75,29 @@ def days_of(history: HistoryView) -> list[DayView]:
 def proofs_of(history: HistoryView) -> BarChartView:
     """Return the chart of wallets verified per day."""
     peak, total = max(history.proofs), sum(history.proofs)
-    up = _bars(history.days, history.proofs, peak, HEIGHT, "verified")
+    up = _bars(history.days, history.proofs, peak, HEIGHT, _("{day}: {count} verified"))
     best = history.days[history.proofs.index(peak)]
-    most = f" The most on one day: {peak}, on {_day(best)}." if total else ""
-    return BarChartView(up, [], peak, total, 0, f"{_count(total, 'wallet')} verified {_within(history)}.{most}")
+    words = ngettext(
+        "{count} wallet verified in the last {days} days.", "{count} wallets verified in the last {days} days.", total
+    ).format(count=total, days=len(history.days))
+    most = _("The most on one day: {peak}, on {day}.").format(peak=peak, day=_day(best))
+    return BarChartView(up, [], peak, total, 0, f"{words} {most}" if total else words)
 
 
 def roles_of(history: HistoryView) -> BarChartView:
     """Return the chart of roles given (up from the middle) and taken (down) per day, on one scale."""
     peak = max(*history.roles_given, *history.roles_taken)
     given, taken = sum(history.roles_given), sum(history.roles_taken)
-    up = _bars(history.days, history.roles_given, peak, HEIGHT // 2, "given")
+    up = _bars(history.days, history.roles_given, peak, HEIGHT // 2, _("{day}: {count} given"))
     down = [
         BarView(bar.x, HEIGHT // 2, bar.width, bar.height, bar.label)
-        for bar in _bars(history.days, history.roles_taken, peak, HEIGHT // 2, "taken")
+        for bar in _bars(history.days, history.roles_taken, peak, HEIGHT // 2, _("{day}: {count} taken"))
     ]
-    words = f"{_count(given, 'role')} given and {taken} taken {_within(history)}."
+    words = ngettext(
+        "{count} role given and {taken} taken in the last {days} days.",
+        "{count} roles given and {taken} taken in the last {days} days.",
+        given,
+    ).format(count=given, taken=taken, days=len(history.days))
     return BarChartView(up, down, peak, given, taken, words)
 
 
@@ -118,11 +126,13 @@ def _rule(rule: RuleHistory, history: HistoryView) -> RuleChartView:
         holders=list(rule.holders),
         now=last,
         change=change,
-        summary=f"{rule.name}: {_count(last, 'holder')} now, {first} on {_day(history.days[0])}.",
+        summary=ngettext(
+            "{rule}: {count} holder now, {first} on {day}.", "{rule}: {count} holders now, {first} on {day}.", last
+        ).format(rule=rule.name, count=last, first=first, day=_day(history.days[0])),
     )
 
 
-def _bars(days: Sequence[date], values: Sequence[int], peak: int, room: int, verb: str) -> list[BarView]:
+def _bars(days: Sequence[date], values: Sequence[int], peak: int, room: int, label: str) -> list[BarView]:
     """Return bars whose base is at `room` from the top; days without events have none."""
     step = WIDTH / len(days)
     return [
@@ -131,7 +141,7 @@ def _bars(days: Sequence[date], values: Sequence[int], peak: int, room: int, ver
             y=room - round(room * value / peak),
             width=round(step * _BAR_SHARE),
             height=round(room * value / peak),
-            label=f"{_day(day)}: {value} {verb}",
+            label=label.format(day=_day(day), count=value),
         )
         for index, (day, value) in enumerate(zip(days, values, strict=True))
         if value
@@ -139,12 +149,4 @@ def _bars(days: Sequence[date], values: Sequence[int], peak: int, room: int, ver
 
 
 def _day(day: date) -> str:
-    return f"{day:%-d %b}"
-
-
-def _within(history: HistoryView) -> str:
-    return f"in the last {len(history.days)} days"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return short_day(day)

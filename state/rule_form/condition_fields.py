@@ -7,6 +7,7 @@ from datetime import timedelta
 import reflex as rx
 
 from gateways import gateways
+from locales import _
 from models import transaction
 from services.collections import catalog
 from services.collections.coins import is_native
@@ -59,7 +60,9 @@ class TraitView:
 
 
 def _offer(found: catalog.CollectionView) -> OfferView:
-    where = f"{shorten(found.contract_address)} on {chain_title(found.blockchain)}"
+    where = _("{address} on {chain}").format(
+        address=shorten(found.contract_address), chain=chain_title(found.blockchain)
+    )
     return OfferView(found.blockchain, found.contract_address, f"{found.name} ({where})")
 
 
@@ -173,7 +176,7 @@ class ConditionFields(rx.State, mixin=True):
     async def refresh_collection(self, actor: Actor):
         """Look the collection up again."""
         if not self.contract:
-            await refuse(self, "No input", "Enter a contract address or collection URL first")
+            await refuse(self, _("No input"), _("Enter a contract address or collection URL first"))
             return
         async for outcome in self._look_up(actor, no_older_than=timedelta(0)):
             yield outcome
@@ -228,18 +231,20 @@ class ConditionFields(rx.State, mixin=True):
                     found = await catalog.parse(db, gateways(), self.contract, self.chain, no_older_than=no_older_than)
         except ProviderUnavailable:
             self._forget(keep_typed=True)
-            await refuse(self, "Connection error", "Failed to fetch collection data. Please try again.")
+            await refuse(self, _("Connection error"), _("Failed to fetch collection data. Please try again."))
         except HoldfastError as fault:
             self._forget()
             if isinstance(fault, CollectionElsewhere | FieldRefused):
                 self.offers = [_offer(one) for one in fault.offers[:MOST_OFFERS]]
-            await refuse(self, "Collection not found", fault.message or "Please check the URL or contract address")
+            await refuse(
+                self, _("Collection not found"), fault.message or _("Please check the URL or contract address")
+            )
         else:
             self.contract, self.chain, self.collection = found.contract_address, found.blockchain, found.name
             self.offers = []
             self._changed()
             yield rx.set_value(CONTRACT_INPUT, self.contract)
-            await say(self, "Collection found", f"Successfully loaded: {found.name}")
+            await say(self, _("Collection found"), _("Successfully loaded: {name}").format(name=found.name))
         finally:
             self.looking = False
         async for outcome in self._read_traits():
@@ -322,9 +327,10 @@ class ConditionFields(rx.State, mixin=True):
         kind, value = draft.trait_type.strip(), draft.wanted
         one = TraitView(kind, value)
         if not kind or not value or one in self.more_traits:
-            await refuse(self, "No trait", "Choose a trait's type and value that are not in the list yet.")
+            await refuse(self, _("No trait"), _("Choose a trait's type and value that are not in the list yet."))
         elif len(self.more_traits) >= MOST_TRAITS - 1:
-            await refuse(self, "Too many traits", f"A condition names at most {MOST_TRAITS} traits of one token.")
+            said = _("A condition names at most {count} traits of one token.").format(count=MOST_TRAITS)
+            await refuse(self, _("Too many traits"), said)
         else:
             self.more_traits = [*self.more_traits, one]
             self.trait_type, self.trait_value, self.trait_compare = "", "", EXACTLY

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from locales import N_, _
 from services.core.actors import Actor
 from services.rules import single_source
 from services.rules.draft import composed_name
@@ -14,7 +15,7 @@ from state.rule_form.condition_fields import ConditionFields
 
 ROOT = 0
 """The number of the group that holds everything."""
-UNFILLED = "Not filled in yet"
+UNFILLED = N_("Not filled in yet")
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,13 @@ class ConditionList(ConditionFields, mixin=True):
         self._slots = tuple(replace(slot, draft=filled) if slot.number == self.open else slot for slot in self._slots)
         self.composed = len(self._slots) > 1 or len(self._joins) > 1 or any(slot.negated for slot in self._slots)
         names = self._names()
-        titles = {slot.number: f"Condition {place}" for place, slot in enumerate(self._ordered(), 1)}
+        titles = {
+            slot.number: _("Condition {number}").format(number=place) for place, slot in enumerate(self._ordered(), 1)
+        }
         self.sections = [
             SectionView(
                 number=join.number,
-                title="" if join.number == ROOT else f"Group {place}",
+                title="" if join.number == ROOT else _("Group {number}").format(number=place),
                 mode=join.mode,
                 least=str(join.least),
                 size=len(self._of(join.number)) + (len(self._joins) - 1 if join.number == ROOT else 0),
@@ -223,7 +226,7 @@ def _row(slot: _Slot, title: str, names: Names) -> ConditionView:
     return ConditionView(
         number=slot.number,
         title=title,
-        text=in_words(slot.draft.leaf, names) if ready else UNFILLED,
+        text=in_words(slot.draft.leaf, names) if ready else _(UNFILLED),
         ready=ready,
         negated=slot.negated,
         caveat=_caveat(slot.draft),

@@ -79,7 +79,7 @@ class ImpactState(rx.State):
         if proposal is None:
             return
         watcher = Watcher(self, actor, "impact", every=SETTLE_SECONDS if proposal.draft is not None else 0.0)
-        async for _ in watcher.looks():
+        async for _turn in watcher.looks():
             fault = ""
             try:
                 await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)

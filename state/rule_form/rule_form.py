@@ -9,6 +9,7 @@ from typing import Any
 import reflex as rx
 
 from gateways import gateways
+from locales import _
 from models import transaction
 from services.collections import catalog
 from services.core.actors import Actor
@@ -215,9 +216,9 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
             if fault := _half_a_token(slot.draft) or _refused(named, OWN_FIELDS if self.too_deep else None):
                 return fault, slot.number
         if not self.rule_name:
-            return "Rule name is required", self.open
+            return _("Rule name is required"), self.open
         if not self.role_id:
-            return "Role is required", self.open
+            return _("Role is required"), self.open
         return (tier_fault(self._draft(0), self.tiers), self.open) if self.has_tiers else ("", 0)
 
     @rx.var
@@ -249,7 +250,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
     async def refresh_name(self, actor: Actor) -> None:
         """Make the automatic name again."""
         if not self.contract and self.type in OF_COLLECTIONS and not self.too_deep:
-            await refuse(self, "No contract address")
+            await refuse(self, _("No contract address"))
         if self._composed_name():
             self._kept = "", self.rule_name
         self._changed()
@@ -349,16 +350,21 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
         except HoldfastError as fault:
             await self._refuse(fault.message)
         else:
-            done = "saved" if self.rule_id else "created"
-            what = f"{len(self.tiers) + 1} verification rules" if self.has_tiers else "Verification rule"
-            await say(self, "Success", f"{what} {done} successfully!")
+            count = len(self.tiers) + 1
+            if self.rule_id:
+                done = _("Verification rule saved successfully!")
+            elif self.has_tiers:
+                done = _("{count} verification rules created successfully!").format(count=count)
+            else:
+                done = _("Verification rule created successfully!")
+            await say(self, _("Success"), done)
             yield rx.redirect(page.config_url)
         finally:
             self.pending = False
 
     async def _refuse(self, message: str) -> None:
         self.pending, self.fault = False, message
-        await refuse(self, "Error", message or "Failed to create verification rule")
+        await refuse(self, _("Error"), message or _("Failed to create verification rule"))
 
 
 def _digest(what: object) -> str:
@@ -387,4 +393,6 @@ def chain_options() -> list[ChainOptionView]:
 def _chain(chain: str) -> ChainOptionView:
     reason = rule_form.chain_refusal(chain)
     title = chain_title(chain)
-    return ChainOptionView(chain, f"{title} – no node is set here" if reason else title, not reason)
+    return ChainOptionView(
+        chain, _("{chain} – no node is set here").format(chain=title) if reason else title, not reason
+    )

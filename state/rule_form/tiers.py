@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import reflex as rx
 
+from locales import _
 from services.core.actors import Actor
 from services.rules.draft import LONGEST_NAME, RuleDraft
 from state.core.gate import signed_in
@@ -71,15 +72,18 @@ def fault(first: RuleDraft, tiers: Sequence[TierView]) -> str:
     before = first.max_tokens
     for place, tier in enumerate(tiers, start=2):
         if not isinstance(before, int):
-            return f"Tier {place - 1} needs a maximum, because tier {place} follows it."
+            return _("Tier {place} needs a maximum, because tier {next} follows it.").format(
+                place=place - 1, next=place
+            )
         if not all(one.isascii() and one.isdigit() and len(one) <= LONGEST for one in (tier.least, tier.most or "0")):
-            return f"Tier {place}: enter whole numbers. Leave the maximum empty for no limit."
+            return _("Tier {place}: enter whole numbers. Leave the maximum empty for no limit.").format(place=place)
         if int(tier.least) <= before:
-            return f"Tier {place} begins at {tier.least}, but tier {place - 1} goes to {before}."
+            said = _("Tier {place} begins at {least}, but tier {former} goes to {most}.")
+            return said.format(place=place, least=tier.least, former=place - 1, most=before)
         if tier.most and int(tier.most) < int(tier.least):
-            return f"Tier {place}: the maximum is below the minimum."
+            return _("Tier {place}: the maximum is below the minimum.").format(place=place)
         if not tier.role:
-            return f"Tier {place}: choose a role."
+            return _("Tier {place}: choose a role.").format(place=place)
         before = int(tier.most) if tier.most else None
     return ""
 

@@ -3,6 +3,7 @@
 import reflex as rx
 
 from gateways import gateways
+from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import HoldfastError
@@ -47,7 +48,7 @@ class TrialState(rx.State):
         self.tried, self.outcome, self.lines, self.fault = "", "", [], ""
         self.of_rule, self.busy = rule.conditions_key, False
         if not self._given:
-            self.fault = "Enter an address first."
+            self.fault = _("Enter an address first.")
             return None
         self.busy = True
         return TrialState.watch
@@ -60,7 +61,7 @@ class TrialState(rx.State):
             turn, proposal, given = self._turn, self._proposal, self._given
         if proposal is None:
             return
-        async for _ in Watcher(self, actor, "trial").looks():
+        async for _turn in Watcher(self, actor, "trial").looks():
             found, fault = None, ""
             try:
                 await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)

@@ -4,7 +4,9 @@ import reflex as rx
 
 from components.ui.card import card
 from components.ui.chart import bar_chart, heading_cell, key, line_chart, table_behind
+from components.ui.effects.texts import filled
 from components.ui.empty import could_not_load, skeleton, waiting
+from locales import _, ngettext
 from state.dashboard.analytics import EVERYWHERE, RANGES, AnalyticsState
 from state.dashboard.charts import MOST_RULES, DayView, RuleChartView
 from state.dashboard.servers import DashboardState, ServerCardView
@@ -14,7 +16,7 @@ def analytics() -> rx.Component:
     """Return the charts for the chosen days."""
     return rx.el.section(
         rx.el.div(
-            rx.el.h2("Analytics", id="analytics", class_name="text-xl font-semibold sm:text-2xl"),
+            rx.el.h2(_("Analytics"), id="analytics", class_name="text-xl font-semibold sm:text-2xl"),
             rx.el.div(_servers(), _ranges(), class_name="flex flex-wrap items-center gap-3"),
             class_name="mb-4 flex flex-wrap items-center justify-between gap-3",
         ),
@@ -46,9 +48,9 @@ def _servers() -> rx.Component:
     return rx.cond(
         rx.Var.create(DashboardState.cards).to(list).length() > 1,
         rx.el.label(
-            rx.el.span("Server", class_name="sr-only"),
+            rx.el.span(_("Server"), class_name="sr-only"),
             rx.el.select(
-                rx.el.option("All servers", value=EVERYWHERE),
+                rx.el.option(_("All servers"), value=EVERYWHERE),
                 rx.foreach(DashboardState.cards, _option),
                 value=AnalyticsState.server,
                 on_change=AnalyticsState.choose_server,
@@ -66,7 +68,7 @@ def _ranges() -> rx.Component:
     return rx.el.div(
         *[
             rx.el.button(
-                f"{days} days",
+                ngettext("{count} day", "{count} days", days).format(count=days),
                 type="button",
                 on_click=AnalyticsState.choose_days(days),
                 aria_pressed=AnalyticsState.days == days,
@@ -77,13 +79,13 @@ def _ranges() -> rx.Component:
             for days in RANGES
         ],
         role="group",
-        aria_label="How far back",
+        aria_label=_("How far back"),
         class_name="join",
     )
 
 
 def _chart(
-    title: str, figure: rx.Component, shown: rx.Var[bool] | bool, nothing: str, drawing: rx.Component
+    title: str, figure: rx.Component, shown: rx.Var[bool] | bool, nothing: str, drawing: rx.Component, *, proofs: bool
 ) -> rx.Component:
     return card(
         rx.el.h3(title, class_name="text-base font-semibold"),
@@ -93,7 +95,7 @@ def _chart(
             rx.el.div(drawing, _time_line(), class_name="mt-4"),
             rx.el.p(nothing, class_name="muted grid h-36 place-items-center text-center text-sm"),
         ),
-        rx.cond(shown, _day_table(title)),
+        rx.cond(shown, _day_table(proofs=proofs)),
     )
 
 
@@ -101,7 +103,7 @@ def _time_line() -> rx.Component:
     """Return the labels of the first and the last day."""
     return rx.el.div(
         rx.el.span(AnalyticsState.day_names[0]),
-        rx.el.span("Today"),
+        rx.el.span(_("Today")),
         class_name="muted mt-1.5 flex justify-between text-xs",
         aria_hidden="true",
     )
@@ -110,44 +112,48 @@ def _time_line() -> rx.Component:
 def _proofs() -> rx.Component:
     chart = AnalyticsState.proofs
     return _chart(
-        "Wallets verified",
+        _("Wallets verified"),
         rx.cond(
             chart.total > 0,
             rx.el.p(
                 rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
-                f" in the last {AnalyticsState.days} days, by present members. The most on one day: ", chart.peak, ".",
+                filled(
+                    _(" in the last {days} days, by present members. The most on one day: {peak}."),
+                    days=AnalyticsState.days, peak=chart.peak,
+                ),
                 class_name="muted mt-1 text-sm",
             ),
         ),
         chart.total > 0,
-        "No wallet was verified in these days.",
+        _("No wallet was verified in these days."),
         bar_chart(chart),
+        proofs=True,
     )  # fmt: skip
 
 
 def _roles() -> rx.Component:
     chart = AnalyticsState.roles
     return _chart(
-        "Roles given and taken",
+        _("Roles given and taken"),
         rx.cond(
             chart.peak > 0,
             rx.el.p(
                 key("mr-1"), rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
-                " given (up)",
+                _(" given (up)"),
                 key("ml-4 mr-1", hatched=True),
-                rx.el.strong(chart.down_total, class_name="tabular-nums text-base-content"), " taken (down)",
+                rx.el.strong(chart.down_total, class_name="tabular-nums text-base-content"), _(" taken (down)"),
                 class_name="muted mt-1 flex flex-wrap items-center gap-x-1 text-sm",
             ),
         ),
         chart.peak > 0,
-        "No role was given or taken in these days.",
+        _("No role was given or taken in these days."),
         bar_chart(chart, both_ways=True),
+        proofs=False,
     )  # fmt: skip
 
 
-def _day_table(title: str) -> rx.Component:
-    proofs = title == "Wallets verified"
-    columns = ("Wallets verified",) if proofs else ("Roles given", "Roles taken")
+def _day_table(*, proofs: bool) -> rx.Component:
+    columns = (_("Wallets verified"),) if proofs else (_("Roles given"), _("Roles taken"))
 
     def row(day: rx.vars.ObjectVar[DayView]) -> rx.Component:
         numbers = (day.proofs,) if proofs else (day.given, day.taken)
@@ -155,22 +161,22 @@ def _day_table(title: str) -> rx.Component:
         return rx.el.tr(heading_cell(day.day, "row", "whitespace-nowrap"), *cells)
 
     return table_behind(
-        "Show as a table",
+        _("Show as a table"),
         rx.el.thead(
             rx.el.tr(
-                heading_cell("Day (UTC)", "col"), *[heading_cell(column, "col", "text-right") for column in columns]
+                heading_cell(_("Day (UTC)"), "col"), *[heading_cell(column, "col", "text-right") for column in columns]
             )
         ),
         rx.el.tbody(rx.foreach(AnalyticsState.day_rows, row)),
-        caption=f"{title} per day",
+        caption=_("Wallets verified per day") if proofs else _("Roles given and taken per day"),
     )
 
 
 def _holders() -> rx.Component:
     return card(
-        rx.el.h3("Holders of each rule", class_name="text-base font-semibold"),
+        rx.el.h3(_("Holders of each rule"), class_name="text-base font-semibold"),
         rx.el.p(
-            "Members who have the role through the rule, at the end of each day.", class_name="muted mt-1 text-sm"
+            _("Members who have the role through the rule, at the end of each day."), class_name="muted mt-1 text-sm"
         ),
         rx.cond(
             AnalyticsState.rules,
@@ -182,15 +188,17 @@ def _holders() -> rx.Component:
                 rx.cond(
                     AnalyticsState.more_rules > 0,
                     rx.el.p(
-                        f"These are the {MOST_RULES} rules with the most holders; there are ",
-                        AnalyticsState.more_rules,
-                        " more.",
+                        filled(
+                            _("These are the {count} rules with the most holders; there are {more} more."),
+                            count=MOST_RULES,
+                            more=AnalyticsState.more_rules,
+                        ),
                         class_name="muted mt-4 text-sm",
                     ),
                 ),
                 _holder_table(),
             ),
-            rx.el.p("There are no rules yet.", class_name="muted py-8 text-center text-sm"),
+            rx.el.p(_("There are no rules yet."), class_name="muted py-8 text-center text-sm"),
         ),
         class_name="lg:col-span-2",
     )  # fmt: skip
@@ -225,15 +233,15 @@ def _holder_table() -> rx.Component:
         )
 
     return table_behind(
-        "Show as a table",
+        _("Show as a table"),
         rx.el.thead(
             rx.el.tr(
-                heading_cell("Rule", "col"),
+                heading_cell(_("Rule"), "col"),
                 rx.foreach(
                     AnalyticsState.day_names, lambda day: heading_cell(day, "col", "whitespace-nowrap text-right")
                 ),
             )
         ),
         rx.el.tbody(rx.foreach(AnalyticsState.rules, row)),
-        caption="Holders of each rule at the end of each day",
+        caption=_("Holders of each rule at the end of each day"),
     )

@@ -4,6 +4,7 @@ import reflex as rx
 
 from components.ui.button import button
 from components.ui.field import field, select_input, text_input
+from locales import _
 from state.rule_form.call_trial import TEMPLATE_OPTIONS, WALLET_INPUT
 from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.rule_form import RuleFormState
@@ -14,19 +15,19 @@ def called_contract() -> rx.Component:
     options = [rx.el.option(label, value=key) for key, label in TEMPLATE_OPTIONS]
     return rx.el.div(
         field(
-            "Template",
+            _("Template"),
             select_input(
                 "callTemplate",
-                rx.el.option("Choose a template", value=""),
+                rx.el.option(_("Choose a template"), value=""),
                 *options,
                 value="",
                 on_change=RuleFormState.choose_template,
             ),
             name="callTemplate",
-            hint="Fills in the fields below. Change the function's name if your contract uses another one.",
+            hint=_("Fills in the fields below. Change the function's name if your contract uses another one."),
         ),
         field(
-            "Contract Address",
+            _("Contract Address"),
             text_input(
                 CONTRACT_INPUT,
                 placeholder="0x...",
@@ -35,7 +36,7 @@ def called_contract() -> rx.Component:
                 spell_check=False,
             ),
             name=CONTRACT_INPUT,
-            hint="The contract that has the function, on the chain chosen above. It need not be a collection.",
+            hint=_("The contract that has the function, on the chain chosen above. It need not be a collection."),
         ),
         class_name="grid grid-cols-1 gap-6 sm:grid-cols-2",
     )
@@ -45,17 +46,17 @@ def call_trial() -> rx.Component:
     """Return the wallet to try the call with, and the answer."""
     return rx.el.div(
         field(
-            "Wallet",
+            _("Wallet"),
             rx.el.div(
                 text_input(
                     WALLET_INPUT,
-                    placeholder="Any wallet: 0x...",
+                    placeholder=_("Any wallet: 0x..."),
                     value=RuleFormState.trial_wallet,
                     on_change=RuleFormState.enter_trial_wallet,
                     spell_check=False,
                 ),
                 button(
-                    "Try the call",
+                    _("Try the call"),
                     icon="play",
                     on_click=RuleFormState.try_call,
                     disabled=RuleFormState.trying | (RuleFormState.trial_wallet == ""),
@@ -63,7 +64,7 @@ def call_trial() -> rx.Component:
                 class_name="flex gap-2",
             ),
             name=WALLET_INPUT,
-            hint="Shows what the function answers for this wallet now. Nothing is stored.",
+            hint=_("Shows what the function answers for this wallet now. Nothing is stored."),
         ),
         rx.el.p(RuleFormState.tried, class_name="text-sm font-medium", role="status"),
         class_name="flex flex-col gap-3",

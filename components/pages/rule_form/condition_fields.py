@@ -10,8 +10,10 @@ from components.pages.rule_form.addresses import addresses
 from components.pages.rule_form.call_fields import call_trial, called_contract
 from components.ui.badge import chip
 from components.ui.button import button, spinner
+from components.ui.effects.texts import filled
 from components.ui.field import field, number_input, select_input, text_area, text_input
 from components.ui.tooltip import tooltip
+from locales import _
 from state.core.timing import URL_DEBOUNCE_MILLISECONDS
 from state.rule_form.condition_draft import (
     AT_LEAST,
@@ -51,7 +53,7 @@ def condition_fields() -> rx.Component:
         rx.cond(_is_one_of(WITH_IDS), _token_ids()),
         *(rx.cond(RuleFormState.type == name, _details(fields)) for name, fields in DETAILS.items()),
         rx.cond(_is_one_of(CALLING), call_trial()),
-        *(rx.cond(RuleFormState.type == name, _note(text)) for name, text in NOTES.items()),
+        *(rx.cond(RuleFormState.type == name, _note(_(text))) for name, text in NOTES.items()),
         rx.cond(
             RuleFormState.caveat != "",
             rx.el.p(
@@ -79,17 +81,17 @@ def token_form() -> rx.Component:
 
 
 def _kind() -> rx.Component:
-    types = [rx.el.option(label, value=value) for value, label in TYPE_OPTIONS]
+    types = [rx.el.option(_(label), value=value) for value, label in TYPE_OPTIONS]
     return rx.el.div(
         field(
-            "Rule Type",
+            _("Rule Type"),
             select_input("verificationType", *types, value=RuleFormState.type, on_change=RuleFormState.choose_type),
             name="verificationType",
         ),
         rx.cond(
             ~_is_one_of(CHAINLESS),
             field(
-                "Blockchain",
+                _("Blockchain"),
                 select_input(
                     "blockchain",
                     rx.foreach(RuleFormState.chains, _chain),
@@ -110,11 +112,11 @@ def _chain(chain: rx.vars.ObjectVar[ChainOptionView]) -> rx.Component:
 def _collection() -> rx.Component:
     return rx.el.div(
         field(
-            "Contract Address or Collection URL",
+            _("Contract Address or Collection URL"),
             rx.el.div(
                 text_input(
                     CONTRACT_INPUT,
-                    placeholder="0x... or a collection's URL",
+                    placeholder=_("0x... or a collection's URL"),
                     default_value=RuleFormState.contract,
                     on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value).debounce(
                         URL_DEBOUNCE_MILLISECONDS
@@ -127,19 +129,23 @@ def _collection() -> rx.Component:
                         type="button",
                         on_click=RuleFormState.refresh_collection,
                         disabled=RuleFormState.looking,
-                        aria_label="Refresh collection",
+                        aria_label=_("Refresh collection"),
                         aria_busy=RuleFormState.looking,
                         class_name="btn btn-outline btn-square",
                     ),
-                    "Look the collection up again",
+                    _("Look the collection up again"),
                 ),
                 class_name="flex gap-2",
             ),
             name=CONTRACT_INPUT,
             hint=rx.cond(
                 RuleFormState.collection != "",
-                f"{RuleFormState.collection} on {RuleFormState.chain_name}",
-                rx.match(RuleFormState.type, *CONTRACT_HINTS.items(), ""),
+                filled(
+                    _("{collection} on {chain}"),
+                    collection=RuleFormState.collection,
+                    chain=RuleFormState.chain_name,
+                ),
+                rx.match(RuleFormState.type, *((name, _(hint)) for name, hint in CONTRACT_HINTS.items()), ""),
             ),
         ),
     )
@@ -151,7 +157,7 @@ def _amounts() -> rx.Component:
         rx.cond(
             counts,
             field(
-                "Minimum Tokens",
+                _("Minimum Tokens"),
                 number_input(
                     "minTokens",
                     min=rx.cond(RuleFormState.max_tokens == "", 1, 0),
@@ -160,21 +166,21 @@ def _amounts() -> rx.Component:
                     on_change=RuleFormState.enter_min_tokens,
                 ),
                 name="minTokens",
-                hint="Over all wallets of a member.",
+                hint=_("Over all wallets of a member."),
             ),
         ),
         field(
-            "Maximum Tokens",
+            _("Maximum Tokens"),
             number_input(
                 "maxTokens",
                 min=0,
                 step=1,
                 default_value=RuleFormState.max_tokens,
                 on_change=RuleFormState.enter_max_tokens,
-                placeholder="No maximum",
+                placeholder=_("No maximum"),
             ),
             name="maxTokens",
-            hint="Leave it empty for no limit. Members who hold more do not get the role.",
+            hint=_("Leave it empty for no limit. Members who hold more do not get the role."),
         ),
         class_name=rx.cond(counts, "grid grid-cols-1 gap-6 sm:grid-cols-2", "grid grid-cols-1 gap-6"),
     )
@@ -184,7 +190,7 @@ def _offers() -> rx.Component:
     return rx.cond(
         RuleFormState.offers,
         rx.el.div(
-            rx.el.p("Is it one of these?", class_name="text-sm font-semibold"),
+            rx.el.p(_("Is it one of these?"), class_name="text-sm font-semibold"),
             rx.el.ul(
                 rx.foreach(
                     RuleFormState.offers,
@@ -210,10 +216,12 @@ def _trait() -> rx.Component:
     return rx.el.div(
         rx.el.div(_trait_type(), _trait_value(), class_name="grid grid-cols-1 gap-6 sm:grid-cols-2"),
         rx.el.div(
-            button("Add another trait", icon="plus", on_click=RuleFormState.add_trait, class_name="btn-sm"),
+            button(_("Add another trait"), icon="plus", on_click=RuleFormState.add_trait, class_name="btn-sm"),
             rx.el.p(
-                "One token must have all traits of this condition. Use a second condition if different tokens may have "
-                "them.",
+                _(
+                    "One token must have all traits of this condition. Use a second condition if different tokens may "
+                    "have them."
+                ),
                 class_name="muted text-sm",
             ),
             class_name="flex flex-wrap items-center gap-3",
@@ -229,7 +237,7 @@ def _trait() -> rx.Component:
                     ),
                 ),
                 class_name="flex flex-wrap gap-2",
-                aria_label="Traits that the same token must have as well",
+                aria_label=_("Traits that the same token must have as well"),
             ),
         ),
         class_name="flex flex-col gap-3",
@@ -246,7 +254,7 @@ def _details(fields: Sequence[DetailField]) -> rx.Component:
 def _detail(one: DetailField) -> rx.Component:
     value, enter = RuleFormState.details[one.name], RuleFormState.enter_detail(one.name)
     if one.kind == "choice":
-        options = [rx.el.option(label, value=name) for name, label in one.choices]
+        options = [rx.el.option(_(label), value=name) for name, label in one.choices]
         entry = select_input(one.name, *options, value=value, on_change=enter)
     elif one.kind == "lines":
         entry = text_area(one.name, value=value, on_change=enter, placeholder=one.placeholder, spell_check=False)
@@ -255,17 +263,17 @@ def _detail(one: DetailField) -> rx.Component:
         entry = text_input(
             one.name, value=value, on_change=enter, placeholder=one.placeholder, input_mode=mode, spell_check=False
         )
-    return field(one.label, entry, name=one.name, hint=one.hint)
+    return field(_(one.label), entry, name=one.name, hint=_(one.hint))
 
 
 def _trait_type() -> rx.Component:
     return rx.cond(
         RuleFormState.trait_types,
         field(
-            "Trait Type",
+            _("Trait Type"),
             select_input(
                 "traitType",
-                rx.el.option("Choose a trait", value=""),
+                rx.el.option(_("Choose a trait"), value=""),
                 rx.foreach(RuleFormState.type_choices, _choice),
                 value=RuleFormState.trait_type,
                 on_change=RuleFormState.choose_trait_type,
@@ -273,23 +281,26 @@ def _trait_type() -> rx.Component:
             name="traitType",
         ),
         field(
-            "Trait Type",
+            _("Trait Type"),
             text_input(
                 "traitType",
                 value=RuleFormState.trait_type,
                 on_change=RuleFormState.choose_trait_type,
-                placeholder="Fur",
+                placeholder=_("Fur"),
                 spell_check=False,
             ),
             name="traitType",
             hint=rx.match(
                 RuleFormState.types_state,
-                (PENDING, "Looking up this collection's traits…"),
+                (PENDING, _("Looking up this collection's traits…")),
                 (
                     FAILED,
-                    "This collection's traits could not be fetched. Type the trait's name as the collection spells it.",
+                    _(
+                        "This collection's traits could not be fetched. Type the trait's name as the collection spells "
+                        "it."
+                    ),
                 ),
-                "Known traits are offered here once the collection is found.",
+                _("Known traits are offered here once the collection is found."),
             ),
         ),
     )
@@ -299,7 +310,7 @@ def _trait_value() -> rx.Component:
     return rx.cond(
         RuleFormState.trait_values,
         field(
-            "Trait Value",
+            _("Trait Value"),
             rx.el.div(
                 rx.cond(RuleFormState.numeric, _compare()),
                 rx.cond(
@@ -307,7 +318,7 @@ def _trait_value() -> rx.Component:
                     _typed_value(),
                     select_input(
                         "traitValue",
-                        rx.el.option("Choose a value", value=""),
+                        rx.el.option(_("Choose a value"), value=""),
                         rx.foreach(RuleFormState.value_choices, _choice),
                         value=RuleFormState.trait_value,
                         on_change=RuleFormState.enter_trait_value,
@@ -318,17 +329,20 @@ def _trait_value() -> rx.Component:
             name="traitValue",
         ),
         field(
-            "Trait Value",
+            _("Trait Value"),
             rx.el.div(_compare(), _typed_value(), class_name="flex gap-2"),
             name="traitValue",
             hint=rx.match(
                 RuleFormState.values_state,
-                (PENDING, "Looking up the values…"),
-                (FAILED, "The values of this trait could not be fetched. Type the value as the collection spells it."),
+                (PENDING, _("Looking up the values…")),
+                (
+                    FAILED,
+                    _("The values of this trait could not be fetched. Type the value as the collection spells it."),
+                ),
                 rx.cond(
                     (rx.Var.create(RuleFormState.trait_types).length() > 0) & (RuleFormState.trait_type == ""),
-                    "Choose the trait first.",
-                    "A text, or a number to compare with.",
+                    _("Choose the trait first."),
+                    _("A text, or a number to compare with."),
                 ),
             ),
         ),
@@ -339,14 +353,14 @@ def _compare() -> rx.Component:
     return rx.el.div(
         rx.el.select(
             rx.el.option("exactly", value=EXACTLY),
-            rx.el.option("at least", value=AT_LEAST),
-            rx.el.option("at most", value=AT_MOST),
-            rx.el.option("more than", value=MORE),
-            rx.el.option("less than", value=LESS),
+            rx.el.option(_("at least"), value=AT_LEAST),
+            rx.el.option(_("at most"), value=AT_MOST),
+            rx.el.option(_("more than"), value=MORE),
+            rx.el.option(_("less than"), value=LESS),
             rx.el.option("between", value=BETWEEN),
             value=RuleFormState.trait_compare,
             on_change=RuleFormState.choose_compare,
-            aria_label="How the value is meant",
+            aria_label=_("How the value is meant"),
             class_name="select",
         ),
         class_name="w-28 shrink-0",
@@ -358,7 +372,7 @@ def _typed_value() -> rx.Component:
         "traitValue",
         value=RuleFormState.trait_value,
         on_change=RuleFormState.enter_trait_value,
-        placeholder=rx.match(RuleFormState.trait_compare, (EXACTLY, "Gold"), (BETWEEN, "5..10"), "10"),
+        placeholder=rx.match(RuleFormState.trait_compare, (EXACTLY, _("Gold")), (BETWEEN, "5..10"), "10"),
         spell_check=False,
     )
 
@@ -371,23 +385,23 @@ def _token_ids() -> rx.Component:
     solana = RuleFormState.chain == "solana"
     return rx.el.div(
         field(
-            "Token IDs",
+            _("Token IDs"),
             rx.el.div(
                 rx.el.input(
                     id=TOKEN_INPUT,
                     name=TOKEN_INPUT,
                     form=TOKEN_FORM,
                     auto_complete="off",
-                    placeholder=rx.cond(solana, "The token's mint address", "42, or 100-200, or 1, 2, 3"),
+                    placeholder=rx.cond(solana, _("The token's mint address"), "42, or 100-200, or 1, 2, 3"),
                     class_name="input",
                 ),
-                button("Add", icon="plus", type="submit", form=TOKEN_FORM),
+                button(_("Add"), icon="plus", type="submit", form=TOKEN_FORM),
                 class_name="flex gap-2",
             ),
             name=TOKEN_INPUT,
             hint=rx.fragment(
-                rx.cond(_is_one_of(COUNTING), "The minimum counts these alone.", "Any one of them is enough."),
-                rx.cond(solana, "", " A range like 100-200 includes both ends."),
+                rx.cond(_is_one_of(COUNTING), _("The minimum counts these alone."), _("Any one of them is enough.")),
+                rx.cond(solana, "", _(" A range like 100-200 includes both ends.")),
             ),
             error=RuleFormState.token_fault,
         ),
@@ -399,7 +413,7 @@ def _token_ids() -> rx.Component:
                     lambda entry: rx.el.li(chip(entry, RuleFormState.remove_token(entry)), key=entry),
                 ),
                 class_name="flex flex-wrap gap-2",
-                aria_label="Chosen so far",
+                aria_label=_("Chosen so far"),
             ),
         ),
         class_name="flex flex-col gap-3",

@@ -7,10 +7,12 @@ import reflex as rx
 from components.pages.rule_form.condition_fields import condition_fields
 from components.ui.badge import badge
 from components.ui.button import button
+from components.ui.effects.texts import filled
+from locales import _
 from state.rule_form.conditions import ROOT, ConditionView, SectionView
 from state.rule_form.rule_form import RuleFormState
 
-MODES = (("all", "all"), ("any", "any one"), ("some", "at least"), ("none", "none"))
+MODES = (("all", _("all")), ("any", _("any one")), ("some", _("at least")), ("none", _("none")))
 
 
 def rule_conditions() -> rx.Component:
@@ -26,7 +28,7 @@ def rule_conditions() -> rx.Component:
             ),
             rx.el.div(
                 button(
-                    "Add another condition",
+                    _("Add another condition"),
                     kind="quiet",
                     icon="plus",
                     class_name="btn-sm",
@@ -35,7 +37,7 @@ def rule_conditions() -> rx.Component:
                 rx.cond(
                     RuleFormState.composed,
                     button(
-                        "Add a group",
+                        _("Add a group"),
                         kind="quiet",
                         icon="group",
                         class_name="btn-sm",
@@ -51,8 +53,10 @@ def rule_conditions() -> rx.Component:
 
 def _only_words() -> rx.Component:
     return rx.el.p(
-        "This rule has groups within groups, which this form does not show. Its conditions can be changed through the "
-        "API; its role and what follows can be changed here.",
+        _(
+            "This rule has groups within groups, which this form does not show. Its conditions can be changed through "
+            "the API; its role and what follows can be changed here."
+        ),
         class_name="rounded-box bg-info/12 p-4 text-sm font-medium text-info",
     )
 
@@ -61,13 +65,13 @@ def _section(section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
     rows = rx.el.ul(rx.foreach(section.rows.to(list[ConditionView]), _condition), class_name="flex flex-col gap-3")
     return rx.cond(
         section.number == ROOT,
-        rx.el.div(_join("Members must meet", section), rows, class_name="flex flex-col gap-3", key=section.number),
+        rx.el.div(_join(_("Members must meet"), section), rows, class_name="flex flex-col gap-3", key=section.number),
         rx.el.div(
             rx.el.h3(section.title, class_name="font-semibold"),
-            _join("Of these", section),
+            _join(_("Of these"), section),
             rx.el.ul(rx.foreach(section.rows.to(list[ConditionView]), _condition), class_name="flex flex-col gap-3"),
             button(
-                "Add a condition to this group",
+                _("Add a condition to this group"),
                 kind="quiet",
                 icon="plus",
                 class_name="btn-sm -ml-3 w-fit",
@@ -84,7 +88,7 @@ def _join(words: str, section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
     return rx.cond(
         section.size == 1,
         rx.el.p(
-            rx.cond(section.mode == "none", "This must not be met:", "This must be met:"),
+            rx.cond(section.mode == "none", _("This must not be met:"), _("This must be met:")),
             class_name="text-sm",
         ),
         _choice_of_mode(words, section),
@@ -100,7 +104,11 @@ def _choice_of_mode(words: str, section: rx.vars.ObjectVar[SectionView]) -> rx.C
                 *[rx.el.option(label, value=value) for value, label in MODES],
                 value=section.mode,
                 on_change=lambda value: RuleFormState.choose_mode(section.number, value),
-                aria_label=rx.cond(root, "How many conditions must be met", f"How many of {section.title} must be met"),
+                aria_label=rx.cond(
+                    root,
+                    _("How many conditions must be met"),
+                    filled(_("How many of {title} must be met"), title=section.title),
+                ),
                 class_name="select select-sm",
             ),
             class_name="w-28",
@@ -117,13 +125,23 @@ def _choice_of_mode(words: str, section: rx.vars.ObjectVar[SectionView]) -> rx.C
                     on_change=lambda value: RuleFormState.enter_least(
                         section.number, cast(rx.Var[float | None], value)
                     ),
-                    aria_label=rx.cond(root, "At least so many conditions", f"At least so many of {section.title}"),
+                    aria_label=rx.cond(
+                        root,
+                        _("At least so many conditions"),
+                        filled(_("At least so many of {title}"), title=section.title),
+                    ),
                     class_name="input input-sm",
                 ),
                 class_name="w-16",
             ),
         ),
-        rx.el.span(rx.cond(root, f"of these {section.size}:", f"of {section.size} must be met:")),
+        rx.el.span(
+            rx.cond(
+                root,
+                filled(_("of these {size}:"), size=section.size),
+                filled(_("of {size} must be met:"), size=section.size),
+            )
+        ),
         class_name="flex flex-wrap items-center gap-2 text-sm",
     )
 
@@ -144,7 +162,7 @@ def _open(row: rx.vars.ObjectVar[ConditionView]) -> rx.Component:
                         on_change=lambda value: RuleFormState.negate(row.number, value),
                         class_name="toggle toggle-sm",
                     ),
-                    "Must not hold",
+                    _("Must not hold"),
                     class_name="flex cursor-pointer items-center gap-2 text-sm",
                 ),
                 _remove(row),
@@ -163,7 +181,7 @@ def _closed(row: rx.vars.ObjectVar[ConditionView]) -> rx.Component:
         rx.el.div(
             rx.el.div(
                 rx.el.h3(row.title, class_name="text-sm font-semibold"),
-                rx.cond(row.negated, badge("must not hold", "warning")),
+                rx.cond(row.negated, badge(_("must not hold"), "warning")),
                 class_name="flex flex-wrap items-center gap-2",
             ),
             rx.el.p(row.text, class_name=rx.cond(row.ready, "break-words text-sm", "text-sm font-medium text-warning")),
@@ -172,7 +190,7 @@ def _closed(row: rx.vars.ObjectVar[ConditionView]) -> rx.Component:
         ),
         rx.el.div(
             rx.el.button(
-                "Edit",
+                _("Edit"),
                 rx.el.span(f" {row.title}", class_name="sr-only"),
                 type="button",
                 on_click=RuleFormState.open_condition(row.number),
@@ -191,6 +209,6 @@ def _remove(row: rx.vars.ObjectVar[ConditionView]) -> rx.Component:
         rx.icon("trash-2", size=16, aria_hidden="true"),
         type="button",
         on_click=RuleFormState.remove_condition(row.number),
-        aria_label=f"Remove {row.title}",
+        aria_label=filled(_("Remove {title}"), title=row.title),
         class_name="btn btn-ghost btn-sm btn-square",
     )

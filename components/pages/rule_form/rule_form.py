@@ -15,9 +15,11 @@ from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm
 from components.ui.effects.changed import when_changed
+from components.ui.effects.texts import filled
 from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.field import field, number_input, select_input, switch
 from components.ui.tooltip import tooltip
+from locales import _
 from state.core.session import SessionState
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.outcome import GRACE, NOW
@@ -29,9 +31,9 @@ def rule_form() -> rx.Component:
     edits = rx.Var.create(RuleFormState.rule_id) != 0
     return member_frame(
         page_head(
-            rx.cond(edits, "Edit Verification Rule", "Add Verification Rule"),
-            rx.cond(ServerPageState.name, f"For {ServerPageState.name}", ""),
-            link_button("Back", ServerPageState.config_url, kind="quiet", icon="arrow-left"),
+            rx.cond(edits, _("Edit Verification Rule"), _("Add Verification Rule")),
+            rx.cond(ServerPageState.name, filled(_("For {name}"), name=ServerPageState.name), ""),
+            link_button(_("Back"), ServerPageState.config_url, kind="quiet", icon="arrow-left"),
         ),
         rx.cond(
             RuleFormState.missing,
@@ -59,9 +61,9 @@ def _missing() -> rx.Component:
     return card(
         empty(
             "file-question",
-            "Rule not found",
-            "It was deleted, or it is not one of this server's.",
-            link_button("Back to the rules", ServerPageState.config_url, kind="primary"),
+            _("Rule not found"),
+            _("It was deleted, or it is not one of this server's."),
+            link_button(_("Back to the rules"), ServerPageState.config_url, kind="primary"),
         )
     )
 
@@ -72,13 +74,13 @@ def _form() -> rx.Component:
             RuleFormState.full != "", rx.el.p(RuleFormState.full, class_name="font-medium text-warning", role="alert")
         ),
         card(
-            _part("What members hold", rx.el.div(rule_conditions(), key=RuleFormState.turn)),
+            _part(_("What members hold"), rx.el.div(rule_conditions(), key=RuleFormState.turn)),
             _name(),
             class_name="flex flex-col gap-6",
         ),
         card(
             _part(
-                "What they get",
+                _("What they get"),
                 _role(),
                 rx.cond(RuleFormState.tiered, tiers()),
                 rx.cond(
@@ -108,11 +110,11 @@ def _actions() -> rx.Component:
     edits = RuleFormState.rule_id != 0
     pending = RuleFormState.pending
     return rx.el.div(
-        link_button("Cancel", ServerPageState.config_url, kind="quiet"),
+        link_button(_("Cancel"), ServerPageState.config_url, kind="quiet"),
         rx.cond(
             edits,
-            button("Save Changes", kind="primary", type="submit", busy=pending, busy_label="Saving..."),
-            button("Create Rule", kind="primary", type="submit", busy=pending, busy_label="Creating..."),
+            button(_("Save Changes"), kind="primary", type="submit", busy=pending, busy_label=_("Saving...")),
+            button(_("Create Rule"), kind="primary", type="submit", busy=pending, busy_label=_("Creating...")),
         ),
         class_name="flex flex-wrap justify-end gap-3",
     )
@@ -120,14 +122,14 @@ def _actions() -> rx.Component:
 
 def _name() -> rx.Component:
     return field(
-        "Rule Name",
+        _("Rule Name"),
         rx.el.div(
             rx.el.input(
                 id="ruleName",
                 name="ruleName",
                 value=RuleFormState.rule_name,
                 read_only=True,
-                placeholder="Follows from the conditions",
+                placeholder=_("Follows from the conditions"),
                 title=RuleFormState.rule_name,
                 class_name="input read-only-input",
             ),
@@ -136,15 +138,15 @@ def _name() -> rx.Component:
                     rx.icon("refresh-cw", size=18, aria_hidden="true"),
                     type="button",
                     on_click=RuleFormState.refresh_name,
-                    aria_label="Refresh rule name",
+                    aria_label=_("Refresh rule name"),
                     class_name="btn btn-outline btn-square",
                 ),
-                "Refresh the name",
+                _("Refresh the name"),
             ),
             class_name="flex gap-2",
         ),
         name="ruleName",
-        hint="The name is automatic.",
+        hint=_("The name is automatic."),
     )
 
 
@@ -152,14 +154,14 @@ def _role() -> rx.Component:
     grace = RuleFormState.removal == GRACE
     return rx.el.div(
         field(
-            "Role",
+            _("Role"),
             select_input(
                 "roleId",
                 rx.el.option(
                     rx.cond(
                         RuleFormState.roles_failed,
-                        "The roles could not be loaded",
-                        rx.cond(RuleFormState.roles_loaded, "Choose a role", "Loading roles..."),
+                        _("The roles could not be loaded"),
+                        rx.cond(RuleFormState.roles_loaded, _("Choose a role"), _("Loading roles...")),
                     ),
                     value="",
                 ),
@@ -171,28 +173,28 @@ def _role() -> rx.Component:
             hint=rx.cond(
                 RuleFormState.roles_failed,
                 rx.el.button(
-                    "Try again", type="button", on_click=RuleFormState.load_roles, class_name="link font-semibold"
+                    _("Try again"), type="button", on_click=RuleFormState.load_roles, class_name="link font-semibold"
                 ),
-                "A role that cannot be given shows the reason.",
+                _("A role that cannot be given shows the reason."),
             ),
         ),
         rx.el.div(
             field(
-                "When somebody no longer qualifies",
+                _("When somebody no longer qualifies"),
                 select_input(
                     "removal",
-                    rx.el.option("Take the role at once", value=NOW),
-                    rx.el.option("Wait for a grace time", value=GRACE),
+                    rx.el.option(_("Take the role at once"), value=NOW),
+                    rx.el.option(_("Wait for a grace time"), value=GRACE),
                     value=RuleFormState.removal,
                     on_change=RuleFormState.choose_removal,
                 ),
                 name="removal",
-                hint=rx.cond(grace, "", "Once a second reading confirms it."),
+                hint=rx.cond(grace, "", _("Once a second reading confirms it.")),
             ),
             rx.cond(
                 grace,
                 field(
-                    "Grace time in hours",
+                    _("Grace time in hours"),
                     number_input(
                         "graceHours",
                         min=1,
@@ -215,34 +217,41 @@ def _options() -> rx.Component:
             ~RuleFormState.paused,
             switch(
                 "shadow",
-                "Shadow: only watch",
-                "The rule gives and takes nothing. You see here and in the list what it would do.",
+                _("Shadow: only watch"),
+                _("The rule gives and takes nothing. You see here and in the list what it would do."),
                 default_checked=RuleFormState.shadow,
                 on_change=RuleFormState.switch_shadow,
             ),
         ),
         switch(
             "delegated",
-            "Count delegated tokens",
-            "Members may keep their NFTs in a vault that delegates to their verified wallet at delegate.xyz, on the "
-            "same chain. Each NFT counts for one member: its owner first, then the one with the oldest delegation. "
-            "Solana has no delegate.xyz.",
+            _("Count delegated tokens"),
+            _(
+                "Members may keep their NFTs in a vault that delegates to their verified wallet at delegate.xyz, on "
+                "the same chain. Each NFT counts for one member: its owner first, then the one with the oldest "
+                "delegation. Solana has no delegate.xyz."
+            ),
             default_checked=RuleFormState.delegated,
             on_change=RuleFormState.switch_delegated,
         ),
         switch(
             "takesOver",
-            "Take over this role",
-            "Take over a role assigned by another bot or by hand: members who have it keep it if they qualify and lose "
-            "it otherwise.",
+            _("Take over this role"),
+            _(
+                "Take over a role assigned by another bot or by hand: members who have it keep it if they qualify and "
+                "lose it otherwise."
+            ),
             default_checked=RuleFormState.takes_over,
             on_change=RuleFormState.switch_takes_over,
         ),
         rx.cond(
             RuleFormState.members_unheard & RuleFormState.takes_over,
             rx.el.p(
-                "Discord does not tell the bot about members right now (Server Members Intent). It takes the role "
-                "over only from people it knows: who verified a wallet, has a role from a rule, or has used the bot.",
+                _(
+                    "Discord does not tell the bot about members right now (Server Members Intent). It takes the role "
+                    "over only from people it knows: who verified a wallet, has a role from a rule, or has used the "
+                    "bot."
+                ),
                 class_name="muted text-sm",
             ),
         ),
@@ -255,7 +264,7 @@ def _summary() -> rx.Component:
         RuleFormState.lines,
         card(
             _part(
-                "In plain words",
+                _("In plain words"),
                 rx.el.div(rx.foreach(RuleFormState.lines, rule_line), class_name="flex flex-col gap-1"),
                 rx.cond(
                     RuleFormState.role_id != "",
@@ -269,12 +278,12 @@ def _summary() -> rx.Component:
             rx.cond(
                 RuleFormState.proposal_key != "",
                 rx.el.div(
-                    _part("Members affected", impact_panel()),
+                    _part(_("Members affected"), impact_panel()),
                     when_changed(RuleFormState.proposal_key, RuleFormState.preview),
                     class_name="mt-6 border-t hairline pt-5",
                 ),
             ),
-            rx.el.div(_part("Try an address", trial_panel()), class_name="mt-6 border-t hairline pt-5"),
+            rx.el.div(_part(_("Try an address"), trial_panel()), class_name="mt-6 border-t hairline pt-5"),
         ),
     )
 
@@ -283,17 +292,23 @@ def _question() -> rx.Component:
     return confirm(
         is_open=RuleFormState.asking,
         on_open_change=RuleFormState.think_again,
-        title=rx.cond(RuleFormState.rule_id != 0, "Save these changes?", f"Take over {RuleFormState.role_name}?"),
+        title=rx.cond(
+            RuleFormState.rule_id != 0,
+            _("Save these changes?"),
+            filled(_("Take over {role}?"), role=RuleFormState.role_name),
+        ),
         text=rx.cond(
             RuleFormState.takes_over,
-            f"The rule also decides about members who got {RuleFormState.role_name} from somebody else. They can lose "
-            "it.",
-            "This is what the rule changes for members.",
+            filled(
+                _("The rule also decides about members who got {role} from somebody else. They can lose it."),
+                role=RuleFormState.role_name,
+            ),
+            _("This is what the rule changes for members."),
         ),
         body=rx.el.div(impact_panel(), class_name="mt-5"),
-        cancel=button("Not yet", kind="quiet", on_click=RuleFormState.think_again(False)),
+        cancel=button(_("Not yet"), kind="quiet", on_click=RuleFormState.think_again(False)),
         action=button(
-            rx.cond(RuleFormState.rule_id != 0, "Save", "Take over and create"),
+            rx.cond(RuleFormState.rule_id != 0, _("Save"), _("Take over and create")),
             kind="primary",
             on_click=RuleFormState.confirm,
         ),

@@ -3,6 +3,8 @@
 import reflex as rx
 
 from components.ui.button import button
+from components.ui.effects.texts import filled
+from locales import _
 from state.rule_form.outcome import RoleOptionView
 from state.rule_form.rule_form import RuleFormState
 from state.rule_form.tiers import LEAST, MOST, ROLE, TierView
@@ -16,19 +18,21 @@ def tiers() -> rx.Component:
             rx.el.ol(
                 rx.foreach(RuleFormState.tiers, _tier),
                 class_name="flex flex-col gap-3",
-                aria_label="Further tiers",
+                aria_label=_("Further tiers"),
             ),
         ),
         rx.el.div(
             button(
-                "Add a tier",
+                _("Add a tier"),
                 icon="plus",
                 on_click=RuleFormState.add_tier,
                 class_name="btn-sm",
             ),
             rx.el.p(
-                "Members who hold more get another role: 1 to 4 Holder, 5 to 19 Collector, 20 or more Whale. Each tier "
-                "becomes a rule.",
+                _(
+                    "Members who hold more get another role: 1 to 4 Holder, 5 to 19 Collector, 20 or more Whale. Each "
+                    "tier becomes a rule."
+                ),
                 class_name="muted min-w-0 flex-1 text-sm",
             ),
             class_name="flex flex-col items-start gap-3 sm:flex-row sm:items-center",
@@ -41,22 +45,22 @@ def _tier(tier: rx.vars.ObjectVar[TierView]) -> rx.Component:
     name = tier.title
     return rx.el.li(
         rx.el.span(name, class_name="w-full text-sm font-semibold sm:w-14"),
-        _amount(tier, LEAST, tier.least, f"{name}: from", "From"),
-        rx.el.span("to", class_name="text-sm"),
-        _amount(tier, MOST, tier.most, f"{name}: to", "No limit"),
+        _amount(tier, LEAST, tier.least, filled(_("{name}: from"), name=name), _("From")),
+        rx.el.span(_("to"), class_name="text-sm"),
+        _amount(tier, MOST, tier.most, filled(_("{name}: to"), name=name), _("No limit")),
         rx.el.select(
-            rx.el.option("Choose a role", value=""),
+            rx.el.option(_("Choose a role"), value=""),
             rx.foreach(RuleFormState.roles, role_option),
             value=tier.role,
             on_change=lambda value: RuleFormState.enter_tier(tier.number, ROLE, value),
-            aria_label=f"{name}: role",
+            aria_label=filled(_("{name}: role"), name=name),
             class_name="select min-w-40 flex-1",
         ),
         rx.el.button(
             rx.icon("trash-2", size=16, aria_hidden="true"),
             type="button",
             on_click=RuleFormState.remove_tier(tier.number),
-            aria_label=f"Remove {name}",
+            aria_label=filled(_("Remove {name}"), name=name),
             class_name="btn btn-ghost btn-sm btn-square",
         ),
         class_name="flex flex-wrap items-center gap-2",

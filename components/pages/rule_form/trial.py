@@ -7,6 +7,7 @@ from components.ui.button import button
 from components.ui.empty import progress
 from components.ui.field import field, text_input
 from components.ui.outcome import outcome
+from locales import _
 from state.rule_form.rule_form import RuleFormState
 from state.rule_form.trial import ADDRESS_INPUT, TrialState
 
@@ -23,19 +24,19 @@ def trial_panel() -> rx.Component:
     """Return the entry and, under the rule that it is about, the answer."""
     return rx.el.div(
         field(
-            "Address",
+            _("Address"),
             rx.el.div(
                 text_input(
                     ADDRESS_INPUT,
                     form=TRIAL_FORM,
                     spell_check=False,
-                    placeholder="0x..., wallet.eth or a Solana address",
+                    placeholder=_("0x..., wallet.eth or a Solana address"),
                 ),
-                button("Try", icon="flask-conical", type="submit", form=TRIAL_FORM, busy=TrialState.busy),
+                button(_("Try"), icon="flask-conical", type="submit", form=TRIAL_FORM, busy=TrialState.busy),
                 class_name="flex gap-2",
             ),
             name=ADDRESS_INPUT,
-            hint="What the rule says about a member with this wallet alone. Nothing is stored.",
+            hint=_("What the rule says about a member with this wallet alone. Nothing is stored."),
         ),
         rx.cond(
             TrialState.of_rule == RuleFormState.conditions_key,
@@ -48,7 +49,7 @@ def trial_panel() -> rx.Component:
 def _answer() -> rx.Component:
     return rx.cond(
         TrialState.busy,
-        progress("Reading what the address holds…"),
+        progress(_("Reading what the address holds…")),
         rx.cond(
             TrialState.fault != "",
             rx.el.p(TrialState.fault, class_name="font-medium text-error", role="alert"),

@@ -11,7 +11,7 @@ from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.effects.texts import counted, filled
 from components.ui.empty import empty
-from locales import _
+from locales import _, forms
 from state.dashboard.server_page import ServerPageState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, Line, RuleRowView, RulesState
@@ -56,6 +56,37 @@ def _made(count: rx.Var[int]) -> tuple[rx.Var[int]]:
     return (count,)
 
 
+_IMPORT_WORDS = {
+    "collabland": "Collab.Land",
+    "collablandHint": _("The rules of your server as Collab.Land's API gives them out: a list of rules or tpcs."),
+    "guild": "Guild",
+    "guildHint": _("Your guild as guild.xyz gives it out, with its roles and their requirements."),
+    "holdfast": _("Exported rules"),
+    "holdfastHint": _("A file that Export rules has made, here or on another server."),
+    "source": _("Where the rules come from"),
+    "document": _("Document"),
+    "limits": _("At most 1 MiB and 200 rules. Looking stores nothing."),
+    "look": _("Look at the rules"),
+    "reading": _("Reading the rules..."),
+    "choose": _("Choose a JSON file"),
+    "large": _("The document is larger than 1 MiB."),
+    "unread": _("The document could not be read."),
+    "unsent": _("The document could not be sent. Please try again."),
+    "become": _("What they become ({count})"),
+    "toMake": _("Rules to make"),
+    "nothing": _("Nothing in the document can become a rule here."),
+    "skipped": _("Skipped ({count})"),
+    "skippedList": _("Skipped"),
+    "make": forms("Make {count} rule in shadow", "Make {count} rules in shadow"),
+    "making": _("Making the rules..."),
+    "made": forms(
+        "{count} rule is made, in shadow. Look at what each would do, then activate it.",
+        "{count} rules are made, in shadow. Look at what each would do, then activate it.",
+    ),
+    "close": _("Close"),
+}
+
+
 class _RuleImport(rx.Component):
     """Sends a document of rules to a call of its own, and shows what each becomes."""
 
@@ -63,6 +94,7 @@ class _RuleImport(rx.Component):
     tag = "RuleImport"
 
     server: rx.Var[int]
+    words: rx.Var[dict[str, str]]
 
     on_made: rx.EventHandler[_made]
 
@@ -78,7 +110,10 @@ def _moving() -> rx.Component:
             ),
         ),
         _RuleImport.create(
-            server=ServerPageState.server_id, on_made=RulesState.imported, key=ServerPageState.server_id
+            server=ServerPageState.server_id,
+            words=_IMPORT_WORDS,
+            on_made=RulesState.imported,
+            key=ServerPageState.server_id,
         ),
         rx.el.div(
             link_button(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from locales import _
+from locales import N_, _
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
 
 FAMILIES = {"evm": "EVM", "solana": "Solana"}
@@ -18,8 +18,8 @@ class AnyWallet(Details):
 
     FIELDS: ClassVar[tuple[DetailField, ...]] = (
         DetailField(
-            "family", "Kind of wallet", "choice", "A wallet that the member has verified, whatever it holds.",
-            choices=(("", "Any wallet"), *((key, f"{title} wallet") for key, title in FAMILIES.items())),
+            "family", N_("Kind of wallet"), "choice", N_("A wallet that the member has verified, whatever it holds."),
+            choices=(("", N_("Any wallet")), ("evm", N_("EVM wallet")), ("solana", N_("Solana wallet"))),
         ),
     )  # fmt: skip
 

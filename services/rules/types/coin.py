@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 from gateways.chains.coin_facts import MOST_DECIMALS
-from locales import _
+from locales import N_, _
 from services.core.errors import FieldRefused
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
 
@@ -35,8 +35,8 @@ class CoinAmount(Details):
     decimals: int | None = None
 
     FIELDS: ClassVar[tuple[DetailField, ...]] = (
-        DetailField(MINIMUM, "At Least", "number", "In whole coins, over all wallets of a member.", "100"),
-        DetailField(MAXIMUM, "At Most", "number", "Leave it empty for no limit.", "250.5"),
+        DetailField(MINIMUM, N_("At Least"), "number", N_("In whole coins, over all wallets of a member."), "100"),
+        DetailField(MAXIMUM, N_("At Most"), "number", N_("Leave it empty for no limit."), "250.5"),
     )
     STORED: ClassVar[tuple[str, ...]] = ("decimals",)
 

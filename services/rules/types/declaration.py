@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
+from locales import N_
+
 
 class ExpressionRefused(Exception):
     """The document is not a valid expression; the text says where. `field` is the field of a form that it is about."""
@@ -95,7 +97,7 @@ class RuleType:
     """The fields that only this type has."""
     previewed: int = 500
     """How many members a preview reads: the more expensive the reads, the fewer."""
-    contract_hint: str = "The collection's contract on the chain chosen above, or its page on a marketplace."
+    contract_hint: str = N_("The collection's contract on the chain chosen above, or its page on a marketplace.")
     """What the form asks for as the contract."""
     note: str = ""
     """What the form says about how it is read, if there is something to say."""

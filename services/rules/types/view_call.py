@@ -12,7 +12,7 @@ from gateways.evm.calls import answer_path, arguments, compiled, signature
 from gateways.evm.calls.abi_types import SignatureRefused
 from gateways.evm.calls.answer_path import NUMBER, TRUTH, AnswerPath, PathRefused
 from gateways.evm.calls.arguments import WALLET, ArgumentsRefused
-from locales import _
+from locales import N_, _
 from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
@@ -33,25 +33,25 @@ class ViewCall(Details):
 
     FIELDS: ClassVar[tuple[DetailField, ...]] = (
         DetailField(
-            "function", "Function", placeholder="stakedOf(address) view returns (uint256)",
-            hint="The function's signature as it stands in the contract's source or ABI. It must be view or pure.",
+            "function", N_("Function"), placeholder="stakedOf(address) view returns (uint256)",
+            hint=N_("The function's signature as it stands in the contract's source or ABI. It must be view or pure."),
         ),
         DetailField(
-            "args", "Arguments", "lines", placeholder=WALLET,
-            hint=f"One a line; {WALLET} stands for each wallet of a member. Write lists and tuples like [1, 2].",
+            "args", N_("Arguments"), "lines", placeholder=WALLET,
+            hint=N_("One a line; {wallet} stands for each wallet of a member. Write lists and tuples like [1, 2]."),
         ),
         DetailField(
-            "path", "Part of the answer", placeholder="length, 0 or 1.2",
-            hint='Empty for a single value, "length" for the size of a list, 0 for its first part.',
+            "path", N_("Part of the answer"), placeholder="length, 0 or 1.2",
+            hint=N_('Empty for a single value, "length" for the size of a list, 0 for its first part.'),
         ),
         DetailField(
-            "compare", "Compare", "choice",
-            choices=((AT_LEAST, "at least"), (AT_MOST, "at most"), (EXACTLY, "exactly")),
-            hint="Numbers add up over all wallets of a member. Exactly holds if it holds for one of them.",
+            "compare", N_("Compare"), "choice",
+            choices=((AT_LEAST, N_("at least")), (AT_MOST, N_("at most")), (EXACTLY, N_("exactly"))),
+            hint=N_("Numbers add up over all wallets of a member. Exactly holds if it holds for one of them."),
         ),
         DetailField(
-            "value", "Value", placeholder="1",
-            hint="In the contract's own units. The rule sees a change at the next sweep or re-check, not at once.",
+            "value", N_("Value"), placeholder="1",
+            hint=N_("In the contract's own units. The rule sees a change at the next sweep or re-check, not at once."),
         ),
     )  # fmt: skip
 
