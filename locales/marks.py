@@ -46,6 +46,11 @@ class Mark(str):
         return Mark.of(kind, *arguments, **values)
 
 
+def english_of(text: str) -> str:
+    """Return a text with each mark replaced by its English text, for a name that is the same in every language."""
+    return _MARK.sub(lambda found: str(_call(found)[1][0]), text)
+
+
 def has_marks(text: str) -> bool:
     """Return whether a mark, or a part of one, is left in a text."""
     return _LEFT.search(text) is not None

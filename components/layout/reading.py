@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 import reflex as rx
 
+from locales.marks import english_of
+
 Text = str | rx.Component | rx.Var[str]
 
 
@@ -83,5 +85,5 @@ def sentence(*parts: Text) -> rx.Component:
 
 
 def anchor_of(title: str) -> str:
-    """Return a heading's anchor."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    """Return a heading's anchor, which is the same in every language."""
+    return re.sub(r"[^a-z0-9]+", "-", english_of(title).lower()).strip("-")

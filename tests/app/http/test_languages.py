@@ -117,6 +117,8 @@ def test_no_mark_is_left_in_what_is_built() -> None:
     files = [*BUILT.rglob("*.js"), *BUILT.rglob("*.html"), *(BUILT.parent / screens.PAGES).rglob("*.html")]
     assert [file for file in files if has_marks(file.read_text())] == []
     assert len(list((BUILT / "assets").glob("*-????????/_index-*.js"))) == len(LANGUAGES) - 1
+    for page in (screens.pages_of(BUILT, one) / "contact" / "index.html" for one in LANGUAGES):
+        assert 'id="what-to-tell-us"' in page.read_text(), "an address within a page is the same in every language"
 
 
 async def nothing_else(scope: Scope, receive: Receive, send: Send) -> None:
