@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
-from locales import language, listed
+from locales import ENGLISH, listed, speaking
 from models import ProviderState, Schedule, now, transaction
 from models.db.session import AsyncSession
 from services.core.ages import ago, length
@@ -103,24 +103,26 @@ class _KeptStatus:
 
 
 class _Readings:
-    """The last reading and the one under way, of one event loop and one language."""
+    """The last reading and the one under way, of one event loop."""
 
     def __init__(self) -> None:
         self.kept: _KeptStatus | None = None
         self.under_way: asyncio.Task[StatusView] | None = None
 
 
-_readings: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Readings]] = WeakKeyDictionary()
+_readings: WeakKeyDictionary[asyncio.AbstractEventLoop, _Readings] = WeakKeyDictionary()
 
 
 async def look() -> StatusView:
     """Return the status, at most KEPT_SECONDS old. It never raises: without the database it says so."""
     loop = asyncio.get_running_loop()
-    mine = _readings.setdefault(loop, {}).setdefault(language(), _Readings())
+    mine = _readings.setdefault(loop, _Readings())
     if mine.kept is not None and loop.time() < mine.kept.until:
         return mine.kept.view
     if mine.under_way is None:
-        mine.under_way = asyncio.create_task(_read())
+        # One reading serves readers of every language, so it is in English.
+        with speaking(ENGLISH):
+            mine.under_way = asyncio.create_task(_read())
         mine.under_way.add_done_callback(partial(_keep, mine))
     # A caller that leaves must not end the reading of the others.
     return await asyncio.shield(mine.under_way)

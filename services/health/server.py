@@ -8,7 +8,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.discord.types import Role
-from locales import N_
+from locales import ENGLISH, N_, speaking
 from models import Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
@@ -68,6 +68,12 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     While Discord does not answer, those who ran the server at its last answer may read, because then they need it.
     """
     place = await _place(db, outside, actor, server_id)
+    # Most of these texts are not in the catalogue, and a line in two languages reads worse than an English one.
+    with speaking(ENGLISH):
+        return await _view(db, outside, place, server_id)
+
+
+async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: int) -> HealthView:
     moment = now()
     rules = list((await db.exec(select(Rule).where(
         Rule.server_id == server_id, col(Rule.deleted_at).is_(None)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from locales import ENGLISH, speaking
 from services.core.addresses import shorten
 from services.core.audit import EventView
 from services.core.chain_names import chain_title
@@ -128,7 +129,9 @@ def sentence(event: EventView, known: KnownNames) -> str:
     """Return the sentence of an event; a kind that is no longer declared appears by its name."""
     told = Told(event, known)
     declared = cast("Mapping[str, EventKind]", EVENT_KINDS).get(event.kind)
-    text = declared.sentence(told) if declared else f"{event.kind.replace('.', ' ').replace('_', ' ')}."
+    # The sentences are not in the catalogue, so neither are the rules and times in them.
+    with speaking(ENGLISH):
+        text = declared.sentence(told) if declared else f"{event.kind.replace('.', ' ').replace('_', ' ')}."
     named = [known.people[one] for one in (event.actor, event.subject) if one is not None and one in known.people]
     # A name at the beginning keeps its own capitals.
     return text if text.startswith(tuple(named)) else text[:1].upper() + text[1:]
