@@ -199,11 +199,19 @@ class Events(Busy):
                 self.untold = False
                 return
 
-    async def _look_at_the_switch(self) -> None:
-        """Find out whether the whole application is refused lists, which its operator can fix, and log that once."""
-        was, self.untold = self.untold, await members_intent.is_off(gateways())
-        if self.untold and not was:
+    async def look_at_the_switch(self) -> None:
+        """Find out whether the whole application is refused lists, which its operator can fix, and log that once.
+
+        Once it is not any more, the members of every guild are listed again.
+        """
+        if (is_off := await members_intent.is_off(gateways())) is None or is_off is self.untold:
+            return
+        self.untold = is_off
+        if is_off:
             log.critical("%s", members_intent.NOT_TOLD)
+            return
+        for guild in self.bot.guilds:
+            self.list_again(guild)
 
     async def _room_for_refusals(self) -> None:
         """Wait while several guilds refuse their lists, because the next one would probably refuse too."""
@@ -224,7 +232,7 @@ class Events(Busy):
             self.refused_at = asyncio.get_running_loop().time()
             if isinstance(fault, nextcord.Forbidden):
                 gateways().discord.refusals.add()
-                await self._look_at_the_switch()
+                await self.look_at_the_switch()
             raise
         except (KeyError, TypeError, ValueError, AttributeError):
             # The library cannot read this member; all others are still read.

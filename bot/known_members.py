@@ -121,8 +121,11 @@ class KnownMembers(Busy):
 
     async def _watch_the_switch(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):
-            while not self.events.told and settings().members_intent == "auto":
-                is_off = await members_intent.is_off(gateways())
-                self.switched_on = self.was_off and not is_off
-                self.was_off = self.was_off or is_off
+            while settings().members_intent != "off":
+                if not self.events.told and (is_off := await members_intent.is_off(gateways())) is not None:
+                    self.switched_on = self.was_off and not is_off
+                    self.was_off = self.was_off or is_off
                 await asyncio.sleep(SWITCH_SECONDS)
+                if self.events.told and self.bot.is_ready():
+                    # Otherwise nothing shows that Discord reports no members any more.
+                    await self.events.look_at_the_switch()

@@ -14,12 +14,12 @@ REVIEWED_FROM = 10_000
 WARNED_FROM = 8_000
 
 
-async def is_off(outside: Gateways) -> bool:
-    """Return whether Discord says that the intent is off; False if it does not answer."""
+async def is_off(outside: Gateways) -> bool | None:
+    """Return whether Discord says that the intent is off; None if it does not answer."""
     try:
         return not (await outside.discord.application()).members_intent
     except ProviderError:
-        return False
+        return None
 
 
 async def may_ask(outside: Gateways) -> bool:

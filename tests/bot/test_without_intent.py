@@ -231,6 +231,19 @@ async def test_the_intent_is_used_as_soon_as_it_is_switched_on(discord: Outside,
     assert asked(discord) == [intents.GUILDS | intents.GUILD_MEMBERS]
 
 
+async def test_an_intent_that_is_switched_off_under_a_quiet_session_is_noticed_and_so_is_its_return(
+    discord: Outside, living: None
+) -> None:
+    await is_(names, EVERYBODY)
+    await discord.control("application", members_intent="off")
+    await is_(gateway_state, WITHOUT)
+    await discord.control("members", guild=BASE, user="carol", action="leave")
+    await discord.control("application", members_intent="on")
+    await is_(gateway_state, ("ok", None))
+    await is_(lambda: is_known("carol"), False)
+    assert asked(discord) == [intents.GUILDS | intents.GUILD_MEMBERS], "one session all the time"
+
+
 @pytest.fixture
 def chosen(product: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator does without the intent."""
