@@ -1,10 +1,10 @@
 """A guild's audit log as Discord gives it to a bot that may view it: who gave and took roles."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from gateways.discord.calls import DiscordCalls
 from gateways.discord.types import DISCORD
 from gateways.transport.errors import ProviderConfused
 from gateways.transport.json_shape import Shape
@@ -30,22 +30,8 @@ class RoleEntry:
     removed: frozenset[str]
 
 
-class AuditLogCalls(ABC):
-    """What the product reads of audit logs. `_request` is the client's."""
-
-    @abstractmethod
-    async def _request(
-        self,
-        method: str,
-        template: str,
-        ids: tuple[str, ...],
-        *,
-        query: str = "",
-        reason: str | None = None,
-        major: str | None = None,
-        body: Mapping[str, object] | None = None,
-        once: bool = False,
-    ) -> object: ...
+class AuditLogCalls(DiscordCalls):
+    """What the product reads of audit logs."""
 
     async def role_entries(self, guild_id: str, before: str | None = None) -> list[RoleEntry]:
         """Return a page of entries about members' roles, the newest first; `before` is the last page's oldest id.

@@ -1,9 +1,9 @@
 """Discord's channels and messages as the bot makes, reads and mends them."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gateways.discord.calls import DiscordCalls
 from gateways.discord.types import DISCORD
 from gateways.transport.errors import ProviderConfused
 from gateways.transport.json_shape import Shape, listed
@@ -49,10 +49,10 @@ class Message:
     components: tuple[object, ...]
 
 
-class ChannelCalls(ABC):
+class ChannelCalls(DiscordCalls):
     """What the product does with channels. Every call raises a ProviderError when there is no plain answer.
 
-    See docs/facts.md#discord-channels and docs/facts.md#discord-messages. `_request` is the client's.
+    See docs/facts.md#discord-channels and docs/facts.md#discord-messages.
     """
 
     def __init__(self) -> None:
@@ -68,20 +68,6 @@ class ChannelCalls(ABC):
         if len(self._guild_of) + len(channels) > MOST_KNOWN:
             self._guild_of.clear()
         self._guild_of.update((channel.id, channel.guild_id) for channel in channels)
-
-    @abstractmethod
-    async def _request(
-        self,
-        method: str,
-        template: str,
-        ids: tuple[str, ...],
-        *,
-        query: str = "",
-        reason: str | None = None,
-        major: str | None = None,
-        body: Mapping[str, object] | None = None,
-        once: bool = False,
-    ) -> object: ...
 
     async def channels(self, guild_id: str) -> list[Channel]:
         """Return all channels of a guild, threads excepted (GET /guilds/{guild}/channels)."""
