@@ -74,25 +74,22 @@ class KnownMembers(Busy):
             while True:
                 await asyncio.sleep(PAUSE_SECONDS)
                 try:
-                    while (
-                        self.events.untold and self.bot.is_ready() and await self._is_time() and await self.read_some()
-                    ):
+                    while self.events.untold and self.bot.is_ready() and await self.read_some():
                         pass
                 except SQLAlchemyError as fault:
                     tell(log, fault, "known members are read later")
 
-    async def _is_time(self) -> bool:
-        async with transaction() as db:
-            began = await known_members.sweep_began(db)
-        sweep, at = self.looked
-        return began != sweep or asyncio.get_running_loop().time() - at >= LONGEST_PAUSE_SECONDS
-
     async def read_some(self) -> int:
-        """Read some of the people whose turn it is; return how many were tried."""
+        """Read some of the people whose turn it is; return how many were tried.
+
+        A look that found nobody is not repeated at once within the same sweep.
+        """
         clock = asyncio.get_running_loop().time
         self.resting = {guild: until for guild, until in self.resting.items() if until > clock()}
         async with transaction() as db:
-            began = await known_members.sweep_began(db)
+            began, (sweep, at) = await known_members.sweep_began(db), self.looked
+            if began == sweep and clock() - at < LONGEST_PAUSE_SECONDS:
+                return 0
             people = await known_members.to_read(db, MOST, self.resting)
         if not people and not self.resting:
             self.looked = began, clock()
