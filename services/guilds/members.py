@@ -117,8 +117,7 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         .where(tuple_(col(Member.server_id), col(Member.discord_id)).in_(gone), col(Member.left_at).is_(None))
         .values(left_at=func.now(), roles=[])
     )
-    await rivals.forget(db, gone)
-    await _withdraw_payouts(db, gone)
+    await _end_memberships(db, gone)
     # The oldest claim on a vault counts its holdings; without this member, that is another's.
     wallets = await db.execute(
         text(
@@ -131,8 +130,9 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         await queue.mark_rivals(db, addresses, queue.CHANGED, sorted({server_id for server_id, _ in gone}))
 
 
-async def _withdraw_payouts(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
-    """Delete these people's payout addresses for the servers that they left, and who downloaded them."""
+async def _end_memberships(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
+    """Delete what ends with a membership: truces, and the payout address with the list of who downloaded it."""
+    await rivals.forget(db, gone)
     servers, people = map(list, zip(*gone, strict=True))
     named = (
         'unnest(CAST(:servers AS integer[]), CAST(:people AS text[])) AS g (server_id, discord_id) JOIN "user" u '
@@ -147,6 +147,8 @@ async def _withdraw_payouts(db: AsyncSession, gone: Sequence[tuple[int, str]]) -
 
 async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Sequence[str]]) -> None:
     """Record that these members left and rejoined while we were offline, so that Discord removed the roles."""
+    if not gone_roles:
+        return
     for (server_id, discord_id), role_ids in gone_roles.items():
         await db.execute(
             delete(Grant).where(
@@ -154,9 +156,7 @@ async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Seque
                 col(Grant.role_id).in_(role_ids),
             )
         )  # fmt: skip
-    await rivals.forget(db, list(gone_roles))
-    if gone_roles:
-        await _withdraw_payouts(db, list(gone_roles))
+    await _end_memberships(db, list(gone_roles))
     await audit.record_all(
         db,
         [
