@@ -232,6 +232,8 @@ class Reconciler:
                 self._resize(part.server_id, len(part), clock() - began if answered else inf)
         finally:
             self._in_lanes.discard(part.server_id)
+            # While the server had its lane, its other members could not be claimed, whatever was notified.
+            self.called.set()
 
     async def _reconcile(self, part: BatchPart) -> bool:
         """Reconcile a part; return whether every member was answered."""

@@ -9,7 +9,7 @@ from math import ceil
 from sqlalchemy import text
 
 from models.db.session import AsyncSession, Question, joined
-from services.core.queue.marks import AGAIN, SWEPT
+from services.core.queue.marks import AGAIN, CHANNEL, SWEPT
 
 LEASE = timedelta(seconds=60)
 LONGEST_PAUSE = 2 * 3600
@@ -168,12 +168,14 @@ def done(db: AsyncSession, worker: str, claims: Sequence[Claim], denied: Collect
     `denied` are the keys of members who would have lost a role without the sightings.
     """
     statement = f"""
-        WITH gone AS (DELETE FROM due d WHERE {_CLAIMED} AND {_UNCHANGED})
-        UPDATE due d SET claimed_until = NULL, claimed_by = NULL,
-            overtaken = CASE WHEN d.key = ANY(string_to_array(:denied, ',')) THEN d.overtaken + 1 ELSE 0 END
-        WHERE {_CLAIMED} AND NOT {_UNCHANGED}
+        WITH gone AS (DELETE FROM due d WHERE {_CLAIMED} AND {_UNCHANGED}),
+        released AS (
+            UPDATE due d SET claimed_until = NULL, claimed_by = NULL,
+                overtaken = CASE WHEN d.key = ANY(string_to_array(:denied, ',')) THEN d.overtaken + 1 ELSE 0 END
+            WHERE {_CLAIMED} AND NOT {_UNCHANGED} RETURNING d.due_at
+        ) {_NOTIFY}
     """
-    db.later(statement, {**_values(worker, claims), "denied": joined(denied)})
+    db.later(statement, {**_values(worker, claims), "denied": joined(denied), "channel": CHANNEL})
 
 
 def pause_after(attempts: int, known: float | None = None) -> int:
@@ -245,11 +247,16 @@ async def put_off(db: AsyncSession, worker: str, claims: Sequence[Claim], second
 async def let_go(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     """Release these claims for any worker, this one included."""
     await db.execute(
-        text(f"UPDATE due SET claimed_until = NULL, claimed_by = NULL WHERE {_OURS}"),
-        {"worker": worker, "keys": joined(claim.key for claim in claims)},
+        text(
+            "WITH released AS (UPDATE due SET claimed_until = NULL, claimed_by = NULL "
+            f"WHERE {_OURS} RETURNING due_at) {_NOTIFY}"
+        ),
+        {"worker": worker, "keys": joined(claim.key for claim in claims), "channel": CHANNEL},
     )
 
 
+_NOTIFY = "SELECT pg_notify(:channel, '') FROM released WHERE due_at <= now() LIMIT 1"
+"""The notification of a mark finds its member claimed, and is spent; whoever releases the member notifies again."""
 _CLAIMED = "d.kind = 'member' AND d.key = ANY(string_to_array(:keys, ',')) AND d.claimed_by = :worker"
 _MORE = "(SELECT CAST(:more AS jsonb)) -> d.key"
 _UNCHANGED = "d.version = CAST((SELECT CAST(:versions AS jsonb)) ->> d.key AS bigint)"

@@ -1,7 +1,7 @@
 """Looks are parted so that a slow chain or server keeps only its own members waiting."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from math import inf
 from types import SimpleNamespace
@@ -21,8 +21,10 @@ from services.core.queue import Claim
 from services.engine import cases, reconcile
 from services.engine.reconcile import BatchPart
 from services.rules.expression import Requirement, to_document
+from services.runtime import listen
 from services.runtime.listen import Listener
 from services.runtime.tasks import stop
+from settings import settings
 from tests.support.builders import CONTRACT, a_member, a_server, address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -205,6 +207,9 @@ class Stage:
         self.late: set[int] = set()
         """Places of parts that take longer than a lane should be taken."""
         self.go_on = asyncio.Event()
+        self.idle = False
+        """Whether the worker has nothing to claim and waits to be called."""
+        monkeypatch.setattr(reconciler, "wait", self.wait)
         monkeypatch.setattr(reconcile, "parts", self.parts)
         monkeypatch.setattr(reconcile, "look", self.look)
         monkeypatch.setattr(reconciler, "PACE_SECONDS", 0.02)
@@ -241,13 +246,21 @@ class Stage:
         self.monkeypatch.setattr(reconciler, "LANE_SECONDS", -1.0 if place in self.late else inf)
         return place not in self.unanswered
 
+    async def wait(self, called: asyncio.Event, seconds: float) -> None:
+        self.idle = seconds == reconciler.IDLE_SECONDS and not called.is_set()
+        await listen.wait(called, seconds)
+        self.idle = False
+
     def servers_settled(self) -> set[int]:
         return {claim.server_id for claim in self.settled}
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    return Stage(monkeypatch)
+def stage(monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[Stage]:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    settings.cache_clear()
+    yield Stage(monkeypatch)
+    settings.cache_clear()
 
 
 async def mark(server_id: int, people: int = 1) -> None:
@@ -297,6 +310,27 @@ async def test_who_is_slow_keeps_nobody_else_waiting(stage: Stage, dear: bool) -
     assert await left() == 0
 
 
+@pytest.mark.parametrize("dear", [False, True])
+async def test_a_member_marked_while_under_way_is_claimed_again_at_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, dear: bool
+) -> None:
+    monkeypatch.setattr(reconciler, "IDLE_SECONDS", 3_600)
+    stage.held = {1}
+    stage.dear = {1} if dear else set()
+
+    async def doing(_: Reconciler) -> None:
+        await mark(1)
+        await until(lambda: stage.under_way == [1])
+        await mark(1)
+        await mark(2)
+        await until(lambda: 2 in stage.servers_settled() and stage.idle)
+        stage.go_on.set()
+        await until(lambda: [claim.server_id for claim in stage.settled] == [2, 1, 1])
+
+    await while_it_works(doing)
+    assert await left() == 0
+
+
 async def test_more_slow_servers_than_there_are_lanes_take_turns_beside_what_balances_answer(stage: Stage) -> None:
     slow = set(range(10, 10 + 2 * reconciler.LANES))
     stage.held = stage.dear = slow
@@ -318,13 +352,14 @@ async def test_a_server_has_one_lane_and_few_members_in_it_and_the_others_stay_d
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconciler, "FEW", 3)
+    monkeypatch.setattr(reconciler, "IDLE_SECONDS", 3_600)
     stage.held = stage.dear = {1}
 
     async def doing(worker: Reconciler) -> None:
         await mark(1, people=8)
         await until(lambda: stage.under_way == [1])
         await mark(2)
-        await until(lambda: 2 in stage.servers_settled())
+        await until(lambda: 2 in stage.servers_settled() and stage.idle)
         assert stage.under_way == [1]
         stage.go_on.set()
         await until(lambda: len(stage.settled) == 9)
