@@ -256,7 +256,7 @@ async def let_go(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None
 
 
 _NOTIFY = "SELECT pg_notify(:channel, '') FROM released WHERE due_at <= now() LIMIT 1"
-"""The notification of a mark finds its member claimed, and is spent; whoever releases the member notifies again."""
+"""The notification of a mark finds its member claimed, and is spent; so a release of the member notifies again."""
 _CLAIMED = "d.kind = 'member' AND d.key = ANY(string_to_array(:keys, ',')) AND d.claimed_by = :worker"
 _MORE = "(SELECT CAST(:more AS jsonb)) -> d.key"
 _UNCHANGED = "d.version = CAST((SELECT CAST(:versions AS jsonb)) ->> d.key AS bigint)"
