@@ -26,6 +26,8 @@ def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
         body = await fields(request)
         wanted = {name: int(number(body, name)) for name in ("max_concurrency", "identifies_left") if name in body}
         discord.gateway.starts.set(max_concurrency=wanted.get("max_concurrency"), left=wanted.get("identifies_left"))
+        split = {name: int(number(body, name)) for name in ("shards", "guilds_per_shard") if name in body}
+        discord.application.split(split.get("shards"), split.get("guilds_per_shard"))
         if "members_intent" in body:
             discord.application.set_intent(text(body, "members_intent"))
         if "user_install" in body:

@@ -182,14 +182,15 @@ class Connection:
             raise Closing(4013, "Invalid intent(s).")
         if wanted & intents.PRIVILEGED & ~self.gateway.discord.application.enabled:
             raise Closing(4014, "Disallowed intent(s).")
-        shard = _shard(data.get("shard"))
+        session = Session(wanted, _shard(data.get("shard")))
+        if len(self._guilds(session)) > self.gateway.discord.application.guilds_per_shard:
+            raise Closing(4011, "Sharding required.")
         if self.gateway.starts.used_up():
             # Discord resets the token of a bot that goes on, so from then on nobody has it any more.
             raise Closing(4004, "Authentication failed.")
         if not self.gateway.starts.take():
             self.send(frame(INVALID_SESSION, False))
             return
-        session = Session(wanted, shard)
         self._take(session)
         self.gateway.opened(session)
         discord = self.gateway.discord

@@ -126,8 +126,10 @@ async def get_gateway(call: Call) -> dict[str, Any]:
 
 async def get_gateway_bot(call: Call) -> dict[str, Any]:
     """GET /gateway/bot."""
-    gateway = call.discord.gateway
-    return {"url": gateway.url, "shards": 1, "session_start_limit": gateway.starts.view()}
+    discord = call.discord
+    guilds = sum(discord.bot_id in guild.members for guild in discord.world.guilds.values())
+    shards, starts = discord.application.shards(guilds), discord.gateway.starts.view()
+    return {"url": discord.gateway.url, "shards": shards, "session_start_limit": starts}
 
 
 def _caller_id(call: Call) -> str:

@@ -8,9 +8,14 @@ from sandbox.discord.world import intents
 _FLAGS = {"on": 1 << 14, "limited": 1 << 15, "off": 0}
 
 
+GUILDS_PER_SHARD = 2_500
+"""Guilds from which on Discord refuses a session that has them all (docs/facts.md#discord-gateway)."""
+MOST_SHARDS = 1_000
+
+
 class Application:
-    """The switch of the Server Members intent, whether people may install the application for themselves, and the
-    addresses to which OAuth2 may send people back.
+    """The switch of the Server Members intent, whether people may install the application for themselves, the addresses
+    to which OAuth2 may send people back, and how the bot has to be split into shards.
 
     `redirects` are compared exactly; where there are none, any address of this machine will do.
     """
@@ -23,6 +28,21 @@ class Application:
         """Back to how an application of this size begins."""
         self.members_intent = "limited"
         self.user_install = False
+        self._shards = 0
+        self.guilds_per_shard = GUILDS_PER_SHARD
+
+    def split(self, shards: int | None, guilds_per_shard: int | None) -> None:
+        """Recommend so many shards (0: as many as the guilds need) of at most so many guilds. Raises Refusal(400)."""
+        if shards is not None and not 0 <= shards <= MOST_SHARDS:
+            raise Refusal(400, f"shards is between 0 and {MOST_SHARDS}.")
+        if guilds_per_shard is not None and guilds_per_shard < 1:
+            raise Refusal(400, "guilds_per_shard is at least 1.")
+        self._shards = self._shards if shards is None else shards
+        self.guilds_per_shard = self.guilds_per_shard if guilds_per_shard is None else guilds_per_shard
+
+    def shards(self, guilds: int) -> int:
+        """How many shards GET /gateway/bot recommends to a bot in so many guilds."""
+        return self._shards or max(1, -(-guilds // self.guilds_per_shard))
 
     def set_intent(self, members_intent: str) -> None:
         """Turn the intent on, as a reviewed or an unreviewed application, or off. Raises Refusal(400)."""

@@ -193,6 +193,20 @@ async def test_shards_share_the_guilds(discord: Outside):
     assert sorted(seen) == [CLUB, BASE]
 
 
+async def test_too_few_shards_for_the_guilds_are_refused_and_discord_says_how_many_it_wants(discord: Outside):
+    await discord.control("guilds", guild=CLUB, action="add_bot")
+    await discord.control("application", guilds_per_shard=1)
+    assert (await discord.bot("GET", "/gateway/bot")).json()["shards"] == 2
+    async with connected(discord) as client:
+        await client.frame()
+        await client.identify(discord.settings["DISCORD_BOT_TOKEN"])
+        assert await client.frame() == {"close": 4011}
+    await discord.control("application", guilds_per_shard=2, shards=3)
+    assert (await discord.bot("GET", "/gateway/bot")).json()["shards"] == 3
+    async with ready(discord) as (_, hello):
+        assert len(hello["guilds"]) == 2
+
+
 async def test_a_paused_gateway_sends_later_and_a_downed_one_not_at_all(discord: Outside):
     async with ready(discord) as (client, _):
         await client.until("GUILD_CREATE")
