@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import binascii
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from gateways.evm.rpc.pool import NodePool
 from gateways.provider_plans import FREE_BY_DOMAIN
 from gateways.transport.errors import ProviderError
 from locales import listed
+from services.guilds.gateway import identifies
 from services.health.following_cost import calls_a_day
 from services.roles import writer_lease
 from settings import (
@@ -314,6 +316,20 @@ async def database(url: str) -> Finding:
     return Finding(RIGHT, "Database", "DATABASE_URL works, and keeps locks and LISTEN.")
 
 
+async def connections(url: str) -> list[Finding]:
+    """Return how many new connections of the bot Discord allows today, by what the bot has stored."""
+    with contextlib.suppress(psycopg.Error):
+        if (left := await identifies.budget_at(url)) is not None:
+            how = "A bot that connects again and again has a reason, which its log says."
+            counted = f"{left.left:,} of {left.total:,} are left today."
+            return [
+                Finding(ADVICE, "Bot's connections", identifies.said(left), how)
+                if left.is_scarce
+                else Finding(RIGHT, "Bot's connections", counted)
+            ]
+    return []
+
+
 def _sandbox(values: Mapping[str, str]) -> Finding:
     if values.get("SANDBOX_URL"):
         how = "Remove SANDBOX_URL from the environment and from .env."
@@ -335,7 +351,7 @@ def main() -> int:
     values = environment()
     found = examine(values)
     if url := values.get("DATABASE_URL"):
-        found.append(asyncio.run(database(url)))
+        found += [asyncio.run(database(url)), *asyncio.run(connections(url))]
     found += asyncio.run(added_nodes(values))
     if any(one.level == LACKING for one in found) and (start := refused()):
         found.append(start)

@@ -21,6 +21,7 @@ from gateways.evm.rpc.node_limits import NodeLimits
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from models import use
 from services.guilds import members_intent
+from services.guilds.gateway import identifies
 from services.health import readiness
 from services.runtime import node_limits
 from settings import Settings, SettingsError, settings
@@ -53,6 +54,7 @@ async def ask_all(outside: Gateways, chosen: Settings) -> list[CheckResult]:
         ("Discord: the application", lambda: _application(outside, chosen)),
         ("Discord: client id and secret", lambda: _secret(outside, chosen)),
         ("Discord: the bot's servers", lambda: _guilds(outside)),
+        ("Discord: the bot's connections", lambda: _connections(outside)),
         ("OpenSea: a profile", lambda: _profile(outside)),
     ]
     for chain in CHAINS:
@@ -118,6 +120,14 @@ async def _guilds(outside: Gateways) -> str:
     users = members_intent.of_users(sum(guild.members for guild in guilds))
     read = f"it is in {len(guilds)}; of the first, {len(roles)} roles and its own {len(own.roles)} were read"
     return f"{read}. {users}" if users else read
+
+
+async def _connections(outside: Gateways) -> str:
+    found = await outside.discord.session_starts()
+    if found.remaining <= identifies.KEPT_BACK:
+        hours = round(found.reset_after / 3600)
+        raise Wrong(f"Only {found.remaining} of {found.total} new connections are left for {hours} hours; see its log.")
+    return f"{found.remaining} of {found.total} are left today; Discord recommends shards: {found.shards}"
 
 
 async def _profile(outside: Gateways) -> str:

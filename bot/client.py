@@ -11,16 +11,17 @@ from nextcord.http import Route
 
 from bot.commands import cogs
 from bot.events import Events
+from bot.gateway import member_events
+from bot.gateway.unreadable_events import UnreadableEvents
 from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
 from bot.interaction.background import Busy
 from bot.interaction.presses import Presses
 from bot.known_members import KnownMembers
 from bot.rereads import Rereads
-from bot.unreadable_events import UnreadableEvents
 from gateways import gateways
 from models import transaction
-from services.guilds import identifies
+from services.guilds.gateway import identifies
 from services.runtime.tasks import backoff, stop
 from settings import settings
 
@@ -44,13 +45,15 @@ class Bot(commands.AutoShardedBot):
         # Each shard starts its own session, and two registrations at once would disturb each other.
         self._rollout: asyncio.Lock = asyncio.Lock()
         self._rollouts = set[asyncio.Task[Any]]()
-        self._concurrency = 1
         library: Any = self.http
         library.request = _in_turn(library.request)
         state: Any = self._connection
-        self._unreadable = UnreadableEvents(lambda event, data: self.dispatch("unreadable", event, data))
+        self.unreadable: UnreadableEvents = UnreadableEvents(
+            lambda event, data: self.dispatch("unreadable", event, data)
+        )
+        member_events.replace(state, self.dispatch)
         # The library has no public hook for this, and without it one odd event ends the session.
-        self._unreadable.guard(state.parsers)
+        self.unreadable.guard(state.parsers)
 
     @property
     def may_ask_for_members(self) -> bool:
@@ -68,15 +71,15 @@ class Bot(commands.AutoShardedBot):
 
     async def _pause(self) -> float:
         limit = await identifies.starts(gateways())
-        if limit is not None:
-            self._concurrency = limit.max_concurrency
         async with transaction() as db:
-            return await identifies.pause(db, limit)
+            if limit is not None:
+                await identifies.learn(db, limit)
+            return await identifies.pause(db)
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
         """Count the identify, and wait until it is far enough from the last one of any process."""
         async with transaction() as db:
-            wait = await identifies.take(db, self._concurrency)
+            wait = await identifies.take(db, shard_id)
         await asyncio.sleep(wait)
 
     async def close(self) -> None:
@@ -86,7 +89,7 @@ class Bot(commands.AutoShardedBot):
         """
         # Otherwise a running registration finds the session closed and logs a traceback.
         await stop(*self._rollouts)
-        self._unreadable.close()
+        self.unreadable.close()
         left: set[Any] = {task for cog in self.cogs.values() if isinstance(cog, Busy) for task in cog.tasks()}
         await super().close()  # which unloads the cogs, and they cancel their tasks
         left |= {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
@@ -145,13 +148,15 @@ def build(told: bool = True) -> Bot:
     bot = Bot(
         intents=nextcord.Intents(guilds=True, members=told),
         chunk_guilds_at_startup=False,
+        member_cache_flags=nextcord.MemberCacheFlags.none(),
         guild_ready_timeout=0.5,
         allowed_mentions=nextcord.AllowedMentions.none(),
         help_command=None,
     )
     presses = Presses()
     events = Events(bot, told=told)
-    listeners = (events, Rereads(bot, events), KnownMembers(bot, events), Heartbeat(bot, events), presses)
+    heartbeat = Heartbeat(bot, events, bot.unreadable)
+    listeners = (events, Rereads(bot, events), KnownMembers(bot, events), heartbeat, presses)
     for cog in (*listeners, *cogs(presses)):
         bot.add_cog(cog)
     return bot

@@ -19,6 +19,11 @@ def member_facts(member: nextcord.Member) -> MemberFacts:
     )
 
 
+def admin_roles(guild: nextcord.Guild) -> frozenset[str]:
+    """Return the ids of the roles that make their holders administrators."""
+    return frozenset(str(role.id) for role in guild.roles if role.permissions.administrator)
+
+
 def role_giver(tags: nextcord.RoleTags | None) -> str:
     """Return what grants a role instead of people; empty if people may grant it."""
     if tags is None:
@@ -33,9 +38,7 @@ def role_giver(tags: nextcord.RoleTags | None) -> str:
 
 
 def guild_facts(guild: nextcord.Guild) -> GuildFacts:
-    """Return a guild with its roles, the bot, and the members in the library's cache who may run it."""
-    mighty = [role.id for role in guild.roles if role.permissions.administrator]
-    alone = {guild.me.id, guild.owner_id}
+    """Return a guild with its roles, and the bot; no other member is in the library's cache."""
     return GuildFacts(
         id=str(guild.id),
         name=guild.name,
@@ -48,10 +51,6 @@ def guild_facts(guild: nextcord.Guild) -> GuildFacts:
             )
             for role in guild.roles
         ),
-        members=tuple(
-            member_facts(member)
-            for member in guild.members
-            if member.id in alone or guild.id in mighty or any(member.get_role(role_id) for role_id in mighty)
-        ),
+        members=(member_facts(guild.me),),
         member_count=guild.member_count or 0,
     )

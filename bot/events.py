@@ -10,11 +10,12 @@ import nextcord
 from nextcord.ext import commands
 from sqlalchemy.exc import TimeoutError as NoneFree
 
-from bot.conversions import guild_facts, member_facts
+from bot.conversions import admin_roles, guild_facts, member_facts
 from bot.interaction.background import Busy
 from gateways import gateways
 from models import transaction
 from services.guilds import channels, members, members_intent
+from services.guilds.members import MemberFacts, UnreadableMember
 from services.runtime.database_faults import is_the_databases, tell
 from services.triggers import gateway_events
 
@@ -61,6 +62,8 @@ class Events(Busy):
         self.lists: dict[int, asyncio.Task[None]] = {}
         """By guild, the task that reads its members."""
         self.room: asyncio.Semaphore = asyncio.Semaphore(LISTS_AT_ONCE)
+        self.touched: dict[int, set[str]] = {}
+        """By guild whose members are being read, those who changed meanwhile: the list may be older."""
         self.checks: dict[int, asyncio.Task[None]] = {}
         """By guild, the task that judges its roles once they stop changing."""
         self.stirred: dict[int, float] = {}
@@ -122,24 +125,20 @@ class Events(Busy):
         self._changed(role.guild.id)
 
     @commands.Cog.listener()
-    async def on_member_join(self, member: nextcord.Member) -> None:
-        """Pass on a member who joined or returned."""
-        guild_id = member.guild.id
-        await self._tell(guild_id, lambda db: gateway_events.member_joined(db, str(guild_id), member_facts(member)))
-
-    @commands.Cog.listener()
-    async def on_member_update(self, before: nextcord.Member, after: nextcord.Member) -> None:
-        """Pass on a member's new roles, name or screening."""
-        if after.id == after.guild.me.id or self._power(before) != self._power(after):
-            self._changed(after.guild.id)
-        guild_id = after.guild.id
-        await self._tell(guild_id, lambda db: gateway_events.member_changed(db, str(guild_id), member_facts(after)))
-
-    @commands.Cog.listener()
-    async def on_raw_member_remove(self, payload: nextcord.RawMemberRemoveEvent) -> None:
-        """Pass on that a member left, in the cache or not."""
-        guild_id, user_id = payload.guild_id, payload.user.id
-        await self._tell(guild_id, lambda db: gateway_events.member_left(db, str(guild_id), str(user_id)))
+    async def on_member_told(self, guild_id: int, user_id: int, facts: MemberFacts | None, joined: bool) -> None:
+        """Pass on that a member joined, changed or left (no facts)."""
+        if (touched := self.touched.get(guild_id)) is not None:
+            touched.add(str(user_id))
+        guild, place = str(guild_id), self.bot.get_guild(guild_id)
+        if place is not None and user_id == place.me.id:
+            self._changed(guild_id)
+        if facts is None:
+            await self._tell(guild_id, lambda db: gateway_events.member_left(db, guild, str(user_id)))
+        elif joined:
+            await self._tell(guild_id, lambda db: gateway_events.member_joined(db, guild, facts))
+        else:
+            mighty = frozenset[str]() if place is None else admin_roles(place)
+            await self._tell(guild_id, lambda db: gateway_events.member_changed(db, guild, facts, mighty))
 
     @commands.Cog.listener()
     async def on_guild_channel_delete(self, channel: nextcord.abc.GuildChannel) -> None:
@@ -150,10 +149,6 @@ class Events(Busy):
     def list_again(self, guild: nextcord.Guild) -> None:
         """Read a guild's members again, until Discord returns the list."""
         self._begin(guild)
-
-    @staticmethod
-    def _power(member: nextcord.Member) -> bool:
-        return member.guild_permissions.administrator
 
     def _begin(self, guild: nextcord.Guild) -> asyncio.Future[None]:
         """Start to read a guild's members in place of a running read; the future is done after the first attempt."""
@@ -224,9 +219,9 @@ class Events(Busy):
         # Over REST: the gateway answers one request for all members in 30 seconds, so a bot that restarts quickly would
         # get no answer.
         began = await self._tell(guild.id, gateway_events.list_begins)
-        had = {member.id: _version(member) for member in guild.members}
+        self.touched[guild.id] = set()
         try:
-            listed = {member.id: member async for member in guild.fetch_members(limit=None)}
+            listed = await self._list_parts(guild)
         except (nextcord.Forbidden, nextcord.NotFound) as fault:
             self.refused.add(guild.id)
             self.refused_at = asyncio.get_running_loop().time()
@@ -237,43 +232,46 @@ class Events(Busy):
         except (KeyError, TypeError, ValueError, AttributeError):
             # The library cannot read this member; all others are still read.
             listed = await self._list_readable(guild)
-        if guild.me.id not in listed:
-            raise ListIncomplete(f"the bot itself is not among {len(listed)} members")
-        for member in listed.values():
-            cached = guild.get_member(member.id)
-            # The library reports changes only of members in its cache, and has no public way to add one. Members whom
-            # it received while the list was read are newer than the list; all others may be older than an outage.
-            if cached is member or (cached is None) is (member.id in had):
-                continue
-            if cached is None or _version(cached) is had[member.id]:
-                guild._add_member(member)  # pyright: ignore[reportPrivateUsage]
-        ids = list(listed)
-        # In short transactions, with the guild's own events between them.
-        for start in range(0, len(ids), PART):
-            part = ids[start : start + PART]
-            await self._tell(guild.id, lambda db, part=part: self._write_part(db, guild, part))
+        finally:
+            self.touched.pop(guild.id, None)
+        if not listed:
+            raise ListIncomplete("the bot itself is not among the members")
         while await self._tell(guild.id, lambda db: gateway_events.list_ended(db, str(guild.id), began)):
             pass
         await self._judge(guild)
 
-    async def _list_readable(self, guild: nextcord.Guild) -> dict[int, nextcord.Member]:
-        """Return the members whom the library can read, and pass on the others as our own client reads them.
+    async def _list_parts(self, guild: nextcord.Guild) -> bool:
+        """Pass the members on as the list arrives, and return whether the bot itself is on it."""
+        here, part = False, list[MemberFacts]()
+        async for member in guild.fetch_members(limit=None):
+            here = here or member.id == guild.me.id
+            part.append(member_facts(member))
+            if len(part) == PART:
+                await self._write_part(guild.id, part)
+                part = []
+        await self._write_part(guild.id, part)
+        return here
+
+    async def _list_readable(self, guild: nextcord.Guild) -> bool:
+        """Do the same with our own client, which asks for those one by one whom nobody can read on the list.
 
         Raises what the library does where a page itself is no list, and ProviderUnavailable.
         """
-        found: dict[int, nextcord.Member] = {}
-        after = 0
+        here, after = False, 0
         while page := await self.bot.http.get_members(guild.id, PAGE, after):
+            part: list[MemberFacts] = []
             for data in page:
-                after = max(after, int(data["user"]["id"]))
+                after = max(after, user_id := int(data["user"]["id"]))
+                here = here or user_id == guild.me.id
                 try:
-                    found[after] = nextcord.Member(data=data, guild=guild, state=guild._state)  # pyright: ignore[reportPrivateUsage]
-                except Exception as fault:  # noqa: BLE001  the library names none
-                    log.warning("member %s of guild %s could not be read (%r)", after, guild.id, fault)
-                    await self.read_member(guild.id, after)
+                    part.append(members.facts_of(data, str(user_id)))
+                except UnreadableMember as fault:
+                    log.warning("member %s of guild %s could not be read (%r)", user_id, guild.id, fault)
+                    await self.read_member(guild.id, user_id)
+            await self._write_part(guild.id, part)
             if len(page) < PAGE:
                 break
-        return found
+        return here
 
     async def read_member(self, guild_id: int, user_id: int) -> None:
         """Ask Discord for a member and pass on the answer, while the guild's events, which are newer, wait.
@@ -288,9 +286,14 @@ class Events(Busy):
             else:
                 await self.write(lambda db: gateway_events.member_read(db, guild, facts))
 
-    async def _write_part(self, db: Any, guild: nextcord.Guild, ids: Sequence[int]) -> None:
-        found = [member for one in ids if (member := guild.get_member(one)) is not None]
-        await gateway_events.listed(db, str(guild.id), [member_facts(member) for member in found])
+    async def _write_part(self, guild_id: int, part: Sequence[MemberFacts]) -> None:
+        """Store a part in its own transaction, with the guild's own events between the parts."""
+
+        async def write(db: Any) -> None:
+            touched = self.touched.get(guild_id, ())
+            await gateway_events.listed(db, str(guild_id), [one for one in part if one.discord_id not in touched])
+
+        await self._tell(guild_id, write)
 
     def _changed(self, guild_id: int) -> None:
         """Judge a guild's roles and who runs it, once for all changes that arrive together."""
@@ -340,8 +343,3 @@ class Events(Busy):
                     raise
                 tell(log, fault, "the event waits")
                 await asyncio.sleep(DATABASE_PAUSE)
-
-
-def _version(member: nextcord.Member) -> object:
-    """Return an object that is replaced at each change of the member."""
-    return getattr(member, "_roles", None)

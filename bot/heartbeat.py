@@ -9,34 +9,40 @@ from nextcord.ext import commands
 from sqlalchemy.exc import DBAPIError
 
 from bot.events import Events
+from bot.gateway.unreadable_events import UnreadableEvents
 from bot.interaction.background import Busy
 from gateways import gateways
 from models import transaction
 from services.guilds import members_intent, rate_shares, refusals
+from services.guilds.gateway import identifies
 from services.health import provider_log
 from services.runtime import counters, marketplace_limits
 
 log = logging.getLogger("holdfast.bot")
 
 PAUSE_SECONDS = 5.0
+COUNTED_SECONDS = 300.0
+"""Seconds between two questions how many identifies Discord has left for us."""
 
 
 class Heartbeat(Busy):
     """Stores the bot's own state, and the provider reports of this process."""
 
-    def __init__(self, bot: commands.AutoShardedBot, events: Events) -> None:
+    def __init__(self, bot: commands.AutoShardedBot, events: Events, unreadable: UnreadableEvents) -> None:
         self.bot: commands.AutoShardedBot = bot
         self.events: Events = events
+        self.unreadable: UnreadableEvents = unreadable
         self.recorder: provider_log.Recorder = provider_log.Recorder()
         self.met: bool = False
         """Whether there has been a connection; before that, `tell` stores why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
         self.share: asyncio.Task[None] = asyncio.create_task(rate_shares.keep(rate_shares.BOT))
         self.limits: asyncio.Task[None] = asyncio.create_task(marketplace_limits.keep())
+        self.left: asyncio.Task[None] = asyncio.create_task(self._read_on())
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
         """Return the tasks of the heartbeat and of this process's shares of the providers' limits."""
-        return (self.task, self.share, self.limits)
+        return (self.task, self.share, self.limits, self.left)
 
     @property
     def connected(self) -> bool:
@@ -49,6 +55,17 @@ class Heartbeat(Busy):
             while True:
                 await self.write()
                 await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _read_on(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            while True:
+                await asyncio.sleep(COUNTED_SECONDS)
+                if (limit := await identifies.starts(gateways())) is not None:
+                    try:
+                        async with transaction() as db:
+                            await identifies.learn(db, limit)
+                    except DBAPIError as fault:
+                        log.warning("the database did not answer: %s", fault.orig)
 
     async def write(self) -> None:
         """Store the present state."""
@@ -63,7 +80,9 @@ class Heartbeat(Busy):
             async with transaction() as db:
                 await provider_log.keep(db, [*self.recorder.news(), *states])
                 await counters.add(db, counters.ANSWERS, self.recorder.counts())
+                await counters.add(db, counters.EVENTS, skipped := self.unreadable.counts())
             self.recorder.counted()
+            self.unreadable.counted(skipped)
             await refusals.share(gateways().discord.refusals)
         except DBAPIError as fault:
             log.warning("the database did not answer, the bot's state is written again soon: %s", fault.orig)

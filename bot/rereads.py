@@ -1,7 +1,6 @@
 """The cog that reads guilds and members again after an event that the library could not read."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -183,10 +182,6 @@ class Rereads(Busy):
             log.warning("guild %s is not readable over REST either: %r", guild.id, fault)
 
     async def _member(self, guild: nextcord.Guild, user_id: str) -> None:
-        if guild.get_member(int(user_id)) is None:
-            # The library reports changes only of members in its cache.
-            with contextlib.suppress(Exception):
-                guild._add_member(await guild.fetch_member(int(user_id)))  # pyright: ignore[reportPrivateUsage]
         await self.events.read_member(guild.id, int(user_id))
 
 

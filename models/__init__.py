@@ -26,7 +26,19 @@ from models.rule import AddressListRow, ListedAddress, Rule
 from models.server import Access, Member, MemberChoice, PayoutListing, Server
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
-from models.work import Counter, Cursor, Due, GuildRefusal, Identify, Quarantine, RateShare, Refusal, Schedule, Sighting
+from models.work import (
+    Counter,
+    Cursor,
+    Due,
+    GatewayLimit,
+    GuildRefusal,
+    Identify,
+    Quarantine,
+    RateShare,
+    Refusal,
+    Schedule,
+    Sighting,
+)
 
 __all__ = [
     "Access",
@@ -45,6 +57,7 @@ __all__ = [
     "Due",
     "Event",
     "Farewell",
+    "GatewayLimit",
     "Grant",
     "GuildRefusal",
     "HolderCount",

@@ -142,3 +142,20 @@ class Identify(SQLModel, table=True):
 
     id: int | None = Field(default=None, primary_key=True)
     at: datetime = moment(index=True)
+    lane: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """The shard's number modulo `max_concurrency`: Discord accepts one in five seconds of each."""
+
+
+class GatewayLimit(SQLModel, table=True):
+    """Discord's own count of the bot's identifies, as any process last read it; one row."""
+
+    __tablename__ = "gateway_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    id: int = Field(default=1, primary_key=True)
+    total: int
+    remaining: int
+    resets_at: datetime = moment()
+    max_concurrency: int
+    shards: int
+    """How many shards Discord recommends."""
+    read_at: datetime = moment()

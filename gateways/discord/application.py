@@ -24,22 +24,28 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class SessionStarts:
-    """How often the bot may identify: `remaining` of `total` until `reset_after` (seconds) is over."""
+    """How often the bot may identify: `remaining` of `total` until `reset_after` (seconds) is over.
+
+    `shards` is the number of shards that Discord recommends.
+    """
 
     total: int
     remaining: int
     reset_after: float
     max_concurrency: int
+    shards: int = 1
 
 
 def read_session_starts(value: object) -> SessionStarts:
-    """Read the session_start_limit of GET /gateway/bot (docs/facts.md#discord-gateway)."""
-    limit = Shape(value, "the gateway", DISCORD).inner("session_start_limit")
+    """Read the session_start_limit and the shards of GET /gateway/bot (docs/facts.md#discord-gateway)."""
+    found = Shape(value, "the gateway", DISCORD)
+    limit = found.inner("session_start_limit")
     return SessionStarts(
         total=limit.number("total"),
         remaining=limit.number("remaining"),
         reset_after=limit.number("reset_after") / 1000,
         max_concurrency=max(1, limit.number("max_concurrency")),
+        shards=max(1, found.number("shards")),
     )
 
 

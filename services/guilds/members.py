@@ -10,6 +10,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.discord.types import GuildMember as LiveMember
+from gateways.discord.types import read_member
 from gateways.transport.errors import ProviderError
 from models import Grant, Member, Rule
 from models.db.session import AsyncSession
@@ -36,6 +37,18 @@ class MemberFacts:
 def facts_from(live: LiveMember) -> MemberFacts:
     """Return the facts of a member read over REST."""
     return MemberFacts(live.user_id, live.display_name, live.roles, live.pending, live.avatar, live.bot)
+
+
+class UnreadableMember(ValueError):
+    """Discord's description of a member is not as its documentation says."""
+
+
+def facts_of(data: object, user_id: str) -> MemberFacts:
+    """Return the facts of a member as an event or a list of Discord describes them. Raises UnreadableMember."""
+    try:
+        return facts_from(read_member(data, user_id))
+    except ProviderError as fault:
+        raise UnreadableMember(str(fault)) from fault
 
 
 async def live(outside: Gateways, guild_id: str, discord_id: str) -> MemberFacts | None:

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from gateways.transport import provider_reports
 from models import Schedule, now
 from models.db.session import AsyncSession
+from services.guilds.gateway import identifies
 from services.health import monitoring, provider_log
 from services.runtime import counters
 from services.triggers import sweep
@@ -50,6 +51,10 @@ async def _work(db: AsyncSession) -> list[Metric]:
         _gauge("holdfast_role_writes_oldest_seconds", "How long the first of them waits", work.oldest_write_seconds),
         _gauge("holdfast_role_writes_failing", "Those of them that could not be written yet", work.writes_failing),
         _gauge("holdfast_bot_connected", "1 while the bot is connected to Discord's gateway", bot.connected),
+        _gauge(
+            "holdfast_bot_identifies_left", "New connections that Discord allows the bot today",
+            (await identifies.budget(db)).left,
+        ),
         Metric(
             "gauge", "holdfast_follower_lag_blocks", "Blocks between a chain's newest and the last one read",
             [({"chain": one.chain}, one.behind) for one in lag],
@@ -70,6 +75,10 @@ async def _counted(db: AsyncSession) -> list[Metric]:
         Metric(
             "counter", "holdfast_role_writes", "Role changes by their result",
             [({"change": label, "result": outcome}, total) for (_, label, outcome), total in writes],
+        ),
+        Metric(
+            "counter", "holdfast_bot_events_skipped", "Events of Discord's gateway that the bot could not read",
+            [({"event": label}, total) for (name, label, _), total in totals.items() if name == counters.EVENTS],
         ),
         Metric(
             "counter", "holdfast_provider_answers", "Requests to a provider by how they ended",

@@ -10,6 +10,7 @@ from models.db.session import AsyncSession
 from services.core.ages import length
 from services.core.json_view import json_view
 from services.guilds import members_intent
+from services.guilds.gateway import identifies
 from services.health import backlog, provider_log, provider_status
 from services.health.views import BAD, GOOD, WARNING, LagHealth, SweepHealth, worst
 from services.triggers import chain_cursor, watch_list
@@ -120,7 +121,10 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
     if moment - row.checked_at > provider_log.BOT_SILENT_AFTER:
         return BotHeartbeat(BAD, f"The bot was last heard {length(seconds)} ago.", False, seconds)
     if row.state != "ok":
-        return BotHeartbeat(BAD, "The bot runs, but is not connected to Discord.", False, seconds)
+        why = f" ({row.reason})" if row.reason else ""
+        return BotHeartbeat(BAD, f"The bot runs, but is not connected to Discord{why}.", False, seconds)
+    if scarce := await identifies.warning(db):
+        return BotHeartbeat(WARNING, f"The bot is connected to Discord. {scarce}", True, seconds)
     if row.reason == members_intent.NOT_TOLD:
         return BotHeartbeat(WARNING, f"The bot is connected to Discord. {row.reason}", True, seconds)
     said = " ".join(part for part in ("The bot is connected to Discord.", row.reason, await _users(db)) if part)

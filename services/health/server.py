@@ -16,6 +16,7 @@ from services.core.ages import length
 from services.core.errors import ProviderUnavailable
 from services.guilds import members_intent
 from services.guilds import permissions as rights
+from services.guilds.gateway import identifies
 from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, is_too_low, judge
 from services.health import backlog, provider_log, provider_status, quotas
 from services.health.views import (
@@ -88,7 +89,7 @@ async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: i
         for one in await chain_cursor.views(db)
         if one.chain in used and (one.kind == CONTRACTS or (one.chain, one.kind) in kinds)
     ]
-    bot = _bot(place.server, states, moment)
+    bot = _bot(place.server, states, moment, await identifies.warning(db))
     permissions = _permissions(place)
     order = _role_order(place, rules)
     sweep = await backlog.last_sweep(db, moment)
@@ -146,7 +147,7 @@ def _followed_as(leaf: Requirement) -> str:
     return COINS if leaf.kind.source == "coins" else CONTRACTS
 
 
-def _bot(server: Server, states: provider_status.States, moment: datetime) -> BotHealth:
+def _bot(server: Server, states: provider_status.States, moment: datetime, scarce: str) -> BotHealth:
     row = states.get(provider_log.BOT)
     fresh = row is not None and moment - row.checked_at <= provider_log.BOT_SILENT_AFTER
     connected = fresh and row is not None and row.state == "ok"
@@ -162,6 +163,8 @@ def _bot(server: Server, states: provider_status.States, moment: datetime) -> Bo
         text = "The bot is not in this server, so no role can be given or taken."
         mend = "Invite it from the dashboard; rules paused because of it resume automatically."
         return health(BAD, text, mend)
+    if connected and scarce:
+        return health(WARNING, f"The bot is in this server. {scarce}", "The person who runs the bot has to do that.")
     if connected and row is not None and row.reason:
         text = f"The bot is in this server. {row.reason}"
         if row.reason == members_intent.NOT_ASKED:

@@ -8,6 +8,8 @@ from models.db.session import AsyncSession
 
 ANSWERS = "provider_answers"
 """By provider (a node is `base:0`) and by outcome: `ok`, `down`, … and `throttled` for each 429."""
+EVENTS = "gateway_events"
+"""By the event's name, and `skipped` for those that could not be read."""
 ROLE_WRITES = "role_writes"
 """By `give` or `take`, and by outcome as in `services.roles.outbox.Result`."""
 

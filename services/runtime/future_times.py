@@ -31,6 +31,7 @@ _CORRECTIONS = (
     "DELETE FROM rate_share WHERE seen_at > now() + :soon",
     "UPDATE quarantine SET until = now() WHERE until > now() + :day",
     "UPDATE identify SET at = now() WHERE at > now() + :day",
+    "DELETE FROM gateway_limit WHERE read_at > now() + :soon",
     "UPDATE delegation_read SET read_at = to_timestamp(0) WHERE read_at > now() + :soon",
     "UPDATE token SET updated_at = now() - :day WHERE updated_at > now() + :soon",
 )

@@ -45,7 +45,7 @@ class GuildFacts:
     bot_id: str
     roles: tuple[RoleFacts, ...]
     members: tuple[MemberFacts, ...]
-    """At least the bot, the owner and everybody who may be an administrator; the bot alone without their intent."""
+    """At least the bot. The stored members complete the list of those with the Administrator permission."""
     member_count: int = 0
 
 
@@ -104,22 +104,25 @@ async def who_runs(db: AsyncSession, guild: GuildFacts, *, whole: bool = True) -
 
 async def _who_runs(db: AsyncSession, server_id: int, guild: GuildFacts) -> None:
     mighty = {role.id for role in guild.roles if role.permissions & ADMINISTRATOR}
-    admins = [
-        member.discord_id
-        for member in guild.members
-        if (member.discord_id == guild.owner_id or guild.id in mighty or mighty & member.roles)
-        and member.discord_id != guild.bot_id
-    ]
+    shown = {one.discord_id for one in guild.members if guild.id in mighty or mighty & one.roles}
+    values = {"server": server_id, "everybody": guild.id in mighty, "mighty": sorted(mighty)}
+    (stored,) = await db.together((_MIGHTY, values))
+    admins = sorted(({guild.owner_id} | shown | {str(one) for (one,) in stored}) - {guild.bot_id})
     # Each list as one parameter: if @everyone is an administrator, everybody is on it.
     whom = {"server": server_id, "admins": joined(admins), "owner": guild.owner_id}
     await db.execute(text(_FORBID), whom)
     await db.execute(text(_ALLOW), whom)
 
 
+_MIGHTY = """
+    SELECT discord_id FROM member WHERE server_id = :server AND left_at IS NULL
+    AND (:everybody OR roles && CAST(:mighty AS text[]))
+"""
 _FORBID = """
     DELETE FROM access WHERE server_id = :server
     AND discord_id NOT IN (SELECT unnest(string_to_array(:admins, ',')))
 """
+_NO_LONGER = "DELETE FROM access WHERE server_id = :server AND discord_id = :who"
 _ALLOW = """
     INSERT INTO access (server_id, discord_id, owner, checked_at)
     SELECT :server, one, one = :owner, now() FROM unnest(string_to_array(:admins, ',')) AS one ORDER BY one
@@ -189,10 +192,22 @@ async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) ->
         await members.joined(db, server.id or 0, member)
 
 
-async def member_changed(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
-    """Record a change of a member's roles, name or screening."""
-    if server := await known(db, guild_id):
-        await members.changed(db, server.id or 0, member)
+async def member_changed(
+    db: AsyncSession, guild_id: str, member: MemberFacts, mighty: frozenset[str] = frozenset()
+) -> None:
+    """Record a change of a member's roles, name or screening; roles in `mighty` make an administrator."""
+    server = await known(db, guild_id)
+    if server is None or server.id is None:
+        return
+    was = await db.get(Member, (server.id, member.discord_id), populate_existing=True)
+    ran = was is not None and bool(mighty & set(was.roles))
+    await members.changed(db, server.id, member)
+    if (runs := bool(mighty & member.roles)) is not ran and guild_id not in mighty:
+        whom = {"server": server.id, "admins": member.discord_id, "owner": server.owner_id or ""}
+        if runs:
+            await db.execute(text(_ALLOW), whom)
+        elif member.discord_id != server.owner_id:
+            await db.execute(text(_NO_LONGER), {"server": server.id, "who": member.discord_id})
 
 
 async def member_read(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
@@ -214,10 +229,7 @@ async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:
     """Record that a member left: their grants are deleted, their proofs stay."""
     if server := await known(db, guild_id):
         await members.left_many(db, [(server.id or 0, discord_id)])
-        await db.execute(
-            text("DELETE FROM access WHERE server_id = :server AND discord_id = :who"),
-            {"server": server.id, "who": discord_id},
-        )
+        await db.execute(text(_NO_LONGER), {"server": server.id, "who": discord_id})
 
 
 async def known(db: AsyncSession, guild_id: str) -> Server | None:

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.doctor import ADVICE, LACKING, RIGHT, database, examine
+from app.doctor import ADVICE, LACKING, RIGHT, connections, database, examine
 from gateways.chains.catalogue import CHAINS
+from gateways.discord.application import SessionStarts
+from models import transaction, use
+from services.guilds.gateway import identifies
 
 ROOT = Path(__file__).resolve().parents[2]
 BOT = "123456789012345678"
@@ -123,6 +126,17 @@ async def test_the_database_is_asked_itself(database_url: str, monkeypatch: pyte
     assert found.level == LACKING
     assert "transaction mode" in found.text
     assert "session mode" in found.how
+
+
+async def test_few_connections_left_of_the_bot_are_named(database_url: str) -> None:
+    assert [one.level for one in await connections(database_url)] == [RIGHT]
+    await use(database_url)
+    async with transaction() as db:
+        await identifies.learn(db, SessionStarts(1000, 120, 3600.0, 1, 1))
+    await use(None)
+    (found,) = await connections(database_url)
+    assert found.level == ADVICE
+    assert found.text.startswith("120 of the 1,000 new connections")
 
 
 def test_an_open_interface_is_named() -> None:

@@ -30,7 +30,7 @@ from sandbox.discord.answers.response import answered
 from sandbox.discord.deeds import channels
 from sandbox.discord.world.entities import Message
 from services.core.actors import Actor
-from services.guilds import identifies
+from services.guilds.gateway import identifies
 from services.health import provider_log
 from services.health import server as server_health
 from services.rules.expression import Requirement, to_document

@@ -17,7 +17,8 @@ from bot.heartbeat import tell
 from gateways import gateways
 from models import Grant, Member, Notice, Rule, Server, now, transaction
 from services.core.actors import Actor
-from services.guilds import channels, identifies
+from services.guilds import channels
+from services.guilds.gateway import identifies
 from services.health import provider_log, readiness
 from settings import settings
 from tests.jobs.conftest import Engine

@@ -15,7 +15,7 @@ FULL_FOLDERS = frozenset({".", "models/migrations/versions"})
 # own folder is above all of them.
 FLOORS: Mapping[str, Sequence[str]] = {
     "app": ("app/postgres", "app/http", "app/http/sockets", "app/supervisor", "app/api/requests", "app/api"),
-    "bot": ("bot/messages", "bot/interaction", "bot/commands"),
+    "bot": ("bot/messages", "bot/interaction", "bot/gateway", "bot/commands"),
     "components": (
         "components/ui/effects",
         "components/ui",
@@ -71,6 +71,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "services/collections",
         "services/wallets",
         "services/accounts",
+        "services/guilds/gateway",
         "services/guilds",
         "services/rules/types",
         "services/rules",

@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from gateways.discord.application import SessionStarts
 from models import transaction
-from services.guilds import identifies
+from services.guilds.gateway import identifies
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -18,14 +18,24 @@ async def were(count: int, hours_ago: float) -> None:
         )
 
 
-async def taken(concurrency: int = 1) -> float:
+async def taken(shard_id: int | None = None) -> float:
     async with transaction() as db:
-        return await identifies.take(db, concurrency)
+        return await identifies.take(db, shard_id)
 
 
-async def pause(starts: SessionStarts | None = None) -> float:
+async def learned(remaining: int = 1000, reset_after: float = 3600, concurrency: int = 1) -> None:
     async with transaction() as db:
-        return await identifies.pause(db, starts)
+        await identifies.learn(db, SessionStarts(1000, remaining, reset_after, concurrency, 1))
+
+
+async def pause() -> float:
+    async with transaction() as db:
+        return await identifies.pause(db)
+
+
+async def warning() -> str:
+    async with transaction() as db:
+        return await identifies.warning(db)
 
 
 async def test_each_waits_for_the_one_before_it() -> None:
@@ -35,9 +45,12 @@ async def test_each_waits_for_the_one_before_it() -> None:
     assert first < second <= 2 * identifies.SPACING_SECONDS
 
 
-async def test_as_many_at_once_as_discord_lets_identify_together() -> None:
-    assert [await taken(3) for _ in range(3)] == [0, 0, 0]
-    assert await taken(3) > 0
+async def test_shards_of_one_lane_wait_for_each_other_and_those_of_others_do_not() -> None:
+    await learned(concurrency=3)
+    assert [await taken(shard) for shard in (0, 1, 2)] == [0, 0, 0]
+    assert 0 < await taken(3) <= identifies.SPACING_SECONDS
+    assert await taken(6) > identifies.SPACING_SECONDS
+    assert 0 < await taken(4) <= identifies.SPACING_SECONDS
 
 
 async def test_none_is_taken_once_the_day_is_used_up() -> None:
@@ -66,6 +79,23 @@ async def test_what_is_left_is_spread_over_the_rest_of_the_day() -> None:
 @pytest.mark.parametrize(("remaining", "waits"), [(900, False), (300, True), (10, True)])
 async def test_discords_own_count_is_believed_where_it_is_less(remaining: int, waits: bool) -> None:
     await were(1, 0)
-    found = await pause(SessionStarts(total=1000, remaining=remaining, reset_after=3600, max_concurrency=1))
+    await learned(remaining)
+    found = await pause()
     assert (found > 0) is waits
     assert found <= 3600
+    assert bool(await warning()) is waits
+
+
+async def test_none_is_taken_of_the_reserve_that_discord_counts_however_it_was_used() -> None:
+    await learned(identifies.KEPT_BACK + 2)
+    await taken()
+    await taken()
+    with pytest.raises(identifies.TooManyIdentifies):
+        await taken()
+    assert "50 are left and are kept for you" in await warning()
+
+
+async def test_discords_count_ends_with_its_day() -> None:
+    await learned(0, reset_after=-1)
+    assert await taken() == 0
+    assert await warning() == ""

@@ -1,0 +1,1 @@
+"""The bot's connections to Discord's gateway."""

@@ -1,0 +1,1 @@
+"""The gateway in the database: identifies, and which process runs which shard."""
