@@ -56,7 +56,7 @@ LONG = (
     "jobs/following/test_follower.py", "jobs/deciding/test_odd_answers.py", "jobs/deciding/test_engine.py",
     "jobs/processes/test_meanwhile.py", "services/guilds/test_channels.py", "bot/test_life.py",
     "jobs/following/test_coins_followed.py", "jobs/deciding/test_in_turns.py", "system/strict/test_live_check.py",
-    "app/http/test_shutdown.py", "jobs/deciding/test_two_sources.py", "app/postgres/test_server.py",
+    "app/http/test_shutdown.py", "jobs/deciding/sources/test_nodes.py", "app/postgres/test_server.py",
     "services/wallets/test_transaction_proof.py", "jobs/deciding/test_delegated.py", "app/api/servers/test_members.py",
     "app/api/servers/test_rights.py", "jobs/deciding/test_view_calls.py", "app/api/requests/test_budget.py",
     "app/api/test_chains_of_a_file.py", "house/test_recipes.py", "tools/test_install.py",

@@ -85,6 +85,10 @@ def test_the_product_keeps(rule: Callable[[Module], Iterator[str]]) -> None:
     assert broken(rule, product()) == ""
 
 
+def test_tests_and_tools_keep_the_length_too() -> None:
+    assert broken(rules.too_long, _modules(["tests", "tools", "benchmarks"])) == ""
+
+
 def test_the_product_knows_nothing_of_the_sandbox() -> None:
     assert len(sandbox_ids()) > 12
     assert broken(lambda module: rules.sandbox_knowledge(module, sandbox_ids()), product()) == ""

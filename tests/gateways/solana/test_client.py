@@ -1,6 +1,5 @@
 """What Solana's reader makes of an index's stranger answers: odd assets, long lists, contradictions, refusals."""
 
-from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -10,86 +9,17 @@ from gateways.chains.balance_sheet import Segment
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints
-from gateways.solana import asset_lists, holders
+from gateways.solana import asset_lists
 from gateways.solana import node as solana_node
 from gateways.solana.client import SolanaChains
 from gateways.solana.cross_checks import KNOWN_COLLECTION
 from gateways.solana.node import SolanaNodes
-from gateways.transport.base58 import decode, encode
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown
+from tests.gateways.solana.asset_index import COLLECTION, OTHER, OWNER, SOLANA, TOKENS, Index, asset, key
+from tests.gateways.solana.asset_index import chains as chains
+from tests.gateways.solana.asset_index import no_waiting as no_waiting
+from tests.gateways.solana.asset_index import node as node
 from tests.gateways.solana_stand_in import StandIn, busy, standing_in
-from tests.support.balances import balances
-
-SOLANA = "solana"
-
-
-def key(number: int) -> str:
-    """An address; greater numbers come later in the order of bytes."""
-    return encode(number.to_bytes(32, "big"))
-
-
-COLLECTION, OWNER, OTHER = key(2**200), key(2**201), key(2**202)
-TOKENS = [key((index + 1) << 240) for index in range(60)]
-
-
-def asset(id_: str, owner: str = OWNER, **changed: Any) -> dict[str, Any]:
-    return {
-        "interface": "ProgrammableNFT",
-        "id": id_,
-        "content": {"json_uri": "", "metadata": {"name": "An asset"}},
-        "grouping": [{"group_key": "collection", "group_value": COLLECTION}],
-        "ownership": {"owner": owner, "frozen": False, "delegated": False, "ownership_model": "single"},
-        "burnt": False,
-        **changed,
-    }
-
-
-class Index:
-    """DAS over a list of assets; a test may bend each of its answers."""
-
-    def __init__(self, node: StandIn, *assets: dict[str, Any]) -> None:
-        self.node, self.assets = node, list(assets)
-        self.known: dict[str, Any] = {}
-        self.extra: dict[str, Any] = {}
-        self.bend: Callable[[list[Any]], list[Any]] = lambda items: items
-        self.ignores: tuple[str, ...] = ()
-        node.says |= {
-            "getAssetsByOwner": lambda p: self.page(p, lambda one: one["ownership"]["owner"] == p["ownerAddress"]),
-            "getAssetsByGroup": lambda p: self.page(p, lambda one: _in(one, p["groupValue"])),
-            "getAssetBatch": lambda p: [self.known.get(id_) for id_ in p["ids"]],
-            "getTokenAccountsByOwner": lambda _: {"context": {"slot": 1}, "value": []},
-        }
-
-    def page(self, params: Any, belongs: Callable[[Any], bool]) -> Any:
-        items = sorted((one for one in self.assets if belongs(one)), key=lambda one: decode(one["id"]) or b"")
-        for name, keeps in (("after", lambda a, b: a > b), ("before", lambda a, b: a < b)):
-            if name in params and name not in self.ignores:
-                bound = decode(params[name]) or b""
-                items = [one for one in items if keeps(decode(one["id"]) or b"", bound)]
-        items = self.bend(items[: params["limit"]])
-        return {"total": len(items), "limit": params["limit"], "items": items, **self.extra}
-
-
-def _in(one: Any, collection: str) -> bool:
-    return any(group["group_value"] == collection for group in one["grouping"])
-
-
-@pytest.fixture
-async def node() -> AsyncIterator[StandIn]:
-    async with standing_in() as made:
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateways.solana.client.SLOTS_BETWEEN", 0)
-
-
-@pytest.fixture
-async def chains(node: StandIn) -> AsyncIterator[SolanaChains]:
-    made = SolanaChains(SolanaNodes([node.url], request_seconds=2, deadline=8))
-    yield made
-    await made.close()
 
 
 @pytest.mark.parametrize(
@@ -257,98 +187,6 @@ async def test_a_token_that_is_somebody_elses_leaves_the_trail_once_that_is_sett
     node.slot += CHAINS[SOLANA].settled_after
     later = await looked(first.with_ids([lost]))
     assert (later.ids, later.gone, later.dropped) == ({lost}, {}, {elsewhere, burnt})
-
-
-async def test_the_nodes_accounts_are_asked_of_any_number_of_losers_in_parts(
-    node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(holders, "OWNERS_A_PART", 20)
-    Index(node, asset(TOKENS[1], OTHER))
-    losers = [key(2**190 + number) for number in range(70)]
-    asked = set[str]()
-
-    def accounts(params: Any) -> Any:
-        asked.add(params[0])
-        return {"context": {"slot": 1}, "value": []}
-
-    node.says["getTokenAccountsByOwner"] = accounts
-    assert (await chains.tokens(SOLANA, COLLECTION, losers, at=ReadPoint(endpoint=0))).unsure == {}
-    assert asked == set(losers)
-
-    asked.clear()
-    node.says["getTokenAccountsByOwner"] = lambda params: accounts(params) if len(asked) < 30 else busy("60")(None)
-    sheet = await chains.tokens(SOLANA, COLLECTION, losers, at=ReadPoint(endpoint=0))
-    assert set(losers) - set(sheet.unsure) <= asked, "a loser that the node was not asked about is not believed"
-    assert len(sheet.unsure) >= len(losers) - 40
-
-
-async def test_a_confirming_read_asks_the_nodes_own_token_accounts(node: StandIn, chains: SolanaChains) -> None:
-    index = Index(node, asset(TOKENS[1], OTHER))
-    amount = {"amount": "1", "decimals": 0}
-    info = {"mint": TOKENS[0], "owner": OWNER, "tokenAmount": amount}
-    account = {"pubkey": key(5), "account": {"data": {"parsed": {"info": info}}}}
-    node.says["getTokenAccountsByOwner"] = {"context": {"slot": 1}, "value": [account]}
-
-    async def confirmed() -> bool:
-        return OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER], at=ReadPoint(endpoint=0))).unsure
-
-    assert OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER])).unsure
-    assert not await confirmed()  # the index does not know the mint
-    index.known = {TOKENS[0]: asset(TOKENS[0])}
-    assert not await confirmed()  # it knows it, and does not list it
-    index.known = {TOKENS[0]: asset(TOKENS[0], grouping=[])}
-    assert await confirmed()  # it is of another collection
-    info["tokenAmount"] = {"amount": "1", "decimals": 6}
-    index.known = {}
-    assert await confirmed()  # it is a coin
-    node.says["getTokenAccountsByOwner"] = {"error": {"code": -32601, "message": "Method not found"}}
-    assert await confirmed()
-    node.says["getTokenAccountsByOwner"] = {"error": {"code": -32000, "message": "broken"}}
-    assert not await confirmed()
-
-
-def shows(node: StandIn, *mints: str) -> None:
-    """The node has these in OWNER's own token accounts."""
-    amount = {"amount": "1", "decimals": 0}
-    infos = [{"mint": mint, "owner": OWNER, "tokenAmount": amount} for mint in mints]
-    value = [{"pubkey": key(5), "account": {"data": {"parsed": {"info": info}}}} for info in infos]
-    node.says["getTokenAccountsByOwner"] = {"context": {"slot": 1}, "value": value}
-
-
-async def test_a_confirming_read_of_certain_tokens_asks_the_nodes_own_token_accounts(
-    node: StandIn, chains: SolanaChains
-) -> None:
-    index = Index(node)
-    index.known = {token: asset(token, OTHER) for token in TOKENS[:2]}
-
-    async def confirmed() -> bool:
-        ids = [TOKENS[0]]
-        return (
-            OWNER
-            not in (await chains.tokens(SOLANA, COLLECTION, [OWNER], token_ids=ids, at=ReadPoint(endpoint=0))).unsure
-        )
-
-    assert await confirmed()
-    shows(node, TOKENS[1])
-    assert await confirmed(), "of another token nobody asked"
-    shows(node, TOKENS[0])
-    assert not await confirmed(), "the index says that it is somebody else's"
-    assert OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER], token_ids=[TOKENS[0]])).unsure
-
-
-async def test_a_confirming_read_asks_the_node_about_those_too_of_whom_the_index_lists_some(
-    node: StandIn, chains: SolanaChains
-) -> None:
-    index = Index(node, asset(TOKENS[0]))
-    index.known = {token: asset(token) for token in TOKENS[:2]}
-    shows(node, TOKENS[0])
-    read = await balances(chains, SOLANA, [COLLECTION], [OWNER], at=ReadPoint(endpoint=0))
-    assert read.amount(COLLECTION, OWNER) == 1
-    shows(node, *TOKENS[:2])
-    assert (await balances(chains, SOLANA, [COLLECTION], [OWNER], at=ReadPoint(endpoint=0))).amount(
-        COLLECTION, OWNER
-    ) is None
-    assert (await balances(chains, SOLANA, [COLLECTION], [OWNER])).amount(COLLECTION, OWNER) == 1
 
 
 async def test_each_segment_of_balances_speaks_of_its_own_owners(node: StandIn, chains: SolanaChains) -> None:

@@ -31,7 +31,7 @@ from services.triggers.sightings import Marks, Moved
 from services.triggers.watch_list import Watched, WatchList
 from services.wallets import wallets
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_two_sources import one_node, settles_after
+from tests.jobs.deciding.sources.conftest import one_node, settles_after
 from tests.jobs.town import STRANGER, Town, until
 from tests.jobs.watching import looked_at
 

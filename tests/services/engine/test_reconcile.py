@@ -1,9 +1,8 @@
 """Looks are parted so that a slow chain or server keeps only its own members waiting."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from math import inf
 from types import SimpleNamespace
 from typing import cast
 
@@ -13,18 +12,13 @@ from sqlmodel import select
 
 from gateways import Gateways
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
-from jobs import reconciler
-from jobs.reconciler import Reconciler
 from models import AsyncSession, Member, Rule, User, Wallet, now, transaction
 from services.core import queue
 from services.core.queue import Claim
 from services.engine import cases, reconcile
 from services.engine.reconcile import BatchPart
 from services.rules.expression import Requirement, to_document
-from services.runtime import listen
-from services.runtime.listen import Listener
-from services.runtime.tasks import stop
-from settings import settings
+from tests.services.engine.stage import stage as stage
 from tests.support.builders import CONTRACT, a_member, a_server, address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -191,275 +185,6 @@ async def claimed_servers() -> set[int]:
         return {int(server) for (server,) in await db.execute(claimed)}
 
 
-class Stage:
-    """Looks that settle at once, but for those of servers that are held."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.monkeypatch = monkeypatch
-        self.held: set[int] = set()
-        self.dear: set[int] = set()
-        self.chains: dict[int, str] = {}
-        self.under_way: list[int] = []
-        self.settled: list[Claim] = []
-        self.sizes: list[int] = []
-        self.unanswered: set[int] = set()
-        """Places in `sizes` of parts with a member who could not be read."""
-        self.late: set[int] = set()
-        """Places of parts that take longer than a lane should be taken."""
-        self.go_on = asyncio.Event()
-        self.idle = False
-        """Whether the worker has nothing to claim and waits to be called."""
-        monkeypatch.setattr(reconciler, "wait", self.wait)
-        monkeypatch.setattr(reconcile, "parts", self.parts)
-        monkeypatch.setattr(reconcile, "look", self.look)
-        monkeypatch.setattr(reconciler, "PACE_SECONDS", 0.02)
-        monkeypatch.setattr(reconciler, "IDLE_SECONDS", 0.02)
-
-    async def parts(self, _db: AsyncSession, _outside: object, claims: Sequence[Claim]) -> list[BatchPart]:
-        by_server: dict[int, list[Claim]] = {}
-        for claim in claims:
-            by_server.setdefault(claim.server_id, []).append(claim)
-        return [
-            BatchPart(
-                some,
-                None,  # pyright: ignore[reportArgumentType]
-                None,  # pyright: ignore[reportArgumentType]
-                server_id if server_id in self.dear else None,
-                frozenset({self.chains[server_id]} if server_id in self.chains else ()),
-            )
-            for server_id, some in by_server.items()
-        ]
-
-    async def look(self, _outside: object, worker: str, part: BatchPart) -> bool:
-        (server_id,) = {claim.server_id for claim in part.claims}
-        place = len(self.sizes)
-        self.sizes.append(len(part))
-        self.under_way.append(server_id)
-        try:
-            if server_id in self.held:
-                await self.go_on.wait()
-        finally:
-            self.under_way.remove(server_id)
-        async with transaction() as db:
-            queue.done(db, worker, part.claims)
-        self.settled.extend(part.claims)
-        self.monkeypatch.setattr(reconciler, "LANE_SECONDS", -1.0 if place in self.late else inf)
-        return place not in self.unanswered
-
-    async def wait(self, called: asyncio.Event, seconds: float) -> None:
-        self.idle = seconds == reconciler.IDLE_SECONDS and not called.is_set()
-        await listen.wait(called, seconds)
-        self.idle = False
-
-    def servers_settled(self) -> set[int]:
-        return {claim.server_id for claim in self.settled}
-
-
-@pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[Stage]:
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    settings.cache_clear()
-    yield Stage(monkeypatch)
-    settings.cache_clear()
-
-
-async def mark(server_id: int, people: int = 1) -> None:
-    async with transaction() as db:
-        for number in range(people):
-            await queue.mark_member(db, server_id, str(number), queue.CHANGED)
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not true():
-            await asyncio.sleep(0.01)
-
-
-async def while_it_works(doing: Callable[[Reconciler], Awaitable[None]]) -> None:
-    called = asyncio.Event()
-    worker = Reconciler(called)
-    working = asyncio.create_task(worker.run())
-    calling = asyncio.create_task(Listener({queue.CHANNEL: called}).run())
-    try:
-        await doing(worker)
-    finally:
-        await stop(working, calling)
-
-
-async def left() -> int:
-    async with transaction() as db:
-        return int((await db.execute(text("SELECT count(*) FROM due"))).scalar_one())
-
-
-@pytest.mark.parametrize("dear", [False, True])
-async def test_who_is_slow_keeps_nobody_else_waiting(stage: Stage, dear: bool) -> None:
-    stage.held = {1}
-    stage.dear = {1} if dear else set()
-
-    async def doing(_: Reconciler) -> None:
-        await mark(1)
-        await until(lambda: stage.under_way == [1])
-        for server_id in (2, 3):
-            await mark(server_id)
-            await until(lambda server_id=server_id: server_id in stage.servers_settled())
-        assert stage.under_way == [1]
-        stage.go_on.set()
-        await until(lambda: 1 in stage.servers_settled())
-
-    await while_it_works(doing)
-    assert await left() == 0
-
-
-@pytest.mark.parametrize("dear", [False, True])
-async def test_a_member_marked_while_under_way_is_claimed_again_at_once(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, dear: bool
-) -> None:
-    monkeypatch.setattr(reconciler, "IDLE_SECONDS", 3_600)
-    stage.held = {1}
-    stage.dear = {1} if dear else set()
-
-    async def doing(_: Reconciler) -> None:
-        await mark(1)
-        await until(lambda: stage.under_way == [1])
-        await mark(1)
-        await mark(2)
-        await until(lambda: 2 in stage.servers_settled() and stage.idle)
-        stage.go_on.set()
-        await until(lambda: [claim.server_id for claim in stage.settled] == [2, 1, 1])
-
-    await while_it_works(doing)
-    assert await left() == 0
-
-
-async def test_more_slow_servers_than_there_are_lanes_take_turns_beside_what_balances_answer(stage: Stage) -> None:
-    slow = set(range(10, 10 + 2 * reconciler.LANES))
-    stage.held = stage.dear = slow
-
-    async def doing(_: Reconciler) -> None:
-        for server_id in slow:
-            await mark(server_id)
-        await until(lambda: len(stage.under_way) == reconciler.LANES)
-        await mark(2)
-        await until(lambda: 2 in stage.servers_settled())
-        assert len(stage.under_way) == reconciler.LANES
-        stage.go_on.set()
-        await until(lambda: stage.servers_settled() == slow | {2})
-
-    await while_it_works(doing)
-
-
-async def test_a_server_has_one_lane_and_few_members_in_it_and_the_others_stay_due(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reconciler, "FEW", 3)
-    monkeypatch.setattr(reconciler, "IDLE_SECONDS", 3_600)
-    stage.held = stage.dear = {1}
-
-    async def doing(worker: Reconciler) -> None:
-        await mark(1, people=8)
-        await until(lambda: stage.under_way == [1])
-        await mark(2)
-        await until(lambda: 2 in stage.servers_settled() and stage.idle)
-        assert stage.under_way == [1]
-        stage.go_on.set()
-        await until(lambda: len(stage.settled) == 9)
-
-    await while_it_works(doing)
-
-
-@pytest.mark.parametrize(
-    ("unanswered", "late", "sizes"),
-    [
-        (set[int](), set[int](), [2, 4, 8, 16, 16, 4]),
-        ({2}, set[int](), [2, 4, 8, 2, 4, 8, 16, 6]),
-        (set[int](), {2}, [2, 4, 8, 4, 8, 16, 8]),
-    ],
-    ids=["quick", "unanswered", "late"],
-)
-async def test_a_servers_parts_grow_while_they_are_quick_and_answered(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, unanswered: set[int], late: set[int], sizes: list[int]
-) -> None:
-    monkeypatch.setattr(reconciler, "FEW", 2)
-    monkeypatch.setattr(reconciler, "MOST_OF_A_SERVER", 16)
-    stage.dear, stage.unanswered, stage.late = {1}, unanswered, late
-    await mark(1, people=50)
-    worker = Reconciler(asyncio.Event())
-    while await worker.once():
-        pass
-    assert stage.sizes == sizes
-
-
-async def test_a_large_part_leaves_room_for_small_ones(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconciler, "FEW", 2)
-    monkeypatch.setattr(reconciler, "MOST_IN_LANES", 16)
-    stage.dear, stage.held = {1, 2}, {1, 2}
-    await mark(1, people=10)
-    await mark(2, people=10)
-
-    async def doing(worker: Reconciler) -> None:
-        worker._sizes.update({1: 8, 2: 8})  # pyright: ignore[reportPrivateUsage]
-        await until(lambda: len(stage.under_way) == 2)
-        assert sorted(stage.sizes) == [2, 8]
-        stage.go_on.set()
-        await until(lambda: len(stage.settled) == 20)
-
-    await while_it_works(doing)
-
-
-async def test_servers_without_a_place_to_wait_are_put_off(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconciler, "MOST_WAITING", 2)
-    monkeypatch.setattr(reconciler, "PUT_OFF_SECONDS", 0.05)
-    slow = {11, 12, 13, 14, 15}
-    stage.held = stage.dear = slow
-
-    async def doing(_: Reconciler) -> None:
-        for server_id in slow:
-            await mark(server_id)
-        await until(lambda: len(stage.under_way) == 2)
-        stage.go_on.set()
-        await until(lambda: stage.servers_settled() == slow)
-
-    await while_it_works(doing)
-    assert all(claim.attempts == 0 for claim in stage.settled)
-
-
-@pytest.mark.parametrize("silent", [{"ethereum"}, {"ethereum", "polygon"}])
-async def test_a_silent_chain_keeps_no_member_of_another_chain_waiting(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, silent: set[str]
-) -> None:
-    monkeypatch.setattr(reconciler, "MOST_IN_FLIGHT", 4)
-    monkeypatch.setattr(reconciler, "MOST_STALLED", 6)
-    monkeypatch.setattr(reconciler, "STALLED_SECONDS", 0.05)
-    monkeypatch.setattr(reconciler, "LOOKED_AFTER_SECONDS", 0.02)
-    said, outside = set[str](), SimpleNamespace(is_silent=lambda chain: chain in said)
-    monkeypatch.setattr(reconciler, "gateways", lambda: SimpleNamespace(chains=outside))
-    stage.held = set(range(11, 41))
-    stage.chains = {server_id: ("ethereum", "polygon")[server_id % 2] for server_id in stage.held}
-    hung = {server_id for server_id in stage.held if stage.chains[server_id] in silent}
-
-    async def doing(_: Reconciler) -> None:
-        for server_id in hung:
-            await mark(server_id)
-        await until(lambda: len(stage.under_way) == 4)
-        await mark(2, people=6)
-        # Nobody knows yet whether they are only slow, so there is no room.
-        assert not stage.settled
-        said.update(silent)
-        await until(lambda: len(stage.settled) == 6)
-        assert stage.servers_settled() == {2}
-        # Of those who wait for one chain there are never more than may be.
-        assert all(
-            sum(stage.chains[server_id] == chain for server_id in stage.under_way) <= reconciler.MOST_STALLED
-            for chain in silent
-        )
-        said.clear()
-        stage.go_on.set()
-        await until(lambda: len(stage.settled) == 6 + len(hung))
-
-    await while_it_works(doing)
-    assert all(claim.attempts == 0 for claim in stage.settled)
-
-
 async def test_who_has_an_answer_is_settled_while_a_neighbour_in_the_same_look_waits() -> None:
     servers = await servers_with("base", "other base")
     async with transaction() as db:
@@ -518,48 +243,6 @@ async def test_a_part_is_answered_only_if_all_of_its_groups_are(monkeypatch: pyt
         cases=[],
     )
     assert not await reconcile.look(cast(Gateways, None), "w1", part)
-
-
-async def test_no_more_members_are_claimed_than_a_worker_can_have_in_hand(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reconciler, "MOST_IN_FLIGHT", 4)
-    stage.held = {1}
-
-    async def doing(_: Reconciler) -> None:
-        await mark(1, people=10)
-        async with asyncio.timeout(30):
-            while True:
-                async with transaction() as db:
-                    said = await db.execute(text("SELECT count(*) FROM due WHERE claimed_by IS NOT NULL"))
-                if said.scalar_one() == 4:
-                    break
-                await asyncio.sleep(0.01)
-        stage.go_on.set()
-        await until(lambda: len(stage.settled) == 10)
-
-    await while_it_works(doing)
-
-
-async def test_members_in_the_lanes_take_no_room_from_those_whom_balances_answer(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reconciler, "MOST_IN_FLIGHT", 4)
-    monkeypatch.setattr(reconciler, "MOST_IN_LANES", 8)
-    monkeypatch.setattr(reconciler, "PUT_OFF_SECONDS", 0.05)
-    stage.held = stage.dear = {11, 12, 13}
-
-    async def doing(_: Reconciler) -> None:
-        for server_id in stage.dear:
-            await mark(server_id, people=4)
-        await until(lambda: len(stage.under_way) == 2)
-        await mark(2, people=6)
-        await until(lambda: len(stage.settled) == 6)
-        assert len(stage.under_way) == 2
-        stage.go_on.set()
-        await until(lambda: len(stage.settled) == 18)
-
-    await while_it_works(doing)
 
 
 def claims_of(server_id: int, people: int) -> list[Claim]:

@@ -10,15 +10,13 @@ import pytest
 import reflex as rx
 
 from gateways.chains.catalogue import CHAINS
-from models import Rule
 from services.collections import catalog
 from services.core.actors import Actor
 from services.core.errors import CollectionView, NotSignedIn
 from services.rules import draft as rule_form
-from services.rules import mapping, single_source
+from services.rules import single_source
 from services.rules.draft import expression_of
-from services.rules.expression import AtLeast, Expression, Not, Requirement, parse, to_document
-from services.rules.form_groups import from_tree
+from services.rules.expression import AtLeast, Not, Requirement, parse
 from services.rules.limits import RoomView
 from services.rules.single_source import SingleSource
 from services.rules.types import token_ids
@@ -32,37 +30,10 @@ from state.rule_form.conditions import ROOT, UNFILLED
 from state.rule_form.rule_form import RuleFormState, chain_options
 from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
+from tests.state.rule_form.filling import CATS, FOXES, OWLS, fill, leaf, somebody
+from tests.state.rule_form.filling import form as form
 
 SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
-
-CATS, FOXES, OWLS = (f"0x{number:040x}" for number in (1, 2, 3))
-NAMES = {("base", CATS): "Cats", ("polygon", FOXES): "Foxes", ("base", OWLS): "Owls"}
-
-
-async def somebody(state: object) -> Actor:
-    """Whose session it is."""
-    return Actor(1, "1", "ada")
-
-
-@pytest.fixture
-async def form(monkeypatch: pytest.MonkeyPatch) -> RuleFormState:
-    """A form that was just opened, where every type and chain is answered for."""
-    monkeypatch.setattr(rule_form, "SUPPORTED_TYPES", rule_form.TYPES)
-    monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
-    monkeypatch.setattr(gate, "actor_of", somebody)
-    found = await rx.State().get_state(RuleFormState)
-    found._clear()
-    return found
-
-
-def fill(form: RuleFormState, contract: str, chain: str = "base", **fields: Any) -> None:
-    """What typing and the lookup leave behind in the open condition."""
-    form._fill_in(ConditionDraft(contract=contract, chain=chain, collection=NAMES[chain, contract], **fields))
-    form._changed()
-
-
-def leaf(contract: str, chain: str = "base", **fields: Any) -> Requirement:
-    return Requirement(fields.pop("type", "basic"), chain, contract, **fields)
 
 
 async def test_it_begins_with_the_defaults(form: RuleFormState) -> None:
@@ -264,73 +235,6 @@ async def test_what_was_wrong_is_no_longer_said_once_a_field_changes(form: RuleF
         await form._refuse("Role is required")
         await change()
         assert form.fault == ""
-
-
-STORED: dict[str, Expression] = {
-    "one": leaf(CATS, type="trait", traits=(("Level", ">=10"),)),
-    "several": AtLeast(
-        2, (leaf(CATS), Not(leaf(FOXES, "polygon")), AtLeast(1, (leaf(OWLS), leaf(CATS, min_tokens=3))))
-    ),
-    "none": AtLeast(2, (Not(leaf(CATS)), Not(leaf(OWLS)))),
-    "tier": leaf(CATS, min_tokens=5, max_tokens=19),
-    "traits": leaf(CATS, type="trait", traits=(("Fur", "Gold"), ("Rank", ">3"), ("Level", "5..10"))),
-}
-
-
-@pytest.mark.parametrize("kind", list(STORED))
-async def test_a_stored_rule_is_shown_and_sent_as_it_is(form: RuleFormState, kind: str) -> None:
-    tree = STORED[kind]
-    form._resume(from_tree(tree), tree, NAMES)
-    form._changed()
-    draft = form._draft(1)
-    if kind in {"tier", "traits"}:
-        assert expression_of(draft) == tree
-        kept = Rule(id=1, server_id=1, name="x", role_id="1", role_name="", expression=to_document(leaf(OWLS)),
-                    verification_type="basic", contract_address=OWLS, blockchain="base", created_by="0")  # fmt: skip
-        assert expression_of(mapping._changed(mapping._draft_of(kept), form._changes(draft))) == tree
-    elif kind == "one":
-        assert (draft.trait_type, draft.trait_value, draft.expression) == ("Level", ">=10", None)
-    else:
-        assert parse(draft.expression) == tree
-    assert form.rule_name != ""
-
-
-async def test_a_rule_too_deep_for_the_form_keeps_its_conditions(form: RuleFormState) -> None:
-    deep = AtLeast(2, (leaf(CATS), AtLeast(1, (leaf(OWLS), AtLeast(2, (leaf(CATS), leaf(OWLS)))))))
-    form._resume(from_tree(deep), deep, NAMES)
-    form._kept = "", "Deep"
-    await form.choose_role("77")
-    form._changed()
-    assert (form.too_deep, form.rule_name) == (True, "Deep")
-    assert form._changes(form._draft(1))["expression"] == to_document(deep)
-    await form.add_condition(ROOT)
-    assert form._changes(form._draft(1))["expression"] == to_document(deep)
-    assert len(form.lines) > 3
-
-
-async def test_a_stored_name_stays_while_the_conditions_do(form: RuleFormState) -> None:
-    tree = STORED["one"]
-    form._resume(from_tree(tree), tree, NAMES)
-    form._sync()
-    form._kept = form._signature(), "Our own name"
-    form._changed()
-    assert form.rule_name == "Our own name"
-    await form.enter_min_tokens(2)
-    assert form.rule_name == "Cats (Trait) - Level: >=10"
-    await form.refresh_name()
-    await form.enter_min_tokens(1)
-    assert form.rule_name == "Cats (Trait) - Level: >=10"
-
-
-@pytest.mark.parametrize(
-    ("stored", "shadow", "state"),
-    [("active", False, ""), ("active", True, "shadow"), ("shadow", False, "active"), ("shadow", True, ""),
-     ("paused", True, ""), ("paused", False, "")],
-)  # fmt: skip
-async def test_shadow_is_sent_only_when_it_changes(form: RuleFormState, stored: str, shadow: bool, state: str) -> None:
-    form._stored_state, form.paused = stored, stored == "paused"
-    await form.switch_shadow(shadow)
-    assert form._changes(form._draft(1)).get("state", "") == state
 
 
 async def test_hostile_events_change_nothing(form: RuleFormState) -> None:

@@ -8,10 +8,7 @@ from sqlmodel import col, select
 from jobs.reconciler import Reconciler
 from models import Due, now, transaction
 from tests.jobs.conftest import Engine
-from tests.jobs.deciding.test_two_sources import GOLD, REFRESHING, Teller
-from tests.jobs.deciding.test_two_sources import gold as gold
-from tests.jobs.deciding.test_two_sources import metadata as metadata
-from tests.jobs.deciding.test_two_sources import opensea as opensea
+from tests.jobs.deciding.sources.conftest import GOLD, REFRESHING, Teller
 from tests.jobs.town import Town
 from tests.jobs.watching import given, grants
 

@@ -1,0 +1,105 @@
+"""What tests of several sources share: sources of traits that say what a test wants, and where a grant stands."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import cast
+
+import pytest
+from sqlmodel import col, select
+
+from gateways import close_gateways, gateways, use_gateways
+from gateways.chains.attributes import Trait, TraitList
+from gateways.chains.catalogue import CHAINS
+from gateways.marketplaces.opensea import OpenSea
+from gateways.metadata import TokenMetadata
+from gateways.transport.errors import ProviderDown
+from models import Due, transaction
+from services.rules.expression import Requirement, to_document
+from settings import settings
+from tests.jobs.conftest import Engine
+from tests.jobs.town import Town
+from tests.jobs.watching import given, grants
+
+GOLD, REFRESHING = TraitList((Trait("Fur", "Gold"),)), TraitList((Trait("Status", "Refreshing"),))
+
+
+@dataclass
+class Teller:
+    """A source of traits that says the same of every token, or nothing."""
+
+    said: TraitList | None
+    asked: int = 0
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+    async def nft(self, chain: str, contract: str, token_id: str) -> TraitList:
+        self.asked += 1
+        if self.said is None:
+            raise ProviderDown("OpenSea", "HTTP 500")
+        return self.said
+
+    async def nfts(self, chain: str, tokens: Sequence[tuple[str, str]]) -> dict[tuple[str, str], TraitList]:
+        return {token: await self.nft(chain, *token) for token in tokens}
+
+    async def traits(
+        self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
+    ) -> dict[str, TraitList | ProviderDown]:
+        self.asked += 1
+        return dict.fromkeys(token_ids, self.said or ProviderDown("Token metadata", "HTTP 504"))
+
+
+@pytest.fixture
+def opensea() -> Teller:
+    return Teller(GOLD)
+
+
+@pytest.fixture
+def metadata() -> Teller:
+    return Teller(GOLD)
+
+
+@pytest.fixture
+async def gold(town: Town, opensea: Teller, metadata: Teller) -> Town:
+    """A rule for gold fur; carol, who has proved her wallet, has a token."""
+    use_gateways(replace(gateways(), opensea=cast(OpenSea, opensea), metadata=cast(TokenMetadata, metadata)))
+    await town.buys("carol")
+    leaf = Requirement("trait", "base", town.contract, traits=(("Fur", "Gold"),))
+    await town.change(await town.rule("Holder"), expression=to_document(leaf))
+    return town
+
+
+@pytest.fixture
+def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traits are read outside at every look."""
+    monkeypatch.setattr("services.collections.token_traits.fresh_for", lambda: timedelta(0))
+
+
+async def earned(town: Town, engine: Engine) -> None:
+    """Let carol prove her wallet and wait until the engine has given her the role; the engine ends."""
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+
+
+async def states(town: Town) -> list[str]:
+    """Return the state of every role that the ledger has for the town."""
+    return [row.state for row in await grants(town)]
+
+
+async def reasons(town: Town) -> set[str | None]:
+    async with transaction() as db:
+        mine = col(Due.key).startswith(f"{town.server_id}:")
+        return set((await db.exec(select(Due.reason).where(mine))).all())
+
+
+async def one_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Base has its first node alone from now on."""
+    monkeypatch.setenv("RPC_BASE", settings().rpc["base"][0])
+    settings.cache_clear()
+    await close_gateways()
+
+
+def settles_after(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
+    monkeypatch.setitem(CHAINS, "base", replace(CHAINS["base"], settled_after=blocks))

@@ -1,0 +1,210 @@
+"""Nobody loses a role by the word of one node, or by a block that may yet be replaced."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlmodel import col, select
+
+from gateways import close_gateways, gateways, use_gateways
+from gateways.chains.balance_sheet import BalanceSheet, Segment
+from gateways.chains.read_point import NEWEST, ReadPoint
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.pool import NodePool
+from models import Cursor, Due, now, transaction
+from services.holdings import confirmation
+from services.roles import in_doubt
+from settings import settings
+from tests.jobs.conftest import Engine
+from tests.jobs.deciding.sources.conftest import earned, one_node, reasons, settles_after, states
+from tests.jobs.town import BOTH, Town, until
+from tests.jobs.watching import given, grants, kinds, looked_at, taken
+
+
+async def taken_by_node_1_alone(town: Town) -> dict[str, Any]:
+    """The reading by which the role is being taken: node 1's, confirmed by itself at a later block."""
+    (row,) = await grants(town)
+    assert row.state == "taking"
+    (reading,) = row.evidence["readings"]
+    assert reading["source"] == reading["first"]["source"] == "Base node 1"
+    assert reading["first"]["block"] < reading["block"]
+    return reading
+
+
+async def test_a_sale_counts_when_its_block_is_settled_and_the_next_look_comes_about_then(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settles_after(monkeypatch, 30)
+    token = await town.buys("carol")
+    await town.call("chains/base/mine", blocks=30)
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        await town.sells(token)
+        await looked_at(town)
+        assert await states(town) == ["held"]
+        assert any("not settled yet" in (reason or "") for reason in await reasons(town))
+        await town.call("chains/base/mine", blocks=30)
+        await town.look()
+        await taken(town)
+
+
+async def test_a_single_node_confirms_a_sale_at_the_next_look_after_a_few_blocks(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one_node(monkeypatch)
+    settles_after(monkeypatch, 3)
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    await town.sells(token)
+    await looked_at(town)
+    (row,) = await grants(town)
+    assert row.state == "held"
+    assert row.first_no
+    assert any("later block" in (reason or "") for reason in await reasons(town))
+    await town.call("chains/base/mine", blocks=3)
+    await looked_at(town)
+    assert await states(town) == ["taking"], "one look was enough"
+    async with engine():
+        await taken(town)
+
+
+async def test_a_yes_forgets_what_a_single_node_said_before(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one_node(monkeypatch)
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    await town.sells(token)
+    await looked_at(town)
+    assert (await grants(town))[0].first_no
+    await town.buys("carol")
+    await looked_at(town)
+    (row,) = await grants(town)
+    assert (row.state, row.first_no) == ("held", None)
+
+
+async def test_with_the_second_node_down_the_first_confirms_its_own_word_after_some_minutes(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    await town.break_("down", BOTH[1])
+    await town.sells(token)
+    await looked_at(town)
+    await town.call("chains/base/mine", blocks=5)
+    await looked_at(town)
+    assert await states(town) == ["held"]
+    monkeypatch.setattr(confirmation, "OTHERS_SILENT", timedelta(0))
+    await looked_at(town)
+    await taken_by_node_1_alone(town)
+
+
+class SecondInPart(EvmChains):
+    """The chains, whose second node never says how much a wallet has, or says `shows` of all."""
+
+    shows: int | None = None
+
+    async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
+        sheets = await super().balances(chain, segments, at=at)
+        for sheet in sheets:
+            if sheet.endpoint == 1:
+                for row in range(sheet.cells.contracts):
+                    for column in range(sheet.cells.owners):
+                        sheet.cells.put(row, column, self.shows)
+        return sheets
+
+
+async def test_a_second_node_that_always_answers_in_part_keeps_no_loss_unconfirmed_for_ever(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    await close_gateways()
+    use_gateways(replace(gateways(), chains=SecondInPart(NodePool(settings().rpc))))
+    await town.sells(token)
+    await looked_at(town)
+    await town.call("chains/base/mine", blocks=5)
+    await looked_at(town)
+    assert await states(town) == ["held"], "no sooner than if it were silent"
+    monkeypatch.setattr(confirmation, "OTHERS_SILENT", timedelta(0))
+    await looked_at(town)
+    assert (await taken_by_node_1_alone(town))["oneSource"]
+
+
+async def test_a_second_node_that_shows_the_token_keeps_the_role_however_long_the_first_denies_it(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    monkeypatch.setattr(SecondInPart, "shows", 1)
+    monkeypatch.setattr(confirmation, "OTHERS_SILENT", timedelta(0))
+    await close_gateways()
+    use_gateways(replace(gateways(), chains=SecondInPart(NodePool(settings().rpc))))
+    await town.sells(token)
+    for _ in range(3):
+        await looked_at(town)
+        await town.call("chains/base/mine", blocks=5)
+    assert await states(town) == ["held"]
+
+
+async def test_a_role_that_never_came_is_not_said_to_have_been_taken(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_doubt, "LATE", timedelta(0))
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await town.prove("carol")
+    await looked_at(town)
+    assert await states(town) == ["giving"]
+    await town.sells(token)
+    await looked_at(town)
+    assert await states(town) == ["taking"]
+    async with engine():
+        await until(lambda: _nothing_left(town))
+    assert [kind for kind in await kinds(town) if kind.startswith("role.")] == []
+
+
+async def _nothing_left(town: Town) -> bool:
+    return not await grants(town)
+
+
+async def test_who_buys_and_then_proves_is_not_told_no_by_a_node_that_lags(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    head = (await gateways().chains.head("base")).block
+    async with transaction() as db:
+        db.add(Cursor(chain="base", block=head, head=head + 5))
+    await town.prove("carol")
+    await looked_at(town)
+    assert await grants(town) == []
+    assert any("before block" in (reason or "") for reason in await reasons(town))
+    await town.call("chains/base/mine", blocks=5)
+    async with engine():
+        await town.look()
+        await given(town)
+
+
+async def test_where_a_chain_is_not_followed_who_waits_in_vain_is_looked_at_once_more(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.engine.retry_later.stale_seconds", lambda _: 3600)
+    await town.rule("Holder")
+    await town.prove("carol")
+    await looked_at(town)
+    async with transaction() as db:
+        (row,) = (await db.exec(select(Due).where(Due.key == f"{town.server_id}:{town.people['carol']['id']}"))).all()
+        assert (row.priority, row.due_at > now()) == (0, True)
+        row.due_at = now()
+        db.add(row)
+    await looked_at(town)
+    async with transaction() as db:
+        assert (await db.exec(select(Due).where(col(Due.key).startswith(f"{town.server_id}:")))).all() == []
