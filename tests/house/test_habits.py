@@ -1,4 +1,4 @@
-"""The files of the repository's habits: hooks that call what is there, forms and owners that GitHub can read."""
+"""The files of the repository's habits: hooks that call what is there, and forms that GitHub can read."""
 
 import re
 import shlex
@@ -12,7 +12,6 @@ from tests.house.pages import ROOT
 HOOKS = (ROOT / ".pre-commit-config.yaml").read_text()
 FORMS = sorted(path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
 KINDS = frozenset({"markdown", "input", "textarea", "dropdown", "checkboxes"})
-OWNER = re.compile(r"@[\w-]+(?:/[\w.-]+)?|[^@\s]+@[^@\s]+")
 
 
 def form_faults(form: str) -> Iterator[str]:
@@ -27,14 +26,6 @@ def form_faults(form: str) -> Iterator[str]:
     yield from ("a question without id or label" for _ in range(len(asking) - len(named)))
     # YAML reads these as true and false, and GitHub wants texts.
     yield from (f"{one} is no text" for one in re.findall(r"^ +- (yes|no|on|off|true|false)$", form, re.M | re.I))
-
-
-def owner_faults(text: str) -> Iterator[str]:
-    """The lines that are neither a comment nor a pattern with owners."""
-    for line in text.splitlines():
-        words = line.partition("#")[0].split()
-        if words and not (words[1:] and all(OWNER.fullmatch(word) for word in words[1:])):
-            yield " ".join(words)
 
 
 def hooks(config: str) -> dict[str, list[str]]:
@@ -67,9 +58,8 @@ def test_an_issue_form_is_one_that_github_takes(path: Path) -> None:
     assert list(form_faults(path.read_text())) == []
 
 
-def test_the_forms_and_the_owners_are_there() -> None:
+def test_the_forms_are_there() -> None:
     assert {path.stem for path in FORMS} >= {"bug", "feature", "provider_problem"}
-    assert list(owner_faults((ROOT / ".github" / "CODEOWNERS").read_text())) == []
 
 
 def test_what_github_would_refuse_is_noticed() -> None:
@@ -79,7 +69,6 @@ def test_what_github_would_refuse_is_noticed() -> None:
     assert list(form_faults(f"name: Bug\ndescription: x\nbody:\n{body}")) == [
         "no such kind: textfield", "a twice", "a question without id or label", "No is no text",
     ]  # fmt: skip
-    assert list(owner_faults("# words\n* @a/team x@y.example\n/docs/\n/app/ nobody\n")) == ["/docs/", "/app/ nobody"]
 
 
 def test_a_hook_is_read_with_and_without_a_name() -> None:
