@@ -23,7 +23,8 @@ os.environ.setdefault("REFLEX_SOCKET_MAX_HTTP_BUFFER_SIZE", str(256 * 1024))
 NOT_WATCHED = ("data", "docs", "tests", "benchmarks", "deploy", "sandbox", "tools")
 os.environ.setdefault("REFLEX_HOT_RELOAD_EXCLUDE_PATHS", os.pathsep.join(filter(os.path.exists, NOT_WATCHED)))
 
-# The address baked into the build. `app/http/built.py` replaces it with the page's own, so it never needs to be true.
+# The address baked into the build. `app/http/static_files.py` replaces it with the page's own, so it never needs to be
+# true.
 BUILT_ORIGIN = "http://localhost:3000"
 
 

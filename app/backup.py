@@ -18,8 +18,8 @@ from app.postgres.programs import PostgresFailed, program_dir
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 from app.supervisor.plan import data_dir
-from models.db.aside import has_tables, put_aside, put_back
 from models.db.database import libpq_url
+from models.db.schema_swap import has_tables, put_aside, put_back
 from settings import ROOT, SettingsError, load
 
 

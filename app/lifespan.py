@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 from app.http.shutdown import Leaving
 from app.http.sockets.left_tabs import dropping
-from app.noting import noting
-from app.supervisor.alone import start_if_alone
+from app.provider_log import noting
+from app.supervisor.companions import start_if_alone
 from gateways import close_gateways
 from models import limit_statements, use
 from services.runtime import garbage_collection, logs, rate_limits

@@ -48,7 +48,7 @@ SUMMARY = _(
     "Wallets are verified without connecting one."
 ).format(product=settings().product_name)
 SOCIAL_IMAGE = "/social.png"
-"""1200 by 630 pixels; the server makes its URL absolute (app/http/documents.py)."""
+"""1200 by 630 pixels; the server makes its URL absolute (app/http/html_pages.py)."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import ClassVar
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.http.begun import Begun
+from app.http.answer_begun import Begun
 
 PATIENCE_SECONDS = 5.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -6,7 +6,7 @@ from locales import _
 from settings import settings
 
 CONSOLE_PATH = "/sandbox-console"
-"""Leads to the console on any port (app/http/documents.py), so that one build fits every port."""
+"""Leads to the console on any port (app/http/html_pages.py), so that one build fits every port."""
 
 
 def sandbox_banner() -> rx.Component:

@@ -14,7 +14,7 @@ from state.dashboard.invite import NavigationInviteState
 LOGIN_PATH, LOGOUT_PATH = "/api/auth/discord", "/api/auth/logout"
 CONNECT_PATH = "/api/auth/discord/connect"
 SUPPORT_PATH = "/discord"
-"""Leads to the support chat (app/http/documents.py)."""
+"""Leads to the support chat (app/http/html_pages.py)."""
 DOCS = (_("Docs"), "/#docs")
 MEMBERS_DOCS = (_("Docs"), "/help-center#docs")
 """Members have no landing page; the help center has the same guides."""

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.requests.caller import known_caller
 from app.api.requests.shapes import ApiAnswer
-from app.http.begun import Begun
+from app.http.answer_begun import Begun
 from gateways.transport.errors import ProviderError
 from models import DatabaseUrlMissing
 from services.core import request_ids

@@ -10,9 +10,9 @@ from starlette.types import Receive, Scope, Send
 
 from app import build
 from app.http import languages
-from app.http.built import BUILT, BuiltFiles
-from app.http.documents import Documents, Route
+from app.http.html_pages import Documents, Route
 from app.http.languages import Languages
+from app.http.static_files import BUILT, BuiltFiles
 from locales import LANGUAGES, _, forms, language, language_tag, listed, screens, speaking
 from locales.asked import asked_for
 from locales.marks import Mark, has_marks

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.supervisor.alone import start_if_alone
+from app.supervisor.companions import start_if_alone
 from app.supervisor.leftovers import Lock, Running
 from app.supervisor.plan import Web, make_plan
 from settings import ROOT, Settings, load, settings
@@ -83,7 +83,7 @@ async def test_a_supervised_web_process_brings_up_nothing(monkeypatch: pytest.Mo
 
 async def test_a_plain_web_process_uses_what_already_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_SUPERVISED", raising=False)
-    monkeypatch.setattr("app.supervisor.alone.data_dir", lambda _: tmp_path)
+    monkeypatch.setattr("app.supervisor.companions.data_dir", lambda _: tmp_path)
     assert settings()
     lock = Lock(tmp_path)
     lock.take(Running(1, "http://localhost:3000", "postgresql://somewhere"))

@@ -6,7 +6,7 @@ import pytest
 import reflex as rx
 
 from app.app import app
-from app.http.documents import Route
+from app.http.html_pages import Route
 from app.pages import OPERATOR_PAGES, PAGES, Page, table
 from components.pages.help.oauth_help import SETUP_PATH
 from services.accounts.return_paths import ROUTES

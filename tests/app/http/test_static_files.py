@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app import build
-from app.http.built import BUILT, BuiltAddressMissing, told_where
+from app.http.static_files import BUILT, BuiltAddressMissing, told_where
 from settings import settings
 
 

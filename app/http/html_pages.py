@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http import languages
-from app.http.built import BUILT
+from app.http.static_files import BUILT
 from locales import language
 from models import reading
 from services.accounts import sessions
