@@ -1,4 +1,4 @@
-"""Security headers for every answer that does not set its own."""
+"""Security headers for every answer that does not set its own. Screens have their policy from `html_pages.py`."""
 
 from functools import cache
 from urllib.parse import parse_qsl

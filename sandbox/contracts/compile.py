@@ -1,11 +1,12 @@
-"""Compiles the contracts with the pinned solc (`npm ci` in sandbox/npm) and writes what the sandbox deploys.
+"""Compiles with the pinned solc (`npm ci` in sandbox/npm): the sandbox's contracts, and the product's EVM programs.
 
-python sandbox/contracts/compile.py <node_modules that has solc>
+python -m sandbox.contracts.compile <node_modules that has solc>
 """
 
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -13,6 +14,10 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ARTEFACTS = HERE / "artefacts.json"
+PROGRAMS = HERE.parents[1] / "gateways" / "evm" / "programs"
+BYTECODE = PROGRAMS / "bytecode.json"
+# An EVM without PUSH0, which every one of our chains understands.
+SETTINGS = {"evmVersion": "paris", "optimizer": {"enabled": True, "runs": 10_000}}
 WANTED = (
     "Collection721",
     "Collection721Enumerable",
@@ -37,52 +42,62 @@ WANTED = (
 )
 
 
-def sources() -> dict[str, str]:
-    """File name → SHA-256 of each contract's source, by which a test sees that the artefacts are not old."""
-    return {path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(HERE.glob("*.sol"))}
+def sources(folder: Path = HERE, pattern: str = "*.sol") -> dict[str, str]:
+    """File name → SHA-256 of each source, by which a test sees that what is committed is not old."""
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob(pattern))}
 
 
-def compile_all(node_modules: Path) -> dict[str, dict[str, Any]]:
-    """Contract name → `{bytecode, runtime, selectors}`, all hexadecimal with 0x, and `sources`.
+def compile_contracts(node_modules: Path) -> dict[str, dict[str, Any]]:
+    """Contract name → `{bytecode, runtime, selectors}`, all hexadecimal with 0x, and `sources`."""
+    wanted = ["evm.bytecode.object", "evm.deployedBytecode.object", "evm.methodIdentifiers"]
+    settings = {"metadata": {"bytecodeHash": "none", "appendCBOR": False}, "outputSelection": {"*": {"*": wanted}}}
+    artefacts: dict[str, dict[str, Any]] = {"sources": sources()}
+    for name, evm in _solc(node_modules, "Solidity", sorted(HERE.glob("*.sol")), settings):
+        if name in WANTED:
+            artefacts[name] = {
+                "bytecode": "0x" + evm["bytecode"]["object"],
+                "runtime": "0x" + evm["deployedBytecode"]["object"],
+                "selectors": {form: "0x" + selector for form, selector in evm["methodIdentifiers"].items()},
+            }
+    return artefacts
 
-    Exits with solc's words on errors.
-    """
-    job = {
-        "language": "Solidity",
-        "sources": {path.name: {"content": path.read_text()} for path in sorted(HERE.glob("*.sol"))},
-        "settings": {
-            # An EVM without PUSH0, which every one of our chains understands.
-            "evmVersion": "paris",
-            "optimizer": {"enabled": True, "runs": 10_000},
-            "metadata": {"bytecodeHash": "none", "appendCBOR": False},
-            "outputSelection": {
-                "*": {"*": ["evm.bytecode.object", "evm.deployedBytecode.object", "evm.methodIdentifiers"]}
-            },
-        },
-    }
-    solc = ["node", str(node_modules / "solc" / "solc.js"), "--standard-json"]
+
+def compile_programs(node_modules: Path) -> dict[str, Any]:
+    """Program name → its code, hexadecimal with 0x, and `sources`."""
+    programs: dict[str, Any] = {"sources": sources(PROGRAMS, "*.yul")}
+    settings = {"outputSelection": {"*": {"*": ["evm.bytecode.object"]}}}
+    # solc takes one Yul source at a time.
+    for path in sorted(PROGRAMS.glob("*.yul")):
+        for name, evm in _solc(node_modules, "Yul", [path], settings):
+            programs[name] = "0x" + evm["bytecode"]["object"]
+    return programs
+
+
+def _solc(
+    node_modules: Path, language: str, paths: Sequence[Path], settings: Mapping[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each object of the sources with what solc says of it; exit with solc's words on errors."""
+    contents = {path.name: {"content": path.read_text()} for path in paths}
+    job = {"language": language, "sources": contents, "settings": {**SETTINGS, **settings}}
     # Into a file: the wrapper exits before a pipe has taken everything.
     with TemporaryFile("w+") as output:
-        subprocess.run(solc, input=json.dumps(job), stdout=output, text=True, check=True)
+        command = ["node", str(node_modules / "solc" / "solc.js"), "--standard-json"]
+        subprocess.run(command, input=json.dumps(job), stdout=output, text=True, check=True)
         output.seek(0)
         said = output.read()
     answer = json.loads(said[said.index("{") :])
     problems = [entry["formattedMessage"] for entry in answer.get("errors", [])]
     if problems:
         sys.exit("\n".join(problems))
-    artefacts: dict[str, dict[str, Any]] = {"sources": sources()}
     for file in answer["contracts"].values():
-        for name, contract in file.items():
-            if name in WANTED:
-                evm = contract["evm"]
-                artefacts[name] = {
-                    "bytecode": "0x" + evm["bytecode"]["object"],
-                    "runtime": "0x" + evm["deployedBytecode"]["object"],
-                    "selectors": {form: "0x" + selector for form, selector in evm["methodIdentifiers"].items()},
-                }
-    return artefacts
+        yield from ((name, found["evm"]) for name, found in file.items())
+
+
+def _write(path: Path, found: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    print(f"wrote {path}")
 
 
 if __name__ == "__main__":
-    ARTEFACTS.write_text(json.dumps(compile_all(Path(sys.argv[1])), indent=1, sort_keys=True) + "\n")
-    print(f"wrote {ARTEFACTS}")
+    _write(ARTEFACTS, compile_contracts(Path(sys.argv[1])))
+    _write(BYTECODE, compile_programs(Path(sys.argv[1])))

@@ -1,4 +1,7 @@
-"""Sessions of signed-in browsers: opened at sign-in, found by the hash of a random id, closed at log-out."""
+"""Sessions of signed-in browsers: opened at sign-in, found by the hash of a random id, closed at log-out.
+
+`app/api/auth.py` sets and deletes the cookie.
+"""
 
 import hashlib
 import re

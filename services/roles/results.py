@@ -1,4 +1,7 @@
-"""Record the result of a role change: in the ledger, the stored member, the log and the queue."""
+"""Record the result of a role change: in the ledger, the stored member, the log and the queue.
+
+Discord's reasons for a refusal have their sentences here.
+"""
 
 from dataclasses import replace
 from datetime import timedelta
