@@ -17,7 +17,7 @@ ARTEFACTS = HERE / "artefacts.json"
 PROGRAMS = HERE.parents[1] / "gateways" / "evm" / "programs"
 BYTECODE = PROGRAMS / "bytecode.json"
 # An EVM without PUSH0, which every one of our chains understands.
-SETTINGS = {"evmVersion": "paris", "optimizer": {"enabled": True, "runs": 10_000}}
+SETTINGS: dict[str, Any] = {"evmVersion": "paris", "optimizer": {"enabled": True, "runs": 10_000}}
 WANTED = (
     "Collection721",
     "Collection721Enumerable",
@@ -65,7 +65,10 @@ def compile_contracts(node_modules: Path) -> dict[str, dict[str, Any]]:
 def compile_programs(node_modules: Path) -> dict[str, Any]:
     """Program name → its code, hexadecimal with 0x, and `sources`."""
     programs: dict[str, Any] = {"sources": sources(PROGRAMS, "*.yul")}
-    settings = {"outputSelection": {"*": {"*": ["evm.bytecode.object"]}}}
+    # The Yul optimizer computes values again wherever a loop uses them, which costs more gas than keeping them.
+    details = {"yul": False, "cse": True, "constantOptimizer": True, "deduplicate": True, "orderLiterals": True}
+    optimizer = {**SETTINGS["optimizer"], "details": details}
+    settings = {"optimizer": optimizer, "outputSelection": {"*": {"*": ["evm.bytecode.object"]}}}
     # solc takes one Yul source at a time.
     for path in sorted(PROGRAMS.glob("*.yul")):
         for name, evm in _solc(node_modules, "Yul", [path], settings):

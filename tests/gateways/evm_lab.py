@@ -15,7 +15,6 @@ import orjson
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateways.evm.balances.program import assemble
 from sandbox.tools import find_anvil
 from tests.conftest import free_port
 
@@ -40,6 +39,48 @@ HOSTILE = {
     "returns 64 bytes": "1 0 MSTORE 64 0 RETURN",
     "reverts with 60 kB": "60000 0 REVERT",
 }
+_OPCODES = {
+    name: code
+    for line in (
+        "00 STOP ADD MUL SUB DIV",
+        "10 LT GT SLT SGT EQ ISZERO AND OR XOR NOT BYTE SHL SHR",
+        "31 BALANCE ORIGIN CALLER CALLVALUE CALLDATALOAD CALLDATASIZE CALLDATACOPY",
+        "3b EXTCODESIZE EXTCODECOPY RETURNDATASIZE RETURNDATACOPY",
+        "42 TIMESTAMP",
+        "46 CHAINID",
+        "50 POP MLOAD MSTORE MSTORE8 SLOAD SSTORE",
+        "56 JUMP JUMPI",
+        "5a GAS JUMPDEST",
+        "f3 RETURN",
+        "fd REVERT INVALID",
+        "fa STATICCALL",
+        "80 " + " ".join(f"DUP{n}" for n in range(1, 17)),
+        "90 " + " ".join(f"SWAP{n}" for n in range(1, 17)),
+    )
+    for code, name in enumerate(line.split()[1:], start=int(line.split()[0], 16))
+}
+
+
+def assemble(source: str) -> bytes:
+    """EVM code from opcodes, numbers (pushed in as few bytes as they need), `name:` labels and `@name` to push one."""
+    words = [word for line in source.splitlines() for word in line.partition(";")[0].split()]
+    code, labels, uses = bytearray(), dict[str, int](), dict[int, str]()
+    for word in words:
+        if word.endswith(":"):
+            labels[word[:-1]] = len(code)
+            code.append(_OPCODES["JUMPDEST"])
+        elif word.startswith("@"):
+            uses[len(code) + 1] = word[1:]
+            code += b"\x61\x00\x00"
+        elif word in _OPCODES:
+            code.append(_OPCODES[word])
+        else:
+            value = int(word, 0)
+            size = max(1, (value.bit_length() + 7) // 8)
+            code += bytes([0x5F + size]) + value.to_bytes(size, "big")
+    for place, label in uses.items():
+        code[place : place + 2] = labels[label].to_bytes(2, "big")
+    return bytes(code)
 
 
 def address(number: int) -> str:

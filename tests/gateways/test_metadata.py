@@ -7,13 +7,12 @@ import pytest
 from aiohttp import web
 
 from gateways.chains.attributes import Trait, TraitList
-from gateways.evm.balances.program import assemble
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.metadata_links import EvmRecords, TokenRecord
 from gateways.metadata import TokenMetadata
 from gateways.transport.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError
 from gateways.transport.safe_fetch import Fetcher
-from tests.gateways.evm_lab import HOSTILE, address, anvil, rpc
+from tests.gateways.evm_lab import HOSTILE, address, anvil, assemble, rpc
 from tests.gateways.token_lab import ANVIL, collection, mint
 from tests.gateways.wire import Wire
 

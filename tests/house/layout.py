@@ -33,6 +33,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "gateways/discord",
         "gateways/chains",
         "gateways/marketplaces",
+        "gateways/evm/programs",
         "gateways/evm/rpc",
         "gateways/evm/balances",
         "gateways/evm/tokens",

@@ -1,6 +1,7 @@
 """The program that reads balances inside the EVM: one `eth_call` asks many contracts, each about owners of its own.
 
-It is put at a scratch address by `eth_call`'s state override, so nothing is deployed. Call data:
+It is `gateways/evm/programs/balances.yul`, put at a scratch address by `eth_call`'s state override, so nothing is
+deployed. Call data:
 
     one word          27 bytes of nonce, the width W of a cell (1 byte), the number of entries and the sum of their
                       weights (2 bytes each)
@@ -27,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gateways.evm.programs import code
 from gateways.transport.errors import ProviderConfused
 
 SCRATCH = "0x484f4c44464153540000000000000000000b00b5"
@@ -35,118 +37,14 @@ CALL_GAS = 200_000
 """Gas for one balanceOf; it costs about 3,000 for a plain ERC-721 (docs/facts.md#cost-of-a-balance-check)."""
 MARGIN = 215_000
 """A call starts only with this much gas left, so that 63/64 of it (EIP-150) still is CALL_GAS and more."""
-WALK_GAS = 500
-"""Gas for an entry whose owners are not asked about; it is kept for all entries, so that each one has its record."""
 HEADER = 160
 ENTRY, RECORD = 26, 8
 _GAS = (1 << 48) - 1
 """The lower bits of the gas, which are what an entry's record holds."""
 MAGIC = 0x686F6C64666173742062616C616E6365206C6F6F702C2072756E207468697321
 
-_OPCODES = {
-    name: code
-    for line in (
-        "00 STOP ADD MUL SUB DIV",
-        "10 LT GT SLT SGT EQ ISZERO AND OR XOR NOT BYTE SHL SHR",
-        "31 BALANCE ORIGIN CALLER CALLVALUE CALLDATALOAD CALLDATASIZE CALLDATACOPY",
-        "3b EXTCODESIZE EXTCODECOPY RETURNDATASIZE RETURNDATACOPY",
-        "42 TIMESTAMP",
-        "46 CHAINID",
-        "50 POP MLOAD MSTORE MSTORE8 SLOAD SSTORE",
-        "56 JUMP JUMPI",
-        "5a GAS JUMPDEST",
-        "f3 RETURN",
-        "fd REVERT INVALID",
-        "fa STATICCALL",
-        "80 " + " ".join(f"DUP{n}" for n in range(1, 17)),
-        "90 " + " ".join(f"SWAP{n}" for n in range(1, 17)),
-    )
-    for code, name in enumerate(line.split()[1:], start=int(line.split()[0], 16))
-}
-
-# Comments after `;` give the stack after the line, its top at the right. W, shift (256-8W), cap (2^(8W)-2) and `owners`
-# (where they begin in the call data) stay at the bottom. `floor` is the gas that is not the present contract's to use,
-# `left` the weight of the contracts to come; `e` walks over entries, `o` over owners; the next cell goes to `out`.
-SOURCE = f"""
-    GAS 0xe0 MSTORE
-    CHAINID 0xa0 MSTORE
-    TIMESTAMP 0xc0 MSTORE
-    {MAGIC:#x} 0 CALLDATALOAD XOR 0x80 MSTORE
-    0x70a08231 224 SHL 0 MSTORE             ; balanceOf(address) at 0, its argument at 4 (docs/facts.md#token-standards)
-    0 CALLDATALOAD 27 BYTE                  ; W
-    DUP1 8 MUL 256 SUB                      ; W shift
-    DUP2 8 MUL 1 SWAP1 SHL 2 SWAP1 SUB      ; W shift cap
-    0 CALLDATALOAD 16 SHR 0xffff AND {ENTRY} MUL 32 ADD ; W shift cap owners
-    0 0 CALLDATALOAD 0xffff AND             ; W shift cap owners floor left
-    32 0x120                                ; W shift cap owners floor left e out
-next_entry:
-    DUP5 DUP3 LT ISZERO @done JUMPI         ; until e reaches owners
-    DUP2 CALLDATALOAD 48 SHR                ; ... floor left e out entry
-    DUP1 32 SHR 0xffff AND                  ; ... floor left e out entry weight
-    DUP1 ISZERO @same_contract JUMPI
-    DUP5 DUP2 GAS MUL DIV GAS SUB           ; ... floor left e out entry weight GAS-GAS*weight/left
-    0 CALLDATALOAD 16 SHR 0xffff AND {WALK_GAS} MUL {MARGIN} ADD ; ... weight floor' least
-    DUP2 DUP2 XOR SWAP1 DUP3 SLT MUL XOR    ; ... weight max(floor', least) (floor' may be below 0)
-    SWAP6 POP                               ; ... floor' left e out entry weight
-    DUP1 DUP6 SUB SWAP5 POP                 ; ... floor' left' e out entry weight
-same_contract:
-    POP DUP1 0xffff AND 20 MUL              ; ... e out entry size
-    DUP2 16 SHR 0xffff AND 20 MUL DUP8 ADD  ; ... e out entry size o
-    SWAP1 DUP2 ADD                          ; ... e out entry o end
-    SWAP2 48 SHR SWAP1                      ; ... e out end contract o
-next_owner:
-    DUP3 DUP2 LT ISZERO @entry_done JUMPI   ; until o reaches end
-    DUP7 GAS LT @entry_done JUMPI           ; or the gas falls below floor
-    DUP1 CALLDATALOAD 96 SHR 4 MSTORE
-    32 0x40 36 0 DUP6 {CALL_GAS} STATICCALL ; ... o success (32 bytes at most come to 0x40)
-    RETURNDATASIZE 32 EQ AND ISZERO @skip JUMPI
-    0x40 MLOAD DUP10                        ; ... o v cap
-    DUP2 DUP2 XOR SWAP1 DUP3 GT MUL XOR     ; ... o min(v, cap)
-    1 ADD DUP11 SHL DUP5 MSTORE             ; ... e out end contract o
-skip:
-    20 ADD DUP11 DUP5 ADD SWAP4 POP         ; ... e out+W end contract o+20
-    @next_owner JUMP
-entry_done:
-    SWAP1 POP SWAP1 SUB 20 SWAP1 DIV        ; ... e out n (owners it did not get to)
-    DUP1 DUP10 MUL DUP3 ADD                 ; ... e out n out' (past their cells)
-    SWAP1 48 SHL GAS 0xffffffffffff AND ADD 192 SHL ; ... e out out' record
-    DUP2 MSTORE {RECORD} ADD SWAP1 POP      ; ... e out'
-    SWAP1 {ENTRY} ADD SWAP1                 ; ... e' out'
-    @next_entry JUMP
-done:
-    GAS 0x100 MSTORE
-    0x80 SWAP1 SUB 0x80 RETURN
-"""
-
-
-def assemble(source: str) -> bytes:
-    """EVM code from opcodes, numbers (pushed in as few bytes as they need), `name:` labels and `@name` to push one."""
-    words = [word for line in source.splitlines() for word in line.partition(";")[0].split()]
-    code, labels, uses = bytearray(), dict[str, int](), dict[int, str]()
-    for word in words:
-        if word.endswith(":"):
-            labels[word[:-1]] = len(code)
-            code.append(_OPCODES["JUMPDEST"])
-        elif word.startswith("@"):
-            uses[len(code) + 1] = word[1:]
-            code += b"\x61\x00\x00"
-        elif word in _OPCODES:
-            code.append(_OPCODES[word])
-        else:
-            value = int(word, 0)
-            size = max(1, (value.bit_length() + 7) // 8)
-            code += bytes([0x5F + size]) + value.to_bytes(size, "big")
-    for place, label in uses.items():
-        code[place : place + 2] = labels[label].to_bytes(2, "big")
-    return bytes(code)
-
-
-CODE = "0x" + assemble(SOURCE).hex()
-NATIVE_SOURCE = """
-    4 CALLDATALOAD BALANCE 0 MSTORE
-    32 0 RETURN
-"""
-NATIVE_CODE = "0x" + assemble(NATIVE_SOURCE).hex()
+CODE = code("balances")
+NATIVE_CODE = code("native")
 """What answers `balanceOf(address)` for the chain's own coin, put at NATIVE_ADDRESS as the program is at SCRATCH."""
 
 

@@ -1,7 +1,8 @@
 """The program that asks contracts any one-word questions inside the EVM, and tells a "no" from a failure.
 
-It is put at a scratch address by `eth_call`'s state override, like the loop program. Call data: one word (26 bytes of
-nonce, four bytes G, two bytes L), then for each question the contract (20 bytes) and its call data (L bytes). Answer:
+It is `gateways/evm/programs/questions.yul`, put at a scratch address by `eth_call`'s state override like the program
+for balances. Call data: one word (26 bytes of nonce, four bytes G, two bytes L), then for each question the contract
+(20 bytes) and its call data (L bytes). Answer:
 
     word 0   MAGIC xor the call data's first word: only this program, run on this very call data, says that
     word 1   CHAINID       word 2   TIMESTAMP      word 3   gas at the start      word 4   gas at the end
@@ -15,7 +16,7 @@ short, also deeper down, so that is told apart.
 from dataclasses import dataclass
 from enum import Enum
 
-from gateways.evm.balances.program import assemble
+from gateways.evm.programs import code
 from gateways.transport.errors import ProviderConfused
 
 MAGIC = 0x686F6C64666173743A206F6E6520776F7264207065722063616C6C2C20747275
@@ -36,41 +37,7 @@ class Silence(Enum):
 Said = int | Silence
 """What a contract said: a word, or why there is none."""
 
-# `L` and `G` stay at the bottom of the stack; `q` walks over the questions, `out` is where the next answer goes.
-SOURCE = f"""
-    GAS 0xe0 MSTORE
-    CHAINID 0xa0 MSTORE
-    TIMESTAMP 0xc0 MSTORE
-    {MAGIC:#x} 0 CALLDATALOAD XOR 0x80 MSTORE
-    0 CALLDATALOAD DUP1 0xffff AND          ; w L
-    SWAP1 16 SHR 0xffffffff AND             ; L G
-    {FIRST_WORD} 0x140                      ; L G q out
-next:
-    CALLDATASIZE DUP3 LT ISZERO @done JUMPI ; until q reaches the end
-    DUP3 DUP1 5 SHR ADD 30000 ADD           ; L G q out gas-wanted (63/64 of it, EIP-150, still is G and more)
-    GAS LT @done JUMPI                      ; L G q out
-    DUP4 DUP3 20 ADD 0 CALLDATACOPY         ; the question at 0
-    0 0x60 MSTORE
-    GAS                                     ; L G q out g
-    32 0x60 DUP7 0 DUP7 CALLDATALOAD 96 SHR ; ... g 32 0x60 L 0 contract
-    DUP9 STATICCALL                         ; L G q out g success (32 bytes at most come to 0x60)
-    GAS DUP3 SUB 4 MUL                      ; ... g success used*4
-    DUP6 3 MUL LT                           ; ... g success burnt (more than three quarters of G)
-    3 ADD DUP2 ISZERO MUL                   ; ... g success (reverted or ran out, if it failed)
-    SWAP1 32 RETURNDATASIZE EQ 2 SUB        ; ... g failure success (1: a word, 2: something else)
-    MUL ADD SWAP1 POP                       ; L G q out status
-    DUP2 MSTORE8                            ; L G q out
-    0x60 MLOAD DUP2 1 ADD MSTORE 33 ADD     ; L G q out+33
-    SWAP1 DUP4 ADD 20 ADD SWAP1             ; L G q+L+20 out+33
-    @next JUMP
-done:
-    SWAP1 0x120 MSTORE POP                  ; L G
-    SWAP1 20 ADD {FIRST_WORD} CALLDATASIZE SUB DIV ; G n
-    33 MUL {HEADER} ADD                     ; G size
-    GAS 0x100 MSTORE
-    0x80 RETURN
-"""
-CODE = "0x" + assemble(SOURCE).hex()
+CODE = code("questions")
 
 
 @dataclass(frozen=True, slots=True)

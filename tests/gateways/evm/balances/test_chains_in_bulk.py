@@ -14,11 +14,10 @@ from gateways.chains import costly_contracts
 from gateways.chains.balance_sheet import BalanceSheet, Segment
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.balances.bulk import WIDEST
-from gateways.evm.balances.program import assemble
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
-from tests.gateways.evm_lab import COLLECTION, HOSTILE, ROOT, Front, address, anvil, deploy, front, rpc
+from tests.gateways.evm_lab import COLLECTION, HOSTILE, ROOT, Front, address, anvil, assemble, deploy, front, rpc
 from tests.support.balances import balances
 
 MULTICALL3 = CHAINS["base"].multicall3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateways.evm.balances.program import HEADER, MAGIC, Entry, LoopAnswer, assemble, call_data, product
+from gateways.evm.balances.program import HEADER, MAGIC, Entry, LoopAnswer, call_data, product
 from gateways.evm.balances.program import read_answer as read
 from gateways.transport.errors import ProviderConfused
 
@@ -85,7 +85,3 @@ def test_call_data_names_entries_of_any_owners() -> None:
     assert data[:32] == NONCE + bytes((8, 0, 2, 0, 3))
     assert data[32:84] == b"\x11" * 20 + bytes((0, 3, 0, 1, 0, 2)) + b"\x11" * 20 + bytes((0, 0, 0, 0, 0, 1))
     assert data[84:] == b"\x33" * 60
-
-
-def test_the_assembler_pushes_numbers_small_and_resolves_labels() -> None:
-    assert assemble("1 0x1234 ADD ; a comment\nthere: @there JUMP").hex() == "60016112340" + "15b61000656"
