@@ -286,10 +286,14 @@ class Limiter:
         try:
             await self.turns.take(lane, person or major, deadline)
         except BaseException:
-            ticket.bucket.give_back(ticket)
-            self._wake(ticket.bucket)
+            self.give_back(ticket)
             raise
         return ticket
+
+    def give_back(self, ticket: Ticket) -> None:
+        """Let another request have the ticket of one that was never sent."""
+        ticket.bucket.give_back(ticket)
+        self._wake(ticket.bucket)
 
     def answered(self, ticket: Ticket, route: str, major: str, headers: Mapping[str, str] | None) -> None:
         """Learn from the answer's headers (lower-case names); None when none came."""

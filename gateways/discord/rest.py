@@ -36,7 +36,14 @@ from gateways.discord.types import (
 )
 from gateways.transport import clock, provider_reports
 from gateways.transport.connections import GatedClient, timeouts, tls
-from gateways.transport.errors import NotYet, ProviderBusy, ProviderConfused, ProviderDown, seconds_to_wait
+from gateways.transport.errors import (
+    NotYet,
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    seconds_to_wait,
+)
 from gateways.transport.fair_turns import FairGate
 from gateways.transport.json_shape import Shape, listed
 
@@ -316,18 +323,29 @@ class Discord(ChannelCalls, AuditLogCalls):
             await asyncio.sleep(pause)
         raise ProviderBusy(DISCORD, last) if last == "too many requests" else ProviderDown(DISCORD, last)
 
-    async def _ticket(self, route: str, major: str, deadline: float, guild_id: str) -> Ticket:
+    def _check_refusals(self, route: str, guild_id: str) -> None:
+        """Raise GuildRests or TooManyRefusals if Discord refused too much lately."""
         # What screens read of a guild, and by that who may do what, goes on while everything else about it rests.
         read = route.startswith("GET /guilds/{}") and not (self.refusals.reads_rest and route == f"GET {MEMBER}")
         if guild_id and not read and (pause := self.refusals.guild_pause(guild_id)) > 0:
             raise GuildRests(DISCORD, "it refused too much in this server", retry_after=pause)
         if (pause := self.refusals.pause()) > 0:
             raise TooManyRefusals(DISCORD, "stopped asking after too many refusals", retry_after=pause)
+
+    async def _ticket(self, route: str, major: str, deadline: float, guild_id: str) -> Ticket:
+        self._check_refusals(route, guild_id)
         try:
             lane = WRITES if route.endswith(MEMBER_ROLE) else READS
-            return await self._limiter.acquire(route, major, deadline, lane)
+            ticket = await self._limiter.acquire(route, major, deadline, lane)
         except WaitTooLong as wait:
             raise NotYet(DISCORD, "its rate limit is used up", retry_after=wait.seconds) from None
+        try:
+            # Those before it in the same bucket may have been refused while it waited.
+            self._check_refusals(route, guild_id)
+        except ProviderError:
+            self._limiter.give_back(ticket)
+            raise
+        return ticket
 
     def _too_many(self, ticket: Ticket, answer: httpx.Response, attempt: int, deadline: float, guild_id: str) -> None:
         """Pause what a 429 is about: its bucket, or everything (docs/facts.md#discord-rate-limits)."""

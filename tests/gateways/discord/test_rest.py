@@ -336,6 +336,19 @@ async def test_after_too_many_refusals_we_stop_by_ourselves(server: Wire) -> Non
     await discord.close()
 
 
+async def test_what_waited_its_turn_is_not_sent_after_too_many_refusals(server: Wire) -> None:
+    discord = Discord(server.url, "t", "http://x")
+    for _ in range(ALLOWED - 1):
+        discord.refusals.add()
+    server.says(refuses(403, 50013))
+    # Before the first answer nothing else of the bucket is sent.
+    writes = [discord.add_role(GUILD, USER, str(300 + number), "x") for number in range(3)]
+    faults = await asyncio.gather(*writes, return_exceptions=True)
+    assert [type(fault) for fault in faults] == [MissingPermissions, TooManyRefusals, TooManyRefusals]
+    assert len(server.asked) == 1
+    await discord.close()
+
+
 async def test_a_guild_that_refused_too_much_rests_alone_and_its_admins_read_on(discord: Discord, server: Wire) -> None:
     server.says(web.json_response({"code": 60003, "message": "Two factor is required"}, status=403))
     for _ in range(GUILD_ALLOWED):
