@@ -25,8 +25,8 @@ from components.pages.public.policies import privacy_policy, terms_of_service
 from components.pages.public.problems import not_found, oauth_error
 from components.pages.public.status import status
 from components.pages.rule_form.rule_form import rule_form
-from components.pages.server.server_config import LOAD as SERVER_CONFIG_LOAD
-from components.pages.server.server_config import server_config
+from components.pages.server_config import LOAD as SERVER_CONFIG_LOAD
+from components.pages.server_config import server_config
 from locales import _
 from settings import settings
 from state.account.preferences import MeState
