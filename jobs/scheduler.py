@@ -17,6 +17,7 @@ from models import transaction
 from services.core import rollups
 from services.guilds import rivals
 from services.privacy import erasure, retention
+from services.roles.moves import coverage, orders
 from services.rules import pausing
 from services.runtime import database_faults, schedules
 from services.runtime.schedules import Work
@@ -78,6 +79,8 @@ EACH_SECOND = Every(timedelta(seconds=1))
 """Often enough to start a requested sweep within a second. Asking for a turn that is not due writes nothing."""
 FOLD_EVERY = timedelta(seconds=10)
 """How long counts wait to be folded. Until then each read adds them up."""
+COUNT_EVERY = timedelta(seconds=5)
+"""How often the coverage of one move is stored; each is stored once within `coverage.STORED_EVERY`."""
 HOUSEKEEPING_EVERY = timedelta(hours=1)
 
 
@@ -88,6 +91,8 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob("sweep_end", EACH_SECOND, sweep.finish_if_done),
         ScheduledJob("erasure", EACH_SECOND, erasure.finish),
         ScheduledJob("truces", EACH_SECOND, rivals.end_expired),
+        ScheduledJob("moves", EACH_SECOND, orders.begin_due),
+        ScheduledJob("move_counts", EACH_SECOND, coverage.store_oldest, COUNT_EVERY),
         ScheduledJob("refused_roles", EACH_SECOND, pausing.retry_refused),
         ScheduledJob("rollups", EACH_SECOND, rollups.fold, FOLD_EVERY),
         ScheduledJob("verified_counts", EACH_SECOND, verified_counts.fold, FOLD_EVERY),

@@ -23,7 +23,7 @@ from models.holding import Collection, Observation, Survey, Surveyed, Tally, Tok
 from models.provider import Alert, MarketLimit, NodeLimit, ProviderState
 from models.rollup import HolderCount, Rollup, RollupDelta
 from models.rule import AddressListRow, ListedAddress, Rule
-from models.server import Access, Member, MemberChoice, PayoutListing, Server
+from models.server import Access, Member, MemberChoice, MoveCount, PayoutListing, Server, ServerMove
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
 from models.work import (
@@ -66,6 +66,7 @@ __all__ = [
     "MarketLimit",
     "Member",
     "MemberChoice",
+    "MoveCount",
     "NodeLimit",
     "Notice",
     "Observation",
@@ -81,6 +82,7 @@ __all__ = [
     "Rule",
     "Schedule",
     "Server",
+    "ServerMove",
     "Session",
     "Sighting",
     "SignIn",

@@ -1,6 +1,6 @@
 """Discord servers, their members, and the people who may run them."""
 
-from datetime import datetime
+from datetime import date, datetime
 
 from sqlalchemy import BigInteger, Index, false, text
 from sqlmodel import Field, SQLModel
@@ -110,4 +110,50 @@ class PayoutListing(SQLModel, table=True):
     user_id: int = Field(foreign_key="user.id", ondelete="CASCADE")
     actor: str = Field(index=True)
     """The Discord id of the admin who downloaded it, or the pseudonym of a forgotten one."""
+    at: datetime = moment()
+
+
+class ServerMove(SQLModel, table=True):
+    """A move of a server's roles to us: until an admin approves its end, it keeps the handed-over roles."""
+
+    __tablename__ = "server_move"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        Index("ix_server_move_open", "server_id", unique=True, postgresql_where=text("state = 'open'")),
+        Index("ix_server_move_server", "server_id", "id"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    server_id: int = Field(foreign_key="server.id", ondelete="CASCADE")
+    state: str = "open"
+    """`open` until an admin decides, then `approved` or `cancelled`; an approved one may become `undone`."""
+    roles: list[str] = texts()
+    """The roles that are handed over to us."""
+    begins_at: datetime = moment()
+    until: datetime = moment()
+    """Until when members are asked to verify a wallet; nothing is taken before an admin approves the end."""
+    begun_at: datetime | None = maybe_moment()
+    """When we began to judge the roles' holders."""
+    approved_at: datetime | None = maybe_moment()
+    ended_at: datetime | None = maybe_moment()
+    """When it was cancelled or undone."""
+    channel_id: str | None = None
+    """Where an admin let us announce it, and the message there."""
+    message_id: str | None = None
+    created_at: datetime = moment()
+
+
+class MoveCount(SQLModel, table=True):
+    """How many holders of a role had arrived on one day (in UTC) of a move, as last counted on that day."""
+
+    __tablename__ = "move_count"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    move_id: int = Field(primary_key=True, foreign_key="server_move.id", ondelete="CASCADE")
+    role_id: str = Field(primary_key=True)
+    day: date = Field(primary_key=True)
+    earned: int
+    """Holders with a wallet to whom a rule says yes."""
+    unearned: int
+    """Holders with a wallet to whom all rules say no."""
+    unverified: int
+    unknown: int
     at: datetime = moment()

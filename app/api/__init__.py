@@ -48,6 +48,7 @@ def _made() -> FastAPI:
     )  # fmt: skip
     for noun in nouns:
         calls.include_router(noun.router)
+    calls.include_router(protection.moves)
     made.include_router(health.router)
     made.include_router(calls)
     made.include_router(problems.router)

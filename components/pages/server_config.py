@@ -14,6 +14,7 @@ from components.pages.server.health import server_health_tab
 from components.pages.server.held_back import held_back_banner
 from components.pages.server.loading import missing_server
 from components.pages.server.members import members_tab
+from components.pages.server.move import move_tab
 from components.pages.server.rules import rules_tab
 from components.ui.button import button, link_button
 from components.ui.empty import could_not_load, skeleton, waiting
@@ -26,6 +27,7 @@ from state.server.first_steps import FirstStepsState
 from state.server.health import ServerHealthState
 from state.server.held_back import SHOWN_ON, HeldBackState
 from state.server.members import MembersState
+from state.server.move import MoveState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
 
@@ -46,6 +48,8 @@ TABS = (
     Tab("activity", _("Activity"), activity_tab, (ActivityState.load,)),
     Tab("health", _("Health"), server_health_tab, (ServerHealthState.load,)),
     Tab("channel", _("Verification channel"), channels_tab, (ChannelsState.load,)),
+    # Translators: a tab: moving in from another bot.
+    Tab("move", _("Move"), move_tab, (MoveState.load,)),
 )
 """In the order of the bar; the first is the default."""
 

@@ -74,6 +74,13 @@ class ServerNotFound(NotFound):
         super().__init__(_(message))
 
 
+class MoveNotFound(NotFound):
+    """The server has no move, or none that could still be ended."""
+
+    def __init__(self, message: str = N_("This server has no move.")) -> None:
+        super().__init__(_(message))
+
+
 class RuleNotFound(NotFound):
     """No such rule in the servers that the caller runs."""
 

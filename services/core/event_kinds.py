@@ -19,7 +19,7 @@ Kind = Literal[
     "member.left", "member.protected", "member.chose", "member.forgotten",
     "recheck.asked",
     "bot.joined", "bot.left", "server.added", "server.exported", "channel.repaired", "log_channel.chosen",
-    "panel.changed",
+    "panel.changed", "move.begun", "move.changed", "move.approved", "move.undone",
     "member.chose_payout", "server.payouts_downloaded",
     "user.signed_in", "user.connected", "wallet.proved", "wallet.removed", "wallet.moved", "writer.stopped",
 ]  # fmt: skip
@@ -180,6 +180,22 @@ def _left_alone(facts: EventFacts) -> str:
     )
 
 
+def _moved(facts: EventFacts) -> str:
+    *first, last = cast("list[str]", facts.data.get("roles") or ["no role"])
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _until(facts: EventFacts) -> str:
+    until = facts.data.get("until")
+    return f"{datetime.fromisoformat(until):%-d %B %Y, %H:%M} UTC" if isinstance(until, str) else "its date"
+
+
+def _move_undone(facts: EventFacts) -> str:
+    if facts.data.get("approved"):
+        return f"{facts.who} undid the move of {_moved(facts)}: {facts.members('members')} get roles back."
+    return f"{facts.who} called off the move of {_moved(facts)}: everybody keeps them."
+
+
 def _followed_again(facts: EventFacts) -> str:
     if facts.data.get("early"):
         return f"{facts.who} let the rules decide about {facts.role} of {facts.member} again."
@@ -314,6 +330,22 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
     ),
     "channel.repaired": EventKind(_channel, EventGroup.SERVER),
     "panel.changed": EventKind(lambda facts: f"{facts.who} changed the panel's texts.", EventGroup.SERVER),
+    "move.begun": EventKind(
+        lambda facts: (
+            f"{facts.who} began a move of {_moved(facts)}: until {_until(facts)} nobody loses them for lack of a "
+            "wallet."
+        ),
+        EventGroup.SERVER, "truck",
+    ),
+    "move.changed": EventKind(
+        lambda facts: f"{facts.who} changed the move: {_moved(facts)}, until {_until(facts)}.",
+        EventGroup.SERVER, "truck",
+    ),
+    "move.approved": EventKind(
+        lambda facts: f"{facts.who} approved the end of the move: rules decide about {_moved(facts)} from now on.",
+        EventGroup.SERVER, "truck", "warning",
+    ),
+    "move.undone": EventKind(_move_undone, EventGroup.SERVER, "undo-2", "info"),
     "log_channel.chosen": EventKind(
         lambda facts: (
             f"{facts.who} chose #{facts.data['name']} for alerts."

@@ -1,7 +1,7 @@
 """Cases: all that a decision about a queued member needs, loaded in bulk for a batch."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ from services.collections import standards
 from services.core import queue
 from services.core.queue import Claim
 from services.engine import snapshot
-from services.engine.policy import GrantFacts
+from services.engine.policy import NO_MOVE, GrantFacts, MoveTerms
 from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
 from services.holdings import balance_snapshots, delegation_claims, delegations
 from services.holdings.delegation_shares import Delegated
@@ -56,6 +56,8 @@ class Case:
     """What our own tables say about the server's wallets."""
     truces: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     """The roles that are left alone because others reversed us repeatedly, and until when."""
+    moving: MoveTerms = NO_MOVE
+    """The server's open move."""
 
     @property
     def who(self) -> tuple[int, str]:
@@ -85,7 +87,7 @@ async def made(
     db: AsyncSession, claims: Sequence[Claim], found: Stored, lists: ListsByServer | None = None
 ) -> list[Case]:
     """Return the cases of a batch, in a fixed number of statements."""
-    rules, members, wallets, grants, at, truces = found
+    rules, members, wallets, grants, at, truces, moves = found
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
     leaves = await _leaves(rules)
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
@@ -137,6 +139,7 @@ async def made(
                 followed=frozenset(followed),
                 tables=tables.get(claim.server_id, OwnTables(read_at=at)),
                 truces=truces.get(who, {}),
+                moving=replace(moves.get(claim.server_id, NO_MOVE), has_wallet=who in wallets),
             )
         )
     return cases

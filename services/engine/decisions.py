@@ -188,7 +188,7 @@ def _conclude(case: Case, found: Mapping[int, list[Reading]], now: datetime) -> 
         if rule.decides:
             known = {reading.requirement: reading.answer for reading in found[rule.id]}
             said[rule.id] = verdict(rule.expression, case.wallets, lambda leaf, known=known: known[leaf])
-    return decide(case.rules, said, case.grants, case.roles, now, case.truces)
+    return decide(case.rules, said, case.grants, case.roles, now, case.truces, case.moving)
 
 
 def _needs_live_member(item: CaseOutcome) -> bool:

@@ -30,7 +30,10 @@ def warnings(pairs: Iterable[tuple[CaseOutcome, Decision]]) -> list[Notice]:
     return [
         _warning(item.case.claim, decision)
         for item, decision in pairs
-        if (grant := facts_of(item, decision.role_id)) is not None and grant.no_since is None
+        # Without a time nothing is taken: an open move keeps the role.
+        if decision.due_at is not None
+        and (grant := facts_of(item, decision.role_id)) is not None
+        and grant.no_since is None
     ]
 
 

@@ -1,7 +1,7 @@
 """Decide which roles a member should have: pure functions of answers, grants and live roles, without any I/O.
 
 The product's promise is kept here: a role is taken only when all rules for it say no, and unknown changes nothing.
-docs/architecture/how-a-role-moves.md lists every condition of a removal; 3 to 9 are here.
+docs/architecture/how-a-role-moves.md lists every condition of a removal; 3 to 10 are here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,6 +33,33 @@ class GrantFacts:
     """When the grant was created; no decision depends on it."""
     first_no: str = ""
     """The answers by which it would be taken and which await confirmation, as JSON; a yes drops them."""
+    had_before: bool = False
+    """Somebody else gave the role, before it was ours."""
+    forgotten: bool = False
+    """The member asked to be forgotten, so no move keeps it for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTerms:
+    """A server's open move, as it concerns one member: from its begin on, its roles are handed over to us.
+
+    Until an admin approves its end it keeps them for members to whom others gave them, and for all without a wallet.
+    """
+
+    roles: frozenset[str] = frozenset()
+    begun: bool = False
+    ended: bool = False
+    has_wallet: bool = False
+
+    def hands_over(self, role_id: str) -> bool:
+        """Return whether we also judge holders to whom others gave the role."""
+        return self.begun and role_id in self.roles
+
+    def keeps(self, grant: GrantFacts) -> bool:
+        """Return whether the role is not taken whatever the rules say."""
+        if self.ended or grant.forgotten or grant.role_id not in self.roles:
+            return False
+        return grant.had_before or (grant.state != "giving" and not self.has_wallet)
 
 
 class Move(Enum):
@@ -70,6 +97,7 @@ class Decision:
 
 
 NO_TRUCES: Mapping[str, datetime] = {}
+NO_MOVE = MoveTerms()
 WRITES = frozenset({Move.GIVE, Move.RETURN, Move.ADOPT, Move.TAKE})
 """The moves that change a role in Discord, or lead to that."""
 
@@ -81,11 +109,12 @@ def decide(
     live_roles: frozenset[str],
     now: datetime,
     truces: Mapping[str, datetime] = NO_TRUCES,
+    moving: MoveTerms = NO_MOVE,
 ) -> list[Decision]:
     """Return one decision for each role that a rule or the ledger names, in the order of the role ids.
 
     `answers` maps the id of every deciding rule to its answer; a missing one is unknown. `truces` has the roles that
-    are neither given nor taken, and until when.
+    are neither given nor taken, and until when; `moving` is the server's open move.
     """
     ledger = {grant.role_id: grant for grant in grants}
     by_role, by_id = dict[str, list[RuleTerms]](), dict[int, RuleTerms]()
@@ -102,6 +131,7 @@ def decide(
                 ledger.get(role_id),
                 role_id in live_roles,
                 now,
+                moving,
             ),
             ledger.get(role_id),
             truces.get(role_id),
@@ -134,6 +164,7 @@ def _decide_role(
     grant: GrantFacts | None,
     has_role: bool,
     now: datetime,
+    moving: MoveTerms,
 ) -> Decision:
     deciding = {rule.id: answers.get(rule.id, Answer.UNKNOWN) for rule in rules if rule.decides}
     doubtful = Answer.UNKNOWN in deciding.values()
@@ -141,15 +172,15 @@ def _decide_role(
     if Answer.YES in deciding.values():
         reasons = _reasons(deciding, resting, grant)
         yes = [rule for rule in rules if deciding.get(rule.id) is Answer.YES]
-        handed_over = _hands_over(rules) and grant is None and has_role
+        handed_over = _hands_over(rules, moving) and grant is None and has_role
         move = Move.ADOPT if handed_over else _when_right(grant, has_role, yes)
         return Decision(role_id, move, reasons, doubtful=doubtful)
-    if grant is None and has_role and not doubtful and _hands_over(rules):
+    if grant is None and has_role and not doubtful and _hands_over(rules, moving):
         # Unearned, so the grant begins with the time since when all say no; the next reconcile treats it as any other.
-        return _adopted(role_id, rules, now)
+        return _adopted(role_id, rules, now, moving)
     if doubtful or grant is None or resting & set(grant.rule_ids):
         return Decision(role_id, Move.NONE, doubtful=doubtful)
-    return _when_wrong(role_id, (*rules, *former), grant, has_role, now)
+    return _when_wrong(role_id, (*rules, *former), grant, has_role, now, moving)
 
 
 def as_it_is(decision: Decision, grants: Sequence[GrantFacts]) -> bool:
@@ -194,14 +225,15 @@ def _when_right(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTerm
             return Move.KEEP if has_role else Move.LOST
 
 
-def _hands_over(rules: Sequence[RuleTerms]) -> bool:
-    return any(rule.takes_over for rule in rules if rule.decides)
+def _hands_over(rules: Sequence[RuleTerms], moving: MoveTerms) -> bool:
+    return any(rule.takes_over or moving.hands_over(rule.role_id) for rule in rules if rule.decides)
 
 
-def _adopted(role_id: str, rules: Sequence[RuleTerms], now: datetime) -> Decision:
+def _adopted(role_id: str, rules: Sequence[RuleTerms], now: datetime, moving: MoveTerms) -> Decision:
     deciding = [rule for rule in rules if rule.decides]
     grace = timedelta(hours=max(rule.grace_hours for rule in deciding))
-    return Decision(role_id, Move.ADOPT, tuple(rule.id for rule in deciding), no_since=now, due_at=now + grace)
+    until = None if moving.hands_over(role_id) and not moving.ended else now + grace
+    return Decision(role_id, Move.ADOPT, tuple(rule.id for rule in deciding), no_since=now, due_at=until)
 
 
 def _asks_again(rule: RuleTerms, grant: GrantFacts) -> bool:
@@ -215,10 +247,17 @@ def _when_wrong(
     grant: GrantFacts,
     has_role: bool,
     now: datetime,
+    moving: MoveTerms,
 ) -> Decision:
-    if grant.protected and has_role and grant.state != "lost":
+    kept = moving.keeps(grant)
+    if (grant.protected or kept) and has_role and grant.state != "lost":
         # Cancel a removal that may be in progress.
-        return Decision(role_id, Move.RETURN if grant.state == "taking" else Move.NONE)
+        if grant.state == "taking":
+            return Decision(role_id, Move.RETURN)
+        if grant.protected or grant.gift or grant.no_since is not None:
+            return Decision(role_id, Move.NONE)
+        # No grace time begins, but the screen of the move counts who holds nothing.
+        return Decision(role_id, Move.WAIT, no_since=now)
     if grant.state == "taking":
         return Decision(role_id, Move.NONE)
     if grant.state == "lost" or (grant.state == "held" and not has_role):

@@ -12,11 +12,11 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.transport import fair_turns
-from models import Rule, now
+from models import Rule, ServerMove, now
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.actors import Actor
-from services.core.errors import ProviderUnavailable
+from services.core.errors import MoveNotFound, ProviderUnavailable
 from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases, decisions, preview_log
@@ -110,7 +110,8 @@ class PreviewPlan:
 class Proposal:
     """A proposed change: a new rule by its `draft`, or the `changes` or the deletion of the rule `rule_id`.
 
-    `activates` are rules in shadow of the server `server_id` that would all be active at once.
+    `activates` are rules in shadow of the server `server_id` that would all be active at once. `ends_move` is the end
+    of that server's move.
     """
 
     draft: RuleDraft | None = None
@@ -119,6 +120,7 @@ class Proposal:
     deletes: bool = False
     server_id: int = 0
     activates: tuple[int, ...] = ()
+    ends_move: bool = False
 
 
 async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> PreviewPlan:
@@ -129,6 +131,8 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     """
     if proposal.activates:
         return await _plan_of_several(db, outside, actor, proposal)
+    if proposal.ends_move:
+        return await _plan_of_end(db, outside, actor, proposal.server_id)
     if proposal.draft is not None:
         lists = GivenLists()
         draft = without_lists(proposal.draft, lists)
@@ -190,6 +194,25 @@ async def _plan_of_several(db: AsyncSession, outside: Gateways, actor: Actor, pr
     return replace(
         planned, asked_by=actor.user_id, server_id=server_id, single_sources=tuple(alone), is_identifying=singling
     )
+
+
+async def _plan_of_end(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> PreviewPlan:
+    """Return the plan for the end of the server's open move. Raises MoveNotFound without one."""
+    await permissions.by_id(db, outside, actor, server_id)
+    open_move = select(ServerMove).where(ServerMove.server_id == server_id, ServerMove.state == "open")
+    move = (await db.exec(open_move)).first()
+    if move is None:
+        raise MoveNotFound
+    stored = await db.exec(select(Rule).where(Rule.server_id == server_id, col(Rule.role_id).in_(move.roles)))
+    rules = stored.all()
+    deciding = [rule for rule in rules if terms_of(rule).decides]
+    singling = preview_log.is_identifying(*(parse(rule.expression) for rule in deciding))
+    roles = {rule.role_id: rule.role_name for rule in rules}
+    planned = await _plan(db, outside, server_id, [terms_of(rule) for rule in rules], roles, {})
+    for batch, _ in planned.batches:
+        for case in batch:
+            case.moving = replace(case.moving, begun=True, ended=True)
+    return replace(planned, asked_by=actor.user_id, server_id=server_id, is_identifying=singling)
 
 
 def turn_of(user_id: int) -> asyncio.Semaphore:
@@ -343,9 +366,10 @@ def _outcome(case: Case, decision: Decision) -> str | None:
             return GAIN
         case Move.RETURN | Move.KEEP:
             return KEEP if has_role else GAIN
-        case Move.ADOPT:
-            return KEEP if decision.no_since is None else LOSE
-        case Move.TAKE | Move.WAIT:
+        case Move.ADOPT | Move.WAIT:
+            # Without a time nothing is taken: the role is right, or an open move keeps it.
+            return KEEP if decision.due_at is None else LOSE
+        case Move.TAKE:
             return LOSE
         case Move.FORGET | Move.LOST:
             return KEEP if has_role else None

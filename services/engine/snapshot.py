@@ -9,7 +9,7 @@ from typing import NamedTuple
 from models import Rule
 from models.db.session import AsyncSession, Question, Rows, joined
 from services.core.queue import Claim
-from services.engine.policy import GrantFacts
+from services.engine.policy import GrantFacts, MoveTerms
 from services.rules.expression import Expression, parse
 from services.rules.pausing import TOO_MANY
 from services.rules.terms import RuleTerms
@@ -89,6 +89,8 @@ class Stored(NamedTuple):
     """When it was read, by the database's clock, the only one that the ledger's times are compared with."""
     truces: Mapping[Who, Mapping[str, datetime]]
     """By member, the roles that are left alone, and until when."""
+    moves: Mapping[int, MoveTerms]
+    """The servers' open moves."""
 
     def only(self, servers: Collection[int]) -> "Stored":
         """Return the part of it about these servers."""
@@ -99,6 +101,7 @@ class Stored(NamedTuple):
             {who: facts for who, facts in self.grants.items() if who[0] in servers},
             self.at,
             {who: roles for who, roles in self.truces.items() if who[0] in servers},
+            {server_id: move for server_id, move in self.moves.items() if server_id in servers},
         )
 
 
@@ -109,12 +112,13 @@ async def read(db: AsyncSession, claims: Sequence[Claim]) -> Stored:
         "people": joined(claim.discord_id for claim in claims),
     }
     said = await db.together(
-        _rules_of(claims), (_MEMBERS, whom), (_WALLETS, whom), (_GRANTS, whom), _NOW, (_TRUCES, whom)
-    )
-    rules, members, wallets, grants, now, truces = said
+        _rules_of(claims), (_MEMBERS, whom), (_WALLETS, whom), (_GRANTS, whom), _NOW, (_TRUCES, whom),
+        (_MOVES, {"servers": sorted({claim.server_id for claim in claims})}),
+    )  # fmt: skip
+    rules, members, wallets, grants, now, truces, moves = said
     return Stored(
         await _rules(rules), await _members(members), await _wallets(wallets), await _grants(grants), now[0][0],
-        _truces(truces),
+        _truces(truces), {server_id: MoveTerms(frozenset(roles), begun) for server_id, roles, begun in moves},
     )  # fmt: skip
 
 
@@ -177,7 +181,8 @@ _GRANTS = f"""
            g.gift_since IS NOT NULL, g.held_back_at IS NOT NULL,
            (g.role_id = ANY(s.protected_roles) OR g.discord_id = ANY(s.protected_members))
            AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id), g.created_at,
-           COALESCE(CAST(g.first_no AS text), '')
+           COALESCE(CAST(g.first_no AS text), ''), g.had_before,
+           EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id)
     FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id
     JOIN server s ON s.id = g.server_id ORDER BY g.role_id
 """
@@ -192,6 +197,10 @@ async def _grants(rows: Rows) -> dict[Who, tuple[GrantFacts, ...]]:
     return found
 
 
+_MOVES = """
+    SELECT server_id, roles, begins_at <= now() FROM server_move
+    WHERE state = 'open' AND server_id = ANY(CAST(:servers AS integer[]))
+"""
 _TRUCES = f"""
     SELECT t.server_id, t.discord_id, t.role_id, t.until
     FROM {_WHOM} JOIN truce t ON t.server_id = c.server_id AND t.discord_id = c.discord_id

@@ -1,5 +1,6 @@
 """The verification channel with its panel: create, inspect, and repair it."""
 
+import logging
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from services.guilds import panel, permissions
 from services.guilds.panel import PanelTexts
 from services.guilds.permissions import Rights
 from settings import settings
+
+_log = logging.getLogger("holdfast.services.guilds.channels")
 
 NAME = "verify"
 ANNOUNCEMENTS = 5
@@ -84,7 +87,7 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
             (one for one in await outside.discord.channels(guild.id) if one.kind in {TEXT_CHANNEL, ANNOUNCEMENTS}),
             key=lambda one: one.name,
         )
-        channel, faults = await _inspect(outside, found)
+        channel, faults = await _inspect(db, outside, found)
         me = (await outside.discord.me()).id
     except ProviderError as fault:
         raise unavailable(fault) from fault
@@ -124,7 +127,7 @@ async def change_panel(
         me = (await outside.discord.me()).id
         panel.keep(found.server, panel.checked(texts, guild.name, me))
         channel = await _stored(outside, found.server)
-        done = await _panel(outside, found, channel, me) if channel else []
+        done = await _panel(db, outside, found, channel, me) if channel else []
     except MissingAccess:
         raise _unseen() from None
     except MissingPermissions:
@@ -136,6 +139,22 @@ async def change_panel(
         db, audit.line("panel.changed", server_id=server_id, actor=actor.discord_id, data={"done": done})
     )
     return channel.name if channel else None
+
+
+async def refresh_panel(db: AsyncSession, outside: Gateways, found: Rights) -> bool:
+    """Bring the panel's text up to date, if there is a panel; return False if Discord did not let us."""
+    await _lock(db, found.server)
+    try:
+        channel = await _stored(outside, found.server)
+        message = await _stored_panel(outside, found.server, channel) if channel else None
+        if channel is not None and message is not None:
+            wanted = await _body(db, found, (await outside.discord.me()).id)
+            if not panel.fits(message, wanted):
+                await outside.discord.edit_message(channel.id, message.id, wanted)
+    except ProviderError as fault:
+        _log.info("panel not updated server=%s reason=%s", found.server.id, fault)
+        return False
+    return True
 
 
 async def set_up(db: AsyncSession, outside: Gateways, actor: Actor, guild_id: str) -> Repaired:
@@ -158,7 +177,7 @@ async def gone(db: AsyncSession, guild_id: str, channel_id: str) -> None:
     db.add(server)
 
 
-async def _inspect(outside: Gateways, found: Rights) -> tuple[Channel | None, tuple[str, ...]]:
+async def _inspect(db: AsyncSession, outside: Gateways, found: Rights) -> tuple[Channel | None, tuple[str, ...]]:
     """Return the stored channel, if it is still there, and its problems."""
     try:
         channel = await _stored(outside, found.server)
@@ -173,7 +192,7 @@ async def _inspect(outside: Gateways, found: Rights) -> tuple[Channel | None, tu
     message = await _stored_panel(outside, found.server, channel)
     if message is None:
         faults.append("The panel was deleted.")
-    elif not panel.fits(message, _body(found, me)):
+    elif not panel.fits(message, await _body(db, found, me)):
         faults.append("The panel is not up to date.")
     return channel, tuple(faults)
 
@@ -185,7 +204,7 @@ async def _repair(db: AsyncSession, outside: Gateways, actor: Actor, found: Righ
         me = (await outside.discord.me()).id
         channel, done = await _channel(outside, found, me)
         server.verify_channel_id = channel.id
-        done += await _panel(outside, found, channel, me)
+        done += await _panel(db, outside, found, channel, me)
     except MissingAccess:
         raise _unseen() from None
     except MissingPermissions:
@@ -231,8 +250,9 @@ def _not_permitted() -> Conflict:
     )
 
 
-def _body(found: Rights, me: str) -> Mapping[str, object]:
-    return panel.body(me, panel.texts_of(found.server), found.guild_with_bot()[0].name)
+async def _body(db: AsyncSession, found: Rights, me: str) -> Mapping[str, object]:
+    notice = await panel.move_notice(db, found.server)
+    return panel.body(me, panel.texts_of(found.server), found.guild_with_bot()[0].name, notice)
 
 
 async def _stored(outside: Gateways, server: Server) -> Channel | None:
@@ -324,9 +344,9 @@ def _may_read(found: Rights, channel: Channel, me: str) -> bool:
     return bot.is_admin or bool((bot.permissions | (have.allow if have else 0)) & HISTORY)
 
 
-async def _panel(outside: Gateways, found: Rights, channel: Channel, me: str) -> list[str]:
+async def _panel(db: AsyncSession, outside: Gateways, found: Rights, channel: Channel, me: str) -> list[str]:
     server = found.server
-    wanted = _body(found, me)
+    wanted = await _body(db, found, me)
     message = await _stored_panel(outside, server, channel)
     if message is None:
         recent = await outside.discord.recent_messages(channel.id)

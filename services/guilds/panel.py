@@ -5,10 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from sqlmodel import select
+
 from gateways.discord.channels import Message
 from gateways.transport.plain_text import one_line
-from locales import ENGLISH, N_, _, best_of, speaking
-from models import Server
+from locales import ENGLISH, N_, _, best_of, listed, speaking
+from models import Server, ServerMove
+from models.db.session import AsyncSession
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION
 from services.core.errors import FieldRefused
 from services.core.texts import can_be_kept
@@ -151,21 +154,64 @@ def filled(text: str, texts: PanelTexts, server_name: str) -> str:
     return _PLACEHOLDER.sub(lambda found: values.get(found[0], found[0]), text)
 
 
-def body(bot_id: str, texts: PanelTexts, server_name: str) -> dict[str, Any]:
-    """Return the message in Discord's format (docs/facts.md#discord-messages)."""
+_MOST_ROLES = 20
+"""Roles that one message names."""
+
+
+async def move_notice(db: AsyncSession, server: Server) -> str:
+    """Return what the panel says about the server's open move; empty without one."""
+    found = await db.exec(select(ServerMove).where(ServerMove.server_id == server.id, ServerMove.state == "open"))
+    move = found.first()
+    if move is None:
+        return ""
+    with speaking(server.language):
+        return move_text(server, move)
+
+
+def move_text(server: Server, move: ServerMove) -> str:
+    """Return what members do by when in an open move, in the reader's language, in Discord's markup."""
+    where = f"<#{server.verify_channel_id}>" if server.verify_channel_id else ""
+    button = texts_of(server).button
+    # Translators: {button} is the label of a button of the panel, {channel} a channel. Keep the **.
+    how = _("Press **{button}** in {channel}").format(button=button, channel=where) if where else _("Type `/verify`")
+    # Translators: {how} is "Press **Verify** in #verify" or "Type `/verify`". {until} is a date and time.
+    said = _(
+        "{bot} will decide about {roles}. Do you have one of these roles? {how}, and show that a wallet is yours, "
+        "until {until}. No wallet is ever connected.\n\n"
+        "Nobody loses one of these roles for lack of a wallet before then."
+    )
+    return said.format(
+        bot=settings().bot_name, roles=roles_of_move(move), how=how, until=f"<t:{int(move.until.timestamp())}:F>"
+    )
+
+
+def roles_of_move(move: ServerMove) -> str:
+    """Return the move's roles as Discord shows them, at most _MOST_ROLES by name."""
+    named = [f"<@&{role_id}>" for role_id in move.roles[:_MOST_ROLES]]
+    more = len(move.roles) - len(named)
+    return listed([*named, _("{count} more").format(count=more)] if more > 0 else named)
+
+
+def body(bot_id: str, texts: PanelTexts, server_name: str, notice: str = "") -> dict[str, Any]:
+    """Return the message in Discord's format (docs/facts.md#discord-messages); `notice` is about an open move."""
     labels = fixed_texts(bot_id, texts.language)
     buttons = (
         (VERIFY, texts.button, _PRIMARY),
         (MY_ROLES, labels.my_roles, _SECONDARY),
         (RECHECK, labels.recheck, _SECONDARY),
     )
+    fields = [{"name": labels.safe_name, "value": labels.safe_text}]
+    if notice:
+        with speaking(texts.language):
+            # Translators: above what the panel says about roles that move from another bot to ours.
+            fields.insert(0, {"name": _("We are moving"), "value": notice})
     return {
         "embeds": [
             {
                 "title": filled(texts.title, texts, server_name),
                 "description": filled(texts.text, texts, server_name),
                 "color": int(texts.color[1:], 16),
-                "fields": [{"name": labels.safe_name, "value": labels.safe_text}],
+                "fields": fields,
             }
         ],
         "components": [

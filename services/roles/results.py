@@ -88,10 +88,11 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
             update(Grant)
             .where(_standing(intent))
             .values(state="held", next_at=None, attempts=0, last_error=None, updated_at=func.now())
-            .returning(col(Grant.rule_ids), col(Grant.batch))
+            .returning(col(Grant.rule_ids), col(Grant.batch), col(Grant.had_before))
         )
     else:
-        gone = delete(Grant).where(_taken(intent)).returning(col(Grant.rule_ids), col(Grant.batch))
+        kept = (col(Grant.rule_ids), col(Grant.batch), col(Grant.had_before))
+        gone = delete(Grant).where(_taken(intent)).returning(*kept)
         standing = await db.execute(gone)
     await db.execute(
         text(
@@ -107,7 +108,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
     row = standing.first()
     if row is None:
         return
-    rule_ids, batch = row
+    rule_ids, batch, had_before = row
     if await _was_never_given(db, intent, result):
         await pausing.sweep_deleted(db)
         return
@@ -118,7 +119,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
             role_id=intent.role_id, batch=batch if intent.gift or not intent.giving else None,
             data={
                 **intent.evidence, "roleName": intent.role_name, "ruleIds": list(rule_ids), "gift": intent.gift,
-                "seenDone": result is WriteResult.ALREADY,
+                "seenDone": result is WriteResult.ALREADY, **({"hadBefore": True} if had_before else {}),
             },
         ),
     )  # fmt: skip

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import text
 from sqlmodel import col, or_, select, update
 
-from locales import _, day_and_time
+from locales import _, day_and_time, listed
 from models import Notice, Server, User, now
 from models.db.session import AsyncSession
 from services.accounts import users
@@ -33,7 +34,7 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class NoticeView:
-    """Something that the member has not been shown yet, as a sentence."""
+    """A sentence for the member: something that they have not been shown yet, or with id 0 a reminder."""
 
     id: int
     text: str
@@ -67,7 +68,35 @@ async def waiting(db: AsyncSession, meeting: Meeting) -> list[NoticeView]:
     notices = rows.all()
     role_ids = [str(row.data.get("roleId")) for row in notices if row.data.get("roleId")]
     names = await activity.role_names(db, meeting.server_id, role_ids)
-    return [NoticeView(row.id or 0, _sentence(row.kind, row.data, names)) for row in notices]
+    found = [NoticeView(row.id or 0, _sentence(row.kind, row.data, names)) for row in notices]
+    return [*await _move_reminders(db, meeting), *found]
+
+
+async def _move_reminders(db: AsyncSession, meeting: Meeting) -> list[NoticeView]:
+    """Return what a member without a wallet has to do for roles of an open move; it is shown each time."""
+    rows = (await db.execute(text(_UNVERIFIED), {"server": meeting.server_id, "who": meeting.actor.discord_id})).all()
+    if not rows:
+        return []
+    until, roles = rows[0][0], [str(role_id) for _, role_id in rows]
+    names = await activity.role_names(db, meeting.server_id, roles)
+    said = _("{bot} will decide about {roles}. Verify a wallet until {until} to keep it.").format(
+        bot=settings().bot_name,
+        roles=listed([names.get(role_id) or _(UNKNOWN_ROLE) for role_id in roles]),
+        until=day_and_time(until),
+    )
+    return [NoticeView(0, said)]
+
+
+_UNVERIFIED = """
+    SELECT v.until, r.role_id FROM server_move v
+    JOIN member m ON m.server_id = v.server_id AND m.discord_id = :who AND m.left_at IS NULL
+    JOIN unnest(v.roles) AS r (role_id) ON r.role_id = ANY(m.roles)
+    WHERE v.server_id = :server AND v.state = 'open' AND NOT EXISTS (
+        SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id
+        LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = v.server_id
+        WHERE u.discord_id = m.discord_id AND COALESCE(c.use_wallets, true))
+    ORDER BY r.role_id
+"""
 
 
 async def told(db: AsyncSession, notices: Sequence[NoticeView]) -> None:

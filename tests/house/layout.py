@@ -82,6 +82,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "services/roles",
         "services/engine",
         "services/servers",
+        "services/roles/moves",
         "services/privacy",
         "services/health",
     ),

@@ -11,7 +11,10 @@ COSTLY: Sequence[tuple[re.Pattern[str], Limit]] = (
     (re.compile(r"/api/(?:verify-wallet|wallet-challenge)"), PROOFS),
     (re.compile(r"/api/collection/.*"), LOOKUPS),
     (re.compile(r"/api/discord/roles"), LOOKUPS),
-    (re.compile(r"/api/verification-rules/(?:preview|try|try-call)|/api/servers/[^/]+/import"), PREVIEWS),
+    (
+        re.compile(r"/api/verification-rules/(?:preview|try|try-call)|/api/servers/[^/]+/(?:import|move/preview)"),
+        PREVIEWS,
+    ),
     (re.compile(r"/api/servers/[^/]+/(?:members/[^/]+/)?recheck|/api/admin/sync-servers"), RECHECKS),
 )
 # Calls that ask Discord whether the caller runs a server; `services/guilds/permissions.py` counts them for the person.

@@ -189,6 +189,8 @@ def _concerned(more: str = "") -> str:
             'JOIN "grant" g ON g.server_id = m.server_id AND g.discord_id = m.discord_id',
             "JOIN rule r ON r.server_id = m.server_id AND r.takes_over AND r.state = 'active' AND r.deleted_at IS NULL "
             "AND r.role_id = ANY(m.roles)",
+            "JOIN server_move v ON v.server_id = m.server_id AND v.state = 'open' AND v.begins_at <= now() "
+            "AND v.roles && m.roles",
         )
     )
 

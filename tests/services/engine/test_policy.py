@@ -1,5 +1,6 @@
 """The decision, row by row, and what must hold for every decision there can be."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.core.answer import Answer
-from services.engine.policy import Decision, GrantFacts, Move, decide
+from services.engine.policy import Decision, GrantFacts, Move, MoveTerms, decide
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate
 from services.rules.terms import RuleTerms
 
@@ -347,3 +348,52 @@ def test_a_role_that_is_left_alone_is_decided_again_when_the_time_is_over() -> N
     until = NOW + timedelta(hours=3)
     waiting = only(decide([rule()], {1: YES}, [], frozenset(), NOW, {"role": until}))
     assert (waiting.move, waiting.due_at) == (Move.NONE, until)
+
+
+MOVING = MoveTerms(frozenset({"role"}), begun=True)
+ADOPTED = GrantFacts("role", "held", (1,), had_before=True)
+
+
+@pytest.mark.parametrize(
+    ("grant", "has_wallet", "kept"),
+    [
+        (ADOPTED, True, True),
+        (ADOPTED, False, True),
+        (HELD, False, True),
+        (HELD, True, False),
+        (replace(ADOPTED, forgotten=True), False, False),
+        (replace(ADOPTED, role_id="another"), False, False),
+    ],
+    ids=["others gave it", "others gave it, no wallet", "no wallet", "ours, with a wallet", "forgotten", "not moving"],
+)
+def test_an_open_move_keeps_what_others_gave_and_what_only_a_wallet_lacks_for(
+    grant: GrantFacts, has_wallet: bool, kept: bool
+) -> None:
+    live, rules = frozenset({grant.role_id}), [RuleTerms(1, grant.role_id, LEAF, "active")]
+    moving = replace(MOVING, has_wallet=has_wallet)
+    first = only(decide(rules, {1: NO}, [grant], live, NOW, moving=moving))
+    assert (first.move, first.due_at) == ((Move.WAIT, None) if kept else (Move.TAKE, None))
+    noted = replace(grant, no_since=NOW)
+    later = NOW + timedelta(days=400)
+    assert only(decide(rules, {1: NO}, [noted], live, later, moving=moving)).move is (Move.NONE if kept else Move.TAKE)
+    assert only(decide([], {}, [noted], live, later, moving=moving)).move is (Move.NONE if kept else Move.TAKE)
+    assert only(decide(rules, {1: NO}, [noted], live, later, moving=replace(moving, ended=True))).move is Move.TAKE
+    assert only(decide(rules, {1: YES}, [noted], live, later, moving=moving)).move is Move.KEEP
+
+
+def test_a_removal_on_its_way_is_cancelled_when_a_move_begins() -> None:
+    taking = replace(ADOPTED, state="taking")
+    assert only(decide([rule()], {1: NO}, [taking], frozenset({"role"}), NOW, moving=MOVING)).move is Move.RETURN
+    assert only(decide([rule()], {1: NO}, [taking], frozenset(), NOW, moving=MOVING)).move is Move.NONE
+
+
+def test_a_move_hands_its_roles_over_from_its_begin_on() -> None:
+    live = frozenset({"role"})
+    for answer, since in ((YES, None), (NO, NOW)):
+        begun = only(decide([rule(hours=24)], {1: answer}, [], live, NOW, moving=MOVING))
+        assert (begun.move, begun.no_since, begun.due_at) == (Move.ADOPT, since, None)
+        planned = replace(MOVING, begun=False)
+        assert only(decide([rule()], {1: answer}, [], live, NOW, moving=planned)).move is Move.NONE
+    ended = replace(MOVING, ended=True)
+    assert only(decide([rule(hours=24)], {1: NO}, [], live, NOW, moving=ended)).due_at == NOW + timedelta(hours=24)
+    assert only(decide([rule()], {1: UNKNOWN}, [], live, NOW, moving=MOVING)).move is Move.NONE

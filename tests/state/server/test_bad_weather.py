@@ -15,6 +15,7 @@ from state.server.channels import ChannelsState
 from state.server.health import ServerHealthState
 from state.server.held_back import HeldBackState
 from state.server.members import MembersState
+from state.server.move import MoveState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
 from tests.app.api.browsers import Browser
@@ -25,7 +26,7 @@ SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 SILENT = "Discord does not answer as it should right now."
 TABS: dict[Any, str] = {
     RulesState: "rules", ProtectedRolesState: "rules", MembersState: "members", ActivityState: "activity",
-    ChannelsState: "channel",
+    ChannelsState: "channel", MoveState: "move",
 }  # fmt: skip
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
-from models import Breaker, transaction
+from models import Breaker, now, transaction
 from services.core.errors import NotFound
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
@@ -13,6 +14,7 @@ from state.server.channels import ChannelsState
 from state.server.health import ServerHealthState
 from state.server.held_back import HeldBackState
 from state.server.members import EVERYBODY, MembersState
+from state.server.move import END, UNDO, MoveState
 from state.server.rules import PAUSE, RulesState
 from tests.app.api.browsers import Browser
 from tests.app.api.servers.test_rights import change, names_of, rows
@@ -38,6 +40,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
     members = await opened(tab, MembersState, server_id, "members")
     members.opened = town.people["bob"]["id"]
     rules = await opened(tab, RulesState, server_id, "rules")
+    move = await opened(tab, MoveState, server_id, "move")
     general = (await town.guild())["channels"][0]["id"]
 
     async def save() -> None:
@@ -60,6 +63,18 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         rules.asked_id, rules.asked_what = names["rule_id"], PAUSE
         await tab.run(rules.confirm())
 
+    async def save_move() -> None:
+        move.set_until((now() + timedelta(days=9)).strftime("%Y-%m-%d"))
+        await tab.run(move.save())
+
+    async def end_move() -> None:
+        move.asked = END
+        await tab.run(move.confirm())
+
+    async def undo_move() -> None:
+        move.asked = UNDO
+        await tab.run(move.confirm())
+
     return {
         "approve": decide,
         "undo": undo,
@@ -72,6 +87,9 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         "protect": lambda: tab.run(members.protect(carol, True)),
         "end a member's truce": lambda: tab.run(members.follow_again(names["role_id"])),
         "end a truce": lambda: tab.run(health.follow_again(names["role_id"])),
+        "end a move": end_move,
+        "begin a move": save_move,
+        "undo a move": undo_move,
     }
 
 
@@ -104,7 +122,7 @@ async def test_what_is_read_again_once_the_rights_are_gone_shows_nothing_more(si
     page = await tab.state(ServerPageState)
     tabs = {
         RulesState: "rules", MembersState: "members", ActivityState: "activity", ServerHealthState: "health",
-        ChannelsState: "channel",
+        ChannelsState: "channel", MoveState: "move",
     }  # fmt: skip
     for kind, name in tabs.items():
         page.missing = False  # as it was when the screen was opened

@@ -11,7 +11,7 @@ from sqlmodel import col, select, update
 
 from gateways import gateways
 from gateways.discord.own_guilds import OwnGuilds
-from models import Access, Due, Event, Grant, MemberChoice, Rule, Server, Truce, User, now, transaction
+from models import Access, Due, Event, Grant, MemberChoice, Rule, Server, ServerMove, Truce, User, now, transaction
 from models.rule import AddressListRow
 from services.core import audit
 from services.core.addresses import shorten
@@ -24,7 +24,7 @@ from tests.jobs.town import STRANGER, Town, a_town, until
 
 Names = dict[str, Any]
 """What the calls about a town name: `server_id`, `guild_id`, `rule_id`, `role_id`, `discord_id`, `batch`, `name` (of a
-list of addresses), `draft`."""
+list of addresses), `draft`, `until`."""
 Call = tuple[str, str, Callable[[Names], Any] | None]
 """`METHOD path` as our description has it, the query, and what makes the body: JSON, or a text as it is."""
 
@@ -44,6 +44,9 @@ CALLS: tuple[Call, ...] = (
     (f"GET {AT}/events.csv", "", None),
     (f"GET {AT}/events/{{batch}}/undo", "", None),
     (f"GET {AT}/address-lists/{{name}}", "", None),
+    (f"GET {AT}/move", "", None),
+    (f"GET {AT}/move/members", "?roleId={role_id}", None),
+    (f"POST {AT}/move/preview", "", None),
     ("GET /api/analytics/history", "?serverId={server_id}", None),
     ("GET /api/discord/roles", "?serverId={guild_id}", None),
     (f"GET {RULES}", "?serverId={server_id}", None),
@@ -59,6 +62,9 @@ CALLS: tuple[Call, ...] = (
     (f"PUT {AT}/protection/roles/{{role_id}}", "", lambda _: {"protected": True}),
     (f"POST {AT}/events/{{batch}}/undo", "", None),
     (f"POST {AT}/address-lists", "", lambda _: "0x" + "0b" * 20),
+    (f"POST {AT}/move/approve", "", None),
+    (f"PUT {AT}/move", "", lambda names: {"until": names["until"], "roles": [names["role_id"]]}),
+    (f"DELETE {AT}/move", "", None),
     (f"POST {AT}/import", "", lambda _: {"source": "collabland", "document": [], "apply": True}),
     (f"POST {RULES}", "", lambda names: names["draft"]),
     (f"PATCH {RULES}/{{rule_id}}", "", lambda _: {"state": "paused"}),
@@ -110,10 +116,12 @@ async def names_of(town: Town) -> Names:
         until = now() + timedelta(hours=1)
         for who in ("ada", "bob"):
             db.add(Truce(server_id=town.server_id, discord_id=town.people[who]["id"], role_id=role_id, until=until))
+        ended = now() - timedelta(hours=1)
+        db.add(ServerMove(server_id=town.server_id, roles=[role_id], begins_at=ended, begun_at=ended, until=ended))
     return {
         "server_id": town.server_id, "guild_id": (await town.guild())["id"], "rule_id": rule_id, "role_id": role_id,
         "discord_id": town.people["carol"]["id"], "batch": batch, "name": listed.digest,
-        "draft": draft(town, role_id),
+        "draft": draft(town, role_id), "until": until.isoformat(),
     }  # fmt: skip
 
 
@@ -131,7 +139,7 @@ async def rows() -> list[list[dict[str, Any]]]:
     async with transaction() as db:
         found = [
             (await db.exec(select(table))).all()
-            for table in (Server, Rule, Grant, Event, Due, Access, AddressListRow, Truce)
+            for table in (Server, Rule, Grant, Event, Due, Access, AddressListRow, Truce, ServerMove)
         ]
         return [[row.model_dump() for row in table] for table in found]
 

@@ -1,0 +1,308 @@
+"""An admin's orders about a move: begin or change it, approve its end, and undo all of it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import func, text, update
+from sqlmodel import col, select
+
+from gateways import Gateways
+from models import Breaker, Grant, Rule, ServerMove
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.core.actors import Actor
+from services.core.errors import Conflict, FieldRefused, MoveNotFound
+from services.core.json_view import json_view
+from services.engine.ledger import INTENT_CHANNEL
+from services.guilds import channels, permissions, rivals
+from services.guilds.permissions import Rights
+from services.guilds.role_safety import find, refusal
+from services.roles import breaker
+from services.roles.moves import announcement
+from services.servers.activity_sentences import members
+
+MOST_ROLES = 50
+LONGEST = timedelta(days=366)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveOrder:
+    """What an admin wants of a move: its roles, its dates (None: from now on), and where to announce it, if at all."""
+
+    until: datetime
+    roles: Sequence[str]
+    begins_at: datetime | None = None
+    channel_id: str | None = None
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class MoveUndone:
+    """What the end of a move without removals did, in words; `members` get a role back at once."""
+
+    text: str
+    members: int
+
+
+async def put(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MoveOrder) -> bool:
+    """Begin a move, or change the open one; return False if Discord did not let us bring the messages up to date.
+
+    Raises ServerNotFound, FieldRefused (`until`, `beginsAt`, `roles`, `channelId`), Conflict (the bot is not in the
+    server), ProviderUnavailable.
+    """
+    found = await permissions.by_id(db, outside, actor, server_id)
+    found.guild_with_bot()
+    await _lock(db, server_id)
+    move = await _open(db, server_id)
+    is_new = move is None
+    roles = await _checked_roles(db, server_id, order.roles)
+    begins_at, until = await _checked_dates(db, order, move)
+    if move is None:
+        move = ServerMove(server_id=server_id, begins_at=begins_at, until=until)
+    dropped = set(move.roles) - set(roles)
+    move.roles, move.begins_at, move.until = roles, begins_at, until
+    if move.begun_at is None and begins_at <= await _now(db):
+        move.begun_at = begins_at
+    db.add(move)
+    await db.flush()
+    # First, as everybody does who writes about members.
+    await queue.mark_server(db, server_id, queue.CHANGED)
+    await _make_gifts(db, server_id, dropped)
+    await _end_gifts(db, server_id, roles)
+    is_told = await _announced(outside, found, move, order.channel_id)
+    db.add(move)
+    await db.flush()
+    is_told = await channels.refresh_panel(db, outside, found) and is_told
+    data = {"until": until.isoformat(), "roles": await _names(db, server_id, roles), "begins": begins_at.isoformat()}
+    kind = "move.begun" if is_new else "move.changed"
+    await audit.record(db, audit.line(kind, server_id=server_id, actor=actor.discord_id, data=data))
+    return is_told
+
+
+async def _announced(outside: Gateways, found: Rights, move: ServerMove, channel_id: str | None) -> bool:
+    """Post or edit the announcement; in a channel that is no longer chosen, say that the move was called off there."""
+    if channel_id is not None and channel_id == move.channel_id:
+        await announcement.post(outside, found.server, move, channel_id)
+        return True
+    former = (move.channel_id, move.message_id)
+    if channel_id is not None:
+        await announcement.post(outside, found.server, move, channel_id)
+    else:
+        move.channel_id = move.message_id = None
+    return await announcement.withdraw(outside, found.server, move, *former)
+
+
+async def _checked_roles(db: AsyncSession, server_id: int, roles: Sequence[str]) -> list[str]:
+    wanted = list(dict.fromkeys(roles))
+    if not wanted:
+        raise FieldRefused("roles", "Choose at least one role to hand over.")
+    if len(wanted) > MOST_ROLES:
+        raise FieldRefused("roles", f"A move has at most {MOST_ROLES} roles.")
+    given = await db.exec(
+        select(Rule.role_id).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)).distinct()
+    )
+    if unknown := set(wanted) - set(given.all()):
+        raise FieldRefused("roles", f"No rule of this server gives the role {min(unknown)[:20]}. Make a rule first.")
+    return wanted
+
+
+async def _checked_dates(db: AsyncSession, order: MoveOrder, move: ServerMove | None) -> tuple[datetime, datetime]:
+    """Return when the move begins and until when it runs. Raises FieldRefused."""
+    at = await _now(db)
+    if order.until <= at:
+        raise FieldRefused("until", "The date until which the move runs is in the future.")
+    if order.until > at + LONGEST:
+        raise FieldRefused("until", "A move runs for at most a year.")
+    begun = move is not None and move.begun_at is not None
+    begins_at = move.begins_at if move is not None and (begun or order.begins_at is None) else order.begins_at or at
+    if begins_at >= order.until:
+        raise FieldRefused("beginsAt", "The move begins before the date until which it runs.")
+    return begins_at, order.until
+
+
+async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> bool:
+    """End the open move once its time is over: its roles follow the rules, and removals pass the breaker.
+
+    Return False if Discord did not let us bring the messages up to date. Raises ServerNotFound, MoveNotFound, Conflict
+    before the date, ProviderUnavailable.
+    """
+    found = await permissions.by_id(db, outside, actor, server_id)
+    await _lock(db, server_id)
+    move = await _open(db, server_id)
+    if move is None:
+        raise MoveNotFound
+    if move.until > await _now(db):
+        raise Conflict("This move still runs. To end it earlier, change the date until which it runs.")
+    move.state, move.approved_at = "approved", await _now(db)
+    db.add(move)
+    await db.flush()
+    await queue.mark_server(db, server_id, queue.CHANGED)
+    data = {"roles": await _names(db, server_id, move.roles)}
+    await audit.record(db, audit.line("move.approved", server_id=server_id, actor=actor.discord_id, data=data))
+    return await _tell(db, outside, found, move)
+
+
+async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> MoveUndone:
+    """End the server's move without removals, or give back what was taken since its end was approved.
+
+    Those to whom no rule says yes keep their roles until one does again. Raises ServerNotFound, MoveNotFound,
+    ProviderUnavailable.
+    """
+    found = await permissions.by_id(db, outside, actor, server_id)
+    await _lock(db, server_id)
+    move = await newest(db, server_id)
+    if move is None:
+        raise MoveNotFound
+    approved = move.state == "approved"
+    back = 0
+    words = "The move is called off. Everybody keeps the roles of the move, until a rule says yes to them again."
+    if approved:
+        back, words = await _give_back(db, found, actor, move)
+    else:
+        await queue.mark_server(db, server_id, queue.CHANGED)
+    await _make_gifts(db, server_id, move.roles)
+    move.state, move.ended_at = "undone" if approved else "cancelled", await _now(db)
+    db.add(move)
+    await db.flush()
+    data = {"roles": await _names(db, server_id, move.roles), "members": back, "approved": approved}
+    await audit.record(db, audit.line("move.undone", server_id=server_id, actor=actor.discord_id, data=data))
+    await _tell(db, outside, found, move)
+    return MoveUndone(words, back)
+
+
+async def newest(db: AsyncSession, server_id: int) -> ServerMove | None:
+    """Return the server's move that is open, or was approved last and not undone."""
+    rows = await db.exec(
+        select(ServerMove).where(ServerMove.server_id == server_id).order_by(col(ServerMove.id).desc()).limit(1)
+    )
+    move = rows.first()
+    return move if move is not None and move.state in {"open", "approved"} else None
+
+
+async def begin_due(db: AsyncSession) -> int:
+    """Let the moves begin whose day has come, and return how many."""
+    rows = await db.execute(
+        text(
+            "UPDATE server_move SET begun_at = now() WHERE state = 'open' AND begun_at IS NULL AND begins_at <= now() "
+            "RETURNING server_id"
+        )
+    )
+    servers = sorted(int(server_id) for (server_id,) in rows.all())
+    if servers:
+        await queue.mark_servers(db, servers, queue.CHANGED)
+    return len(servers)
+
+
+async def _tell(db: AsyncSession, outside: Gateways, found: Rights, move: ServerMove) -> bool:
+    posted = await announcement.edit(outside, found.server, move)
+    if found.guild is None:
+        return posted
+    return await channels.refresh_panel(db, outside, found) and posted
+
+
+async def _lock(db: AsyncSession, server_id: int) -> None:
+    await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": f"move:{server_id}"})
+
+
+async def _open(db: AsyncSession, server_id: int) -> ServerMove | None:
+    rows = await db.exec(select(ServerMove).where(ServerMove.server_id == server_id, ServerMove.state == "open"))
+    return rows.first()
+
+
+async def _now(db: AsyncSession) -> datetime:
+    """Return the database's time, the only clock that a move's dates are compared with."""
+    return (await db.execute(text("SELECT now()"))).scalar_one()
+
+
+async def _names(db: AsyncSession, server_id: int, roles: Collection[str]) -> list[str]:
+    rows = await db.exec(
+        select(Rule.role_id, Rule.role_name)
+        .where(Rule.server_id == server_id, col(Rule.role_id).in_(roles))
+        .order_by(col(Rule.id))
+    )
+    named = dict(rows.all())
+    return [named.get(role_id, role_id) for role_id in roles]
+
+
+async def _make_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
+    """Let those keep these roles to whom others gave them and no rule says yes."""
+    if roles:
+        await db.execute(
+            update(Grant)
+            .where(*_handed_over(server_id, roles), col(Grant.state) == "held", col(Grant.no_since).is_not(None))
+            .values(gift_since=func.now(), no_since=None, first_no=None, held_back_at=None)
+        )
+
+
+async def _end_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
+    """Count what an earlier move left to members as handed over again: the new move keeps it for them."""
+    await db.execute(
+        update(Grant)
+        .where(*_handed_over(server_id, roles), col(Grant.state) == "held", col(Grant.gift_since).is_not(None))
+        .values(gift_since=None, no_since=func.now())
+    )
+
+
+def _handed_over(server_id: int, roles: Collection[str]) -> tuple[Any, ...]:
+    return col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles), col(Grant.had_before)
+
+
+async def _give_back(db: AsyncSession, found: Rights, actor: Actor, move: ServerMove) -> tuple[int, str]:
+    """Give back the roles that were taken since the approval from those to whom others had given them."""
+    guild, person, bot = found.guild_with_bot()
+    can, cannot = list[str](), list[str]()
+    for role_id in move.roles:
+        role = find(guild.roles, role_id)
+        (can if role is not None and not refusal(role, guild.id, bot, person) else cannot).append(role_id)
+    who = {"server": move.server_id, "roles": can, "since": move.approved_at}
+    concerned = [str(one) for (one,) in (await db.execute(text(_CONCERNED), who)).all()]
+    await queue.mark_members(db, move.server_id, concerned, queue.CHANGED)
+    waiting = await db.exec(select(Breaker.role_id).where(Breaker.server_id == move.server_id))
+    for role_id in sorted(set(waiting.all()) & set(can)):
+        await breaker.dismiss(db, move.server_id, actor.discord_id, role_id)
+    turned = (await db.execute(text(_TURN_ROUND), who)).all()
+    given = (await db.execute(text(_GIVE), who)).all()
+    back = [(str(discord_id), str(role_id)) for discord_id, role_id in [*turned, *given]]
+    for role_id in can:
+        await rivals.end(db, move.server_id, role_id, [one for one, role in back if role == role_id])
+    await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
+    people = len({one for one, _ in back})
+    words = (
+        f"{members(people)} get{'s' if people == 1 else ''} back what was taken since the end of the move. Everybody "
+        "keeps the roles of the move, until a rule says yes to them again."
+    )
+    if cannot:
+        names = ", ".join(await _names(db, move.server_id, cannot))
+        words = f"{words} The bot cannot give {names} any more."
+    return people, words
+
+
+_TAKEN = """
+    SELECT DISTINCT e.subject, e.role_id FROM event e
+    WHERE e.server_id = :server AND e.role_id = ANY(CAST(:roles AS text[])) AND e.kind = 'role.taken'
+    AND e.at >= :since AND e.data ->> 'hadBefore' = 'true'
+"""
+_CONCERNED = f"""
+    SELECT subject FROM ({_TAKEN}) t
+    UNION SELECT discord_id FROM "grant"
+    WHERE server_id = :server AND role_id = ANY(CAST(:roles AS text[])) AND state = 'taking' AND had_before
+"""
+# One attempt counts as made: the writer then reads the member first, for the role may (still) be there.
+_TURN_ROUND = """
+    UPDATE "grant" SET state = 'giving', attempts = 1, gift_since = now(), no_since = NULL, held_back_at = NULL,
+        intended_at = now(), next_at = now(), updated_at = now()
+    WHERE server_id = :server AND role_id = ANY(CAST(:roles AS text[])) AND state = 'taking' AND had_before
+    RETURNING discord_id, role_id
+"""
+_GIVE = f"""
+    INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, gift_since,
+                         intended_at, next_at, attempts, created_at, updated_at)
+    SELECT m.server_id, m.discord_id, t.role_id, CAST('{{}}' AS integer[]), 'giving', true,
+           jsonb_build_object('undone', 'move'), now(), now(), now(), 1, now(), now()
+    FROM ({_TAKEN}) t JOIN member m ON m.server_id = :server AND m.discord_id = t.subject AND m.left_at IS NULL
+    WHERE NOT (t.role_id = ANY(m.roles)) AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = m.discord_id)
+    ORDER BY m.discord_id, t.role_id
+    ON CONFLICT (server_id, discord_id, role_id) DO NOTHING RETURNING discord_id, role_id
+"""

@@ -1,0 +1,186 @@
+"""A server's move as its admins see it: dates, roles with their coverage and rivals, and the days so far."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from gateways import Gateways
+from models import Rule, ServerMove
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.core.errors import MoveNotFound
+from services.core.json_view import json_view
+from services.guilds import channels, permissions
+from services.guilds.channels import ChannelOption
+from services.guilds.role_safety import UNKNOWN_ROLE
+from services.roles.moves import coverage, orders
+from services.roles.moves.coverage import CoverageDay
+from services.rules.draft import DEFAULT_COLOR
+
+PLANNED, RUNNING, OVER, APPROVED = "planned", "running", "over", "approved"
+RIVALS_SHOWN = timedelta(days=30)
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class MoveRival:
+    """Another bot or person who moved the role; `name` is null where the server's audit log does not say it."""
+
+    name: str | None
+    last_at: datetime
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class MovingRole:
+    """A handed-over role: its holders by standing, and who else moves it.
+
+    `right`: a rule says yes to their wallets. `wrong`: all rules say no. `unverified`: they have no wallet here.
+    `unknown`: no active rule, or their wallets could not be read. `taken` counts removals since the approval.
+    """
+
+    role_id: str
+    role_name: str
+    role_color: str
+    right: int
+    wrong: int
+    unverified: int
+    unknown: int
+    taken: int
+    rivals: tuple[MoveRival, ...]
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class MoveView:
+    """A move: `planned`, `running`, `over` (it waits for an approval) or `approved`.
+
+    Until the approval nobody loses a role of it that others gave them, or for lack of a wallet. `days` are the stored
+    counts of all roles together. `messagesUpdated` is false if Discord did not let us change the panel or the
+    announcement.
+    """
+
+    state: str
+    begins_at: datetime
+    until: datetime
+    channel_id: str | None
+    approved_at: datetime | None
+    counted_at: datetime
+    roles: tuple[MovingRole, ...]
+    days: tuple[CoverageDay, ...]
+    messages_updated: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RoleChoice:
+    """A role that rules give, to choose for a move."""
+
+    role_id: str
+    role_name: str
+    role_color: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveScreen:
+    """What the screen shows: the move, if there is one, and what can be chosen for it."""
+
+    move: MoveView | None
+    roles: tuple[RoleChoice, ...]
+    channels: tuple[ChannelOption, ...]
+    now: datetime
+
+
+async def view(
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, *, messages_updated: bool = True
+) -> MoveView:
+    """Return the server's move. Raises ServerNotFound unless the actor runs it, MoveNotFound, ProviderUnavailable."""
+    await permissions.to_read(db, outside, actor, server_id)
+    move = await orders.newest(db, server_id)
+    if move is None:
+        raise MoveNotFound
+    return await _view(db, move, messages_updated=messages_updated)
+
+
+async def screen(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> MoveScreen:
+    """Return the move with the choices for it. Raises ServerNotFound, Conflict, ProviderUnavailable."""
+    options = (await channels.view(db, outside, actor, server_id)).options
+    move = await orders.newest(db, server_id)
+    found = None if move is None else await _view(db, move)
+    at = (await db.execute(text("SELECT now()"))).scalar_one()
+    return MoveScreen(found, await _choices(db, server_id), options, at)
+
+
+async def _view(db: AsyncSession, move: ServerMove, *, messages_updated: bool = True) -> MoveView:
+    seen = await coverage.of_move(db, move)
+    named = {one.role_id: one for one in await _choices(db, move.server_id, deleted=True)}
+    rivals = await _rivals(db, move)
+    taken = await _taken(db, move)
+    roles: list[MovingRole] = []
+    for role_id in move.roles:
+        one, choice = seen.of(role_id), named.get(role_id, RoleChoice(role_id, UNKNOWN_ROLE, DEFAULT_COLOR))
+        roles.append(
+            MovingRole(
+                role_id, choice.role_name, choice.role_color, one.right, one.wrong, one.unverified, one.unknown,
+                taken.get(role_id, 0), rivals.get(role_id, ()),
+            )
+        )  # fmt: skip
+    return MoveView(
+        _state(move, seen.at), move.begins_at, move.until, move.channel_id, move.approved_at, seen.at, tuple(roles),
+        await coverage.days(db, move), messages_updated,
+    )  # fmt: skip
+
+
+def _state(move: ServerMove, at: datetime) -> str:
+    if move.state == "approved":
+        return APPROVED
+    if at < move.begins_at:
+        return PLANNED
+    return RUNNING if at < move.until else OVER
+
+
+async def _choices(db: AsyncSession, server_id: int, *, deleted: bool = False) -> tuple[RoleChoice, ...]:
+    """Return the roles of the server's rules by name; with `deleted`, of deleted rules too."""
+    rules = await db.exec(select(Rule).where(Rule.server_id == server_id).order_by(col(Rule.id)))
+    found = {
+        rule.role_id: RoleChoice(rule.role_id, rule.role_name, rule.role_color)
+        for rule in rules.all()
+        if deleted or rule.deleted_at is None
+    }
+    return tuple(sorted(found.values(), key=lambda one: (one.role_name.casefold(), one.role_id)))
+
+
+async def _rivals(db: AsyncSession, move: ServerMove) -> dict[str, tuple[MoveRival, ...]]:
+    rows = await db.execute(
+        text(
+            "SELECT role_id, actor_name, max(at) FROM rival_move WHERE server_id = :server "
+            "AND role_id = ANY(CAST(:roles AS text[])) AND at > now() - CAST(:shown AS interval) "
+            "GROUP BY role_id, actor_id, actor_name ORDER BY max(at) DESC LIMIT 500"
+        ),
+        {"server": move.server_id, "roles": move.roles, "shown": RIVALS_SHOWN},
+    )
+    return _grouped([(str(role_id), MoveRival(name, at)) for role_id, name, at in rows.all()])
+
+
+def _grouped(found: Sequence[tuple[str, MoveRival]]) -> dict[str, tuple[MoveRival, ...]]:
+    by_role: dict[str, tuple[MoveRival, ...]] = {}
+    for role_id, rival in found:
+        by_role[role_id] = (*by_role.get(role_id, ()), rival)
+    return by_role
+
+
+async def _taken(db: AsyncSession, move: ServerMove) -> dict[str, int]:
+    """Return by role from how many members it was taken since the approval, of those to whom others had given it."""
+    if move.approved_at is None:
+        return {}
+    rows = await db.execute(text(_TAKEN), {"server": move.server_id, "roles": move.roles, "since": move.approved_at})
+    return {str(role_id): int(total) for role_id, total in rows.all()}
+
+
+_TAKEN = """
+    SELECT role_id, count(DISTINCT subject) FROM event
+    WHERE server_id = :server AND role_id = ANY(CAST(:roles AS text[])) AND kind = 'role.taken'
+    AND at >= :since AND data ->> 'hadBefore' = 'true' GROUP BY role_id
+"""

@@ -1,0 +1,411 @@
+"""The Move tab of a server: the move's form, who has arrived, the days so far, its end and its undo."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+
+import reflex as rx
+
+from gateways import gateways
+from locales import _, day, day_and_time, listed, ngettext, short_day
+from models import transaction
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.engine.preview import Proposal
+from services.roles.moves import coverage, orders, views
+from services.roles.moves.coverage import CoverageDay
+from services.roles.moves.orders import MoveOrder
+from services.roles.moves.views import MoveScreen, MoveView, MovingRole
+from settings import settings
+from state.core.gate import public, signed_in
+from state.core.toasts import refuse, say
+from state.dashboard.charts import HEIGHT, WIDTH
+from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.rule_form.preview import ImpactState
+from state.server.channels import ChannelOptionView
+
+NONE = "none"
+"""There is no move; the other states are those of `views`."""
+END, UNDO = "end", "undo"
+"""The actions that a dialog asks about."""
+USUAL_DAYS = 30
+MOST_DAYS = 60
+"""Days of the chart, the newest."""
+_BAR_SHARE = 0.8
+
+
+@dataclass(frozen=True)
+class MoveChoiceView:
+    """A role to choose for the move."""
+
+    id: str
+    name: str
+    color: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class MovingRoleView:
+    """A role of the move: its holders by standing, with each one's share of the bar, and who else moves it."""
+
+    id: str
+    name: str
+    color: str
+    right: int
+    wrong: int
+    unverified: int
+    unknown: int
+    shares: list[str]
+    summary: str
+    taken: str
+    rivals: str
+
+
+@dataclass(frozen=True)
+class StandingBarView:
+    """One standing's part of a day's bar."""
+
+    key: str
+    x: int
+    y: int
+    width: int
+    height: int
+    standing: str
+
+
+@dataclass(frozen=True)
+class CoverageDayView:
+    """One day's row in the table behind the chart."""
+
+    day: str
+    right: int
+    wrong: int
+    unverified: int
+    unknown: int
+
+
+class MoveState(ServerTab, rx.State):
+    """The move of the server, its form, one list of names, and the dialog before its end or its undo."""
+
+    state: str = NONE
+    headline: str = ""
+    until_text: str = ""
+    counted: str = ""
+    roles: list[MovingRoleView] = []
+    bars: list[StandingBarView] = []
+    days: list[CoverageDayView] = []
+    chart_summary: str = ""
+
+    editing: bool = False
+    choices: list[MoveChoiceView] = []
+    options: list[ChannelOptionView] = []
+    until: str = ""
+    """The last day, as `YYYY-MM-DD` in UTC."""
+    begins: str = ""
+    begins_open: bool = True
+    channel: str = ""
+    first_day: str = ""
+    fault_field: str = ""
+    fault_text: str = ""
+    saving: bool = False
+
+    named_role: str = ""
+    named_standing: str = ""
+    named_title: str = ""
+    names: list[str] = []
+    names_page: int = 0
+    names_more: int = 0
+    names_hidden: bool = False
+
+    asked: str = ""
+    working: bool = False
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Read the move if its tab is open."""
+        page = await open_tab(self, "move")
+        if page is not None:
+            self.asked = ""
+            await self._read(actor, page)
+
+    @signed_in
+    async def look(self, actor: Actor) -> None:
+        """Read the numbers again, unless somebody fills in the form or answers a question."""
+        page = await open_tab(self, "move")
+        is_idle = not (self.editing or self.asked or self.working or self.state == NONE)
+        if page is not None and is_idle and self.shown_for == page.server_id:
+            async with transaction() as db:
+                found = await views.view(db, gateways(), actor, page.server_id)
+            self._show(found)
+
+    async def _read(self, actor: Actor, page: ServerPageState) -> None:
+        async def read() -> MoveScreen:
+            async with transaction() as db:
+                return await views.screen(db, gateways(), actor, page.server_id)
+
+        if (seen := await self._tried(page, read)) is None:
+            return
+        self._fill(seen)
+        if seen.move is None:
+            self.state, self.roles = NONE, []
+        else:
+            self._show(seen.move)
+        self.named_role = ""
+        self.shown_for = page.server_id
+
+    def _fill(self, seen: MoveScreen) -> None:
+        """Fill in the form: with the open move, or with what is usual."""
+        move = seen.move if seen.move is not None and seen.move.state != views.APPROVED else None
+        chosen = {role.role_id for role in move.roles} if move else {one.role_id for one in seen.roles}
+        self.choices = [
+            MoveChoiceView(one.role_id, one.role_name, one.role_color, one.role_id in chosen) for one in seen.roles
+        ]
+        self.options = [ChannelOptionView(one.id, one.name) for one in seen.channels]
+        known = {one.id for one in seen.channels}
+        self.channel = move.channel_id if move and move.channel_id in known and move.channel_id else ""
+        last = move.until if move else seen.now + timedelta(days=USUAL_DAYS)
+        self.until = f"{last.astimezone(UTC):%Y-%m-%d}"
+        self.begins_open = move is None or move.state == views.PLANNED
+        self.begins = f"{move.begins_at.astimezone(UTC):%Y-%m-%d}" if move and self.begins_open else ""
+        self.first_day = f"{seen.now.astimezone(UTC):%Y-%m-%d}"
+        self.fault_field = self.fault_text = ""
+        self.editing = False
+
+    def _show(self, move: MoveView) -> None:
+        self.state, self.until_text = move.state, day_and_time(move.until)
+        self.headline = _headline(move)
+        self.counted = day_and_time(move.counted_at)
+        self.roles = [_role(role) for role in move.roles]
+        shown = move.days[-MOST_DAYS:]
+        self.bars, self.chart_summary = _bars(shown), _summary(shown)
+        self.days = [
+            CoverageDayView(short_day(one.day), one.right, one.wrong, one.unverified, one.unknown)
+            for one in reversed(shown)
+        ]
+
+    @public
+    def edit(self, is_open: bool) -> None:
+        """Open or close the form of a move that there is already."""
+        self.editing = is_open
+        self.fault_field = self.fault_text = ""
+
+    @public
+    def choose(self, role_id: str, chosen: bool) -> None:
+        """Choose a role for the move, or leave it out."""
+        self.choices = [
+            MoveChoiceView(one.id, one.name, one.color, chosen if one.id == role_id else one.chosen)
+            for one in self.choices
+        ]
+
+    @public
+    def set_until(self, value: str) -> None:
+        """Set the last day."""
+        self.until = value[:10]
+
+    @public
+    def set_begins(self, value: str) -> None:
+        """Set the first day; empty for now."""
+        self.begins = value[:10]
+
+    @public
+    def set_channel(self, channel_id: str) -> None:
+        """Choose the channel of the announcement; empty for none."""
+        self.channel = channel_id[:32]
+
+    @signed_in
+    async def save(self, actor: Actor):
+        """Begin the move, or change it."""
+        self.saving, self.fault_field, self.fault_text = True, "", ""
+        yield
+        is_new = self.state in {NONE, views.APPROVED}
+        try:
+            page = await self.get_state(ServerPageState)
+            async with transaction() as db:
+                is_told = await orders.put(db, gateways(), actor, page.server_id, self._order())
+        except FieldRefused as fault:
+            self.fault_field, self.fault_text = fault.field, fault.message
+        except HoldfastError as fault:
+            if isinstance(fault, NotSignedIn):
+                raise
+            await refuse(self, _("Move not saved"), fault.message)
+        else:
+            title = _("The move has begun") if is_new else _("The move is changed")
+            await say(self, title, _("Nobody loses a role of it before you approve its end.") if is_told else _untold())
+            await self._read(actor, page)
+        finally:
+            self.saving = False
+
+    def _order(self) -> MoveOrder:
+        """Return what the form says. Raises FieldRefused for what is no date."""
+        until = _day(self.until, "until")
+        if until is None:
+            raise FieldRefused("until", _("Choose the last day of the move."))
+        begins = _day(self.begins, "beginsAt") if self.begins_open else None
+        chosen = [one.id for one in self.choices if one.chosen]
+        last_moment = until + timedelta(days=1) - timedelta(seconds=1)
+        return MoveOrder(last_moment, chosen, begins, self.channel or None)
+
+    @signed_in
+    async def show_names(self, actor: Actor, role_id: str, standing: str) -> None:
+        """List the members of one standing of a role; pressed again, hide the list."""
+        role = next((one for one in self.roles if one.id == role_id), None)
+        if role is None or standing not in coverage.STANDINGS:
+            return
+        if (self.named_role, self.named_standing) == (role_id, standing):
+            self.named_role = self.named_standing = ""
+            return
+        self.named_role, self.named_standing, self.names, self.names_page = role_id, standing, [], 0
+        self.named_title = f"{role.name}: {_titles()[standing]}"
+        await self._more(actor)
+
+    @signed_in
+    async def more_names(self, actor: Actor) -> None:
+        """List the next members."""
+        if self.named_role:
+            await self._more(actor)
+
+    async def _more(self, actor: Actor) -> None:
+        page = await self.get_state(ServerPageState)
+        self.names_page += 1
+        async with transaction() as db:
+            found = await coverage.holders(
+                db, gateways(), actor, page.server_id, self.named_role, self.named_standing, self.names_page
+            )
+        self.names = [*self.names, *(one.name for one in found.members)]
+        self.names_hidden = not found.named
+        self.names_more = max(0, found.total - len(self.names)) if found.named and found.members else 0
+
+    @signed_in
+    async def ask_end(self, actor: Actor):
+        """Open the dialog with what the end of the move does."""
+        if self.state not in {views.RUNNING, views.OVER}:
+            return
+        self.asked = END
+        page, impact = await self.get_state(ServerPageState), await self.get_state(ImpactState)
+        impact._ask(Proposal(server_id=page.server_id, ends_move=True))
+        yield ImpactState.watch
+
+    @public
+    def ask_undo(self) -> None:
+        """Open the dialog that explains what undoing the move does."""
+        self.asked = UNDO if self.state != NONE else ""
+
+    @public
+    def keep(self, is_open: bool) -> None:
+        """Close the dialog."""
+        if not is_open:
+            self.asked = ""
+
+    @signed_in
+    async def confirm(self, actor: Actor):
+        """Carry out what the dialog asks about."""
+        what, self.asked = self.asked, ""
+        if not what:
+            return
+        self.working = True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            async with transaction() as db:
+                if what == END:
+                    await orders.approve(db, gateways(), actor, page.server_id)
+                    title, told = _("End of the move approved"), _("The rules decide about its roles now.")
+                else:
+                    undone = await orders.undo(db, gateways(), actor, page.server_id)
+                    title, told = _("Move undone"), _undone(undone.members)
+            await say(self, title, told)
+            await self._read(actor, page)
+        finally:
+            self.working = False
+
+
+def _untold() -> str:
+    return _("Discord did not let {bot} change its messages. Repair the verification channel.").format(
+        bot=settings().bot_name
+    )
+
+
+def _undone(members: int) -> str:
+    if not members:
+        return _("Everybody keeps the roles of the move.")
+    said = ngettext("{count} member gets roles back.", "{count} members get roles back.", members)
+    return said.format(count=members)
+
+
+def _titles() -> Mapping[str, str]:
+    return {
+        coverage.RIGHT: _("verified, and right"), coverage.WRONG: _("verified, but no rule says yes"),
+        coverage.UNVERIFIED: _("not verified"), coverage.UNKNOWN: _("unknown"),
+    }  # fmt: skip
+
+
+def _day(value: str, field: str) -> datetime | None:
+    if not value:
+        return None
+    try:
+        return datetime.combine(datetime.strptime(value, "%Y-%m-%d").date(), time.min, UTC)  # noqa: DTZ007 - a date
+    except ValueError:
+        raise FieldRefused(field, _("This is no date.")) from None
+
+
+def _headline(move: MoveView) -> str:
+    match move.state:
+        case views.PLANNED:
+            return _("The move begins on {day}").format(day=day(move.begins_at))
+        case views.RUNNING:
+            return _("The move runs until {until}").format(until=day_and_time(move.until))
+        case views.OVER:
+            return _("The time of the move is over: it waits for your approval")
+        case _:
+            return _("The move is over")
+
+
+def _role(role: MovingRole) -> MovingRoleView:
+    counts = (role.right, role.wrong, role.unverified, role.unknown)
+    total = sum(counts)
+    rivals = listed([one.name or _("Somebody") for one in role.rivals]) if role.rivals else ""
+    moved = _("{names} moved this role too, last on {time}.")
+    taken = ngettext("Taken from {count} member so far", "Taken from {count} members so far", role.taken)
+    return MovingRoleView(
+        role.role_id, role.role_name, role.role_color, *counts,
+        shares=[f"{100 * count / total:.3f}%" if total else "0%" for count in counts],
+        summary=_("{right} of {total} holders have arrived").format(right=role.right, total=total),
+        taken=taken.format(count=role.taken) if role.taken else "",
+        rivals=moved.format(names=rivals, time=day_and_time(role.rivals[0].last_at)) if rivals else "",
+    )  # fmt: skip
+
+
+def _bars(days: Sequence[CoverageDay]) -> list[StandingBarView]:
+    """Return each day as parts on top of each other, from the bottom: right, wrong, not verified, unknown."""
+    peak = max((sum(_counts(one)) for one in days), default=0)
+    if not peak:
+        return []
+    step = WIDTH / len(days)
+    found: list[StandingBarView] = []
+    for place, one in enumerate(days):
+        below = 0
+        for standing, count in zip(coverage.STANDINGS, _counts(one), strict=True):
+            top, bottom = (round(HEIGHT - HEIGHT * value / peak) for value in (below + count, below))
+            below += count
+            if bottom > top:
+                x = round(place * step + step * (1 - _BAR_SHARE) / 2)
+                found.append(
+                    StandingBarView(
+                        f"{place}-{standing}", x, top, max(1, round(step * _BAR_SHARE)), bottom - top, standing
+                    )
+                )
+    return found
+
+
+def _counts(one: CoverageDay) -> tuple[int, int, int, int]:
+    return one.right, one.wrong, one.unverified, one.unknown
+
+
+def _summary(days: Sequence[CoverageDay]) -> str:
+    if not days:
+        return ""
+    first, last = days[0], days[-1]
+    return _("Holders who have arrived: {before} on {first}, {after} of {total} on {last}.").format(
+        before=first.right, first=short_day(first.day), after=last.right, total=sum(_counts(last)),
+        last=short_day(last.day),
+    )  # fmt: skip

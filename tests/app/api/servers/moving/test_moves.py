@@ -1,0 +1,198 @@
+"""A move by the calls of the dashboard: what it takes, what it says in Discord, and who has arrived."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlmodel import col, update
+
+from models import Grant, Member, RivalMove, ServerMove, now, transaction
+from services.servers import notices
+from tests.app.api.browsers import Browser
+from tests.jobs.town import Town, a_town
+from tests.jobs.writing.test_taking_over import handed
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    """A guild of the test's own, whose owner is ada's twin, with a rule for Holder."""
+    async with a_town(sandbox_url, "ada", "carol", "dave") as made:
+        await made.rule("Holder")
+        yield made
+
+
+@pytest.fixture
+async def owner(browser: Browser, town: Town) -> Browser:
+    await browser.sign_in(town.people["ada"]["username"])
+    return browser
+
+
+def days(count: float) -> str:
+    return (now() + timedelta(days=count)).isoformat()
+
+
+async def put(owner: Browser, town: Town, **changes: Any) -> Any:
+    payload = {"until": days(7), "roles": [await town.role("Holder")], **changes}
+    return await owner.client.put(f"/api/servers/{town.server_id}/move", json=payload)
+
+
+async def said_in(town: Town, channel_id: str) -> list[dict[str, Any]]:
+    channels = (await town.guild())["channels"]
+    return next(one["messages"] for one in channels if one["id"] == channel_id)
+
+
+async def test_a_move_says_per_role_who_has_arrived_and_who_else_moves_it(owner: Browser, town: Town) -> None:
+    call, role_id = f"/api/servers/{town.server_id}/move", await town.role("Holder")
+    assert (await owner.client.get(call)).status_code == 404
+    for who in ("carol", "dave"):
+        await handed(town, who)
+    await town.see()
+    await town.prove("carol")
+    made = await put(owner, town)
+    assert made.status_code == 200, made.text
+    async with transaction() as db:
+        moved = {"server_id": town.server_id, "discord_id": town.people["carol"]["id"], "role_id": role_id}
+        db.add(Grant(**moved, state="held", had_before=True, rule_ids=[1]))
+        db.add(RivalMove(**moved, taken=True, naming="named", actor_id="4242", actor_name="Collab.Land"))
+    seen = (await owner.client.get(call)).json()
+    (role,) = seen["roles"]
+    (rival,) = role.pop("rivals")
+    assert role == {
+        "roleId": role_id, "roleName": "Holder", "roleColor": role["roleColor"], "right": 1, "wrong": 0,
+        "unverified": 1, "unknown": 0, "taken": 0,
+    }  # fmt: skip
+    assert (rival["name"], seen["state"], seen["channelId"]) == ("Collab.Land", "running", None)
+    named = await owner.client.get(f"{call}/members", params={"roleId": role_id})
+    assert [one["name"] for one in named.json()["members"]] == [town.people["dave"]["username"]]
+    assert (await owner.client.get(f"{call}/members", params={"roleId": "1"})).status_code == 404
+    wrong = await owner.client.get(f"{call}/members", params={"roleId": role_id, "standing": "late"})
+    assert wrong.status_code == 400
+    early = await owner.client.post(f"{call}/approve")
+    assert (early.status_code, "still runs" in early.json()["message"]) == (409, True)
+
+
+async def test_who_could_not_be_read_or_is_judged_by_no_active_rule_is_unknown(owner: Browser, town: Town) -> None:
+    await handed(town, "carol")
+    await town.see()
+    await town.prove("carol")
+    (role,) = (await put(owner, town)).json()["roles"]
+    assert (role["unknown"], role["right"]) == (1, 0), "nobody has judged them yet"
+    async with transaction() as db:
+        grant = Grant(
+            server_id=town.server_id, discord_id=town.people["carol"]["id"], role_id=await town.role("Holder"),
+            state="held", had_before=True, rule_ids=[1],
+        )  # fmt: skip
+        db.add(grant)
+    (role,) = (await owner.client.get(f"/api/servers/{town.server_id}/move")).json()["roles"]
+    assert (role["unknown"], role["right"]) == (0, 1)
+    rules = (await owner.client.get(f"/api/verification-rules?serverId={town.server_id}")).json()
+    await owner.client.patch(f"/api/verification-rules/{rules[0]['id']}", json={"state": "paused"})
+    (role,) = (await owner.client.get(f"/api/servers/{town.server_id}/move")).json()["roles"]
+    assert (role["unknown"], role["right"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"until": days(-1)}, "The date until which the move runs is in the future."),
+        ({"until": days(400)}, "A move runs for at most a year."),
+        ({"beginsAt": days(8)}, "The move begins before the date until which it runs."),
+        ({"roles": []}, "Choose at least one role to hand over."),
+        ({"roles": ["1"]}, "No rule of this server gives the role 1. Make a rule first."),
+        ({"channelId": "1"}, "There is no such channel in this server (any more)."),
+    ],
+    ids=["past", "far", "backwards", "no role", "strange role", "strange channel"],
+)
+async def test_what_makes_no_sense_is_refused_and_nothing_is_stored(
+    owner: Browser, town: Town, changes: dict[str, Any], message: str
+) -> None:
+    answer = await put(owner, town, **changes)
+    assert (answer.status_code, answer.json()["message"]) == (400, message)
+    assert (await owner.client.get(f"/api/servers/{town.server_id}/move")).status_code == 404
+
+
+async def test_a_date_alone_means_the_whole_day(owner: Browser, town: Town) -> None:
+    day = (datetime.now(UTC) + timedelta(days=5)).date()
+    answer = await put(owner, town, until=day.isoformat())
+    assert answer.json()["until"].startswith(f"{day}T23:59:59")
+    for odd in ("tomorrow", "9999-99-99", None, [], {}):
+        assert (await put(owner, town, until=odd)).status_code == 422
+
+
+async def test_the_panel_and_one_message_say_what_to_do_by_when_until_the_end(owner: Browser, town: Town) -> None:
+    assert (await owner.client.get(f"/api/servers/{town.server_id}/move")).status_code == 404
+    guild = await town.guild()
+    general = guild["channels"][0]["id"]
+    role_id = await town.role("Holder")
+    until = (now() + timedelta(days=7)).replace(microsecond=0)
+    when = f"<t:{int(until.timestamp())}:F>"
+    made = (await put(owner, town, until=until.isoformat(), channelId=general)).json()
+    assert (made["channelId"], made["messagesUpdated"]) == (general, True)
+    (message,) = await said_in(town, general)
+    (embed,) = message["embeds"]
+    assert f"<@&{role_id}>" in embed["description"]
+    assert when in embed["description"]
+    later = (await put(owner, town, until=days(9), channelId=general)).json()
+    assert later["until"] > made["until"]
+    (message,) = await said_in(town, general)
+    assert when not in message["embeds"][0]["description"], "the message is edited, not posted twice"
+    ended = await owner.client.delete(f"/api/servers/{town.server_id}/move")
+    assert (ended.status_code, ended.json()["members"]) == (200, 0)
+    (message,) = await said_in(town, general)
+    assert "was called off" in message["embeds"][0]["title"]
+    assert (await owner.client.delete(f"/api/servers/{town.server_id}/move")).status_code == 404
+
+
+async def test_a_member_without_a_wallet_is_reminded_where_they_are(owner: Browser, town: Town) -> None:
+    for who in ("carol", "dave"):
+        await handed(town, who)
+    await town.see()
+    await town.prove("carol")
+
+    async def told(who: str) -> list[str]:
+        person = town.people[who]
+        async with transaction() as db:
+            meeting = await notices.meet(db, (await town.guild())["id"], person["id"], person["username"])
+            found = await notices.waiting(db, meeting)
+            await notices.told(db, found)
+            return [one.text for one in found]
+
+    assert await told("dave") == []
+    await put(owner, town)
+    for _ in range(2):
+        (reminder,) = await told("dave")
+        assert "will decide about Holder. Verify a wallet until " in reminder
+    assert await told("carol") == []
+    assert await told("ada") == []
+
+
+async def test_a_large_server_shows_the_last_stored_count(
+    owner: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from services.roles.moves import coverage
+
+    await handed(town, "carol")
+    await town.see()
+    await put(owner, town)
+    async with transaction() as db:
+        assert await coverage.store_oldest(db)
+        assert not await coverage.store_oldest(db), "each is stored once in a while"
+        left = update(Member).where(col(Member.discord_id) == town.people["carol"]["id"])
+        await db.exec(left.values(left_at=now()))
+    call = f"/api/servers/{town.server_id}/move"
+    assert (await owner.client.get(call)).json()["roles"][0]["unverified"] == 0
+    monkeypatch.setattr(coverage, "LARGE", 0)
+    seen = (await owner.client.get(call)).json()
+    assert seen["roles"][0]["unverified"] == seen["days"][0]["unverified"] == 1
+
+
+async def test_an_approved_move_is_replaced_by_a_new_one(owner: Browser, town: Town) -> None:
+    await put(owner, town)
+    call = f"/api/servers/{town.server_id}/move"
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(begins_at=now() - timedelta(days=1), until=now()))
+    approved = await owner.client.post(f"{call}/approve")
+    assert (approved.status_code, approved.json()["state"]) == (200, "approved"), approved.text
+    assert (await owner.client.post(f"{call}/approve")).status_code == 404
+    assert (await put(owner, town)).json()["state"] == "running"

@@ -1,0 +1,171 @@
+"""A move with the engine running: nobody loses a role before its end is approved, then the rules decide, then undo."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from sqlmodel import col, select, update
+
+from gateways import gateways
+from models import Event, Grant, ServerMove, now, transaction
+from services.core.actors import Actor
+from services.engine import preview
+from services.engine.preview import Proposal
+from services.roles.moves import coverage, orders, views
+from services.roles.moves.orders import MoveOrder
+from tests.jobs.conftest import Engine
+from tests.jobs.town import Town, until
+from tests.jobs.writing.test_taking_over import grants, handed
+
+
+def admin(town: Town) -> Actor:
+    return Actor(1, town.people["ada"]["id"], town.people["ada"]["username"])
+
+
+async def begin(town: Town) -> str:
+    """A move of Holder for a day; the role's id."""
+    role_id = await town.role("Holder")
+    async with transaction() as db:
+        await orders.put(db, gateways(), admin(town), town.server_id, MoveOrder(now() + timedelta(days=1), [role_id]))
+    return role_id
+
+
+async def its_day_comes(town: Town) -> None:
+    async with transaction() as db:
+        ended = update(ServerMove).where(col(ServerMove.server_id) == town.server_id)
+        await db.exec(ended.values(begins_at=now() - timedelta(days=2), until=now() - timedelta(seconds=1)))
+
+
+async def covered(town: Town, **wanted: int) -> None:
+    """Wait until the coverage of Holder is this; what is not named is nobody."""
+    role_id = await town.role("Holder")
+
+    async def same() -> bool:
+        async with transaction() as db:
+            seen = (await coverage.count(db, town.server_id, [role_id])).of(role_id)
+        return seen == coverage.RoleCoverage(**wanted)
+
+    await until(same)
+
+
+async def previewed(town: Town) -> Mapping[str, list[str]]:
+    """Who would keep and lose the role at the end, by name."""
+    names = {person["id"]: name for name, person in town.people.items()}
+    async with transaction() as db:
+        plan = await preview.plan(db, gateways(), admin(town), Proposal(server_id=town.server_id, ends_move=True))
+    found = await preview.whole(gateways(), plan)
+    return {
+        outcome: sorted(names[one.discord_id] for one in found.members if one.outcome == outcome)
+        for outcome in ("keep", "lose")
+    }
+
+
+async def test_a_move_from_its_first_day_to_its_undo(town: Town, engine: Engine) -> None:
+    for who in ("ada", "carol", "dave"):
+        await handed(town, who)
+    await town.see()
+    await town.buys("carol")
+    await town.rule("Holder")
+    start = await town.mark()
+    async with engine():
+        await begin(town)
+        await covered(town, unverified=3)
+        await town.prove("carol")
+        await town.prove("dave")
+        await covered(town, right=1, wrong=1, unverified=1)
+        assert await town.writes(start) == [], "nothing is taken before the end"
+        await its_day_comes(town)
+        await town.look()
+        await covered(town, right=1, wrong=1, unverified=1)
+        assert await previewed(town) == {"keep": ["carol"], "lose": ["ada", "dave"]}
+        async with transaction() as db:
+            await coverage.store_oldest(db)
+            shown = await views.view(db, gateways(), admin(town), town.server_id)
+        assert (shown.state, len(shown.days), shown.days[0].unverified) == (views.OVER, 1, 1)
+
+        async with transaction() as db:
+            await orders.approve(db, gateways(), admin(town), town.server_id)
+        await covered(town, right=1)
+        assert sorted(await town.writes(start)) == ["DELETE", "DELETE"]
+        async with transaction() as db:
+            (role,) = (await views.view(db, gateways(), admin(town), town.server_id)).roles
+            undone = await orders.undo(db, gateways(), admin(town), town.server_id)
+        assert (role.taken, undone.members) == (2, 2)
+
+        async def back() -> bool:
+            return all([await town.has(who, "Holder") for who in ("ada", "carol", "dave")])
+
+        await until(back)
+        await town.look()
+
+        async def settled() -> bool:
+            return {grant.state for grant in (await grants(town)).values()} == {"held"}
+
+        await until(settled)
+    async with transaction() as db:
+        kinds = await db.exec(
+            select(Event.kind).where(Event.server_id == town.server_id, col(Event.kind).startswith("move."))
+            .order_by(col(Event.id))
+        )  # fmt: skip
+        assert list(kinds.all()) == ["move.begun", "move.approved", "move.undone"]
+
+
+async def test_a_move_that_is_called_off_takes_nothing_and_the_next_one_keeps_it_again(
+    town: Town, engine: Engine
+) -> None:
+    await handed(town, "carol")
+    await town.see()
+    await town.rule("Holder", takes_over=True, removal_mode="now")
+    start = await town.mark()
+    await begin(town)
+    async with engine():
+        await covered(town, unverified=1)
+
+        async def adopted() -> bool:
+            return set(await grants(town)) == {"carol"}
+
+        await until(adopted)
+        async with transaction() as db:
+            assert (await orders.undo(db, gateways(), admin(town), town.server_id)).members == 0
+        assert (await grants(town))["carol"].gift_since is not None
+        await town.look()
+        await begin(town)
+        assert (await grants(town))["carol"].gift_since is None
+        await covered(town, unverified=1)
+    assert await town.has("carol", "Holder")
+    assert await town.writes(start) == []
+
+
+async def test_a_role_that_the_move_no_longer_has_is_kept_by_those_who_have_it(town: Town) -> None:
+    holder, collector = await town.role("Holder"), await town.role("Collector")
+    await town.rule("Holder")
+    await town.rule("Collector")
+    await begin(town)
+    who = town.people["carol"]["id"]
+    async with transaction() as db:
+        db.add(
+            Grant(
+                server_id=town.server_id, discord_id=who, role_id=holder, state="held", had_before=True, no_since=now()
+            )
+        )  # fmt: skip
+    async with transaction() as db:
+        order = MoveOrder(now() + timedelta(days=1), [collector])
+        await orders.put(db, gateways(), admin(town), town.server_id, order)
+    assert (await grants(town))["carol"].gift_since is not None
+
+
+async def test_a_move_that_begins_later_makes_its_holders_due_on_its_day(town: Town) -> None:
+    await handed(town, "carol")
+    await town.see()
+    await town.rule("Holder")
+    role_id = await town.role("Holder")
+    order = MoveOrder(now() + timedelta(days=3), [role_id], now() + timedelta(days=1))
+    async with transaction() as db:
+        await orders.put(db, gateways(), admin(town), town.server_id, order)
+        shown = await views.view(db, gateways(), admin(town), town.server_id)
+        assert shown.state == views.PLANNED
+        assert await orders.begin_due(db) == 0
+    async with transaction() as db:
+        started = update(ServerMove).where(col(ServerMove.server_id) == town.server_id)
+        await db.exec(started.values(begins_at=now() - timedelta(seconds=1)))
+        assert await orders.begin_due(db) == 1
+        assert await orders.begin_due(db) == 0

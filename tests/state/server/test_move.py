@@ -1,0 +1,85 @@
+"""The Move tab: the form that begins a move, what it shows of one, the names, and the dialogs before end and undo."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+from sqlmodel import select, update
+
+from models import ServerMove, now, transaction
+from services.roles.moves import coverage
+from state.core.toasts import ToastState
+from state.rule_form.preview import ImpactState
+from state.server.move import END, NONE, MoveState
+from tests.app.api.browsers import Browser
+from tests.jobs.town import Town, a_town
+from tests.jobs.writing.test_taking_over import handed
+from tests.state.conftest import Tab
+from tests.state.towns import opened
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    """ada owns it; carol, who has no wallet, and dave, who has one, have Holder from another bot."""
+    async with a_town(sandbox_url, "ada", "carol", "dave") as made:
+        for who in ("carol", "dave"):
+            await handed(made, who)
+        await made.see()
+        await made.prove("dave")
+        await made.rule("Holder")
+        yield made
+
+
+async def stored() -> list[ServerMove]:
+    async with transaction() as db:
+        return list((await db.exec(select(ServerMove))).all())
+
+
+async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn, town: Town) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    move = await opened(tab, MoveState, town.server_id, "move")
+    assert (move.state, [(one.name, one.chosen) for one in move.choices]) == (NONE, [("Holder", True)])
+    await tab.run(move.save())
+    assert (move.state, move.fault_text) == ("running", "")
+    assert move.headline.startswith("The move runs until ")
+    (role,) = move.roles
+    assert (role.right, role.wrong, role.unverified, role.unknown) == (0, 0, 1, 1)
+    assert (role.summary, role.shares) == ("0 of 2 holders have arrived", ["0.000%", "0.000%", "50.000%", "50.000%"])
+
+    await tab.run(move.show_names(role.id, coverage.UNVERIFIED))
+    assert (move.names, move.names_more) == ([town.people["carol"]["username"]], 0)
+    await tab.run(move.show_names(role.id, coverage.UNVERIFIED))
+    assert move.named_role == ""
+
+    async with transaction() as db:
+        assert await coverage.store_oldest(db)
+    await tab.run(move.look())
+    assert [(bar.standing, bar.y, bar.height) for bar in move.bars] == [("unverified", 200, 200), ("unknown", 0, 200)]
+    assert [(one.unverified, one.unknown) for one in move.days] == [(1, 1)]
+    assert "0 of 2 on" in move.chart_summary
+
+    move.edit(True)
+    move.choose(role.id, False)
+    await tab.run(move.save())
+    assert (move.fault_field, move.fault_text) == ("roles", "Choose at least one role to hand over.")
+    move.choose(role.id, True)
+    move.set_until("31.12.2999")
+    await tab.run(move.save())
+    assert (move.fault_field, move.fault_text) == ("until", "This is no date.")
+
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(begins_at=now() - timedelta(days=1), until=now()))
+    move = await opened(tab, MoveState, town.server_id, "move")
+    assert move.headline == "The time of the move is over: it waits for your approval"
+    await tab.run(move.ask_end())
+    impact = await tab.state(ImpactState)
+    assert (move.asked, impact.busy) == (END, True)
+    await tab.run(move.confirm())
+    assert ((await stored())[0].state, move.state) == ("approved", "approved")
+    move.ask_undo()
+    await tab.run(move.confirm())
+    assert ((await stored())[0].state, move.state) == ("undone", NONE)
+    toast = await tab.state(ToastState)
+    assert (toast.title, toast.text) == ("Move undone", "Everybody keeps the roles of the move.")
