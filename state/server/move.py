@@ -31,6 +31,8 @@ END, UNDO = "end", "undo"
 USUAL_DAYS = 30
 MOST_DAYS = 60
 """Days of the chart, the newest."""
+FEWEST_DAYS = 14
+"""Days for which the chart has room at least, so that the first ones are no wide blocks."""
 _BAR_SHARE = 0.8
 
 
@@ -369,10 +371,14 @@ def _role(role: MovingRole) -> MovingRoleView:
     return MovingRoleView(
         role.role_id, role.role_name, role.role_color, *counts,
         shares=[f"{100 * count / total:.3f}%" if total else "0%" for count in counts],
-        summary=_("{right} of {total} holders have arrived").format(right=role.right, total=total),
+        summary=_arrived(role.right, total),
         taken=taken.format(count=role.taken) if role.taken else "",
         rivals=moved.format(names=rivals, time=day_and_time(role.rivals[0].last_at)) if rivals else "",
     )  # fmt: skip
+
+
+def _arrived(right: int, total: int) -> str:
+    return _("{right} of {total} holders have arrived").format(right=right, total=total)
 
 
 def _bars(days: Sequence[CoverageDay]) -> list[StandingBarView]:
@@ -380,7 +386,7 @@ def _bars(days: Sequence[CoverageDay]) -> list[StandingBarView]:
     peak = max((sum(_counts(one)) for one in days), default=0)
     if not peak:
         return []
-    step = WIDTH / len(days)
+    step = WIDTH / max(len(days), FEWEST_DAYS)
     found: list[StandingBarView] = []
     for place, one in enumerate(days):
         below = 0
@@ -405,6 +411,8 @@ def _summary(days: Sequence[CoverageDay]) -> str:
     if not days:
         return ""
     first, last = days[0], days[-1]
+    if first is last:
+        return _arrived(last.right, sum(_counts(last)))
     return _("Holders who have arrived: {before} on {first}, {after} of {total} on {last}.").format(
         before=first.right, first=short_day(first.day), after=last.right, total=sum(_counts(last)),
         last=short_day(last.day),

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlmodel import select, update
 
-from models import ServerMove, now, transaction
+from models import MoveCount, ServerMove, now, transaction
 from services.roles.moves import coverage
 from state.core.toasts import ToastState
 from state.rule_form.preview import ImpactState
@@ -58,7 +58,14 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     await tab.run(move.look())
     assert [(bar.standing, bar.y, bar.height) for bar in move.bars] == [("unverified", 200, 200), ("unknown", 0, 200)]
     assert [(one.unverified, one.unknown) for one in move.days] == [(1, 1)]
-    assert "0 of 2 on" in move.chart_summary
+    assert move.chart_summary == "0 of 2 holders have arrived"
+    async with transaction() as db:
+        (row,) = (await db.exec(select(MoveCount))).all()
+        before = {"day": row.day - timedelta(days=1), "earned": 2, "unearned": 0, "unverified": 0, "unknown": 0}
+        db.add(MoveCount(move_id=row.move_id, role_id=row.role_id, **before))
+    await tab.run(move.look())
+    assert [bar.x for bar in move.bars] == [7, 79, 79], "the oldest day is on the left"
+    assert move.chart_summary.startswith("Holders who have arrived: 2 on ")
 
     move.edit(True)
     move.choose(role.id, False)
