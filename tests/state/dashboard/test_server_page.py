@@ -3,7 +3,7 @@
 import pytest
 import reflex as rx
 
-from components.pages.server import server_config
+from components.pages import server_config
 from state.dashboard.server_page import TABS, ServerPageState
 
 
