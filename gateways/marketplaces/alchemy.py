@@ -3,21 +3,18 @@
 See docs/facts.md#alchemy-nft-api.
 """
 
-import asyncio
+from collections.abc import Iterable
 from urllib.parse import quote
 
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import ChainNotListed
-from gateways.marketplaces.client import DEADLINE, MarketWire
+from gateways.marketplaces.client import DEADLINE, MarketWire, all_pages
 from gateways.marketplaces.facts import AccountItem, AccountItems
-from gateways.transport.errors import ProviderConfused, ProviderDown
 from gateways.transport.json_shape import Shape
 
 ALCHEMY = "Alchemy"
 ITEMS_A_PAGE = 100
 MOST_PAGES = 100
-PAGES_DEADLINE = 60.0
-"""Seconds for all pages of one account."""
 LARGEST_PAGE = 4_000_000
 
 
@@ -43,26 +40,16 @@ class Alchemy:
             raise ChainNotListed(ALCHEMY, CHAINS[chain].title)
         base = f"{self._url.replace('{network}', network)}/{self._key}/getNFTsForOwner"
         first = f"{base}?owner={quote(address, safe='')}&withMetadata=false&pageSize={ITEMS_A_PAGE}"
-        items: dict[AccountItem, None] = {}
-        seen: set[str] = set()
-        cursor = ""
-        try:
-            async with asyncio.timeout(PAGES_DEADLINE):
-                for _ in range(MOST_PAGES):
-                    said = await self._wire.read(first + cursor, "account", largest=LARGEST_PAGE)
-                    page = Shape(said, "the account", ALCHEMY)
-                    for item in page.items("ownedNfts"):
-                        items[_item(Shape(item, "a token", ALCHEMY))] = None
-                    following = page.text_or_none("pageKey")
-                    if not following:
-                        return AccountItems(chain, address, ALCHEMY, tuple(items))
-                    if following in seen:
-                        raise ProviderConfused(ALCHEMY, "its pages run in a circle")
-                    seen.add(following)
-                    cursor = f"&pageKey={quote(following, safe='')}"
-        except TimeoutError:
-            raise ProviderDown(ALCHEMY, f"not all pages came within {PAGES_DEADLINE:g} s") from None
-        raise ProviderConfused(ALCHEMY, f"it lists more than {ITEMS_A_PAGE * MOST_PAGES} tokens for this account")
+
+        async def page(cursor: str) -> tuple[Iterable[AccountItem], str | None]:
+            following = f"&pageKey={quote(cursor, safe='')}" if cursor else ""
+            said = Shape(
+                await self._wire.read(first + following, "account", largest=LARGEST_PAGE), "the account", ALCHEMY
+            )
+            items = [_item(Shape(item, "a token", ALCHEMY)) for item in said.items("ownedNfts")]
+            return items, said.text_or_none("pageKey")
+
+        return AccountItems(chain, address, ALCHEMY, await all_pages(ALCHEMY, page, MOST_PAGES, ITEMS_A_PAGE))
 
 
 def _item(token: Shape) -> AccountItem:

@@ -1,12 +1,14 @@
 """How we speak with a marketplace: JSON over HTTP, within its limits, and every way in which it fails named."""
 
+import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import cast
 
 import httpx
 import orjson
 
+from gateways.marketplaces.facts import AccountItem
 from gateways.marketplaces.quota import LONGEST_PAUSE, Quota, Use
 from gateways.transport import clock, provider_reports
 from gateways.transport.connections import GatedClient, agent, timeouts, tls
@@ -23,6 +25,8 @@ from gateways.transport.fair_turns import FairGate
 
 DEADLINE = 10.0
 """Seconds for one question, from when its turn comes."""
+PAGES_DEADLINE = 60.0
+"""Seconds for all pages of one account."""
 LARGEST_ANSWER = 1_000_000
 CONNECTIONS, MOST_FOR_ONE = 32, 8
 """Requests to one marketplace at a time, and how many of them for one tenant."""
@@ -137,3 +141,29 @@ def _is_used_up(answer: httpx.Response) -> bool:
 def _plain(headers: httpx.Headers) -> dict[str, str]:
     """The headers without those about an encoding that has been undone already."""
     return {name: value for name, value in headers.items() if name not in {"content-encoding", "content-length"}}
+
+
+async def all_pages(
+    name: str, read: Callable[[str], Awaitable[tuple[Iterable[AccountItem], str | None]]], most: int, items_a_page: int
+) -> tuple[AccountItem, ...]:
+    """Return the items of an account's pages, each once; `read` reads the page of a cursor and gives the next cursor.
+
+    Raises ProviderError for pages that run in a circle, take too long, or are more than `most`.
+    """
+    items: dict[AccountItem, None] = {}
+    seen: set[str] = set()
+    cursor = ""
+    try:
+        async with asyncio.timeout(PAGES_DEADLINE):
+            for _ in range(most):
+                listed, following = await read(cursor)
+                items |= dict.fromkeys(listed)
+                if not following:
+                    return tuple(items)
+                if following in seen:
+                    raise ProviderConfused(name, "its pages run in a circle")
+                seen.add(following)
+                cursor = following
+    except TimeoutError:
+        raise ProviderDown(name, f"not all pages came within {PAGES_DEADLINE:g} s") from None
+    raise ProviderConfused(name, f"it lists more than {items_a_page * most} tokens for this account")

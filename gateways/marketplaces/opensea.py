@@ -1,16 +1,15 @@
 """OpenSea's API v2: profiles, collections, tokens and what accounts are listed with (docs/facts.md#opensea-reads)."""
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 from gateways.chains.attributes import LONGEST_KIND, LONGEST_VALUE, NoMetadata, TraitList, read
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import ChainNotListed
-from gateways.marketplaces.client import DEADLINE, LARGEST_ANSWER, MarketWire
+from gateways.marketplaces.client import DEADLINE, LARGEST_ANSWER, MarketWire, all_pages
 from gateways.marketplaces.facts import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
 from gateways.marketplaces.quota import Quota, Use
-from gateways.transport.errors import ProviderConfused, ProviderDown
+from gateways.transport.errors import ProviderConfused
 from gateways.transport.json_shape import Shape
 from gateways.transport.plain_text import plain
 
@@ -22,8 +21,6 @@ TOKENS_A_BATCH = 30
 """Tokens in one batch; OpenSea names no limit (docs/facts.md#opensea-reads)."""
 ITEMS_A_PAGE = 200
 MOST_PAGES = 50
-PAGES_DEADLINE = 60.0
-"""Seconds for all pages of one account."""
 
 
 class OpenSea:
@@ -144,26 +141,15 @@ class OpenSea:
         that run in a circle.
         """
         path = f"chain/{_name_of(chain)}/account/{quote(address, safe='')}/nfts?limit={ITEMS_A_PAGE}"
-        items: dict[AccountItem, None] = {}
-        seen: set[str] = set()
-        cursor = ""
-        try:
-            async with asyncio.timeout(PAGES_DEADLINE):
-                for _ in range(MOST_PAGES):
-                    page = await self._read(f"{path}{cursor}", "account", LARGEST_LIST)
-                    for item in page.items("nfts"):
-                        one = Shape(item, "a token", OPENSEA)
-                        items[AccountItem(_lowered(one.text("contract")), one.text("identifier"))] = None
-                    following = page.text_or_none("next")
-                    if not following:
-                        return AccountItems(chain, address, OPENSEA, tuple(items))
-                    if following in seen:
-                        raise ProviderConfused(OPENSEA, "its pages run in a circle")
-                    seen.add(following)
-                    cursor = f"&next={quote(following, safe='')}"
-        except TimeoutError:
-            raise ProviderDown(OPENSEA, f"not all pages came within {PAGES_DEADLINE:g} s") from None
-        raise ProviderConfused(OPENSEA, f"it lists more than {ITEMS_A_PAGE * MOST_PAGES} tokens for this account")
+
+        async def page(cursor: str) -> tuple[Iterable[AccountItem], str | None]:
+            following = f"&next={quote(cursor, safe='')}" if cursor else ""
+            said = await self._read(f"{path}{following}", "account", LARGEST_LIST)
+            tokens = [Shape(item, "a token", OPENSEA) for item in said.items("nfts")]
+            items = [AccountItem(_lowered(one.text("contract")), one.text("identifier")) for one in tokens]
+            return items, said.text_or_none("next")
+
+        return AccountItems(chain, address, OPENSEA, await all_pages(OPENSEA, page, MOST_PAGES, ITEMS_A_PAGE))
 
     async def _read(self, path: str, what: str, largest: int = LARGEST_ANSWER, use: Use = Use.RULES) -> Shape:
         """The object at a path."""

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gateways.evm.programs import code
+from gateways.evm.programs import code, header
 from gateways.transport.errors import ProviderConfused
 
 SCRATCH = "0x484f4c44464153540000000000000000000b00b5"
@@ -89,13 +89,7 @@ def read_answer(provider: str, answer: bytes, data: bytes, entries: Sequence[Ent
     width, counts = data[27], [entry.owners for entry in entries]
     if len(answer) != HEADER + sum(counts) * width + len(counts) * RECORD:
         raise ProviderConfused(provider, f"{len(answer)} bytes where balances should be")
-    words = [int.from_bytes(answer[at : at + 32], "big") for at in range(0, HEADER, 32)]
-    if words[0] ^ MAGIC != int.from_bytes(data[:32], "big"):
-        raise ProviderConfused(provider, "the balances lack their mark")
-    if words[1] != chain_id:
-        raise ProviderConfused(provider, f"the balances are of chain {words[1]}")
-    if not 0 < words[4] < words[3]:
-        raise ProviderConfused(provider, "the balances cost no gas")
+    words = header(provider, answer, HEADER, data=data, magic=MAGIC, chain_id=chain_id, what="balances")
     cells, reached, used = list[bytes](), list[int](), list[int]()
     at, before = HEADER, words[3]
     for count in counts:

@@ -19,7 +19,7 @@ cut short, perhaps in a call of the contract's own. It gets a status of its own,
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateways.evm.programs import code
+from gateways.evm.programs import code, header
 from gateways.evm.tokens.program import Silence
 from gateways.transport.errors import ProviderConfused
 
@@ -70,13 +70,7 @@ def read_answer(provider: str, answer: bytes, data: bytes, count: int, chain_id:
     """The answers for the `count` wallets of this call data, or ProviderConfused when any mark is missing or wrong."""
     if len(answer) < HEADER:
         raise ProviderConfused(provider, f"{len(answer)} bytes where answers should be")
-    words = [int.from_bytes(answer[at : at + 32], "big") for at in range(0, HEADER, 32)]
-    if words[0] ^ MAGIC != int.from_bytes(data[:32], "big"):
-        raise ProviderConfused(provider, "the answers lack their mark")
-    if words[1] != chain_id:
-        raise ProviderConfused(provider, f"the answers are of chain {words[1]}")
-    if not 0 < words[4] < words[3]:
-        raise ProviderConfused(provider, "the answers cost no gas")
+    words = header(provider, answer, HEADER, data=data, magic=MAGIC, chain_id=chain_id)
     reached, rest = divmod(words[5] - (len(data) - 20 * count), 20)
     if rest or not 0 <= reached <= count:
         raise ProviderConfused(provider, "the answers contradict their own count")

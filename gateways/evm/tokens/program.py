@@ -16,7 +16,7 @@ short, also deeper down, so that is told apart.
 from dataclasses import dataclass
 from enum import Enum
 
-from gateways.evm.programs import code
+from gateways.evm.programs import code, header
 from gateways.transport.errors import ProviderConfused
 
 MAGIC = 0x686F6C64666173743A206F6E6520776F7264207065722063616C6C2C20747275
@@ -63,13 +63,7 @@ def read_answer(provider: str, answer: bytes, data: bytes, chain_id: int) -> Cal
     count = (len(data) - FIRST_WORD) // step
     if len(answer) != HEADER + 33 * count:
         raise ProviderConfused(provider, f"{len(answer)} bytes where answers should be")
-    words = [int.from_bytes(answer[at : at + 32], "big") for at in range(0, HEADER, 32)]
-    if words[0] ^ MAGIC != int.from_bytes(data[:32], "big"):
-        raise ProviderConfused(provider, "the answers lack their mark")
-    if words[1] != chain_id:
-        raise ProviderConfused(provider, f"the answers are of chain {words[1]}")
-    if not 0 < words[4] < words[3]:
-        raise ProviderConfused(provider, "the answers cost no gas")
+    words = header(provider, answer, HEADER, data=data, magic=MAGIC, chain_id=chain_id)
     reached, rest = divmod(words[5] - FIRST_WORD, step)
     if rest or not 0 <= reached <= count:
         raise ProviderConfused(provider, "the answers contradict their own count")
