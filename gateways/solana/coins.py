@@ -27,7 +27,6 @@ LAMPORT_DECIMALS = 9
 KNOWN_ACCOUNT = TOKEN_PROGRAMS[0]
 """An account that has lamports on any node that knows the chain."""
 NOT_IN_TIME = "its coins were not read in time"
-UNKNOWN_COIN = "the node does not know the coin"
 SILENT = "the node shows nobody's coins"
 UNSHOWN = "the node does not show that it knows who holds the coin"
 

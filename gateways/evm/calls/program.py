@@ -8,7 +8,6 @@ a word to each of the places, and the template is the call data of one call. Ans
     word 0   MAGIC xor the call data's first word: only this program, run on this very call data, says that
     word 1   CHAINID       word 2   TIMESTAMP      word 3   gas at the start      word 4   gas at the end
     word 5   where in the call data it stopped, for want of gas or room, or at the end
-    word 6   the size of the contract's code
     then for each wallet how its call ended (1 byte), the size of the answer (4 bytes), and, if the call succeeded,
     the answer's first bytes, at most C
 
@@ -24,7 +23,7 @@ from gateways.evm.tokens.program import Silence
 from gateways.transport.errors import ProviderConfused
 
 MAGIC = 0x686F6C64666173743A206F6E65207669657720666F722065766572792077616C
-HEADER = 224
+HEADER = 192
 ENTRY = 5
 
 CODE = code("views")
@@ -43,7 +42,6 @@ class ViewAnswers:
     """What one run of the program said: the answers for as many wallets as it got to."""
 
     said: tuple[CopiedAnswer | Silence, ...]
-    code_size: int
     timestamp: int
     gas: int
     gas_used: int
@@ -90,4 +88,4 @@ def read_answer(provider: str, answer: bytes, data: bytes, count: int, chain_id:
             raise ProviderConfused(provider, "the answers contradict their own count")
     if at != len(answer):
         raise ProviderConfused(provider, "the answers are not as long as they say")
-    return ViewAnswers(tuple(said), words[6], words[2], words[3], words[3] - words[4])
+    return ViewAnswers(tuple(said), words[2], words[3], words[3] - words[4])

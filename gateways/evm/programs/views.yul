@@ -12,7 +12,6 @@ object "views" {
         let head := calldataload(0)
         mstore(0x2000, xor(0x686f6c64666173743a206f6e65207669657720666f722065766572792077616c, head))
         let contract := calldataload(32)
-        mstore(0x20c0, extcodesize(contract))
 
         let callGas := and(shr(32, head), 0xffffffff)
         let most := and(shr(64, head), 0xffffffff) // of an answer's bytes
@@ -21,7 +20,7 @@ object "views" {
         calldatacopy(0, template, length)
         let least := add(margin, add(callGas, shr(5, callGas))) // 63/64 of it (EIP-150) still is callGas and more
         let wallet := add(template, length)
-        let out := 0x20e0 // where the next answer goes
+        let out := 0x20c0 // where the next answer goes
         for { } lt(wallet, calldatasize()) { wallet := add(wallet, 20) } {
             if gt(out, add(0x2000, room)) { break }
             if lt(gas(), least) { break }

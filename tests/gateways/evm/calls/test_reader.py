@@ -248,7 +248,7 @@ def test_an_answer_must_carry_every_mark() -> None:
     def answer(
         *, mark: int = first ^ MAGIC, chain: int = 1, gas: int = 40, stop: int = end - 20, rows: bytes | None = None
     ) -> bytes:
-        words = (mark, chain, 1_700_000_000, 50, gas, stop, 99)
+        words = (mark, chain, 1_700_000_000, 50, gas, stop)
         row = bytes([1]) + (100).to_bytes(4, "big") + b"\7" * 64
         return b"".join(one.to_bytes(32, "big") for one in words) + (row if rows is None else rows)
 
