@@ -219,7 +219,7 @@ class Events(Busy):
         # Over REST: the gateway answers one request for all members in 30 seconds, so a bot that restarts quickly would
         # get no answer.
         began = await self._tell(guild.id, gateway_events.list_begins)
-        self.touched[guild.id] = set()
+        touched = self.touched[guild.id] = set[str]()
         try:
             listed = await self._list_parts(guild)
         except (nextcord.Forbidden, nextcord.NotFound) as fault:
@@ -233,7 +233,9 @@ class Events(Busy):
             # The library cannot read this member; all others are still read.
             listed = await self._list_readable(guild)
         finally:
-            self.touched.pop(guild.id, None)
+            # A read that another one has replaced ends later than that one begins.
+            if self.touched.get(guild.id) is touched:
+                del self.touched[guild.id]
         if not listed:
             raise ListIncomplete("the bot itself is not among the members")
         while await self._tell(guild.id, lambda db: gateway_events.list_ended(db, str(guild.id), began)):

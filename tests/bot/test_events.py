@@ -157,6 +157,48 @@ async def _idle(cog: Events) -> bool:
     return not cog.tasks()
 
 
+async def test_a_list_that_replaces_another_is_still_older_than_the_events_meanwhile(
+    product: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guild = SomeGuild(1, 3)
+    cog = Events(SomeBot(guild))  # pyright: ignore[reportArgumentType]
+    person, begun = str(guild.owner_id + 1), list[asyncio.Task[None]]()
+    closing, listed = asyncio.Event(), asyncio.Event()
+
+    async def parts(_guild: SomeGuild) -> bool:
+        begun.append(cog.lists[guild.id])
+        try:
+            await listed.wait()
+        finally:
+            if asyncio.current_task() is begun[0]:
+                await closing.wait()
+        await cog._write_part(guild.id, [MemberFacts(person, "before", frozenset())])
+        return True
+
+    async def reads(count: int) -> bool:
+        return len(begun) == count
+
+    async def name() -> str:
+        async with transaction() as db:
+            found = await db.execute(text("SELECT name FROM member WHERE discord_id = :who"), {"who": person})
+            return str(found.scalar_one())
+
+    monkeypatch.setattr(cog, "_list_parts", parts)
+    try:
+        cog._begin(guild)  # pyright: ignore[reportArgumentType]
+        await until(lambda: reads(1))
+        tried = cog._begin(guild)  # pyright: ignore[reportArgumentType]
+        await until(lambda: reads(2))
+        closing.set()
+        await asyncio.wait([begun[0]])
+        await cog.on_member_told(guild.id, int(person), MemberFacts(person, "after", frozenset()), True)
+        listed.set()
+        await tried
+        assert await name() == "after"
+    finally:
+        await stop(*cog.tasks())
+
+
 async def test_a_guild_that_cannot_be_listed_keeps_nobody_waiting(product: None) -> None:
     began = now()
     here = [SomeGuild(1, 3, fails=True), *(SomeGuild(place, 3) for place in range(2, 8))]
