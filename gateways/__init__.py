@@ -57,7 +57,7 @@ class Gateways:
     solana_names: SolanaNames
     node_probe: NodeProbe
     listings: tuple[Alchemy, ...] = ()
-    """Who lists what accounts have, beside OpenSea; asked only through the chains."""
+    """Other indexes of what accounts have, beside OpenSea; asked only through the chains."""
 
 
 _in_use: Gateways | None = None
@@ -72,7 +72,7 @@ def gateways() -> Gateways:
 
 
 def use_gateways(chosen: Gateways | None) -> None:
-    """Use these from now on (None: make new ones when next asked). Who had the old ones closes them."""
+    """Use these from now on (None: make new ones at the next call). The caller closes the former ones."""
     global _in_use
     _in_use = chosen
 

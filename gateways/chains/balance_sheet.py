@@ -1,4 +1,4 @@
-"""Who holds how many of what at one block: the outcome of a bulk read, kept in a byte a cell."""
+"""The balances of many owners in many contracts at one block: the result of a bulk read, one byte a cell."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence

@@ -99,7 +99,7 @@ def _plain(value: Any) -> Any:
 
 
 def _faults(key: str, entry: object, known: Mapping[str, Chain]) -> Iterator[str]:
-    """Yield a sentence for each thing about one table that cannot be taken by itself."""
+    """Yield a sentence for each field of one table that is wrong, whatever the other fields are."""
     if key in known:
         yield f"[{key}]: the product has this chain; a file adds chains and changes none."
         return

@@ -1,4 +1,4 @@
-"""What a coin says of itself, read by `gateways/evm/tokens/contract_info.py` and `gateways/solana/coins.py`."""
+"""What a coin states, read by `gateways/evm/tokens/contract_info.py` and `gateways/solana/coins.py`."""
 
 from dataclasses import dataclass
 

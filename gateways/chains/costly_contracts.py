@@ -56,6 +56,6 @@ class CostlyContracts:
             self._known.popitem(last=False)
 
     def answered(self, contract: bytes) -> None:
-        """A contract gave an answer of use: should it be of none again, it rests as if for the first time."""
+        """Record a useful answer of a contract: its next pause is as short as the first one."""
         if (known := self._known.get(contract)) is not None:
             known.useless = known.rests = 0

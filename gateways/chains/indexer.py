@@ -46,7 +46,7 @@ class ChainNotListed(ProviderRefused):
 
 
 class Indexer(Protocol):
-    """Who keeps lists of what accounts hold; believed in nothing that the chain does not confirm."""
+    """An index that lists what accounts hold; nothing counts that the chain does not confirm."""
 
     async def account_nfts(self, chain: str, address: str) -> ListedAccount:
         """Everything that is listed for an address on a chain.

@@ -1,4 +1,4 @@
-"""Contracts that fill blocks with logs: whoever reads a chain's logs would wait for theirs, block after block."""
+"""Contracts that fill blocks with logs: every reader of a chain's logs would wait for theirs, block after block."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -37,7 +37,7 @@ class TokenHints:
         return replace(self, ids=self.ids | frozenset(fresh)) if fresh else self
 
     def looked_at(self, held: Iterable[str], gone: Iterable[str], block: int, settled_after: int) -> "TokenHints":
-        """Return the trail after a look at `block`, with what is `held`, and without what is `gone` and settled.
+        """Return the trail after a read at `block`, with what is `held`, and without what is `gone` and settled.
 
         What is gone leaves when it was already gone `settled_after` blocks ago; what is neither stays.
         """

@@ -1,4 +1,4 @@
-"""Discord's channels and messages as the bot makes, reads and mends them."""
+"""Discord's channels and messages as the bot creates, reads and repairs them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ class ChannelCalls(DiscordCalls):
     ) -> Channel:
         """Create a text channel (POST /guilds/{guild}/channels; 201).
 
-        It is not sent twice: after ProviderDown the channel may exist all the same, so look at `channels`.
+        It is not sent twice: after ProviderDown the channel may exist all the same, so read `channels`.
         """
         body = {
             "name": name, "type": TEXT_CHANNEL, "topic": topic,

@@ -21,7 +21,7 @@ UNTOLD = 50
 """Refusals after which a process waits until it has reported them; so 8 processes together stay within ALLOWED."""
 UNTOLD_PAUSE, TOGETHER_PAUSE = 5.0, 60.0
 GUILD_ALLOWED = 30
-"""Refusals of requests about one guild within the window, after which it rests."""
+"""Refusals of requests about one guild within the window, after which requests about it pause."""
 
 
 class TooManyRefusals(ProviderBusy):
@@ -43,7 +43,7 @@ class Refusals:
         self._untold_guilds: dict[str, int] = {}
         self._resting: dict[str, float] = {}
         self.reads_rest: bool = False
-        """Whether reading members rests with a guild too: in a process where nobody waits for it."""
+        """Whether reading members pauses with a guild too: in a process where nobody waits for it."""
 
     def add(self, guild_id: str = "") -> None:
         """Count one answer of 401, 403 or 429 (not of shared or global scope), about a guild if it was about one."""
@@ -68,7 +68,7 @@ class Refusals:
         return UNTOLD_PAUSE if self._untold >= UNTOLD else 0.0
 
     def guild_pause(self, guild_id: str) -> float:
-        """Seconds for which a guild rests; 0 when it does not."""
+        """Seconds for which requests about a guild pause; 0 when they do not."""
         now = asyncio.get_running_loop().time()
         until = self._resting.get(guild_id, 0.0)
         mine = self._guilds.get(guild_id)

@@ -82,7 +82,8 @@ class Bucket:
         if now < self.blocked_until:
             return None
         self._turn(now)
-        # A window whose end nobody has told yet lets a lone request through, or an answer lost would stop it for good.
+        # A window whose end nobody has told yet lets a single request through; otherwise one lost answer would stop it
+        # for ever.
         lone = self.on_the_way == 0 and self.reset_at is None
         if not (self.unlimited or self.left > 0 or lone):
             return None

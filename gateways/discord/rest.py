@@ -325,7 +325,7 @@ class Discord(ChannelCalls, AuditLogCalls):
 
     def _check_refusals(self, route: str, guild_id: str) -> None:
         """Raise GuildRests or TooManyRefusals if Discord refused too much lately."""
-        # What screens read of a guild, and by that who may do what, goes on while everything else about it rests.
+        # What screens read of a guild, and so who may do what, continues while all other requests about it pause.
         read = route.startswith("GET /guilds/{}") and not (self.refusals.reads_rest and route == f"GET {MEMBER}")
         if guild_id and not read and (pause := self.refusals.guild_pause(guild_id)) > 0:
             raise GuildRests(DISCORD, "it refused too much in this server", retry_after=pause)

@@ -1,4 +1,4 @@
-"""Who holds what on the chains: bulk balances with failover between a chain's nodes, and a few ordinary questions."""
+"""Holdings on EVM chains: bulk balances with failover between a chain's nodes, and a few ordinary questions."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -109,7 +109,7 @@ class Chains(Protocol):
         ...
 
     async def coin(self, chain: str, contract: str) -> CoinFacts | None:
-        """What a coin says of itself, NATIVE being the chain's own; None when no contract is there."""
+        """What a coin states (name, symbol, decimals), NATIVE being the chain's own; None when no contract is there."""
         ...
 
 
@@ -281,7 +281,7 @@ class EvmChains:
         return await self._pool.first(chain, ask)
 
     async def coin(self, chain: str, contract: str) -> CoinFacts | None:
-        """What the coin says of itself at all nodes that answer; None when none of them knows the contract.
+        """What the coin states at all nodes that answer; None when none of them knows the contract.
 
         Decimals decide what amounts mean, so ProviderConfused is raised where the nodes differ about them. A node that
         does not know the contract lags behind one that does.

@@ -27,7 +27,7 @@ CHANGED = (
     "0x15e7a1bdcd507dd632d797d38e60cc5a9c0749b9a63097a215c4d006126825c6",
     "0x27ab1adc9bca76301ed7a691320766dfa4b4b1aa32c9e05cf789611be7f8c75f",
 )
-"""The first topics of DelegateAll, DelegateContract, DelegateERC721 and DelegateERC1155, which the registry tells when
+"""The first topics of DelegateAll, DelegateContract, DelegateERC721 and DelegateERC1155, which the registry logs when
 one is given or withdrawn; the next two topics are the vault and the delegate (IDelegateRegistry.sol)."""
 
 
@@ -49,7 +49,7 @@ class RegisteredDelegation:
 
 @dataclass(frozen=True, slots=True)
 class DelegationSheet:
-    """Who lets each asked wallet speak for them on one chain, all at one block of one node.
+    """The vaults that let each asked wallet speak for them on one chain, all at one block of one node.
 
     Every delegate is in exactly one of both: `found` has all of their delegations, `unsure` why they are unknown.
     """
@@ -113,7 +113,7 @@ class DelegateRegistry:
         found: dict[str, tuple[RegisteredDelegation, ...]],
         unsure: dict[str, str],
     ) -> None:
-        """One request; halved while it is too much. Who alone is too much is unsure, and spoils nobody else."""
+        """Send one request, halved while it is too much. A wallet that alone is too much is unsure."""
         calls = [
             ("eth_call", ({"to": registry, "data": "0x" + (GET_INCOMING + bytes.fromhex(one[2:])).hex()}, block))
             for block in (hex(head.block),)

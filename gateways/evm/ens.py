@@ -78,7 +78,7 @@ class EnsNames:
     async def primary(self, address: str) -> str | None:
         """Return what the wallet is called, if that name stands for this very wallet.
 
-        The resolver verifies forward by itself; a name that is not in its normal form is shown to nobody.
+        The resolver verifies that the name leads to the wallet; a name not in its normal form is shown to nobody.
         """
         data = REVERSE + encode(["bytes", "uint256"], [bytes.fromhex(address[2:]), COIN_ETHEREUM])
 

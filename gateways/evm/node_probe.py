@@ -36,7 +36,7 @@ class NodeProbe:
         self._pool = pool
 
     async def limits(self, chain: str, endpoint: int) -> NodeLimits:
-        """Ask one node and note what was found; None for what it did not let be found out.
+        """Ask one node and note what was found; None for what could not be found out.
 
         Raises ProviderError for a node that cannot be trusted right now.
         """

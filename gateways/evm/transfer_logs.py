@@ -152,7 +152,7 @@ class TransferLogs:
     async def head(self, chain: str, endpoint: int, not_before_block: int = 0) -> Head:
         """The newest block of one node that serves the right chain, is not stale, and has `not_before_block`.
 
-        It is handed on: a look at the members whom its transfers concern asks about this block.
+        It is handed on: the reconcile of members whom its transfers concern asks about this block.
         """
 
         async def ask(node: Node) -> Head:
@@ -377,8 +377,8 @@ def _filters(kind: str, addresses: Sequence[str], coins: Sequence[str]) -> list[
 def decode_logs(content: bytes) -> object:
     """A good answer to eth_getLogs with a list of Log as its result; any other answer as orjson reads it.
 
-    Raises orjson.JSONDecodeError for what is no JSON. What stands in fields that nobody reads is not looked at closely:
-    a number may be too large there, a text no UTF-8.
+    Raises orjson.JSONDecodeError for what is no JSON. Fields that nobody reads are not checked closely: a number may be
+    too large there, a text no UTF-8.
     """
     try:
         answer = _LOGS.decode(content)

@@ -14,7 +14,7 @@ from gateways.transport.json_shape import Shape, listed
 MAGIC_EDEN = "Magic Eden"
 MOST_LISTED = 20
 LIMIT = (120, 60.0)
-"""Requests in so many seconds without a key; no header tells what is left of them
+"""Requests in so many seconds without a key; no header says what is left of them
 (docs/facts.md#magic-eden-solana-api)."""
 
 

@@ -38,15 +38,15 @@ class Use(IntEnum):
 
     RULES = 0
     AGAIN = 1
-    """A bio that we look at again by ourselves."""
+    """A bio that we read again without a request."""
     LOOKUP = 2
     PROOF = 3
-    """A bio that somebody asks us to look at now."""
+    """A bio that somebody asks us to read now."""
 
 
 SHARES = {Use.PROOF: 0.6, Use.AGAIN: 0.1, Use.RULES: 0.2, Use.LOOKUP: 0.05}
-"""Which part of a window's reads each use has to itself; the rest is for whoever comes first. Proofs may use the part
-for looking again as well."""
+"""Which part of a window's reads each use has to itself; the rest is for all uses, first come, first served. Proofs may
+also use the part for repeated reads."""
 RELEASED_IN = 0.5
 """In the last half of a window what a use has not used of its part becomes free little by little, so that nothing is
 left at the end."""
@@ -95,7 +95,7 @@ class _Window:
         self.resets_at = self.seen_at = 0.0
         self.under_way = 0
         self.confirmed = False
-        """Whether an answer has told of this window, or we count it ourselves."""
+        """Whether an answer has named this window, or we count it ourselves."""
         self.drawn: dict[Use, float] = {}
         self.spent = 0
         """What was drawn of each part, and the reads that we counted ourselves, since the last exchange."""
@@ -207,10 +207,10 @@ class _Window:
 
 
 class Quota:
-    """Who may ask one provider now. Not for several event loops.
+    """The right to ask one provider now. Not for several event loops.
 
-    `known` is the limit of a provider that does not tell it in headers: so many reads in so many seconds. `shares` are
-    the parts that uses have to themselves.
+    `known` is the limit of a provider whose headers name none: so many reads in so many seconds. `shares` are the parts
+    that uses have to themselves.
     """
 
     def __init__(self, name: str, known: tuple[int, float] | None = None, shares: Mapping[Use, float] = SHARES) -> None:
@@ -270,12 +270,12 @@ class Quota:
         return window
 
     def _window(self, use: Use) -> _Window | None:
-        """The window of a use: the one that an answer to it told of, else the only one that anybody knows."""
+        """The window of a use: the one that an answer to it named, else the only one that is known."""
         found = self._window_of.get(use)
         return next(iter(self._windows.values())) if found is None and len(self._windows) == 1 else found
 
     def _part(self, use: Use, tenant: str, window: _Window) -> Use:
-        """Whose part a read counts for: who asks again and again does not use up what others need."""
+        """The tenant that a read counts for: somebody who asks again and again does not use up what others need."""
         often = use is Use.PROOF and window.length >= SHORTEST_SHARED and window.asked[tenant] >= MOST_ASKED
         return Use.AGAIN if often else use
 

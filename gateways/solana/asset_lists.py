@@ -52,11 +52,11 @@ async def first_page(node: SolanaNode, call: Call, limit: int) -> AssetPage:
 async def pages(
     node: SolanaNode, call: Call, limit: int = A_PAGE, *, bounds: Mapping[str, object] | None = None
 ) -> AsyncIterator[AssetPage]:
-    """Every page of a list (of the part within `bounds`: after and before); only who reads to the end has all of it.
+    """Every page of a list (of the part within `bounds`: after and before); only a read to its end has all of it.
 
     A list ends with a page without items; a short one may be followed by more. Each page begins after the last id of
-    the one before, so that what comes and goes meanwhile moves nothing else. An end right after a full page is checked,
-    since an index that has fallen silent ends its lists like that. Raises ProviderError.
+    the one before, so that an asset that comes or leaves meanwhile moves nothing else. An end right after a full page
+    is checked, since an index that has fallen silent ends its lists like that. Raises ProviderError.
     """
     place, seen, full = dict(bounds or {}), set[str](), False
     while True:

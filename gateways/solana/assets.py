@@ -39,7 +39,7 @@ class Asset:
 
     `owner` is empty where the index names none, `collection` where no collection has confirmed the asset as its own.
     `attributes` are as they came; None means that the index has not read the metadata at `link`. `size` is how many
-    assets a Core collection says of itself that it has; None for anything else.
+    assets a Core collection says that it has; None for anything else.
     """
 
     id: str

@@ -67,7 +67,7 @@ class SolanaChains:
         return chain == SOLANA.key and all_silent(self._nodes.nodes)
 
     def requests(self) -> int:
-        """How many requests have been sent so far, whoever asked."""
+        """How many requests have been sent so far, for all callers."""
         return sum(node.sent for node in self._nodes.nodes)
 
     async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:

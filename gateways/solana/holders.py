@@ -1,4 +1,4 @@
-"""One look at who holds assets of a Solana collection, or any at all: by wallets, by the whole collection, by asset."""
+"""One read of who holds assets of a Solana collection, or any at all: by wallets, by the whole collection, by asset."""
 
 import asyncio
 import random

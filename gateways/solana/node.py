@@ -35,8 +35,8 @@ T = TypeVar("T")
 class SolanaNode(Node):
     """A node's address and what we found out about it; DAS takes its parameters by name, the node by position.
 
-    At most AT_ONCE requests run at a time. One that is told to slow down waits as long as the node says and is tried
-    again, TRIES times in all; requests then keep a distance from each other that shrinks as they succeed. Who would
+    At most AT_ONCE requests run at a time. One that has to slow down waits as long as the node says and is tried again,
+    TRIES times in all; requests then keep a distance from each other that shrinks as they succeed. A caller who would
     have to wait longer than PATIENCE gets ProviderBusy at once, and nothing is sent.
     """
 

@@ -1,4 +1,4 @@
-"""HTTP exchanges that run to their own end, whoever stops waiting for them."""
+"""HTTP exchanges that run to their own end, even when nobody waits for them any more."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -47,7 +47,7 @@ async def end_all() -> None:
         for task in mine:
             task.cancel()
         await asyncio.gather(*mine, return_exceptions=True)
-        # What tells that a task has ended is called a step after it has.
+        # The callback for the end of a task is called one step of the loop after it.
         await asyncio.sleep(0)
 
 
@@ -59,7 +59,7 @@ def _of_this_loop() -> list[asyncio.Task[object]]:
 def _ended(task: asyncio.Task[object]) -> None:
     _running.discard(task)
     if not task.cancelled():
-        # Looked at, so that asyncio does not report the failure of what nobody waits for any more.
+        # Read the exception, so that asyncio does not report a failure that nobody waits for any more.
         task.exception()
 
 

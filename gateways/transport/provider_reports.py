@@ -1,4 +1,4 @@
-"""How each provider last answered, as this process saw it: noted by the clients, read off by whoever keeps it."""
+"""How each provider last answered, as this process saw it: noted by the clients, stored by the provider log."""
 
 from collections import Counter
 from collections.abc import Generator
@@ -29,7 +29,7 @@ class Stale(ProviderConfused):
 class ProviderReport:
     """One outcome. `provider` is `discord`, `opensea`, or a node as `<chain>:<its place in the settings, from 0>`.
 
-    `block` and `block_time` are a node's newest block, where the outcome tells it.
+    `block` and `block_time` are a node's newest block, where the outcome has it.
     """
 
     provider: str

@@ -54,7 +54,7 @@ class Fetcher:
     """The client for every link that a stranger chose (docs/facts.md#ccip-read).
 
     Only https on port 443; each address that a name stands for must be public, and the connection goes to the very
-    address that was looked at. The same holds for every redirect. No credentials, cookies or proxies; at most `largest`
+    address that was checked. The same holds for every redirect. No credentials, cookies or proxies; at most `largest`
     bytes and `deadline` seconds. `trusted` are links that an operator chose: what begins with one of them may be of
     this machine. Errors are named for the link's host, never with the link.
     """
@@ -186,9 +186,9 @@ def _pool(certificates: SSLContext, guard: "_Guard") -> httpcore.AsyncConnection
 
 
 class _Guard(httpcore.AsyncNetworkBackend):
-    """Connects to a host only when all that its name stands for is public, and to the address that was looked at.
+    """Connects to a host only when all that its name stands for is public, and to the address that was checked.
 
-    A name that answers differently the next time gains nothing: there is no next time between look and connection.
+    A name that answers differently the next time gains nothing: it is not resolved again between check and connection.
     """
 
     def __init__(self, inner: httpcore.AsyncNetworkBackend, lookup: Resolve, *, only_public: bool) -> None:

@@ -17,6 +17,7 @@ PLAIN = (
     "app",
     "bot",
     "components",
+    "gateways",
     "jobs",
     "locales",
     "models",

@@ -30,7 +30,7 @@ class ArgumentsRefused(SignatureRefused):
 
 @dataclass(frozen=True, slots=True)
 class CallData:
-    """A call's data for a wallet that is not filled in; it goes, as a word, to each of the places."""
+    """A call's data for a wallet that is not filled in; the wallet is put, as a word, at each of the places."""
 
     template: bytes
     places: tuple[int, ...]

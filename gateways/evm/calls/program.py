@@ -2,8 +2,8 @@
 
 It is `gateways/evm/programs/views.yul`, put at a scratch address by `eth_call`'s state override like the program for
 balances. Call data: one word (18 bytes of nonce, two bytes P, four bytes each of C, G and L), the contract as a word, P
-words with places in the template, the template (L bytes), then the wallets (20 bytes each). For each wallet, it goes as
-a word to each of the places, and the template is the call data of one call. Answer:
+words with places in the template, the template (L bytes), then the wallets (20 bytes each). Each wallet is put as a
+word at each of the places, and the template is then the call data of one call. Answer:
 
     word 0   MAGIC xor the call data's first word: only this program, run on this very call data, says that
     word 1   CHAINID       word 2   TIMESTAMP      word 3   gas at the start      word 4   gas at the end

@@ -105,7 +105,7 @@ class _SignatureReader:
             raise SignatureRefused(f"{found} stands where {token} should be. Write the signature like {EXAMPLE}.")
 
     def _attributes(self) -> None:
-        """Read what stands between the arguments and the results; the function must be one that only reads."""
+        """Read the words between the arguments and the results; the function must be one that only reads."""
         said = set[str]()
         while self._at < len(self._tokens) and not self._next_is("returns"):
             word = self._take()

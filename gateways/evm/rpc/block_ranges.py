@@ -13,7 +13,7 @@ class LogSpan:
     """The number of blocks that one node is asked for next, for one kind of filter."""
 
     def __init__(self, known: int | None = None) -> None:
-        """`known` is how many blocks the node was found to give, by whoever asked it before."""
+        """`known` is how many blocks the node was found to give before."""
         self.blocks = min(known or FIRST_SPAN, WIDEST_SPAN)
         self._good = known or 1
         """The greatest size that went well since the last refusal that was not above it."""

@@ -1,4 +1,4 @@
-"""Being told of new blocks over a node's WebSocket, where an operator named one; what is in them is asked over HTTP."""
+"""New blocks as a node's WebSocket announces them, where an operator named one; their content is read over HTTP."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -14,7 +14,7 @@ from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderRe
 OPEN_SECONDS = 10.0
 SILENT_SECONDS = 60.0
 SILENT_BLOCKS = 20
-"""A socket that tells of no block for SILENT_SECONDS and for this many usual block times has lost its subscription."""
+"""A socket that announces no block for SILENT_SECONDS and for this many usual block times has lost its subscription."""
 LARGEST_MESSAGE = 1_000_000
 """Bytes; a head has some hundred."""
 _SUBSCRIBE = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["newHeads"]}).decode()
@@ -31,7 +31,7 @@ class NewHeads:
         return bool(self._urls.get(chain))
 
     async def follow(self, chain: str) -> AsyncGenerator[None]:
-        """Yield once when the subscription stands, for blocks may have come before it, and once for each new block.
+        """Yield once when the subscription begins, because blocks may have come before it, and once for each new block.
 
         Raises ProviderError when the connection cannot be had, or ends.
         """

@@ -53,7 +53,7 @@ STALE_BLOCKS = 20
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A chain's newest block as one node sees it; its hash where the node tells one."""
+    """A chain's newest block as one node sees it; its hash where the node gives one."""
 
     block: int
     time: datetime

@@ -1,7 +1,7 @@
 """What each node was found to give, so that a process that starts need not find it out again by being refused.
 
-A node is known by a digest of its URL, which may hold a key. Readers begin with what is known here and go on learning
-by themselves: a limit is tried to be exceeded after a while, so a better plan is noticed.
+A node is known by a digest of its URL, which may hold a key. Readers begin with these limits and keep learning: after a
+while they try to exceed one, so a better plan is noticed.
 """
 
 from collections.abc import Mapping

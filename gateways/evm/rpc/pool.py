@@ -111,7 +111,7 @@ async def first_answer(title: str, nodes: Sequence[N], ask: Callable[[N], Awaita
     """The first good answer of these nodes of the chain with this title, before `deadline` (loop time).
 
     What the question only waits for its turns does not count, so it ends at the latest after three times its deadline.
-    Raises the last ProviderError when none is good; who did not answer rests for a while.
+    Raises the last ProviderError when none is good; a node that did not answer is asked last for a while.
     """
     clock = asyncio.get_running_loop()
     last: ProviderError = ProviderDown(title, "no answer in time")

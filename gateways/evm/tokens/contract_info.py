@@ -74,7 +74,7 @@ class ContractReader:
         return await self._text(contract, NAME)
 
     async def coin(self, contract: str) -> CoinFacts | None:
-        """What the contract says of itself as a coin; None when there is no contract."""
+        """What the contract states as a coin; None when there is no contract."""
         if not await self._code(contract):
             await self._has_code_somewhere()
             return None

@@ -16,7 +16,7 @@ from gateways.transport.exchanges import together
 MOST_PAIRS = 240_000
 """Pairs of an owner and a named id that one read asks about."""
 PAIRS_AT_A_TIME = 8_000
-"""Pairs that are asked about before the time is looked at again; about two calls."""
+"""Pairs that are asked about before the time is checked again; about two calls."""
 AT_ONCE = 4
 
 

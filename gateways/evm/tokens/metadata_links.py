@@ -40,7 +40,7 @@ class TokenRecords(Protocol):
     async def records(
         self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
     ) -> Mapping[str, TokenRecord]:
-        """The entries, not by the index `apart_from`; a token that the contract tells nothing of is left out."""
+        """The entries, not by the index `apart_from`; a token for which the contract gives nothing is left out."""
         ...
 
     async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
@@ -51,7 +51,7 @@ class TokenRecords(Protocol):
 class EvmRecords:
     """The EVM chains' contracts: `tokenURI(uint256)` of ERC-721, `uri(uint256)` of ERC-1155 with its `{id}` filled in.
 
-    A contract that reverts, answers nonsense or runs out of gas tells nothing of that token.
+    A contract that reverts, answers nonsense or runs out of gas gives no link for that token.
     """
 
     def __init__(self, pool: NodePool) -> None:

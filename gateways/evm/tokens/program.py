@@ -1,4 +1,4 @@
-"""The program that asks contracts any one-word questions inside the EVM, and tells a "no" from a failure.
+"""The program that asks contracts any one-word questions inside the EVM, and keeps a "no" apart from a failure.
 
 It is `gateways/evm/programs/questions.yul`, put at a scratch address by `eth_call`'s state override like the program
 for balances. Call data: one word (26 bytes of nonce, four bytes G, two bytes L), then for each question the contract
@@ -7,10 +7,10 @@ for balances. Call data: one word (26 bytes of nonce, four bytes G, two bytes L)
     word 0   MAGIC xor the call data's first word: only this program, run on this very call data, says that
     word 1   CHAINID       word 2   TIMESTAMP      word 3   gas at the start      word 4   gas at the end
     word 5   where in the call data it stopped, for want of gas or at the end
-    then for each question one byte, what became of the call (0: it was not reached), and the word that came back
+    then for each question one byte, the result of the call (0: it was not reached), and the word that came back
 
 Each call has exactly G gas. A contract that reverts has spoken; one that used up most of its gas may have been cut
-short, also deeper down, so that is told apart.
+short, also deeper down, so it has a result of its own.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which tokens owners hold of one contract, as one node tells: read by the contract's standard, at the node's head."""
+"""Which tokens of one contract owners hold, read from one node by the contract's standard, at the node's head."""
 
 from collections.abc import Mapping, Sequence
 
