@@ -15,9 +15,22 @@ from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, 
 
 from tests.support.product import Product
 
+OF_PLAYWRIGHT = (
+    "AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades",
+    "HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "PaintHolding", "ThirdPartyStoragePartitioning",
+    "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints", "NetworkTimeServiceQuerying", "AimEnabled",
+    "PreconnectToSearch",
+)  # fmt: skip
+"""What Playwright turns off; named again, because only the last list counts."""
+OF_A_WINDOW = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "SpareRendererForSitePerProcess")
+"""Pages that Chromium loads for the address bar of each new window, and a process that it keeps ready for a next one.
+
+They take as much of a processor as the page that a test opens.
+"""
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
     "--disable-component-update", "--no-first-run", "--no-default-browser-check",
+    f"--disable-features={','.join((*OF_PLAYWRIGHT, *OF_A_WINDOW))}",
 )  # fmt: skip
 
 DASHBOARD = "/dashboard"
