@@ -108,11 +108,14 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 
 @asynccontextmanager
 async def visitors(chromium: Browser, product: Product) -> AsyncIterator[NewVisitor]:
-    """Makes fresh browsers; faults in any of their pages fail whoever asked for them."""
+    """Makes fresh browsers; faults in any of their pages fail whoever asked for them.
+
+    They ask for little motion unless told otherwise: what moves is drawn sixty times a second.
+    """
     made: list[Visitor] = []
 
     async def new(**options: Any) -> Visitor:
-        context = await chromium.new_context(**options)
+        context = await chromium.new_context(**{"reduced_motion": "reduce", **options})
         visitor = Visitor(context, await context.new_page(), product, [], set())
         context.on("weberror", lambda error: visitor.faults.append(f"{error.error}"))
         context.on("console", visitor.hear)

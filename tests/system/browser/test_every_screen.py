@@ -78,7 +78,7 @@ async def found(chromium: Browser, product: Product) -> Found:
     """A visitor and ada, each on the way through all that they may see."""
     found = Found()
     async with visitors(chromium, product) as visit, a_resting_rule(product) as server_id:
-        visitor, ada = await visit(reduced_motion="reduce"), await visit(reduced_motion="reduce")
+        visitor, ada = await visit(), await visit()
         await ada.enter("ada")
         await asyncio.gather(_look(visitor, for_visitors(), found), _look(ada, for_members(product, server_id), found))
     return found

@@ -19,12 +19,12 @@ async def test_a_role_comes_with_the_proof_and_goes_with_the_nft(
     nft = {"contract": collection(product, f"Main-{here.guild.split()[-1]}"), "token_id": "70001"}
     product.control(f"chains/{CHAIN}/mint", {**nft, "to": wallet})
 
-    ada = await visit()
+    ada = await visit(reduced_motion="no-preference")
     await ada.sign_in(here["ada"])
     await _add_bot(ada, here)
     await _write_rule(ada, nft["contract"])
 
-    carol = await visit()
+    carol = await visit(reduced_motion="no-preference")
     await carol.sign_in(here["carol"])
     await _prove_wallet(carol, wallet)
     await eventually(lambda: ROLE in product.roles_of(here.guild, here["carol"]), f"carol has {ROLE}")

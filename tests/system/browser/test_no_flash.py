@@ -22,7 +22,7 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 
 @pytest.mark.parametrize("path", ["/", "/dashboard", "/wallet-verification", "/nowhere"])
 async def test_a_member_never_sees_the_landing_page(visit: NewVisitor, path: str) -> None:
-    ada = await visit()
+    ada = await visit(reduced_motion="no-preference")
     await ada.enter("ada")
     await ada.context.add_init_script(WATCH)
     await ada.open(path)
@@ -34,7 +34,7 @@ async def test_a_member_never_sees_the_landing_page(visit: NewVisitor, path: str
 
 @pytest.mark.parametrize("path", ["/", "/dashboard", "/account", "/nowhere"])
 async def test_a_visitor_never_sees_a_members_screen(visit: NewVisitor, path: str) -> None:
-    visitor = await visit()
+    visitor = await visit(reduced_motion="no-preference")
     await visitor.context.add_init_script(WATCH)
     await visitor.open(path)
     await visitor.page.get_by_role("link", name=FOR_VISITORS).wait_for()
@@ -43,7 +43,7 @@ async def test_a_visitor_never_sees_a_members_screen(visit: NewVisitor, path: st
 
 
 async def test_signing_in_and_out_leads_straight_to_the_other_audiences_screen(visit: NewVisitor) -> None:
-    ada = await visit()
+    ada = await visit(reduced_motion="no-preference")
     await ada.context.add_init_script(WATCH)
     await ada.sign_in("ada")
     assert FOR_VISITORS not in await ada.page.evaluate(SEEN)

@@ -19,7 +19,7 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 async def form(product: Product, visit: NewVisitor) -> AsyncIterator[Page]:
     """The form that adds a server: pressed while it is empty, it says so in a toast."""
     owner = village(product, "tess", bot=False)["tess"]
-    visitor = await visit()
+    visitor = await visit(reduced_motion="no-preference")
     await visitor.enter(owner)
     await visitor.page.clock.install()
     await visitor.open("/server-setup")
@@ -94,7 +94,7 @@ async def test_a_swipe_to_the_right_dismisses_a_toast_and_a_shorter_or_other_one
 
 async def test_a_disabled_control_says_why_to_pointer_and_keyboard(product: Product, visit: NewVisitor) -> None:
     here = village(product, "tom")
-    visitor = await visit()
+    visitor = await visit(reduced_motion="no-preference")
     await visitor.enter(here["tom"])
     page, words = visitor.page, visitor.page.get_by_role("tooltip")
     await page.get_by_role("button", name="Bot Active").wait_for()

@@ -30,7 +30,7 @@ async def test_another_bots_rules_are_pasted_looked_at_made_and_go_live(product:
         {"type": "POAP", "eventId": "1", "chainId": 100, "roleName": "Holder", "name": "An event"},
     ]
     # Colours that still fade would be measured halfway.
-    ada = await visit(reduced_motion="reduce")
+    ada = await visit()
     page = ada.page
     await ada.enter(here["ada"])
     await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
