@@ -1,6 +1,6 @@
 """Explain why a member has or lacks each role, from the rules, the ledger and the newest trusted readings."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -116,6 +116,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     grants = await db.exec(select(Grant).where(Grant.server_id == server_id, Grant.discord_id == discord_id))
     ledger = {grant.role_id: grant for grant in grants.all()}
     kept = {facts.role_id for facts in case.grants if facts.protected}
+    moving = {facts.role_id for facts in case.grants if case.moving.keeps(facts)}
     held_back = {row.role_id for row in await breaker.tripped(db, server_id)}
     takers = await rivals.last_taker(db, server_id, discord_id)
     by_role: dict[str, list[RuleWhy]] = {}
@@ -123,7 +124,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
         if not terms.deleted:
             by_role.setdefault(terms.role_id, []).append(told[terms.id])
     roles: list[RoleWhy] = []
-    for decision in decide(case.rules, answers, case.grants, case.roles, now(), case.truces):
+    for decision in decide(case.rules, answers, case.grants, case.roles, now(), case.truces, case.moving):
         role_id, grant = decision.role_id, ledger.get(decision.role_id)
         about = by_role.get(role_id, [])
         if not about and grant is None:
@@ -132,6 +133,8 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
         following = _next(decision, grant, about, member, role_id in held_back, kept=role_id in kept)
         if until is not None:
             following = _left_alone(until)
+        elif _waits_for_the_end(decision, moving) and role_id in case.roles and role_id not in kept:
+            following = _("Stays until an admin approves the end of the move from another bot.")
         elif decision.move is Move.LOST or (decision.move is Move.NONE and grant is not None and grant.state == "lost"):
             following = _lost(takers.get(role_id))
         roles.append(
@@ -179,9 +182,9 @@ def _next(
         case Move.LOST:
             return _lost(None)
         case Move.WAIT:
-            assert decision.due_at is not None
             # Translators: {time} is a date and a time.
-            return _("Taken on {time} unless a rule says yes before.").format(time=day_and_time(decision.due_at))
+            said = _("Taken on {time} unless a rule says yes before.")
+            return said.format(time=day_and_time(decision.due_at)) if decision.due_at else ""
         case Move.TAKE if held_back:
             return _("Stays until an admin approves the removals that were held back.")
         case Move.TAKE:
@@ -190,6 +193,17 @@ def _next(
             return _("Nothing: no role from {product} is left.").format(product=settings().product_name)
         case Move.NONE:
             return _next_without_move(decision, grant, rules, member)
+
+
+def _waits_for_the_end(decision: Decision, moving: Collection[str]) -> bool:
+    """Return whether only an open move keeps the role, of which `moving` has those in the ledger."""
+    match decision.move:
+        case Move.WAIT | Move.ADOPT:
+            return decision.no_since is not None and decision.due_at is None
+        case Move.NONE:
+            return decision.role_id in moving and not decision.doubtful
+        case _:
+            return False
 
 
 def _next_without_move(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member) -> str:

@@ -77,18 +77,18 @@ async def _move_reminders(db: AsyncSession, meeting: Meeting) -> list[NoticeView
     rows = (await db.execute(text(_UNVERIFIED), {"server": meeting.server_id, "who": meeting.actor.discord_id})).all()
     if not rows:
         return []
-    until, roles = rows[0][0], [str(role_id) for _, role_id in rows]
+    until, roles = rows[0][0], [str(row[1]) for row in rows]
     names = await activity.role_names(db, meeting.server_id, roles)
-    said = _("{bot} will decide about {roles}. Verify a wallet until {until} to keep it.").format(
-        bot=settings().bot_name,
-        roles=listed([names.get(role_id) or _(UNKNOWN_ROLE) for role_id in roles]),
-        until=day_and_time(until),
-    )
-    return [NoticeView(0, said)]
+    if rows[0][2]:
+        said = _("{bot} will decide about {roles}. Verify a wallet now to keep it.")
+    else:
+        said = _("{bot} will decide about {roles}. Verify a wallet until {until} to keep it.")
+    named = listed([names.get(role_id) or _(UNKNOWN_ROLE) for role_id in roles])
+    return [NoticeView(0, said.format(bot=settings().bot_name, roles=named, until=day_and_time(until)))]
 
 
 _UNVERIFIED = """
-    SELECT v.until, r.role_id FROM server_move v
+    SELECT v.until, r.role_id, v.until <= now() FROM server_move v
     JOIN member m ON m.server_id = v.server_id AND m.discord_id = :who AND m.left_at IS NULL
     JOIN unnest(v.roles) AS r (role_id) ON r.role_id = ANY(m.roles)
     WHERE v.server_id = :server AND v.state = 'open' AND NOT EXISTS (

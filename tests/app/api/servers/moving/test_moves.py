@@ -165,6 +165,35 @@ async def test_a_member_without_a_wallet_is_reminded_where_they_are(owner: Brows
         assert "will decide about Holder. Verify a wallet until " in reminder
     assert await told("carol") == []
     assert await told("ada") == []
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(until=now() - timedelta(hours=1)))
+    (reminder,) = await told("dave")
+    assert reminder.endswith("Verify a wallet now to keep it."), "no date that is over"
+
+
+async def test_why_says_that_a_role_of_the_move_stays_until_its_end_is_approved(owner: Browser, town: Town) -> None:
+    await handed(town, "dave")
+    await town.see()
+    await put(owner, town)
+    about = {"server_id": town.server_id, "discord_id": town.people["dave"]["id"], "role_id": await town.role("Holder")}
+
+    async def then() -> str:
+        answer = await owner.client.get(f"/api/servers/{town.server_id}/members/{about['discord_id']}/why")
+        assert answer.status_code == 200, answer.text
+        (role,) = answer.json()["roles"]
+        return role["next"]
+
+    stays = "Stays until an admin approves the end of the move from another bot."
+    assert await then() == stays, "before it is judged at all"
+    async with transaction() as db:
+        db.add(Grant(**about, state="held", had_before=True))
+    assert await then() == stays
+    async with transaction() as db:
+        await db.exec(update(Grant).values(no_since=now()))
+    assert await then() == stays
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(state="approved", approved_at=now()))
+    assert await then() == "Taken at the next check, if a second reading agrees."
 
 
 async def test_a_large_server_shows_the_last_stored_count(
