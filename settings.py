@@ -21,6 +21,8 @@ SOONEST_LOOK = 0.1
 """Shortest time in seconds between two polls of a chain."""
 OF_A_CHAIN = re.compile(r"(rpc_ws_|rpc_|follow_seconds_)([a-z0-9]+)")
 """Settings that each chain has, in lower case. A chain's key has no underscore."""
+SHARDS = re.compile(r"(?:(\d+)-(\d+)/)?(\d+)")
+"""A number of shards, or those that one process runs: `0-7/32`."""
 SHORTEST_KEY = 32
 """Minimum length of SECRET_KEY in characters. It is stretched by HKDF, so a short key stays easy to guess."""
 ENV_FILE = Path(os.environ.get("HOLDFAST_HOME") or ROOT) / ".env"
@@ -79,6 +81,7 @@ class Settings(BaseSettings):
     discord_revoke_url: str = "https://discord.com/api/v10/oauth2/token/revoke"
     discord_cdn_url: str = "https://cdn.discordapp.com"
     members_intent: Literal["auto", "on", "off"] = "auto"
+    bot_shards: str = "auto"
 
     opensea_api_url: str = "https://api.opensea.io"
     opensea_url: str = "https://opensea.io"
@@ -222,6 +225,12 @@ class Settings(BaseSettings):
         for chain, pace in self._of_chains("follow_seconds_").items():
             if not _is_a_pace(pace):
                 raise ValueError(f"FOLLOW_SECONDS_{chain.upper()} must be 0, or at least {SOONEST_LOOK} seconds.")
+        found = SHARDS.fullmatch(self.bot_shards)
+        first, last, count = (int(number or 0) for number in found.groups()) if found else (0, 0, 0)
+        if self.bot_shards != "auto" and not first <= last < count:
+            raise ValueError(
+                "BOT_SHARDS is auto, a number of shards such as 4, or a part of them such as 0-7/32, counted from 0."
+            )
         if self.solana_names_url and "{name}" not in self.solana_names_url:
             raise ValueError("SOLANA_NAMES_URL must have {name} where the name goes, as in https://…/resolve/{name}.")
         if not self.sandbox and (self.secret_key is None or not self.secret_key.get_secret_value().strip()):

@@ -1,6 +1,7 @@
 """The bot with all its listeners and commands."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -8,10 +9,14 @@ from typing import Any
 import nextcord
 from nextcord.ext import commands
 from nextcord.http import Route
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.commands import cogs
 from bot.events import Events
 from bot.gateway import member_events
+from bot.gateway.connections import IdentifyLater
+from bot.gateway.shard_keeper import ShardKeeper
 from bot.gateway.unreadable_events import UnreadableEvents
 from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
@@ -21,7 +26,7 @@ from bot.known_members import KnownMembers
 from bot.rereads import Rereads
 from gateways import gateways
 from models import transaction
-from services.guilds.gateway import identifies
+from services.guilds.gateway import identifies, shards
 from services.runtime.tasks import backoff, stop
 from settings import settings
 
@@ -31,6 +36,14 @@ ENDS_WITHIN = 3.0
 """Seconds that a running event handler has to finish when the bot closes."""
 HANDLING = "nextcord: "
 """Prefix of the names of the library's tasks that handle events."""
+READY, RESUMED, INTERACTION = "READY", "RESUMED", "INTERACTION_CREATE"
+NOT_REPEATED = ("interaction", "application_command")
+"""What the names of tasks contain that answer interactions."""
+CLAIMED_WITHIN = 0.8
+"""Seconds for which an interaction waits for the database to say that no other process answers it."""
+LONGEST_HELD_SECONDS, TURN_KEPT_SECONDS = 10.0, 30.0
+"""Seconds for which an open connection waits for its turn to identify, and for which a turn is kept once it came."""
+PROCESS = shards.this_process()
 WAIT_SECONDS = 20.0
 """Seconds between two reports to Health while the bot may not connect."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
@@ -54,6 +67,18 @@ class Bot(commands.AutoShardedBot):
         member_events.replace(state, self.dispatch)
         # The library has no public hook for this, and without it one odd event ends the session.
         self.unreadable.guard(state.parsers)
+        for event in (READY, RESUMED):
+            state.parsers[event] = self._opening(event, state.parsers[event])
+        state.parsers[INTERACTION] = self._claiming(state.parsers[INTERACTION])
+        self._claims = set[asyncio.Task[None]]()
+        self._turns: dict[int, float] = {}
+        self.opened: set[int] = set()
+        """Shards with a new session, whose guilds are still to be passed on."""
+        self.least_shards: int = 1
+        """How many shards Discord was found to demand."""
+        self.is_resumable: bool = True
+        """Whether the client's sessions may be resumed after it has ended."""
+        self.keeper: ShardKeeper = ShardKeeper(self, PROCESS, shards.part(settings().bot_shards))
 
     @property
     def may_ask_for_members(self) -> bool:
@@ -61,13 +86,28 @@ class Bot(commands.AutoShardedBot):
         known = self.get_cog(KnownMembers.__name__)
         return isinstance(known, KnownMembers) and known.switched_on
 
-    async def start(self, token: str, *, reconnect: bool = True) -> None:
-        """Connect as soon as Discord's daily limit of identifies allows it."""
+    async def connect(self, *, reconnect: bool = True) -> None:
+        """Run this process's shards until one of them ends for a reason that concerns all."""
+        part = self.keeper.part
+        limit = await identifies.starts(gateways())
+        async with transaction() as db:
+            if limit is not None:
+                await identifies.learn(db, limit)
+            in_use = await shards.in_use(db, part)
+            wanted = limit.shards if limit is not None else in_use or await identifies.recommended(db)
+        count = part.count or max(wanted, in_use, self.least_shards)
+        state: Any = self._connection
+        self.shard_count = state.shard_count = count
+        state.shard_ids = range(count)
+        state.shards_launched.set()
+        await self.keeper.run(count)
+
+    async def may_identify(self, shard_id: int) -> None:
+        """Wait until the daily limit of identifies allows the shard one."""
         while (pause := await self._pause()) > 0:
-            log.error("identifies exhausted wait_seconds=%.0f", pause)
+            log.error("identifies exhausted shard=%s wait_seconds=%.0f", shard_id, pause)
             await tell(f"Discord allows no more connections for now; the bot connects again in {_minutes(pause)}.")
             await asyncio.sleep(min(pause, WAIT_SECONDS))
-        await super().start(token, reconnect=reconnect)
 
     async def _pause(self) -> float:
         limit = await identifies.starts(gateways())
@@ -77,10 +117,66 @@ class Bot(commands.AutoShardedBot):
             return await identifies.pause(db)
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
-        """Count the identify, and wait until it is far enough from the last one of any process."""
-        async with transaction() as db:
-            wait = await identifies.take(db, shard_id)
+        """Count the identify, and wait until it is far enough from the last one of any process.
+
+        Raises IdentifyLater if that is too long to keep a connection waiting: the turn is kept for the next one.
+        """
+        clock, number = asyncio.get_running_loop().time, shard_id or 0
+        at = self._turns.pop(number, -TURN_KEPT_SECONDS)
+        if clock() - at >= TURN_KEPT_SECONDS:
+            try:
+                async with transaction() as db:
+                    at = clock() + await identifies.take(db, number)
+            except identifies.TooManyIdentifies:
+                raise IdentifyLater(WAIT_SECONDS) from None
+        if (wait := at - clock()) > LONGEST_HELD_SECONDS:
+            self._turns[number] = at
+            raise IdentifyLater(wait)
         await asyncio.sleep(wait)
+
+    def _opening(self, event: str, parse: Callable[[Any], Any]) -> Callable[[Any], None]:
+        """Let the connection know of its session, and drop guilds that are no longer the bot's."""
+
+        def parsed(data: Any) -> None:
+            number: int = data["__shard_id__"]
+            if event == READY:
+                with contextlib.suppress(KeyError, TypeError):
+                    self.keeper.drop_guilds(number, keep={str(one["id"]) for one in data["guilds"]})
+                self.opened.add(number)
+            parse(data)
+            if (connection := self.keeper.connections.get(number)) is not None:
+                connection.came_up()
+            if event == RESUMED and not self.is_ready() and not self.opened:
+                # After a session that another process began there is no READY, which makes the library ready.
+                state: Any = self._connection
+                self.dispatch("connect")
+                state.call_handlers("ready")
+                self.dispatch("ready")
+
+        return parsed
+
+    def _claiming(self, parse: Callable[[Any], Any]) -> Callable[[Any], None]:
+        """Claim each interaction first: a resume repeats some, and two sessions of a shard get each of them."""
+
+        async def claimed(data: Any) -> None:
+            ours = True
+            with contextlib.suppress(DBAPIError, NoneFree, TimeoutError):
+                async with asyncio.timeout(CLAIMED_WITHIN), transaction() as db:
+                    ours = await shards.claim(db, str(data["id"]))
+            if ours:
+                parse(data)
+
+        def parsed(data: Any) -> None:
+            task = asyncio.create_task(claimed(data))
+            self._claims.add(task)
+            task.add_done_callback(self._claims.discard)
+
+        return parsed
+
+    def handling(self) -> set[asyncio.Task[Any]]:
+        """Return the tasks that handle events, without those of interactions: they are not repeated."""
+        named = {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
+        return {task for task in named if not any(word in task.get_name() for word in NOT_REPEATED)}
 
     async def close(self) -> None:
         """Close the connection, and wait until background tasks and event handlers have ended, database included.
@@ -89,14 +185,18 @@ class Bot(commands.AutoShardedBot):
         """
         # Otherwise a running registration finds the session closed and logs a traceback.
         await stop(*self._rollouts)
+        whole = await self.keeper.disconnect(resumable=self.is_resumable)
         self.unreadable.close()
         left: set[Any] = {task for cog in self.cogs.values() if isinstance(cog, Busy) for task in cog.tasks()}
         await super().close()  # which unloads the cogs, and they cancel their tasks
         left |= {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
+        left |= self._claims
         left.discard(asyncio.current_task())
+        late = set[Any]()
         if left:
             _, late = await asyncio.wait(left, timeout=ENDS_WITHIN)
             await stop(*late)
+        await self.keeper.leave(frozenset() if late else whole, resumable=self.is_resumable)
 
     async def on_connect(self) -> None:
         """Register our commands with Discord, trying again until Discord takes them."""
@@ -155,8 +255,12 @@ def build(told: bool = True) -> Bot:
     )
     presses = Presses()
     events = Events(bot, told=told)
-    heartbeat = Heartbeat(bot, events, bot.unreadable)
-    listeners = (events, Rereads(bot, events), KnownMembers(bot, events), heartbeat, presses)
+    events.opened = bot.opened
+    rereads = Rereads(bot, events)
+    bot.keeper.busy = events.is_busy
+    bot.keeper.handling = lambda: {*bot.handling(), *events.checks.values(), *rereads.tasks()}
+    heartbeat = Heartbeat(bot, events, bot.unreadable, bot.keeper)
+    listeners = (events, rereads, KnownMembers(bot, events, bot.keeper), heartbeat, presses)
     for cog in (*listeners, *cogs(presses)):
         bot.add_cog(cog)
     return bot

@@ -11,10 +11,12 @@ from nextcord.ext import commands
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.conversions import admin_roles, guild_facts, member_facts
+from bot.gateway.picture import picture
 from bot.interaction.background import Busy
 from gateways import gateways
 from models import transaction
 from services.guilds import channels, members, members_intent
+from services.guilds.gateway import pictures
 from services.guilds.members import MemberFacts, UnreadableMember
 from services.runtime.database_faults import is_the_databases, tell
 from services.triggers import gateway_events
@@ -70,6 +72,8 @@ class Events(Busy):
         """By guild, when its roles last changed (loop time)."""
         self.refused: set[int] = set()
         """Guilds whose list Discord refused since it last gave one."""
+        self.opened: set[int] | None = None
+        """The shards with a new session whose guilds are still to be passed on; None are all."""
         self.refused_at: float = 0.0
         """When Discord last refused a list (loop time)."""
         self.untold: bool = not told
@@ -82,10 +86,18 @@ class Events(Busy):
 
     @commands.Cog.listener()
     async def on_ready(self) -> None:
-        """Pass on every guild, and those that are gone: after a new session everything may have changed."""
-        tried = [self._begin(guild) for guild in self.bot.guilds if not guild.unavailable]
-        present = [str(guild.id) for guild in self.bot.guilds]
-        await self._tell(0, lambda db: gateway_events.present(db, present))
+        """Pass on every guild of a new session, and those that are gone: everything may have changed.
+
+        A session that was resumed has missed nothing.
+        """
+        count = self.bot.shard_count or 1
+        numbers = list(range(count)) if self.opened is None else sorted(self.opened)
+        guilds = [guild for guild in self.bot.guilds if (guild.id >> 22) % count in numbers]
+        tried = [self._begin(guild) for guild in guilds if not guild.unavailable]
+        if self.opened is not None:
+            self.opened.difference_update(numbers)
+        present = [str(guild.id) for guild in guilds]
+        await self._tell(0, lambda db: gateway_events.present(db, present, numbers, count))
         if tried:
             await asyncio.wait(tried, timeout=READY_WITHIN)
         await self._tell(0, gateway_events.ready)
@@ -113,6 +125,11 @@ class Events(Busy):
     async def on_guild_update(self, before: nextcord.Guild, after: nextcord.Guild) -> None:
         """Pass on a new name, icon or owner."""
         self._changed(after.id)
+
+    @commands.Cog.listener()
+    async def on_guild_role_create(self, role: nextcord.Role) -> None:
+        """Keep the guild's picture with its new role."""
+        self._changed(role.guild.id)
 
     @commands.Cog.listener()
     async def on_guild_role_update(self, before: nextcord.Role, after: nextcord.Role) -> None:
@@ -146,6 +163,12 @@ class Events(Busy):
         guild_id = channel.guild.id
         await self._tell(guild_id, lambda db: channels.gone(db, str(guild_id), str(channel.id)))
 
+    def is_busy(self, number: int) -> bool:
+        """Return whether guilds of this shard are still to be passed on, or their members are being read."""
+        count = self.bot.shard_count or 1
+        waits = self.opened is not None and number in self.opened
+        return waits or any((guild_id >> 22) % count == number for guild_id in self.lists)
+
     def list_again(self, guild: nextcord.Guild) -> None:
         """Read a guild's members again, until Discord returns the list."""
         self._begin(guild)
@@ -170,7 +193,12 @@ class Events(Busy):
 
     async def _seen(self, guild: nextcord.Guild, tried: asyncio.Future[None]) -> None:
         pause = FIRST_PAUSE
-        await self._tell(guild.id, lambda db: gateway_events.seen(db, guild_facts(guild)))
+
+        async def seen(db: Any) -> None:
+            await gateway_events.seen(db, guild_facts(guild))
+            await pictures.keep(db, str(guild.id), picture(guild))
+
+        await self._tell(guild.id, seen)
         if not self.told:
             await self._judge(guild)
             return
@@ -326,6 +354,7 @@ class Events(Busy):
             facts = guild_facts(guild)
             await gateway_events.who_runs(db, facts, whole=not self.untold)
             await gateway_events.check_roles(db, facts)
+            await pictures.keep(db, str(guild.id), picture(guild))
 
         await self._tell(guild.id, write)
 

@@ -9,6 +9,7 @@ from nextcord.ext import commands
 from sqlalchemy.exc import DBAPIError
 
 from bot.events import Events
+from bot.gateway.shard_keeper import ShardKeeper
 from bot.gateway.unreadable_events import UnreadableEvents
 from bot.interaction.background import Busy
 from gateways import gateways
@@ -21,6 +22,7 @@ from services.runtime import counters, marketplace_limits
 log = logging.getLogger("holdfast.bot")
 
 PAUSE_SECONDS = 5.0
+NOT_OPEN = "no open connection"
 COUNTED_SECONDS = 300.0
 """Seconds between two questions how many identifies Discord has left for us."""
 
@@ -28,8 +30,11 @@ COUNTED_SECONDS = 300.0
 class Heartbeat(Busy):
     """Stores the bot's own state, and the provider reports of this process."""
 
-    def __init__(self, bot: commands.AutoShardedBot, events: Events, unreadable: UnreadableEvents) -> None:
+    def __init__(
+        self, bot: commands.AutoShardedBot, events: Events, unreadable: UnreadableEvents, keeper: ShardKeeper
+    ) -> None:
         self.bot: commands.AutoShardedBot = bot
+        self.keeper: ShardKeeper = keeper
         self.events: Events = events
         self.unreadable: UnreadableEvents = unreadable
         self.recorder: provider_log.Recorder = provider_log.Recorder()
@@ -46,9 +51,9 @@ class Heartbeat(Busy):
 
     @property
     def connected(self) -> bool:
-        """Whether every shard is connected and has received its guilds."""
-        shards = self.bot.shards
-        return self.bot.is_ready() and bool(shards) and not any(shard.is_closed() for shard in shards.values())
+        """Whether every shard of this process is connected and has received its guilds."""
+        connections = self.keeper.connections.values()
+        return self.bot.is_ready() and bool(connections) and not any(one.is_closed() for one in connections)
 
     async def _run(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):
@@ -71,11 +76,16 @@ class Heartbeat(Busy):
         """Store the present state."""
         connected = self.connected
         self.met = self.met or connected
-        if connected:
-            reason = members_intent.without() if self.events.untold else None
+        self.keeper.down = None if connected or self.keeper.stands_by else NOT_OPEN
+        elsewhere = self.keeper.trouble_elsewhere
+        if not connected:
+            reason = NOT_OPEN
         else:
-            reason = "no open connection"
-        states = [provider_log.bot_is(connected, reason)] if self.met else []
+            reason = elsewhere or (members_intent.without() if self.events.untold else None)
+        states = [provider_log.bot_is(connected and elsewhere is None, reason)] if self.met else []
+        if self.keeper.stands_by:
+            # The processes that hold the shards report.
+            states = []
         try:
             async with transaction() as db:
                 await provider_log.keep(db, [*self.recorder.news(), *states])

@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.conversions import member_facts
 from bot.events import Events
+from bot.gateway.shard_keeper import ShardKeeper
 from bot.interaction.background import Busy
 from gateways import gateways
 from models import transaction
@@ -42,8 +43,9 @@ class KnownMembers(Busy):
     silence that somebody left: `members.live` needs two different answers.
     """
 
-    def __init__(self, bot: commands.AutoShardedBot, events: Events) -> None:
+    def __init__(self, bot: commands.AutoShardedBot, events: Events, keeper: ShardKeeper) -> None:
         self.bot: commands.AutoShardedBot = bot
+        self.keeper: ShardKeeper = keeper
         self.events: Events = events
         self.resting: dict[str, float] = {}
         """By guild, until when it is left alone (loop time)."""
@@ -90,7 +92,9 @@ class KnownMembers(Busy):
             began, (sweep, at) = await known_members.sweep_began(db), self.looked
             if began == sweep and clock() - at < LONGEST_PAUSE_SECONDS:
                 return 0
-            people = await known_members.to_read(db, MOST, self.resting)
+            people = await known_members.to_read(
+                db, MOST, self.resting, list(self.keeper.connections), self.keeper.count or 1
+            )
         if not people and not self.resting:
             self.looked = began, clock()
         room = asyncio.Semaphore(AT_ONCE)

@@ -9,9 +9,11 @@ import nextcord
 from nextcord.gateway import KeepAliveHandler
 
 from bot.client import Bot
+from bot.gateway.shard_keeper import OtherCount
 from bot.heartbeat import tell
 from gateways import gateways
 from services.guilds import members_intent
+from services.guilds.gateway import shards
 from settings import settings
 
 log = logging.getLogger("holdfast.bot")
@@ -24,12 +26,22 @@ DENIED_FOR = 3600.0
 LIVED_WELL = 180.0
 """Seconds after which a client counts as healthy, so that the next pause is short again."""
 CANCELLED_EVERY, CLOSES_WITHIN = 1.0, 5.0
-TOLD_EVERY, CHECKED_EVERY, CLOSED_FOR = 20.0, 5.0, 45.0
+TOLD_EVERY, CHECKED_EVERY = 20.0, 5.0
 
 NO_INTENT = f"Discord refuses the intent (4014). {members_intent.WHERE}"
 NO_TOKEN = "Discord rejects DISCORD_BOT_TOKEN. Copy it again: Developer Portal › Bot › Reset Token."
-_TOKEN_CODES, _INTENT_CODES = frozenset({4004}), frozenset({4013, 4014})
+TOO_FEW = (
+    "Discord refuses the bot's connection: it is in more servers than so few shards may have (4011). Set BOT_SHARDS to "
+    "auto, or to the number of shards that `make live-check` shows."
+)
+_TOKEN_CODES, _INTENT_CODES, _SHARD_CODES = frozenset({4004}), frozenset({4013, 4014}), frozenset({4010, 4011})
 """Close codes after which another attempt fails too (docs/facts.md#discord-gateway)."""
+
+
+KNOWN = (OtherCount, nextcord.ConnectionClosed, nextcord.HTTPException, nextcord.GatewayNotFound, OSError)
+"""Ends of a client after which its sessions can be resumed."""
+SHARDS_PAUSE = 3600.0
+"""Seconds until shards that are too few are tried again: nothing changes before somebody sets BOT_SHARDS."""
 
 
 class SwitchedOn(Exception):
@@ -44,6 +56,8 @@ class Build(Protocol):
 
 def reason(fault: BaseException | None) -> tuple[str, bool]:
     """Return why a client ended, as a sentence, and whether somebody has to act first."""
+    if isinstance(fault, OtherCount):
+        return f"Another process runs {fault.count} shards.", False
     if isinstance(fault, SwitchedOn):
         return "The Server Members Intent was switched on.", False
     if isinstance(fault, nextcord.PrivilegedIntentsRequired):
@@ -55,6 +69,8 @@ def reason(fault: BaseException | None) -> tuple[str, bool]:
             return NO_INTENT, True
         if fault.code in _TOKEN_CODES:
             return NO_TOKEN, True
+        if fault.code in _SHARD_CODES:
+            return TOO_FEW, settings().bot_shards != shards.AUTO
         return f"Discord closed the connection (code {fault.code}).", False
     if isinstance(fault, nextcord.HTTPException):
         return f"Discord does not let the bot connect (HTTP {fault.status}).", False
@@ -68,15 +84,22 @@ def reason(fault: BaseException | None) -> tuple[str, bool]:
 async def live(build: Build, token: str) -> None:
     """Run one client after another until cancelled; without the Members intent where Discord refuses it."""
     loop = asyncio.get_running_loop()
-    pause, denied_until = FIRST_PAUSE, 0.0
+    pause, denied_until, least = FIRST_PAUSE, 0.0, 1
     while True:
         began = loop.time()
         told = began >= denied_until and await members_intent.may_ask(gateways())
-        fault = await _one_life(build(told), token)
+        bot = build(told)
+        bot.least_shards = least
+        fault = await _one_life(bot, token)
         sentence, refused = reason(fault)
         if sentence == NO_INTENT and told and settings().members_intent == "auto":
             log.warning("%s", members_intent.NOT_TOLD)
             denied_until = loop.time() + DENIED_FOR
+            continue
+        if sentence == TOO_FEW and not refused:
+            least = (bot.shard_count or 1) + 1
+        if isinstance(fault, OtherCount):
+            log.info("%s", sentence)
             continue
         if isinstance(fault, SwitchedOn):
             log.info("%s", sentence)
@@ -87,23 +110,21 @@ async def live(build: Build, token: str) -> None:
         else:
             log.error("the bot's client ended, another follows: %s", sentence, exc_info=fault)
         pause = FIRST_PAUSE if loop.time() - began > LIVED_WELL else min(pause * 2, LONGEST_PAUSE)
-        await _rest(REFUSED_PAUSE if refused else pause, sentence)
+        longest = SHARDS_PAUSE if sentence == TOO_FEW else REFUSED_PAUSE
+        await _rest(longest if refused else pause, sentence)
 
 
 async def _one_life(bot: Bot, token: str) -> BaseException | None:
     task = asyncio.create_task(bot.start(token, reconnect=True))
-    closed_since: float | None = None
-    loop = asyncio.get_running_loop()
     try:
         while not (await asyncio.wait({task}, timeout=CHECKED_EVERY))[0]:
             if bot.may_ask_for_members:
+                bot.is_resumable = False
                 return SwitchedOn()
-            # The library's own pauses grow to a quarter of an hour, long after Discord is back.
-            broken = any(shard.is_closed() for shard in bot.shards.values())
-            closed_since = (closed_since or loop.time()) if broken else None
-            if closed_since is not None and loop.time() - closed_since > CLOSED_FOR:
-                return nextcord.GatewayNotFound()
-        return task.exception()
+        fault = task.exception()
+        # A session in which something unknown happened is not resumed: it could happen again.
+        bot.is_resumable = isinstance(fault, KNOWN)
+        return fault
     finally:
         await _end(bot, task)
 

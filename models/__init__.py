@@ -27,16 +27,20 @@ from models.server import Access, Member, MemberChoice, MoveCount, PayoutListing
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
 from models.work import (
+    BotProcessRow,
     Counter,
     Cursor,
     Due,
     GatewayLimit,
+    GuildPicture,
     GuildRefusal,
     Identify,
+    InteractionClaim,
     Quarantine,
     RateShare,
     Refusal,
     Schedule,
+    ShardRow,
     Sighting,
 )
 
@@ -46,6 +50,7 @@ __all__ = [
     "Alert",
     "AsyncSession",
     "Audience",
+    "BotProcessRow",
     "Breaker",
     "Challenge",
     "Collection",
@@ -59,9 +64,11 @@ __all__ = [
     "Farewell",
     "GatewayLimit",
     "Grant",
+    "GuildPicture",
     "GuildRefusal",
     "HolderCount",
     "Identify",
+    "InteractionClaim",
     "ListedAddress",
     "MarketLimit",
     "Member",
@@ -84,6 +91,7 @@ __all__ = [
     "Server",
     "ServerMove",
     "Session",
+    "ShardRow",
     "Sighting",
     "SignIn",
     "SpentTransaction",

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, DateTime, Index, text
 from sqlmodel import Field, SQLModel
 
-from models.db.types import maybe_moment, moment
+from models.db.types import maybe_moment, moment, texts
 
 
 class Due(SQLModel, table=True):
@@ -159,3 +159,56 @@ class GatewayLimit(SQLModel, table=True):
     shards: int
     """How many shards Discord recommends."""
     read_at: datetime = moment()
+
+
+class ShardRow(SQLModel, table=True):
+    """A shard of the bot, of `shards` together: the process that runs it until when, and its session at Discord."""
+
+    __tablename__ = "shard"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    shards: int = Field(primary_key=True)
+    id: int = Field(primary_key=True)
+    holder: str | None = None
+    held_until: datetime | None = maybe_moment()
+    session_id: str | None = None
+    """Useless without the bot's token, which is not stored."""
+    sequence: int | None = Field(default=None, sa_type=BigInteger)
+    """Everything up to this event is in the database."""
+    url: str | None = None
+    intents: int | None = Field(default=None, sa_type=BigInteger)
+    bot: str | None = None
+    """A digest of the token with which the session began."""
+    application_id: str | None = None
+    unavailable: list[str] = texts()
+    """Guilds that were unavailable."""
+
+
+class BotProcessRow(SQLModel, table=True):
+    """A process of the bot that lives, and why it is not connected; None if it is."""
+
+    __tablename__ = "bot_process"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    name: str = Field(primary_key=True)
+    part: str
+    """BOT_SHARDS, as the process has it."""
+    shards: int
+    seen_at: datetime = moment()
+    down: str | None = None
+
+
+class GuildPicture(SQLModel, table=True):
+    """A guild as the bot last knew it: its roles and the bot as its member, as JSON."""
+
+    __tablename__ = "guild_picture"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    guild_id: str = Field(primary_key=True)
+    data: str
+
+
+class InteractionClaim(SQLModel, table=True):
+    """An interaction that some process answers, so that no other does."""
+
+    __tablename__ = "interaction_claim"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    id: str = Field(primary_key=True)
+    at: datetime = moment(index=True)

@@ -1,6 +1,6 @@
 """Guild events from the gateway: the bot joined or left, members, and roles that are no longer safe to grant."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +12,7 @@ from models import Grant, Member, Rule, Server, now
 from models.db.session import AsyncSession, joined
 from services.core import audit, queue
 from services.guilds import members
+from services.guilds.gateway import pictures
 from services.guilds.members import MemberFacts
 from services.guilds.role_safety import ADMINISTRATOR, find, is_too_low, judge, standing
 from services.rules import pausing
@@ -137,6 +138,7 @@ async def left(db: AsyncSession, guild_id: str) -> None:
         return
     server.bot_invited, server.bot_left_at = False, now()
     db.add(server)
+    await pictures.forget(db, [guild_id])
     kept = await db.execute(
         update(Grant).where(col(Grant.server_id) == server.id, col(Grant.state) == "taking").values(state="held")
     )
@@ -147,10 +149,14 @@ async def left(db: AsyncSession, guild_id: str) -> None:
     )
 
 
-async def present(db: AsyncSession, guild_ids: Sequence[str]) -> None:
-    """Record that the bot is in exactly these guilds; it may have left others while offline."""
+async def present(db: AsyncSession, guild_ids: Sequence[str], numbers: Collection[int] = (0,), count: int = 1) -> None:
+    """Record that of the guilds of these shards (of `count`) the bot is in exactly these.
+
+    It may have left others while offline.
+    """
     known = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
-    for guild_id in sorted(set(known.all()) - set(guild_ids)):
+    of_shards = {guild_id for guild_id in known.all() if (int(guild_id) >> 22) % count in numbers}
+    for guild_id in sorted(of_shards - set(guild_ids)):
         await left(db, guild_id)
 
 

@@ -25,19 +25,24 @@ async def sweep_began(db: AsyncSession) -> datetime | None:
     return rows[0][0] if rows else None
 
 
-async def to_read(db: AsyncSession, limit: int, without: Collection[str] = ()) -> list[KnownMember]:
+async def to_read(
+    db: AsyncSession, limit: int, without: Collection[str] = (), numbers: Collection[int] = (0,), count: int = 1
+) -> list[KnownMember]:
     """Return people not read since the present sweep began, those read longest ago first.
 
     They have a wallet or a role of ours; nobody else is ever asked about. Somebody with a wallet who left is looked for
-    until housekeeping deletes the row, because nothing reports a return. The guilds in `without` are skipped.
+    until housekeeping deletes the row, because nothing reports a return. The guilds in `without` are skipped, and those
+    of other shards than these `numbers` of `count`.
     """
-    (rows,) = await db.together((_TO_READ, {"sweep": schedules.SWEEP, "limit": limit, "without": list(without)}))
+    values = {"sweep": schedules.SWEEP, "limit": limit, "without": list(without)}
+    (rows,) = await db.together((_TO_READ, {**values, "numbers": sorted(numbers), "count": count}))
     return [KnownMember(*row) for row in rows]
 
 
 _TO_READ = """
     SELECT s.id, s.discord_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
     WHERE s.bot_invited AND NOT m.bot AND s.discord_id <> ALL(CAST(:without AS text[]))
+    AND mod(CAST(s.discord_id AS bigint) >> 22, CAST(:count AS bigint)) = ANY(CAST(:numbers AS bigint[]))
     AND m.seen_at < (SELECT started_at FROM schedule WHERE name = :sweep)
     AND (EXISTS (SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id WHERE u.discord_id = m.discord_id)
          OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id))

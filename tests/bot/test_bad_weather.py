@@ -17,6 +17,7 @@ from sqlmodel import select, update
 from bot import client, events, heartbeat, reconnect
 from bot.client import build
 from bot.commands import cogs
+from bot.gateway import connections
 from bot.interaction import delivery
 from bot.interaction.presses import Presses
 from gateways import gateways
@@ -302,9 +303,10 @@ async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
 @pytest.fixture
 async def living(product: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """The bot's life with short pauses."""
-    for module in (client, events):
+    for module in (client, events, connections):
         monkeypatch.setattr(module, "FIRST_PAUSE", 0.05)
-    for name, seconds in (("REFUSED_PAUSE", 0.2), ("CHECKED_EVERY", 0.05), ("CLOSED_FOR", 0.2), ("FIRST_PAUSE", 0.05)):
+    monkeypatch.setattr(connections, "LONGEST_PAUSE", 0.2)
+    for name, seconds in (("REFUSED_PAUSE", 0.2), ("CHECKED_EVERY", 0.05), ("FIRST_PAUSE", 0.05)):
         monkeypatch.setattr(reconnect, name, seconds)
     monkeypatch.setattr(reconnect, "LONGEST_PAUSE", 0.2)
     monkeypatch.setattr(heartbeat, "PAUSE_SECONDS", 0.1)
@@ -334,8 +336,6 @@ async def test_a_refused_intent_says_on_health_which_switch_to_turn_on_and_the_b
     discord: Outside, insisting: None, living: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await is_(names, EVERYBODY)
-    # The library itself hears the refusal: no client is ended while it connects.
-    monkeypatch.setattr(reconnect, "CLOSED_FOR", 60.0)
     await discord.control("application", members_intent="off")
     discord.sandbox.discord.gateway.sessions.clear()
     await discord.control("gateway", action="drop")

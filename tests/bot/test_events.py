@@ -58,6 +58,8 @@ class SomeMember:
     pending: bool = False
     bot: bool = False
     avatar: None = None
+    discriminator: str = "0"
+    joined_at: None = None
     roles: tuple[Any, ...] = ()
 
 
@@ -73,6 +75,8 @@ class SomeGuild:
     icon: None = None
     unavailable: bool = False
     member_count: int | None = None
+    features: tuple[str, ...] = ()
+    preferred_locale: None = None
     roles: tuple[Any, ...] = ()
     cache: dict[int, SomeMember] = field(default_factory=dict[int, SomeMember])
 
@@ -99,6 +103,8 @@ class SomeGuild:
 
 class SomeBot:
     """The library's bot, in these guilds."""
+
+    shard_count = 1
 
     def __init__(self, *here: SomeGuild) -> None:
         self.guilds = list(here)

@@ -330,7 +330,6 @@ async def test_a_client_that_loses_its_cancellation_ends_all_the_same(monkeypatc
     class Deaf:
         """Loses the first cancellation, as the library does when it comes together with an answer."""
 
-        shards: dict[int, Any] = {}  # noqa: RUF012
         may_ask_for_members = False
 
         def __init__(self, told: bool) -> None: ...

@@ -133,6 +133,12 @@ async def take(db: AsyncSession, shard_id: int | None = None) -> float:
     return float(found.scalar_one())
 
 
+async def recommended(db: AsyncSession) -> int:
+    """Return how many shards Discord last recommended; 1 if it never did."""
+    (rows,) = await db.together(("SELECT shards FROM gateway_limit", {}))
+    return int(rows[0][0]) if rows else 1
+
+
 async def warning(db: AsyncSession) -> str:
     """Return what to know about the day's identifies; empty while most of them are left."""
     return said(await budget(db))

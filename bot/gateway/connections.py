@@ -1,0 +1,208 @@
+"""One shard's connection to the gateway: identified or resumed, and made again when it ends."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Collection, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import nextcord
+from nextcord.gateway import DiscordWebSocket, ReconnectWebSocket
+
+from services.runtime.tasks import backoff, stop
+
+log = logging.getLogger("holdfast.bot")
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Pauses in seconds between attempts of a shard that does not come up."""
+LASTED = 5.0
+"""Seconds after which a connection counts as one that works, so that the next follows at once."""
+CONNECTS_WITHIN = 30.0
+"""Seconds for a connection to open and to say hello."""
+CLOSES_WITHIN = 1.5
+"""Seconds for Discord to answer that a connection closes."""
+RESUMABLE, OVER = 4000, 1000
+"""The codes with which a session is closed that is resumed later, or is over (docs/facts.md#discord-gateway)."""
+MESSAGE = "message"
+"""What an unreadable message, of which not even the event is known, is counted as."""
+
+BROKEN = (
+    OSError, TimeoutError, aiohttp.ClientError, nextcord.GatewayNotFound, nextcord.HTTPException,
+)  # fmt: skip
+"""What a connection ends with that can simply be made again."""
+
+
+class UnreadableMessage(Exception):
+    """The library could not read a message of the gateway."""
+
+
+class IdentifyLater(Exception):
+    """The shard's turn to identify comes in `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"in {seconds:.0f} s")
+        self.seconds: float = seconds
+
+
+class Socket(DiscordWebSocket):
+    """The library's socket, which closes when its start fails and says apart what it cannot read."""
+
+    async def identify(self) -> None:
+        """Identify, or close the socket: nobody else knows it yet."""
+        try:
+            await super().identify()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def received_message(self, msg: str | bytes, /) -> None:
+        """Read a message. Raises UnreadableMessage besides what the library raises on purpose."""
+        try:
+            await super().received_message(msg)
+        except (ReconnectWebSocket, nextcord.ConnectionClosed, *BROKEN):
+            raise
+        except Exception as fault:
+            raise UnreadableMessage(repr(fault)) from fault
+
+
+@dataclass(slots=True)
+class ResumePoint:
+    """Where a session is: Discord resumes it behind `sequence`, at `url`."""
+
+    session_id: str
+    sequence: int
+    url: str
+
+
+@dataclass(slots=True)
+class Connection:
+    """A shard of a client; `allowed` returns when this process may connect it, `skipped` counts what could not be read.
+
+    `at` is where to resume; None identifies.
+    """
+
+    client: Any
+    shard_id: int
+    allowed: Callable[[], Awaitable[object]]
+    may_identify: Callable[[int], Awaitable[object]]
+    skipped: Callable[[str, Exception], object]
+    at: ResumePoint | None = None
+    ws: Socket | None = None
+    is_up: bool = False
+    """Whether READY or RESUMED has come on the present socket."""
+    up_since: float = 0.0
+    task: asyncio.Task[None] | None = None
+    settling: "tuple[ResumePoint, Collection[asyncio.Task[Any]]] | None" = None
+    """A position, and the tasks that handle what came before it."""
+    settled: ResumePoint | None = None
+    """The last position up to which everything is handled."""
+    _unreadable_at: int | None = field(default=None)
+
+    def start(self) -> None:
+        """Connect, and stay connected."""
+        self.task = asyncio.create_task(self._run(), name=f"shard {self.shard_id}")
+
+    def is_closed(self) -> bool:
+        """Return whether there is no open connection."""
+        return self.ws is None or not self.ws.open or not self.is_up
+
+    def came_up(self) -> None:
+        """Note that Discord has opened or resumed the session, as its event says."""
+        assert self.ws is not None
+        self.is_up, self.up_since = True, asyncio.get_running_loop().time()
+        if self.ws.session_id and (self.at is None or self.at.session_id != self.ws.session_id):
+            self.at = ResumePoint(self.ws.session_id, self.ws.sequence or 0, str(self.ws.resume_url))
+
+    def position(self) -> ResumePoint | None:
+        """Return where the session is now; None if there is none."""
+        if self.at is not None and self.ws is not None and self.is_up and self.ws.sequence is not None:
+            self.at.sequence = self.ws.sequence
+        return None if self.at is None else ResumePoint(self.at.session_id, self.at.sequence, self.at.url)
+
+    async def stop(self, code: int = RESUMABLE) -> None:
+        """Close the connection, in a way that lets the session be resumed unless another code is given."""
+        if self.task is not None and self.task is not asyncio.current_task():
+            await asyncio.gather(self._stopped(self.task), return_exceptions=True)
+        self.position()
+        if self.ws is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSES_WITHIN):
+                    await self.ws.close(code)
+            self.is_up = False
+
+    @staticmethod
+    async def _stopped(task: asyncio.Task[None]) -> None:
+        await stop(task)
+
+    async def _run(self) -> None:
+        pauses = backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        while True:
+            pause = 0.0
+            try:
+                await self.allowed()
+                self.ws = await self._open()
+                while True:
+                    await self._poll(self.ws)
+            except ReconnectWebSocket as again:
+                pauses, pause = self._pause(pauses)
+                self._ended(resumable=bool(again.resume))
+            except IdentifyLater as later:
+                pause = later.seconds
+            except UnreadableMessage as fault:
+                self.skipped(MESSAGE, fault)
+                if self.ws is not None and self.ws.session_id and self.at is None:
+                    # READY itself: another session would begin as this one did.
+                    raise
+                pause = next(pauses)
+                self._ended(resumable=True)
+            except nextcord.ConnectionClosed as closed:
+                if closed.code == 4014:
+                    raise nextcord.PrivilegedIntentsRequired(self.shard_id) from closed
+                if closed.code != 1000:
+                    raise
+                pause = next(pauses)
+                self._ended(resumable=False)
+            except BROKEN as fault:
+                log.info("shard %s lost its connection (%r)", self.shard_id, fault)
+                pauses, pause = self._pause(pauses)
+                self._ended(resumable=True)
+            await asyncio.sleep(pause)
+
+    def _pause(self, pauses: Generator[float]) -> tuple[Generator[float], float]:
+        """Return the pauses to go on with and the present one: none after a connection that lasted."""
+        if self.is_up and asyncio.get_running_loop().time() - self.up_since > LASTED:
+            return backoff(FIRST_PAUSE, LONGEST_PAUSE), 0.0
+        return pauses, next(pauses)
+
+    def _ended(self, *, resumable: bool) -> None:
+        self.position()
+        if not resumable:
+            self.at = self.settled = self.settling = None
+        self.is_up, self.ws = False, None
+
+    async def _open(self) -> Socket:
+        if (at := self.at) is None:
+            await self.may_identify(self.shard_id)
+        async with asyncio.timeout(CONNECTS_WITHIN):
+            if at is None:
+                return await Socket.from_client(self.client, shard_id=self.shard_id, initial=True)
+            return await Socket.from_client(
+                self.client, shard_id=self.shard_id, resume=True, session=at.session_id, sequence=at.sequence,
+                gateway=at.url, format_gateway=True,
+            )  # fmt: skip
+
+    async def _poll(self, ws: Socket) -> None:
+        """Read one message. One that is unreadable is asked for again by a resume, and skipped the second time."""
+        try:
+            await ws.poll_event()
+        except UnreadableMessage as fault:
+            if not self.is_up or ws.sequence != self._unreadable_at:
+                self._unreadable_at = ws.sequence
+                if self.is_up:
+                    self.skipped(MESSAGE, fault)
+                    await ws.close(RESUMABLE)
+                    raise ReconnectWebSocket(self.shard_id) from fault
+                raise
+            self.skipped(MESSAGE, fault)

@@ -1,0 +1,244 @@
+"""The shards that this process runs: taken, renewed, handed over, and resumed where another process left them."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoneFree
+
+from bot.gateway.connections import OVER, RESUMABLE, Connection, ResumePoint
+from models import transaction
+from services.guilds.gateway import pictures, shards
+from services.guilds.gateway.shards import BotProcess, GatewaySession, ShardBeat, ShardPart
+
+log = logging.getLogger("holdfast.bot")
+
+CLAIMS_FORGOTTEN_EVERY = 600.0
+
+
+class OtherCount(Exception):
+    """Another process runs `count` shards, more than this one, which has to run as many."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(str(count))
+        self.count: int = count
+
+
+class ShardKeeper:
+    """Holds shards of the bot and their connections.
+
+    `busy` returns whether something about a shard is not in the database yet, and `handling` the tasks that handle
+    events.
+    """
+
+    def __init__(self, client: Any, process: BotProcess, part: ShardPart) -> None:
+        self.client: Any = client
+        self.process: BotProcess = process
+        self.part: ShardPart = part
+        self.count: int = 0
+        self.connections: dict[int, Connection] = {}
+        self.down: str | None = "The bot has just started."
+        """Why this process is not connected, for the others."""
+        self.last: ShardBeat | None = None
+        self.held_until: float = 0.0
+        """Until when no other process may have these shards (loop time)."""
+        self.busy: Callable[[int], bool] = lambda number: False
+        self.handling: Callable[[], Collection[asyncio.Task[Any]]] = tuple
+        self._cleaned_at: float = 0.0
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether this process holds no shard because others hold all of them."""
+        return not self.connections and self.last is not None and self.last.free == 0
+
+    @property
+    def trouble_elsewhere(self) -> str | None:
+        """Why the bot is not whole although this process is: another is not connected, or shards are nobody's."""
+        if self.last is None:
+            return None
+        if self.last.free:
+            return f"{self.last.free} of {self.count} shards of the bot run in no process."
+        return self.last.others_down
+
+    async def run(self, count: int) -> None:
+        """Hold shards of `count` together until cancelled. Raises what one of them ends with, and OtherCount."""
+        self.count = count
+        while True:
+            await self.beat()
+            tasks = [one.task for one in self.connections.values() if one.task is not None]
+            if not tasks:
+                await asyncio.sleep(shards.BEAT_SECONDS)
+                continue
+            done, _ = await asyncio.wait(tasks, timeout=shards.BEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+
+    async def beat(self) -> None:
+        """Renew what is held, take what is free, hand over what is too much."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        self._settle()
+        try:
+            async with transaction() as db:
+                held = frozenset(self.connections)
+                found = await shards.beat(db, self.process, self.part, self.count, held, self.down)
+                settled = [
+                    (number, self._session(one.settled, number))
+                    for number, one in self.connections.items()
+                    if number in found.held and one.settled is not None
+                ]
+                await shards.keep(db, self.process, self.count, settled)
+                if began - self._cleaned_at > CLAIMS_FORGOTTEN_EVERY:
+                    await shards.forget_claims(db)
+                    self._cleaned_at = began
+        except (DBAPIError, NoneFree) as fault:
+            log.warning("shards not renewed reason=%s", getattr(fault, "orig", fault))
+            return
+        self.held_until, self.last = began + shards.LEASE_SECONDS, found
+        for number in held - found.held:
+            log.warning("shard %s was taken over by another process", number)
+            await self.connections.pop(number).stop()
+            self.drop_guilds(number)
+        if found.count > self.count:
+            raise OtherCount(found.count)
+        for number, session in sorted(found.claimed.items()):
+            await self._begin(number, session)
+        if found.surplus:
+            await self._hand_over()
+
+    async def _begin(self, number: int, session: GatewaySession | None) -> None:
+        at = await self._restored(number, session)
+        connection = Connection(
+            self.client, number, self._allowed, self.client.may_identify, self.client.unreadable.skip, at
+        )  # fmt: skip
+        log.info("shard taken shard=%s of=%s resumes=%s", number, self.count, at is not None)
+        self.connections[number] = connection
+        connection.start()
+
+    async def _restored(self, number: int, session: GatewaySession | None) -> ResumePoint | None:
+        """Return where to resume the shard, with its guilds in the library's cache; None if it has to identify."""
+        state = self.client._connection
+        if session is None or session.bot != self._token() or session.intents != state.intents.value:
+            return None
+        try:
+            async with transaction() as db:
+                stored = await pictures.of_shard(db, number, self.count)
+        except (DBAPIError, NoneFree):
+            return None
+        if stored is None:
+            return None
+        self._restore(stored, session)
+        return ResumePoint(session.id, session.sequence, session.url)
+
+    def _restore(self, stored: Sequence[str], session: GatewaySession) -> None:
+        state = self.client._connection
+        if state.application_id is None and session.application_id:
+            state.application_id = int(session.application_id)
+        state._users[state.user.id] = state.user
+        for picture in stored:
+            data = json.loads(picture)
+            data["unavailable"] = data["id"] in session.unavailable
+            state._add_guild_from_data(data)
+
+    async def _allowed(self) -> None:
+        """Wait until no other process can have this one's shards: it may have slept longer than its lease."""
+        while asyncio.get_running_loop().time() > self.held_until:
+            await asyncio.sleep(0.1)
+
+    def _settle(self) -> None:
+        """Move each shard's stored position forward to where everything before it is handled."""
+        now_handling = frozenset(self.handling())
+        for number, one in self.connections.items():
+            if one.settling is not None and all(task.done() for task in one.settling[1]):
+                one.settled, one.settling = one.settling[0], None
+            if one.settling is None and one.is_up and not self.busy(number) and (at := one.position()) is not None:
+                one.settling = (at, now_handling)
+
+    def _session(self, at: ResumePoint | None, number: int) -> GatewaySession:
+        assert at is not None
+        state = self.client._connection
+        unavailable = [str(one.id) for one in self._guilds(number) if one.unavailable]
+        return GatewaySession(
+            id=at.session_id, sequence=at.sequence, url=at.url, intents=int(state.intents.value), bot=self._token(),
+            application_id=str(state.application_id or ""), unavailable=tuple(unavailable),
+        )  # fmt: skip
+
+    def _token(self) -> str:
+        return shards.digest(str(self.client.http.token))
+
+    def _guilds(self, number: int) -> list[Any]:
+        return [guild for guild in self.client.guilds if (guild.id >> 22) % self.count == number]
+
+    def drop_guilds(self, number: int, keep: Collection[str] = ()) -> None:
+        """Remove a shard's guilds from the library's cache, except those to keep."""
+        state = self.client._connection
+        for guild in self._guilds(number):
+            if str(guild.id) not in keep:
+                state._remove_guild(guild)
+
+    async def _hand_over(self) -> None:
+        """Leave one shard to a process that has fewer; it resumes the session where this one ends it."""
+        for number, one in sorted(self.connections.items(), reverse=True):
+            if not one.is_up or one.settled is None or self.busy(number):
+                continue
+            await one.stop()
+            del self.connections[number]
+            await self._handled()
+            await self._store({number: one})
+            async with transaction() as db:
+                await shards.release(db, self.process, self.count, [number])
+            self.drop_guilds(number)
+            log.info("shard handed over shard=%s of=%s", number, self.count)
+            return
+
+    async def _handled(self) -> bool:
+        tasks = set(self.handling()) - {asyncio.current_task()}
+        if not tasks:
+            return True
+        _, late = await asyncio.wait(tasks, timeout=ENDS_WITHIN)
+        return not late
+
+    async def _store(self, ended: dict[int, Connection]) -> None:
+        """Store where these closed connections ended, for the process that resumes them."""
+        ends = [(number, at) for number, one in ended.items() if (at := one.position()) is not None]
+        async with transaction() as db:
+            await shards.keep(
+                db, self.process, self.count, [(number, self._session(at, number)) for number, at in ends]
+            )
+
+    async def disconnect(self, *, resumable: bool) -> frozenset[int]:
+        """Close all connections, so that they can be resumed; return the shards of which everything is handled so far.
+
+        What events that already came have begun may still run: `leave` follows when it has ended.
+        """
+        whole = frozenset(number for number, one in self.connections.items() if one.is_up and not self.busy(number))
+        code = RESUMABLE if resumable else OVER
+        await asyncio.gather(*(one.stop(code) for one in self.connections.values()))
+        return whole
+
+    async def leave(self, whole: Collection[int], *, resumable: bool) -> None:
+        """Store where the closed connections ended if they are resumable, and leave the shards to other processes.
+
+        The others resume from the last position that was stored, or identify.
+        """
+        if not self.count:
+            return
+        try:
+            if not resumable:
+                async with transaction() as db:
+                    await shards.forget(db, self.process, self.count, list(self.connections))
+            else:
+                await self._store({number: one for number, one in self.connections.items() if number in whole})
+            async with transaction() as db:
+                await shards.end(db, self.process)
+        except (DBAPIError, NoneFree) as fault:
+            log.warning("shards not released reason=%s", getattr(fault, "orig", fault))
+        self.connections.clear()
+        self.count = 0
+
+
+ENDS_WITHIN = 3.0
+"""Seconds that running event handlers have to finish before a shard is handed over."""

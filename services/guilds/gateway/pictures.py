@@ -1,0 +1,38 @@
+"""What the bot knows of each guild, stored so that another process can resume its shard."""
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import text
+
+from models.db.session import AsyncSession
+
+
+async def keep(db: AsyncSession, guild_id: str, data: str) -> None:
+    """Store a guild's picture, if it is not the stored one."""
+    await db.execute(
+        text(
+            "INSERT INTO guild_picture (guild_id, data) VALUES (:guild, :data) ON CONFLICT (guild_id) "
+            "DO UPDATE SET data = EXCLUDED.data WHERE guild_picture.data <> EXCLUDED.data"
+        ),
+        {"guild": guild_id, "data": data},
+    )
+
+
+async def of_shard(db: AsyncSession, number: int, count: int) -> Sequence[str] | None:
+    """Return the pictures of all guilds of a shard; None if one of them has none."""
+    found = await db.execute(
+        text(
+            "SELECT p.data FROM server s LEFT JOIN guild_picture p ON p.guild_id = s.discord_id "
+            "WHERE s.bot_invited AND mod(CAST(s.discord_id AS bigint) >> 22, :count) = :number"
+        ),
+        {"number": number, "count": count},
+    )
+    pictures = [data for (data,) in found.all()]
+    return None if any(data is None for data in pictures) else pictures
+
+
+async def forget(db: AsyncSession, guild_ids: Collection[str]) -> None:
+    """Delete the pictures of guilds that the bot has left."""
+    await db.execute(
+        text("DELETE FROM guild_picture WHERE guild_id = ANY(CAST(:guilds AS text[]))"), {"guilds": sorted(guild_ids)}
+    )

@@ -1,0 +1,283 @@
+"""Which process runs which shard of the bot, and the sessions that another process can resume.
+
+Each process renews its shards every few seconds. A shard whose lease has lapsed goes to the next process that has room,
+which resumes the session where the last one stored it.
+"""
+
+import hashlib
+import os
+import socket
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import text
+
+from models.db.session import AsyncSession
+from settings import SHARDS
+
+BEAT_SECONDS, LEASE_SECONDS = 2.0, 8.0
+"""Seconds between two renewals, and after which a shard that is not renewed may go to another process."""
+FORGOTTEN_SECONDS = 3_600
+"""Seconds for which a claimed interaction is remembered; Discord accepts no answer after 15 minutes."""
+KEY = 4_815_162_345
+"""The advisory lock under which processes take shards."""
+AUTO = "auto"
+_PLACES = ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPart:
+    """What BOT_SHARDS gives a process: all shards of Discord's or of a given number (`first` and `last` None), or some.
+
+    `count` is None while Discord decides on it.
+    """
+
+    name: str
+    count: int | None = None
+    first: int | None = None
+    last: int | None = None
+
+    def shards(self, count: int) -> list[int]:
+        """Return the numbers of the shards that the process may run, of `count` together."""
+        return list(range(count) if self.first is None or self.last is None else range(self.first, self.last + 1))
+
+
+def part(said: str) -> ShardPart:
+    """Read BOT_SHARDS: `auto`, `32` or `0-7/32`. The settings accept nothing else."""
+    if said == AUTO or (found := SHARDS.fullmatch(said)) is None:
+        return ShardPart(AUTO)
+    if found[1] is None:
+        return ShardPart(said, int(found[3]))
+    return ShardPart(said, int(found[3]), int(found[1]), int(found[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySession:
+    """A gateway session as it was last stored: everything up to `sequence` is in the database."""
+
+    id: str
+    sequence: int
+    url: str
+    intents: int
+    bot: str
+    """A digest of the token."""
+    application_id: str
+    unavailable: tuple[str, ...] = ()
+    """Guilds that were unavailable."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardBeat:
+    """What a renewal found: the shards that the process holds, with the sessions of those new to it.
+
+    `surplus` is how many another process should have, `count` the largest number of shards of any process of the part,
+    `others_down` why some other process is not connected.
+    """
+
+    held: frozenset[int]
+    claimed: dict[int, GatewaySession | None]
+    surplus: int
+    count: int
+    others_down: str | None
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
+class BotProcess:
+    """This process, as it calls itself in the database: its machine, its number there, and a part that is its own."""
+
+    place: str
+    pid: int
+    own: str
+
+    @property
+    def name(self) -> str:
+        """Return the name, by which other processes of the machine can see whether it still runs."""
+        return f"{self.place}:{self.pid}:{self.own}"
+
+
+def this_process() -> BotProcess:
+    """Return a name for this process."""
+    seen = [socket.gethostname()]
+    for path in _PLACES:
+        try:
+            seen.append(os.readlink(path) if Path(path).is_symlink() else Path(path).read_text())
+        except OSError:
+            seen.append("")
+    return BotProcess(hashlib.sha256("|".join(seen).encode()).hexdigest()[:16], os.getpid(), uuid4().hex[:12])
+
+
+def is_gone(name: str, here: BotProcess) -> bool:
+    """Return whether a process of this machine has ended; False for those of others, which cannot be seen."""
+    place, _, rest = name.partition(":")
+    pid = rest.partition(":")[0]
+    if place != here.place or not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def digest(token: str) -> str:
+    """Return what stands for the bot's token in the database."""
+    return hashlib.sha256(token.encode()).hexdigest()[:32]
+
+
+async def beat(
+    db: AsyncSession, process: BotProcess, part: ShardPart, count: int, held: Collection[int], down: str | None
+) -> ShardBeat:
+    """Renew the shards that this process holds, and take free ones up to its share.
+
+    `down` is why the process is not connected, None if it is. A shard that is not among the result's was taken by
+    another process, because this one was silent for too long.
+    """
+    values: dict[str, Any] = {
+        "me": process.name, "part": part.name, "count": count, "wanted": part.shards(count), "held": sorted(held),
+        "lease": LEASE_SECONDS, "down": down,
+    }  # fmt: skip
+    await db.together(("SELECT pg_advisory_xact_lock(:key)", {"key": KEY}))
+    await db.execute(text(_APPEAR), values)
+    others = await db.execute(
+        text("SELECT DISTINCT holder FROM shard WHERE holder IS NOT NULL AND holder <> :me"), values
+    )
+    if gone := [str(name) for (name,) in others.all() if is_gone(str(name), process)]:
+        await db.execute(
+            text("UPDATE shard SET holder = NULL WHERE holder = ANY(CAST(:gone AS text[]))"), {"gone": gone}
+        )
+        await db.execute(text("DELETE FROM bot_process WHERE name = ANY(CAST(:gone AS text[]))"), {"gone": gone})
+    await db.execute(text(_ROWS), values)
+    renewed = {int(number) for (number,) in (await db.execute(text(_RENEW), values)).all()}
+    processes, most, others_down = (await db.execute(text(_OTHERS), values)).one()
+    share = -(-len(values["wanted"]) // max(1, int(processes)))
+    rows = (await db.execute(text(_CLAIM), {**values, "room": max(0, share - len(renewed))})).all()
+    claimed = {int(row[0]): _session(row) for row in rows}
+    free = (await db.execute(text(_FREE), values)).scalar_one()
+    return ShardBeat(
+        held=frozenset(renewed | set(claimed)),
+        claimed=claimed,
+        surplus=max(0, len(renewed) - share),
+        count=int(most),
+        others_down=others_down,
+        free=int(free),
+    )
+
+
+def _session(row: Sequence[Any]) -> GatewaySession | None:
+    _, session_id, sequence, url, intents, bot, application_id, unavailable = row
+    if not session_id or sequence is None or not url:
+        return None
+    return GatewaySession(
+        session_id, int(sequence), url, int(intents), bot, application_id or "", tuple(unavailable or ())
+    )
+
+
+async def keep(
+    db: AsyncSession, process: BotProcess, count: int, sessions: Iterable[tuple[int, GatewaySession]]
+) -> None:
+    """Store the sessions of shards that this process holds."""
+    for number, one in sessions:
+        await db.execute(
+            text(
+                "UPDATE shard SET session_id = :id, sequence = :sequence, url = :url, intents = :intents, bot = :bot, "
+                "application_id = :application, unavailable = :unavailable WHERE shards = :count AND id = :number "
+                "AND holder = :me"
+            ),
+            {
+                "id": one.id, "sequence": one.sequence, "url": one.url, "intents": one.intents, "bot": one.bot,
+                "application": one.application_id, "unavailable": list(one.unavailable), "count": count,
+                "number": number, "me": process.name,
+            },
+        )  # fmt: skip
+
+
+async def forget(db: AsyncSession, process: BotProcess, count: int, numbers: Collection[int]) -> None:
+    """Delete the stored sessions of these shards: Discord does not resume them, or nobody should."""
+    await db.execute(
+        text(
+            "UPDATE shard SET session_id = NULL WHERE shards = :count AND holder = :me "
+            "AND id = ANY(CAST(:numbers AS integer[]))"
+        ),
+        {"count": count, "me": process.name, "numbers": sorted(numbers)},
+    )
+
+
+async def release(db: AsyncSession, process: BotProcess, count: int, numbers: Collection[int]) -> None:
+    """Leave these shards to other processes."""
+    await db.execute(
+        text(
+            "UPDATE shard SET holder = NULL WHERE shards = :count AND holder = :me "
+            "AND id = ANY(CAST(:numbers AS integer[]))"
+        ),
+        {"count": count, "me": process.name, "numbers": sorted(numbers)},
+    )
+
+
+async def end(db: AsyncSession, process: BotProcess) -> None:
+    """Leave everything to other processes, because this one ends."""
+    for statement in ("UPDATE shard SET holder = NULL WHERE holder = :me", "DELETE FROM bot_process WHERE name = :me"):
+        await db.execute(text(statement), {"me": process.name})
+
+
+async def in_use(db: AsyncSession, part: ShardPart) -> int:
+    """Return the largest number of shards that any living process of this part uses; 0 if there is none."""
+    found = await db.execute(
+        text(
+            "SELECT COALESCE(max(shards), 0) FROM bot_process WHERE part = :part "
+            "AND seen_at > now() - make_interval(secs => :lease)"
+        ),
+        {"part": part.name, "lease": LEASE_SECONDS},
+    )
+    return int(found.scalar_one())
+
+
+async def claim(db: AsyncSession, interaction_id: str) -> bool:
+    """Return whether the interaction is this caller's to answer: of all processes and sessions, one gets True."""
+    found = await db.execute(
+        text("INSERT INTO interaction_claim (id, at) VALUES (:id, now()) ON CONFLICT DO NOTHING RETURNING id"),
+        {"id": interaction_id},
+    )
+    return found.first() is not None
+
+
+async def forget_claims(db: AsyncSession) -> None:
+    """Delete claims that nobody can make again."""
+    await db.execute(
+        text("DELETE FROM interaction_claim WHERE at < now() - make_interval(secs => :old)"),
+        {"old": FORGOTTEN_SECONDS},
+    )
+
+
+_APPEAR = """
+    WITH old AS (DELETE FROM bot_process WHERE seen_at < now() - interval '1 minute' AND name <> :me)
+    INSERT INTO bot_process (name, part, shards, seen_at, down) VALUES (:me, :part, :count, now(), :down)
+    ON CONFLICT (name) DO UPDATE SET part = EXCLUDED.part, shards = EXCLUDED.shards, seen_at = EXCLUDED.seen_at,
+        down = EXCLUDED.down
+"""
+_ROWS = """
+    INSERT INTO shard (shards, id) SELECT :count, unnest(CAST(:wanted AS integer[])) ON CONFLICT DO NOTHING
+"""
+_RENEW = """
+    UPDATE shard SET held_until = now() + make_interval(secs => :lease)
+    WHERE shards = :count AND holder = :me AND id = ANY(CAST(:held AS integer[])) RETURNING id
+"""
+_OTHERS = """
+    SELECT count(*) FILTER (WHERE part = :part), COALESCE(max(shards) FILTER (WHERE part = :part), :count),
+    max(down) FILTER (WHERE name <> :me) FROM bot_process WHERE seen_at > now() - make_interval(secs => :lease)
+"""
+_CLAIM = """
+    UPDATE shard SET holder = :me, held_until = now() + make_interval(secs => :lease) WHERE shards = :count
+    AND id IN (SELECT id FROM shard WHERE shards = :count AND id = ANY(CAST(:wanted AS integer[]))
+               AND NOT id = ANY(CAST(:held AS integer[]))
+               AND (holder IS NULL OR holder = :me OR held_until < now()) ORDER BY id LIMIT :room)
+    RETURNING id, session_id, sequence, url, intents, bot, application_id, unavailable
+"""
+_FREE = """
+    SELECT count(*) FROM shard WHERE shards = :count AND (holder IS NULL OR held_until < now())
+"""

@@ -1,0 +1,255 @@
+"""Shards in several processes: resumed after a restart, taken over after a death, and never an interaction twice."""
+
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from bot import reconnect
+from bot.client import Bot, build
+from bot.gateway import connections
+from models import transaction
+from services.guilds.gateway import identifies, shards
+from services.guilds.gateway.shards import BotProcess
+from settings import settings
+from tests.bot.test_bad_weather import is_, names
+from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.jobs.conftest import product as product
+from tests.sandbox.conftest import BASE, CLUB, Outside
+from tests.sandbox.conftest import discord as discord
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:parameter 'timeout' of type 'float':DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Unclosed connection:ResourceWarning"),
+    pytest.mark.usefixtures("product"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(shards, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)
+    monkeypatch.setattr(reconnect, "CHECKED_EVERY", 0.05)
+    monkeypatch.setattr(connections, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(connections, "CLOSES_WITHIN", 0.2)
+
+
+class Life:
+    """One process of the bot, as far as the database and Discord can tell."""
+
+    def __init__(self, name: str) -> None:
+        self.process = BotProcess("here", 1, name)
+        self.bot: Bot | None = None
+        self.task = asyncio.create_task(reconnect.live(self._build, settings().discord_bot_token.get_secret_value()))
+
+    def _build(self, told: bool) -> Bot:
+        self.bot = build(told)
+        self.bot.keeper.process = self.process
+        return self.bot
+
+    def holds(self) -> set[int]:
+        connections = self.bot.keeper.connections if self.bot else {}
+        return {number for number, one in connections.items() if not one.is_closed()}
+
+    async def settled(self) -> bool:
+        """Whether every session is stored."""
+        connections = self.bot.keeper.connections if self.bot else {}
+        return bool(connections) and all(one.settled for one in connections.values())
+
+    async def end(self) -> None:
+        self.task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.task
+
+    async def dies(self) -> None:
+        """End as `kill -9` does: nothing is stored, released or closed in order."""
+        assert self.bot is not None
+        keeper = self.bot.keeper
+        for one in keeper.connections.values():
+            assert one.task is not None
+            one.task.cancel()
+            await asyncio.gather(one.task, return_exceptions=True)
+            if one.ws is not None:
+                await one.ws.close(connections.RESUMABLE)
+        keeper.count, keeper.connections = 0, {}
+        await self.end()
+
+
+@asynccontextmanager
+async def process(name: str) -> AsyncIterator[Life]:
+    life = Life(name)
+    try:
+        yield life
+    finally:
+        await life.end()
+
+
+def left(discord: Outside) -> int:
+    return int(discord.sandbox.discord.gateway.starts.view()["remaining"])
+
+
+async def answered(discord: Outside, guild: str, who: str = "carol") -> dict[str, Any]:
+    body = {"guild": guild, "user": who, "kind": "command", "name": "help", "wait": 30}
+    return (await discord.http.post("/control/interactions", json=body, timeout=60)).json()
+
+
+async def knows(*who: str) -> bool:
+    return set(who) <= await names()
+
+
+async def roles_of(who: str) -> int:
+    async with transaction() as db:
+        found = await db.execute(
+            text(
+                "SELECT cardinality(m.roles) FROM member m JOIN server s ON s.id = m.server_id "
+                "WHERE m.name = :who AND s.discord_id = :guild"
+            ),
+            {"who": who, "guild": BASE},
+        )
+        return int(found.scalar_one_or_none() or 0)
+
+
+async def ready(life: Life, *numbers: int) -> None:
+    async def so() -> bool:
+        return life.holds() == set(numbers) and await life.settled()
+
+    await is_(so, True)
+
+
+async def test_a_restart_resumes_the_session_and_misses_nothing(discord: Outside) -> None:
+    async with process("first") as life:
+        await ready(life, 0)
+        await is_(lambda: knows("Carol"), True)
+    before = left(discord)
+    asked = len(listed(discord))
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+    async with process("second") as life:
+        await ready(life, 0)
+        await is_(lambda: roles_of("Carol"), 1)
+        assert (await answered(discord, BASE))["messages"]
+        assert left(discord) == before, "it was resumed, not identified"
+        assert len(listed(discord)) == asked, "and no guild's members were read again"
+        await discord.control("guilds", guild=BASE, action="add_role", name="New", permissions="0")
+        await is_(lambda: stored_roles(discord), 9)
+
+
+def listed(discord: Outside) -> list[str]:
+    """The lists of members that were asked for."""
+    requests = discord.sandbox.traffic.since(0)["requests"]
+    return [one["path"] for one in requests if one["path"].partition("?")[0].endswith("/members")]
+
+
+async def stored_roles(discord: Outside) -> int:
+    async with transaction() as db:
+        found = await db.execute(
+            text("SELECT json_array_length(CAST(data AS json) -> 'roles') FROM guild_picture WHERE guild_id = :guild"),
+            {"guild": BASE},
+        )
+        return int(found.scalar_one())
+
+
+async def test_a_session_that_discord_no_longer_knows_costs_one_identify(discord: Outside) -> None:
+    async with process("first") as life:
+        await ready(life, 0)
+    discord.sandbox.discord.gateway.sessions.clear()
+    before = left(discord)
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+    async with process("second") as life:
+        await ready(life, 0)
+        await is_(lambda: roles_of("Carol"), 1)
+    assert left(discord) == before - 1
+
+
+async def test_a_process_that_dies_leaves_its_shards_to_another_which_resumes_them(discord: Outside) -> None:
+    await discord.control("guilds", guild=CLUB, action="add_bot")
+    await discord.control("application", shards=3)
+    async with process("first") as first, process("second") as second:
+
+        async def shared() -> bool:
+            both = first.holds() | second.holds()
+            whole = await first.settled() and await second.settled()
+            return both == {0, 1, 2} and bool(first.holds()) and bool(second.holds()) and whole
+
+        await is_(shared, True)
+        before = left(discord)
+        await first.dies()
+        await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+        await ready(second, 0, 1, 2)
+        await is_(lambda: roles_of("Carol"), 1)
+        assert (await answered(discord, BASE))["messages"]
+        assert (await answered(discord, CLUB))["messages"]
+        assert left(discord) == before, "every shard was resumed"
+
+
+async def test_an_interaction_that_comes_to_two_sessions_is_answered_once() -> None:
+    async with transaction() as db:
+        assert await shards.claim(db, "1") is True
+        assert await shards.claim(db, "1") is False
+        assert await shards.claim(db, "2") is True
+
+
+async def test_too_few_shards_are_said_and_more_are_taken_where_discord_decides(
+    discord: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await discord.control("guilds", guild=CLUB, action="add_bot")
+    await discord.control("application", guilds_per_shard=1)
+    apart = {(int(guild) >> 22) % 2 for guild in (BASE, CLUB)}
+    monkeypatch.setattr(reconnect, "FIRST_PAUSE", 0.01)
+    rests: list[tuple[float, str]] = []
+
+    async def rest(seconds: float, sentence: str) -> None:
+        rests.append((seconds, sentence))
+        if seconds >= reconnect.SHARDS_PAUSE:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(reconnect, "_rest", rest)
+    if len(apart) == 2:
+        async with process("auto") as life:
+            await ready(life, 0, 1)
+    monkeypatch.setenv("BOT_SHARDS", "1")
+    settings.cache_clear()
+    before = left(discord)
+    async with process("fixed"):
+
+        async def said() -> bool:
+            return any(text == reconnect.TOO_FEW for _, text in rests)
+
+        await is_(said, True)
+    assert rests == [(reconnect.SHARDS_PAUSE, reconnect.TOO_FEW)]
+    assert left(discord) >= before - 1
+    settings.cache_clear()
+
+
+async def test_a_message_that_cannot_be_read_is_asked_for_again_once_and_costs_no_identify(discord: Outside) -> None:
+    async with process("first") as life:
+        await ready(life, 0)
+        before = left(discord)
+        await discord.control("gateway", action="malformed")
+        await discord.control("gateway", action="malformed")
+        await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+        await is_(lambda: roles_of("Carol"), 1)
+        assert left(discord) == before
+        assert life.bot is not None
+        assert not life.task.done()
+
+
+def test_parts_of_the_shards_are_read_as_they_are_set() -> None:
+    assert shards.part("auto").shards(3) == [0, 1, 2]
+    assert (shards.part("4").count, shards.part("4").shards(4)) == (4, [0, 1, 2, 3])
+    part = shards.part("8-9/32")
+    assert (part.count, part.shards(32)) == (32, [8, 9])
+
+
+def test_a_process_of_this_machine_is_gone_once_it_has_ended() -> None:
+    here = shards.this_process()
+    assert not shards.is_gone(here.name, here)
+    assert not shards.is_gone(f"elsewhere:{here.pid}:x", here)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    assert shards.is_gone(f"{here.place}:{ended.pid}:x", here)
