@@ -21,6 +21,7 @@ from babel.dates import format_date, format_skeleton, format_time
 from babel.lists import format_list
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
+from babel.numbers import format_decimal
 
 from locales import marks
 from locales.marks import MARKED
@@ -166,6 +167,11 @@ def whether_spoken(language: str) -> str:
     return "true" if _language.get() == language else "false"
 
 
+def number(value: int) -> str:
+    """Return a whole number as the reader's language groups its digits, such as `1,234`."""
+    return format_decimal(value, locale=_locale())
+
+
 def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:
     """Return at least one word as a list in a sentence of the reader's language, such as `a, b and c`."""
     if language() == ENGLISH:
@@ -194,6 +200,18 @@ def day_of_year(moment: datetime) -> str:
 def day_and_time(moment: datetime) -> str:
     """Return a moment's date and time in UTC in the reader's language, such as `3 May 2026 at 08:00 UTC`."""
     return _("{date} at {time} UTC").format(date=day(moment), time=format_time(moment, "HH:mm", locale=_locale()))
+
+
+def day_and_minute(moment: datetime) -> str:
+    """Return a moment's date without its year and its time in UTC, such as `3 May, 08:00 UTC`."""
+    time = format_time(moment, "HH:mm", locale=_locale())
+    return _("{date}, {time} UTC").format(date=day_of_year(moment), time=time)
+
+
+def day_and_clock(moment: datetime) -> str:
+    """Return a moment's date and time in UTC as short as can be, such as `3 May 2026, 08:00 UTC`."""
+    time = format_time(moment, "HH:mm", locale=_locale())
+    return _("{date}, {time} UTC").format(date=day(moment), time=time)
 
 
 def _locale() -> Locale:

@@ -35,7 +35,8 @@ class Challenge(SQLModel, table=True):
     """What a member has to show for an address: a code, and an amount of their own; used once.
 
     `seen` is the transaction that may prove it and waits for confirmations: chain, hash, block, nonce, confirmations,
-    needed. `note` is a sentence about what was found instead.
+    needed. `note` is a sentence about what was found instead, as
+    `locales/stored.py` stores it.
     """
 
     id: int | None = Field(default=None, primary_key=True)

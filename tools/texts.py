@@ -18,7 +18,7 @@ FOLDER = ROOT / "locales"
 TEMPLATE = FOLDER / "holdfast.pot"
 READ = ("app", "bot", "components", "jobs", "locales", "models", "services", "state")
 KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2), "NP_": ((1, "c"), 2),
-            "forms": (1, 2), "counted": (1, 2)}  # fmt: skip
+            "forms": (1, 2), "counted": (1, 2), "storable": None, "storable_count": (1, 2)}  # fmt: skip
 COMMENT = "Translators:"
 # A file changes only with its texts.
 _UNSTEADY = (b'"POT-Creation-Date', b'"PO-Revision-Date', b'"Last-Translator', b'"Language-Team', b'"Generated-By',

@@ -53,7 +53,7 @@ def line(
 ) -> dict[str, Any]:
     """Return one line in the form that `record_all` expects. Raises ValueError for an undeclared kind."""
     if kind not in EVENT_KINDS:
-        raise ValueError(f"no kind of event is called {kind!r}; services/core/event_kinds.py declares them")
+        raise ValueError(f"no kind of event is called {kind!r}; services/core/event_kinds declares them")
     return {
         "at": now(), "kind": kind, "server_id": server_id, "actor": actor, "subject": subject, "role_id": role_id,
         "rule_id": rule_id, "batch": batch, "data": dict(data or {}), "request_id": request_ids.current(),

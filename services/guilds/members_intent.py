@@ -2,13 +2,19 @@
 
 from gateways import Gateways
 from gateways.transport.errors import ProviderError
+from locales import N_, _, number
 from models.db.session import AsyncSession
 from settings import settings
 
 WHERE = "Turn on Server Members Intent: Developer Portal › Bot."
-_READS = "so it reads the people it knows again in each sweep"
-NOT_TOLD = f"Discord does not tell the bot who joins, leaves or changes (50001), {_READS}. {WHERE}"
-NOT_ASKED = f"The bot does not ask Discord who joins, leaves or changes (MEMBERS_INTENT=off), {_READS}."
+NOT_TOLD = N_(
+    "Discord does not tell the bot who joins, leaves or changes (50001), so it reads the people it knows again in each "
+    "sweep. Turn on Server Members Intent: Developer Portal › Bot."
+)
+NOT_ASKED = N_(
+    "The bot does not ask Discord who joins, leaves or changes (MEMBERS_INTENT=off), so it reads the people it knows "
+    "again in each sweep."
+)
 REVIEWED_FROM = 10_000
 """Users from which on Discord reviews who gets the intent (docs/facts.md#discord-intents)."""
 WARNED_FROM = 8_000
@@ -43,8 +49,8 @@ def of_users(count: int) -> str:
     """Return what to know about the intent with so many users; empty if there are few."""
     if count < WARNED_FROM:
         return ""
-    return (
-        f"The bot's servers have up to {count:,} members together. From {REVIEWED_FROM:,} users on Discord reviews "
-        "whether the bot gets the Server Members Intent (docs/privileged-intents.md); without it everything goes on, "
-        "with people read in each sweep."
-    )
+    return _(
+        "The bot's servers have up to {count} members together. From {most} users on Discord reviews whether the bot "
+        "gets the Server Members Intent (docs/privileged-intents.md); without it everything goes on, with people read "
+        "in each sweep."
+    ).format(count=number(count), most=number(REVIEWED_FROM))

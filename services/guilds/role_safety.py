@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from locales import N_, _
+from locales import N_, _, listed
+from locales.stored import said
 
 ADMINISTRATOR = 1 << 3
 MANAGE_ROLES = 1 << 28
@@ -66,9 +67,12 @@ _CARRIES = N_("{role} carries the permission {permission}; a rule never grants a
 _LACKS_MANAGE_ROLES = N_("The bot lacks the permission Manage Roles in this server. Invite it again to give it that.")
 _ABOVE_THE_BOT = N_("{role} is above the bot's own role. Move the bot's role above it in Server Settings › Roles.")
 _SHORT_GIVERS = {
-    "linked": "a Linked Role", "booster": "the Server Booster role", "shop": "a role of the server's shop",
-    "bot": "a bot's own role", "integration": "a role of an integration", "": "managed by an integration",
+    "linked": N_("a Linked Role"), "booster": N_("the Server Booster role"), "shop": N_("a role of the server's shop"),
+    "bot": N_("a bot's own role"), "integration": N_("a role of an integration"), "": N_("managed by an integration"),
 }  # fmt: skip
+_OTHER_ROLE = N_("Choose another role for the rule.")
+_EVERYONE = N_("@everyone belongs to every member already, so a rule cannot grant it.")
+_ABOVE_THE_PERSON = N_("{role} is not below your own highest role, so you cannot hand it out.")
 
 Rank = tuple[int, int]
 """Higher is mightier; of two roles at one position the older (lower id) is higher."""
@@ -125,12 +129,16 @@ def dangers(permissions: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class NotGrantable:
-    """Why a rule cannot grant a role: a `cause` for programs, a sentence, how to fix it, and the reason in brief."""
+    """Why a rule cannot grant a role: a `cause` for programs, a sentence, how to fix it, and the reason in brief.
+
+    `kept` is the sentence to store.
+    """
 
     cause: str
     text: str
     mend: str
     short: str
+    kept: str
 
 
 def translated(text: str, role: str) -> str:
@@ -138,13 +146,13 @@ def translated(text: str, role: str) -> str:
 
     It is stored in English, with the name that the role had.
     """
-    for said in (*_GIVERS.values(), _ABOVE_THE_BOT):
-        if text == said.format(role=role):
-            return _(said).format(role=role)
+    for known in (*_GIVERS.values(), _ABOVE_THE_BOT):
+        if text == known.format(role=role):
+            return _(known).format(role=role)
     for permission in DANGEROUS:
         if text == _CARRIES.format(role=role, permission=permission):
             return _(_CARRIES).format(role=role, permission=permission)
-    return _(text)
+    return said(text)
 
 
 def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> NotGrantable | None:
@@ -155,41 +163,49 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
     if role.id == guild_id:
         return NotGrantable(
             "everyone",
-            "@everyone belongs to every member already, so a rule cannot grant it.",
-            "Choose another role for the rule.",
-            "belongs to everybody",
+            _(_EVERYONE),
+            _(_OTHER_ROLE),
+            _("belongs to everybody"),
+            _EVERYONE,
         )
     if role.managed or role.giver:
         cause = "linked" if role.giver == "linked" else "managed"
-        text, short = _GIVERS[role.giver].format(role=role.name), _SHORT_GIVERS[role.giver]
-        return NotGrantable(cause, text, "Choose another role for the rule.", short)
+        text, short = _GIVERS[role.giver], _(_SHORT_GIVERS[role.giver])
+        kept = text.format(role=role.name)
+        return NotGrantable(cause, _(text).format(role=role.name), _(_OTHER_ROLE), short, kept)
     if found := dangers(role.permissions):
         return NotGrantable(
             "dangerous",
+            _(_CARRIES).format(role=role.name, permission=found[0]),
+            _("Take {permissions} from {role} in Server Settings › Roles, or choose another role.").format(
+                permissions=listed(found), role=role.name
+            ),
+            _("has {permission}").format(permission=found[0]),
             _CARRIES.format(role=role.name, permission=found[0]),
-            f"Take {' and '.join(found)} from {role.name} in Server Settings › Roles, or choose another role.",
-            f"has {found[0]}",
         )
     if not bot.may_manage_roles:
         return NotGrantable(
             "manage_roles",
+            _(_LACKS_MANAGE_ROLES),
+            _("Give the bot's role Manage Roles in Server Settings › Roles, or invite the bot again."),
+            _("the bot lacks Manage Roles"),
             _LACKS_MANAGE_ROLES,
-            "Give the bot's role Manage Roles in Server Settings › Roles, or invite the bot again.",
-            "the bot lacks Manage Roles",
         )
     if not bot.owner and rank(role) >= bot.top:
         return NotGrantable(
             "above_bot",
+            _(_ABOVE_THE_BOT).format(role=role.name),
+            _("Drag the bot's role above {role} in Server Settings › Roles.").format(role=role.name),
+            _("above the bot's role"),
             _ABOVE_THE_BOT.format(role=role.name),
-            f"Drag the bot's role above {role.name} in Server Settings › Roles.",
-            "above the bot's role",
         )
     if person is not None and not person.owner and rank(role) >= person.top:
         return NotGrantable(
             "above_person",
-            f"{role.name} is not below your own highest role, so you cannot hand it out.",
-            "Choose a role below your own highest one.",
-            "not below your own highest role",
+            _(_ABOVE_THE_PERSON).format(role=role.name),
+            _("Choose a role below your own highest one."),
+            _("not below your own highest role"),
+            _ABOVE_THE_PERSON.format(role=role.name),
         )
     return None
 

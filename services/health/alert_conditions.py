@@ -11,6 +11,7 @@ from sqlmodel import col, select
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
 from locales import N_, _, ngettext, speaking
+from locales.stored import said
 from models import ProviderState, Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.addresses import shorten
@@ -123,7 +124,7 @@ def _too_many_rules(server_id: int, row: tuple[int, str]) -> Trouble:
     ).format(count=count)
     stay = _("Paused rules neither give nor take; roles they gave stay.")
     mend = _(mend_of(pausing.TOO_MANY))
-    return Trouble(server_id, f"rules:{pausing.TOO_MANY}", title, f"{_(reason)} {stay}", mend)
+    return Trouble(server_id, f"rules:{pausing.TOO_MANY}", title, f"{said(reason)} {stay}", mend)
 
 
 async def _stopped(db: AsyncSession, languages: Languages) -> list[Trouble]:

@@ -5,11 +5,12 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from locales import N_
+from locales import N_, _, ngettext
+from locales.stored import said, storable
 from models import Alert, Breaker, Rule, Schedule, Server
 from models.db.session import AsyncSession
 from services.core.ages import ago, length
-from services.guilds.role_safety import UNKNOWN_ROLE
+from services.guilds.role_safety import UNKNOWN_ROLE, translated
 from services.health.views import (
     BAD,
     GOOD,
@@ -48,6 +49,8 @@ _MENDS = {
     "manage_roles": N_("Give the bot's role Manage Roles, or invite the bot again; the rule resumes automatically."),
     "above_bot": N_("Move the bot's role above it in Server Settings › Roles; the rule resumes automatically."),
 }
+_PAUSED = N_("Paused by an admin")
+_JOBS_AWAY = N_("The background jobs do not run: tell the person who runs the bot.")
 _BY_HAND = N_("Press Resume on the Rules tab when it should give and take again.")
 
 
@@ -56,28 +59,46 @@ async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
     row = await db.get(Schedule, sweep.SCHEDULE, populate_existing=True)
     if row is None:
         return SweepHealth(
-            state=WARNING, text="No daily sweep is planned yet.",
-            mend="The background jobs do not run: tell the person who runs the bot.",
+            state=WARNING, text=_("No daily sweep is planned yet."),
+            mend=_(_JOBS_AWAY),
             started_at=None, finished_at=None, next_at=None, members=0, left=0,
         )  # fmt: skip
     left = (await sweep.progress(db)).left if row.started_at and row.finished_at is None else 0
     late = row.next_at < now - LATE_AFTER
     if row.started_at is None:
-        told = "The first daily sweep has not begun yet."
+        told = _("The first daily sweep has not begun yet.")
     elif row.finished_at is None:
-        told = f"A daily sweep is in progress: {left} of {row.total} members still wait"
-        more = sweep.seconds_left(row.started_at, now, row.total, left)
-        told += "." if not more or more < 1 else f", which takes about {length(more)} more."
+        told = _under_way(left, row.total, sweep.seconds_left(row.started_at, now, row.total, left))
     else:
-        members = "1 member" if row.total == 1 else f"{row.total} members"
-        told = f"The last sweep checked {members} and ended {ago(row.finished_at, now)}."
+        # Translators: {ago} is such as "3 minutes ago".
+        told = ngettext(
+            "The last sweep checked {count} member and ended {ago}.",
+            "The last sweep checked {count} members and ended {ago}.",
+            row.total,
+        ).format(count=row.total, ago=ago(row.finished_at, now))
     if late:
-        told += f" The next one is {length((now - row.next_at).total_seconds())} late."
-    mend = "The background jobs do not run: tell the person who runs the bot." if late else None
+        behind = _("The next one is {length} late.").format(length=length((now - row.next_at).total_seconds()))
+        told = f"{told} {behind}"
+    mend = _(_JOBS_AWAY) if late else None
     return SweepHealth(
         state=BAD if late else GOOD, text=told, mend=mend, started_at=row.started_at, finished_at=row.finished_at,
         next_at=row.next_at, members=row.total, left=left,
     )  # fmt: skip
+
+
+def _under_way(left: int, total: int, more: float | None) -> str:
+    if not more or more < 1:
+        # Translators: {left} of {count} members: the plural is about {count}.
+        return ngettext(
+            "A daily sweep is in progress: {left} of {count} member still waits.",
+            "A daily sweep is in progress: {left} of {count} members still wait.",
+            total,
+        ).format(left=left, count=total)
+    return ngettext(
+        "A daily sweep is in progress: {left} of {count} member still waits, which takes about {length} more.",
+        "A daily sweep is in progress: {left} of {count} members still wait, which takes about {length} more.",
+        total,
+    ).format(left=left, count=total, length=length(more))
 
 
 def mend_of(cause: str | None) -> str:
@@ -95,8 +116,9 @@ async def paused_rules(db: AsyncSession, server_id: int) -> tuple[PausedRule, ..
     return tuple(
         PausedRule(
             WARNING if row.pause_cause else OFF, row.id or 0, row.name, row.role_id, row.role_name,
-            row.paused_at or row.updated_at, row.pause_cause or "admin", row.pause_reason or "Paused by an admin",
-            mend_of(row.pause_cause), row.pause_cause is not None,
+            row.paused_at or row.updated_at, row.pause_cause or "admin",
+            translated(row.pause_reason or _PAUSED, row.role_name),
+            _(mend_of(row.pause_cause)), row.pause_cause is not None,
         )
         for row in rows.all()
     )  # fmt: skip
@@ -108,19 +130,26 @@ async def breakers(db: AsyncSession, server_id: int, names: dict[str, str]) -> t
 
 
 def _breaker(row: Breaker, names: dict[str, str]) -> BreakerHealth:
-    name = names.get(row.role_id) or UNKNOWN_ROLE
+    name = names.get(row.role_id) or _(UNKNOWN_ROLE)
     return BreakerHealth(
         state=BAD,
-        text=f"{row.would_lose} of {row.holders} holders would have lost {name} within a day, so nothing more is taken "
-        "for it.",
-        mend="Check why, then approve the removals if they are right.",
+        # Translators: {lost} of {count} holders: the plural is about {count}.
+        text=ngettext(
+            "{lost} of {count} holder would have lost {role} within a day, so nothing more is taken for it.",
+            "{lost} of {count} holders would have lost {role} within a day, so nothing more is taken for it.",
+            row.holders,
+        ).format(lost=row.would_lose, count=row.holders, role=name),
+        mend=_("Check why, then approve the removals if they are right."),
         role_id=row.role_id, role_name=name, would_lose=row.would_lose, holders=row.holders, since=row.tripped_at,
     )  # fmt: skip
 
 
 def own_fault(fault: Exception) -> str:
-    """Return what Health shows about work that fails by an error of our own; the jobs log has the details."""
-    return f"a fault of our own ({type(fault).__name__}), which the person who runs the bot finds in the jobs' log"
+    """Return what Health shows about work that fails by an error of our own, to store; the jobs log has the details."""
+    return storable(
+        "a fault of our own ({name}), which the person who runs the bot finds in the jobs' log",
+        name=type(fault).__name__,
+    )
 
 
 async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
@@ -154,32 +183,65 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
     due, oldest_at, failing, stuck, writes, writes_failing, rests = row
     waits = oldest_at is not None and now - oldest_at > LATE_AFTER
     parts = [
-        "Nobody waits to be checked." if due == 0 else f"{_people(due)} to be checked.",
-        "" if failing == 0 else f"{_people(failing)} for a second try, because something could not be read.",
-        "" if writes == 0 else f"{writes} role {'change waits' if writes == 1 else 'changes wait'} to be written.",
-        "" if writes_failing == 0 else f"Of these, {writes_failing} could not be written yet.",
-        "" if stuck == 0 else f"{stuck} of these failed {_LASTING_TRIES} times or more and are tried ever more rarely.",
-        "" if rests is None else f"Discord refused so much in this server that no role is written for {length(rests)}.",
+        _waiting(due),
+        "" if failing == 0 else _failing(failing),
+        "" if writes == 0 else _writes(writes),
+        "" if writes_failing == 0 else _writes_failing(writes_failing),
+        "" if stuck == 0 else _stuck(stuck),
+        "" if rests is None else _(_REFUSED_MUCH).format(length=length(rests)),
     ]
     state = BAD if waits or stuck or rests is not None else WARNING if failing or writes_failing else GOOD
-    mend = _RESTS if rests is not None else _STUCK if stuck else None
+    mend = _(_RESTS) if rests is not None else _(_STUCK) if stuck else None
     if waits:
-        mend = "The background jobs do not keep up: tell the person who runs the bot."
+        mend = _("The background jobs do not keep up: tell the person who runs the bot.")
     return QueueHealth(
         state=state, text=" ".join(part for part in parts if part), mend=mend, due=due, oldest_at=oldest_at,
         failing=failing, writes=writes, writes_failing=writes_failing,
     )  # fmt: skip
 
 
-def _people(count: int) -> str:
-    return "1 member waits" if count == 1 else f"{count} members wait"
+def _waiting(count: int) -> str:
+    if count == 0:
+        return _("Nobody waits to be checked.")
+    return ngettext("{count} member waits to be checked.", "{count} members wait to be checked.", count).format(
+        count=count
+    )
 
 
-_RESTS = (
+def _failing(count: int) -> str:
+    return ngettext(
+        "{count} member waits for a second try, because something could not be read.",
+        "{count} members wait for a second try, because something could not be read.",
+        count,
+    ).format(count=count)
+
+
+def _writes(count: int) -> str:
+    return ngettext(
+        "{count} role change waits to be written.", "{count} role changes wait to be written.", count
+    ).format(count=count)
+
+
+def _writes_failing(count: int) -> str:
+    return ngettext(
+        "Of these, {count} could not be written yet.", "Of these, {count} could not be written yet.", count
+    ).format(count=count)
+
+
+def _stuck(count: int) -> str:
+    return ngettext(
+        "{count} of these failed {times} times or more and is tried ever more rarely.",
+        "{count} of these failed {times} times or more and are tried ever more rarely.",
+        count,
+    ).format(count=count, times=_LASTING_TRIES)
+
+
+_REFUSED_MUCH = N_("Discord refused so much in this server that no role is written for {length}.")
+_RESTS = N_(
     "Check the bot's role and its permissions in Server Settings › Roles. It continues afterwards; other servers "
     "are not affected."
 )
-_STUCK = (
+_STUCK = N_(
     "Fix the cause shown here (a provider, a role, a permission). We retry within 5 minutes, or at once after "
     "Re-check. If it is a fault of our own, tell the person who runs the bot."
 )
@@ -190,10 +252,10 @@ async def unknown(db: AsyncSession, server_id: int) -> tuple[UnknownReading, ...
     rows = await db.execute(
         text(
             """
-            SELECT 'Unknown for', reason, count(*) FROM due WHERE kind = 'member' AND key LIKE :members
+            SELECT 'unknown', reason, count(*) FROM due WHERE kind = 'member' AND key LIKE :members
             AND reason IS NOT NULL GROUP BY reason
             UNION ALL
-            SELECT 'Not written for', last_error, count(DISTINCT discord_id) FROM "grant"
+            SELECT 'not written', last_error, count(DISTINCT discord_id) FROM "grant"
             WHERE server_id = CAST(:server AS integer) AND state IN ('giving', 'taking') AND last_error IS NOT NULL
             GROUP BY last_error
             ORDER BY 3 DESC, 2 LIMIT 20
@@ -204,19 +266,37 @@ async def unknown(db: AsyncSession, server_id: int) -> tuple[UnknownReading, ...
     return tuple(
         UnknownReading(
             state=WARNING,
-            text=f"{what} {'1 member' if count == 1 else f'{count} members'}, whose roles stay as they are: {reason}",
-            reason=str(reason), members=int(count),
+            text=_unknown_for(int(count), said(str(reason))) if what == "unknown" else _not_written_for(
+                int(count), said(str(reason))
+            ),
+            reason=said(str(reason)), members=int(count),
         )
         for what, reason, count in rows.all()
     )  # fmt: skip
+
+
+def _unknown_for(count: int, reason: str) -> str:
+    return ngettext(
+        "Unknown for {count} member, whose roles stay as they are: {reason}",
+        "Unknown for {count} members, whose roles stay as they are: {reason}",
+        count,
+    ).format(count=count, reason=reason)
+
+
+def _not_written_for(count: int, reason: str) -> str:
+    return ngettext(
+        "Not written for {count} member, whose roles stay as they are: {reason}",
+        "Not written for {count} members, whose roles stay as they are: {reason}",
+        count,
+    ).format(count=count, reason=reason)
 
 
 async def alerts(db: AsyncSession, server: Server) -> AlertsHealth:
     """Return whether alerts reach the admins' channel."""
     if server.log_channel_id is None:
         return AlertsHealth(
-            state=OFF, text="No log channel is chosen, so problems are shown only here.",
-            mend="Choose one on the Verification channel tab.", channel_id=None, error=None,
+            state=OFF, text=_("No log channel is chosen, so problems are shown only here."),
+            mend=_("Choose one on the Verification channel tab."), channel_id=None, error=None,
         )  # fmt: skip
     rows = await db.exec(
         select(Alert.last_error)
@@ -226,11 +306,11 @@ async def alerts(db: AsyncSession, server: Server) -> AlertsHealth:
     )
     if error := rows.first():
         return AlertsHealth(
-            state=WARNING, text=f"The last alert could not be posted: {error}",
-            mend="Let the bot see the log channel and write in it, or choose another one.",
+            state=WARNING, text=_("The last alert could not be posted: {error}").format(error=said(error)),
+            mend=_("Let the bot see the log channel and write in it, or choose another one."),
             channel_id=server.log_channel_id, error=error,
         )  # fmt: skip
-    text = "Alerts are posted in the log channel."
+    text = _("Alerts are posted in the log channel.")
     return AlertsHealth(state=GOOD, text=text, channel_id=server.log_channel_id, error=None)
 
 
@@ -267,9 +347,14 @@ async def _truce(db: AsyncSession, one: TruceOfRole) -> TruceHealth:
         {"server": one.server_id, "role": one.role_id, "most": MOST_LEFT_ALONE},
     )
     members = tuple(LeftAlone(*row) for row in rows.all())
-    rest = f" and {one.total - len(members)} more" if one.total > len(members) else ""
+    names = ", ".join(member.name for member in members)
+    if more := max(0, one.total - len(members)):
+        # Translators: {names} are names of members, {count} is how many more there are.
+        told = ngettext("Concerned: {names} and {count} more.", "Concerned: {names} and {count} more.", more)
+    else:
+        told = _("Concerned: {names}.")
     return TruceHealth(
-        state=WARNING, text=f"{one.text} Concerned: {', '.join(member.name for member in members)}{rest}.",
+        state=WARNING, text=f"{one.text} {told.format(names=names, count=more)}",
         mend=one.mend, role_id=one.role_id, role_name=one.role_name, total=one.total, since=one.since, until=one.until,
         members=members,
     )  # fmt: skip

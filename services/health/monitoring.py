@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import text
 
+from locales import _, ngettext
+from locales.stored import said
 from models import now
 from models.db.session import AsyncSession
 from services.core.ages import length
@@ -105,9 +107,20 @@ async def work(db: AsyncSession) -> WorkHealth:
     ).one()
     due, age, retrying, writes, write_age, failing = (max(0, int(value or 0)) for value in row)
     late = QUEUE_LATE_AFTER.total_seconds()
-    told = f"{due} members wait to be checked, the first for {length(age)}." if due else "Nobody waits."
+    told = _("Nobody waits.")
+    if due:
+        told = ngettext(
+            "{count} member waits to be checked, the first for {length}.",
+            "{count} members wait to be checked, the first for {length}.",
+            due,
+        ).format(count=due, length=length(age))
     if writes:
-        told += f" {writes} role changes wait to be written, the first for {length(write_age)}."
+        changes = ngettext(
+            "{count} role change waits to be written, the first for {length}.",
+            "{count} role changes wait to be written, the first for {length}.",
+            writes,
+        ).format(count=writes, length=length(write_age))
+        told = f"{told} {changes}"
     state = BAD if age > late else WARNING if write_age > late or retrying or failing else GOOD
     return WorkHealth(state, told, due, age, retrying, writes, write_age, failing)
 
@@ -116,19 +129,25 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
     """Return whether the bot is alive and connected to Discord's gateway."""
     row = (await provider_log.states(db)).get(provider_log.BOT)
     if row is None:
-        return BotHeartbeat(BAD, "The bot has never run.", False, None)
+        return BotHeartbeat(BAD, _("The bot has never run."), False, None)
     seconds = max(0, int((moment - row.checked_at).total_seconds()))
     if moment - row.checked_at > provider_log.BOT_SILENT_AFTER:
-        return BotHeartbeat(BAD, f"The bot was last heard {length(seconds)} ago.", False, seconds)
+        return BotHeartbeat(
+            BAD, _("The bot was last heard {length} ago.").format(length=length(seconds)), False, seconds
+        )
     if row.state != "ok":
-        why = f" ({row.reason})" if row.reason else ""
-        return BotHeartbeat(BAD, f"The bot runs, but is not connected to Discord{why}.", False, seconds)
+        text = _("The bot runs, but is not connected to Discord.")
+        if row.reason:
+            text = _("The bot runs, but is not connected to Discord ({reason}).")
+        return BotHeartbeat(BAD, text.format(reason=said(row.reason or "")), False, seconds)
     if scarce := await identifies.warning(db):
-        return BotHeartbeat(WARNING, f"The bot is connected to Discord. {scarce}", True, seconds)
+        return BotHeartbeat(WARNING, f"{_('The bot is connected to Discord.')} {scarce}", True, seconds)
     if row.reason == members_intent.NOT_TOLD:
-        return BotHeartbeat(WARNING, f"The bot is connected to Discord. {row.reason}", True, seconds)
-    said = " ".join(part for part in ("The bot is connected to Discord.", row.reason, await _users(db)) if part)
-    return BotHeartbeat(GOOD, said, True, seconds)
+        return BotHeartbeat(
+            WARNING, f"{_('The bot is connected to Discord.')} {said(members_intent.NOT_TOLD)}", True, seconds
+        )
+    parts = (_("The bot is connected to Discord."), said(row.reason or ""), await _users(db))
+    return BotHeartbeat(GOOD, " ".join(filter(None, parts)), True, seconds)
 
 
 async def _users(db: AsyncSession) -> str:

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
-from locales import N_, _
+from locales import N_, _, ngettext
+from locales.stored import said
 from models import ProviderState
 from services.core.addresses import shorten
 from services.core.ages import length
@@ -18,14 +19,17 @@ from services.triggers.quarantine import Quarantined
 from settings import settings
 
 UNKNOWN = "unknown"
-_WAIT = "Nothing for you to do: it continues once the provider answers. If it lasts, tell the person who runs the bot."
+_WAIT = N_(
+    "Nothing for you to do: it continues once the provider answers. If it lasts, tell the person who runs the bot."
+)
 SAYS = {
-    provider_reports.STALE: "answers with an old block",
-    provider_reports.DOWN: "does not answer",
-    provider_reports.BUSY: "asks us to wait",
-    provider_reports.CONFUSED: "answers what makes no sense",
-    provider_reports.REFUSED: "does not accept our key",
+    provider_reports.STALE: N_("{name} answers with an old block."),
+    provider_reports.DOWN: N_("{name} does not answer."),
+    provider_reports.BUSY: N_("{name} asks us to wait."),
+    provider_reports.CONFUSED: N_("{name} answers what makes no sense."),
+    provider_reports.REFUSED: N_("{name} does not accept our key."),
 }
+"""The sentence about a provider, by its state."""
 QUARANTINE_REASON = N_("it writes more logs in a block than nodes give. The daily sweep checks its members meanwhile.")
 _LAGS_AFTER = timedelta(minutes=5)
 _LOOKS_MISSED = 3
@@ -39,11 +43,11 @@ def providers(outside: Gateways, states: States, used: frozenset[str], now: date
     shown = [
         _service(
             states.get(provider_reports.DISCORD), provider_reports.DISCORD, "Discord", used=True, bad=BAD,
-            effect="No role can be given or taken until it answers; nothing is lost meanwhile.",
+            effect=_("No role can be given or taken until it answers; nothing is lost meanwhile."),
         ),
         _service(
             states.get(provider_reports.OPENSEA), provider_reports.OPENSEA, "OpenSea", used=True, bad=WARNING,
-            effect="Wallets cannot be verified by a bio until it answers. Roles do not depend on it.",
+            effect=_("Wallets cannot be verified by a bio until it answers. Roles do not depend on it."),
         ),
     ]  # fmt: skip
     for chain in sorted({**dict.fromkeys(CHAINS), **dict.fromkeys(used)}, key=lambda key: key not in used):
@@ -56,11 +60,11 @@ def _service(
 ) -> ProviderHealth:
     answers = row.state if row else UNKNOWN
     if row is None:
-        state, text, mend = OFF, f"{name} has not been asked yet.", None
+        state, text, mend = OFF, _("{name} has not been asked yet.").format(name=name), None
     elif answers == provider_reports.OK:
-        state, text, mend = GOOD, f"{name} answers.", None
+        state, text, mend = GOOD, _("{name} answers.").format(name=name), None
     else:
-        state, text, mend = bad, f"{name} {SAYS[answers]}. {effect}", _WAIT
+        state, text, mend = bad, f"{_(SAYS[answers]).format(name=name)} {effect}", _(_WAIT)
     return ProviderHealth(
         state=state, text=text, mend=mend, provider=provider, name=name, kind="service", chain=None, answers=answers,
         since=row.since if row else None, checked_at=row.checked_at if row else None, block=None, age=None,
@@ -77,8 +81,8 @@ def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: 
     """Return a chain's nodes in the order of the settings, or one line if none is configured."""
     title, count = CHAINS[chain].title, outside.chains.endpoints(chain)
     if count == 0:
-        text = f"No node is set for {title}, so rules on it are off."
-        mend = f"The person who runs the bot can set nodes for {title}." if used else None
+        text = _("No node is set for {chain}, so rules on it are off.").format(chain=title)
+        mend = _("The person who runs the bot can set nodes for {chain}.").format(chain=title) if used else None
         state = BAD if used else OFF
         return [
             ProviderHealth(
@@ -109,29 +113,30 @@ def consequence(title: str, count: int, well: int) -> str:
 def _node(
     row: ProviderState | None, chain: str, place: int, count: int, well: int, used: bool, now: datetime
 ) -> ProviderHealth:
-    name = f"{CHAINS[chain].title} node {place + 1}"
+    name = _("{chain} node {number}").format(chain=CHAINS[chain].title, number=place + 1)
     answers = answers_of(row, chain, now)
     age = None if row is None or row.block_time is None else max(0, int((now - row.block_time).total_seconds()))
     mend = None
     if answers == provider_reports.OK and row is not None:
-        state, text = GOOD, f"{name} answers" + (f"; its newest block is {row.block}." if row.block else ".")
+        state, text = GOOD, _("{name} answers.").format(name=name)
+        if row.block:
+            text = _("{name} answers; its newest block is {block}.").format(name=name, block=row.block)
         if count == 1 and used and (alone := single_source.one_node(chain)) is not None:
             state, text, mend = WARNING, f"{text} {alone[0]}", alone[1]
     elif answers == UNKNOWN:
         state = WARNING if used else OFF
-        when = (
-            "has not been asked yet"
-            if row is None
-            else f"was last heard {length((now - row.checked_at).total_seconds())} ago"
-        )
-        text, mend = (
-            f"{name} {when}.",
-            "If this stays so, the background jobs do not run: tell the person who runs the bot.",
-        )
+        text = _("{name} has not been asked yet.").format(name=name)
+        if row is not None:
+            silent = length((now - row.checked_at).total_seconds())
+            text = _("{name} was last heard {length} ago.").format(name=name, length=silent)
+        mend = _("If this stays so, the background jobs do not run: tell the person who runs the bot.")
     else:
         state = (BAD if well == 0 else WARNING) if used else OFF
-        old = f" ({length(age)} old)" if answers == provider_reports.STALE and age is not None else ""
-        text, mend = f"{name} {SAYS[answers]}{old}. {consequence(CHAINS[chain].title, count, well)}", _WAIT
+        told = _(SAYS[answers]).format(name=name)
+        if answers == provider_reports.STALE and age is not None:
+            # Translators: {length} is such as "3 minutes".
+            told = _("{name} answers with an old block ({length} old).").format(name=name, length=length(age))
+        text, mend = f"{told} {consequence(CHAINS[chain].title, count, well)}", _(_WAIT)
     return ProviderHealth(
         state=state, text=text, mend=mend, provider=provider_reports.node(chain, place), name=name, kind="node",
         chain=chain, answers=answers, since=row.since if row else None, checked_at=row.checked_at if row else None,
@@ -145,8 +150,10 @@ def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
     return tuple(
         LagHealth(
             state=OFF,
-            text=f"{CHAINS[chain].title} is not followed, as the person who runs the bot has set it: the daily sweep "
-            "notices purchases and sales there.",
+            text=_(
+                "{chain} is not followed, as the person who runs the bot has set it: the daily sweep notices purchases "
+                "and sales there."
+            ).format(chain=CHAINS[chain].title),
             chain=chain, block=0, behind=0, seconds=0,
         )
         for chain in sorted(used)
@@ -171,22 +178,49 @@ def lag(
         title = CHAINS[one.chain].title
         seconds = max(0, int((now - one.updated_at).total_seconds()))
         late = now - one.updated_at > late_after(one.chain)
-        blocks = "1 block" if one.behind == 1 else f"{one.behind} blocks"
-        about = {WALLETS: "any NFT", COINS: "coins"}.get(one.kind)
-        what = f"For rules about {about}, members' wallets on {title} are" if about else f"{title} is"
-        text = f"{what} followed up to block {one.block}, {blocks} behind its newest."
+        told = [_followed(one.kind, title, one.block, one.behind)]
         if one.slices > 1:
-            text += f" There are so many wallets that they are read in {one.slices} turns, so a purchase shows later."
+            turns = _("There are so many wallets that they are read in {count} turns, so a purchase shows later.")
+            told.append(turns.format(count=one.slices))
         if one.fault:
-            text += f" The last look failed: {one.fault}."
+            told.append(_("The last look failed: {reason}.").format(reason=said(one.fault)))
         if late:
-            text += f" Nothing was read for {length(seconds)}; the daily sweep notices sales there meanwhile."
-        away = [] if about else [rest for rest in quarantined if rest.chain == one.chain]
+            silent = _("Nothing was read for {length}; the daily sweep notices sales there meanwhile.")
+            told.append(silent.format(length=length(seconds)))
+        away = [rest for rest in quarantined if rest.chain == one.chain] if one.kind not in {WALLETS, COINS} else []
         for rest in away:
             left = length((rest.until - now).total_seconds())
-            text += f" {shorten(rest.contract)} is not followed for {left} more: {QUARANTINE_REASON}"
+            why = _("{contract} is not followed for {length} more: {reason}")
+            told.append(why.format(contract=shorten(rest.contract), length=left, reason=_(QUARANTINE_REASON)))
         state = WARNING if late or away else GOOD
+        text = " ".join(told)
         found.append(
             LagHealth(state=state, text=text, chain=one.chain, block=one.block, behind=one.behind, seconds=seconds)
         )
     return tuple(found)
+
+
+def _followed(kind: str, chain: str, block: int, behind: int) -> str:
+    if kind == WALLETS:
+        text = ngettext(
+            "For rules about any NFT, members' wallets on {chain} are followed up to block {block}, {count} block "
+            "behind its newest.",
+            "For rules about any NFT, members' wallets on {chain} are followed up to block {block}, {count} blocks "
+            "behind its newest.",
+            behind,
+        )
+    elif kind == COINS:
+        text = ngettext(
+            "For rules about coins, members' wallets on {chain} are followed up to block {block}, {count} block "
+            "behind its newest.",
+            "For rules about coins, members' wallets on {chain} are followed up to block {block}, {count} blocks "
+            "behind its newest.",
+            behind,
+        )
+    else:
+        text = ngettext(
+            "{chain} is followed up to block {block}, {count} block behind its newest.",
+            "{chain} is followed up to block {block}, {count} blocks behind its newest.",
+            behind,
+        )
+    return text.format(chain=chain, block=block, count=behind)

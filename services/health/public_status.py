@@ -5,7 +5,7 @@ reading.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
-from locales import ENGLISH, listed, speaking
+from locales import LANGUAGES, N_, _, language, listed, ngettext, speaking
 from models import ProviderState, Schedule, now, transaction
 from models.db.session import AsyncSession
 from services.core.ages import ago, length
@@ -32,8 +32,8 @@ KEPT_SECONDS = 5.0
 """How long an answer is used again."""
 STATEMENT_SECONDS, READING_SECONDS = 1.0, 2.0
 """The longest time of one statement, and of the whole reading with the wait for a connection."""
-ALL_WELL = "Everything works"
-NOTHING_KNOWN = "Not known yet"
+ALL_WELL = N_("Everything works")
+NOTHING_KNOWN = N_("Not known yet")
 _SERVICES = {provider_reports.DISCORD: "Discord", provider_reports.OPENSEA: "OpenSea"}
 
 
@@ -96,9 +96,13 @@ class StatusView:
     last_sweep: SweepStatus | None
 
 
+Views = Mapping[str, StatusView]
+"""One reading in each language: readers of every language share it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _KeptStatus:
-    view: StatusView
+    views: Views
     until: float
 
 
@@ -107,7 +111,7 @@ class _Readings:
 
     def __init__(self) -> None:
         self.kept: _KeptStatus | None = None
-        self.under_way: asyncio.Task[StatusView] | None = None
+        self.under_way: asyncio.Task[Views] | None = None
 
 
 _readings: WeakKeyDictionary[asyncio.AbstractEventLoop, _Readings] = WeakKeyDictionary()
@@ -118,23 +122,21 @@ async def look() -> StatusView:
     loop = asyncio.get_running_loop()
     mine = _readings.setdefault(loop, _Readings())
     if mine.kept is not None and loop.time() < mine.kept.until:
-        return mine.kept.view
+        return mine.kept.views[language()]
     if mine.under_way is None:
-        # One reading serves readers of every language, so it is in English.
-        with speaking(ENGLISH):
-            mine.under_way = asyncio.create_task(_read())
+        mine.under_way = asyncio.create_task(_read())
         mine.under_way.add_done_callback(partial(_keep, mine))
     # A caller that leaves must not end the reading of the others.
-    return await asyncio.shield(mine.under_way)
+    return (await asyncio.shield(mine.under_way))[language()]
 
 
-def _keep(mine: _Readings, done: asyncio.Task[StatusView]) -> None:
+def _keep(mine: _Readings, done: asyncio.Task[Views]) -> None:
     mine.under_way = None
     if not done.cancelled() and done.exception() is None:
         mine.kept = _KeptStatus(done.result(), done.get_loop().time() + KEPT_SECONDS)
 
 
-async def _read() -> StatusView:
+async def _read() -> Views:
     try:
         async with asyncio.timeout(READING_SECONDS), transaction() as db:
             await db.execute(
@@ -143,11 +145,24 @@ async def _read() -> StatusView:
             )
             return await read(db)
     except NO_ANSWER:
-        said = "The database does not answer, so nothing else is known"
-        return StatusView(version(), BAD, said, now(), False, (), (), None)
+        moment = now()
+        return _in_each_language(lambda: _without_database(moment))
 
 
-async def read(db: AsyncSession) -> StatusView:
+def _in_each_language(view: Callable[[], StatusView]) -> Views:
+    found: dict[str, StatusView] = {}
+    for one in LANGUAGES:
+        with speaking(one):
+            found[one] = view()
+    return found
+
+
+def _without_database(moment: datetime) -> StatusView:
+    text = _("The database does not answer, so nothing else is known")
+    return StatusView(version(), BAD, text, moment, False, (), (), None)
+
+
+async def read(db: AsyncSession) -> Views:
     """Return the present status from the tables."""
     moment = now()
     states = await provider_log.states(db)
@@ -155,32 +170,43 @@ async def read(db: AsyncSession) -> StatusView:
     followed = {
         one.chain: one for one in await chain_cursor.views(db) if one.kind == CONTRACTS and one.chain in watched
     }
+    row = await db.get(Schedule, sweep.SCHEDULE, populate_existing=True)
+    return _in_each_language(lambda: _view(states, followed, row, moment))
+
+
+def _view(
+    states: Mapping[str, ProviderState], followed: Mapping[str, FollowView], row: Schedule | None, moment: datetime
+) -> StatusView:
     providers = (_bot(states.get(provider_log.BOT), moment), *(_service(states.get(key), name, moment)
                  for key, name in _SERVICES.items()))  # fmt: skip
     chains = tuple(_chain(chain, states, followed.get(chain), moment) for chain in CHAINS if chain in settings().rpc)
-    last = _sweep(await db.get(Schedule, sweep.SCHEDULE, populate_existing=True), moment)
+    last = _sweep(row, moment)
     state, headline = _summary(providers, chains, last)
     return StatusView(version(), state, headline, moment, True, providers, chains, last)
 
 
 def _bot(row: ProviderState | None, moment: datetime) -> ProviderStatus:
     if row is None:
-        return ProviderStatus("Bot", UNKNOWN, f"{NOTHING_KNOWN}.", None, None)
+        return ProviderStatus(_("Bot"), UNKNOWN, _("Not known yet."), None, None)
     if moment - row.checked_at > provider_log.BOT_SILENT_AFTER:
-        said = f"The bot does not run. It was last heard {ago(row.checked_at, moment)}."
-        return ProviderStatus("Bot", BAD, said, row.checked_at, row.checked_at)
+        said = _("The bot does not run. It was last heard {ago}.").format(ago=ago(row.checked_at, moment))
+        return ProviderStatus(_("Bot"), BAD, said, row.checked_at, row.checked_at)
     if row.state != provider_reports.OK:
-        return ProviderStatus("Bot", BAD, "The bot is not connected to Discord.", row.since, row.checked_at)
-    return ProviderStatus("Bot", GOOD, "The bot is connected to Discord.", row.since, row.checked_at)
+        return ProviderStatus(_("Bot"), BAD, _("The bot is not connected to Discord."), row.since, row.checked_at)
+    return ProviderStatus(_("Bot"), GOOD, _("The bot is connected to Discord."), row.since, row.checked_at)
 
 
 def _service(row: ProviderState | None, name: str, moment: datetime) -> ProviderStatus:
     if row is None:
-        return ProviderStatus(name, UNKNOWN, f"{NOTHING_KNOWN}: {name} has not been asked.", None, None)
-    asked = f"Last asked {ago(row.checked_at, moment)}."
+        unknown = _("Not known yet: {name} has not been asked.").format(name=name)
+        return ProviderStatus(name, UNKNOWN, unknown, None, None)
+    # Translators: {ago} is such as "3 minutes ago".
+    asked = _("Last asked {ago}.").format(ago=ago(row.checked_at, moment))
     if row.state == provider_reports.OK:
-        return ProviderStatus(name, GOOD, f"{name} answers. {asked}", row.since, row.checked_at)
-    said = f"{name} {provider_status.SAYS[row.state]}. {asked}"
+        return ProviderStatus(
+            name, GOOD, f"{_('{name} answers.').format(name=name)} {asked}", row.since, row.checked_at
+        )
+    said = f"{_(provider_status.SAYS[row.state]).format(name=name)} {asked}"
     return ProviderStatus(name, BAD, said, row.since, row.checked_at)
 
 
@@ -194,56 +220,64 @@ def _chain(
     ]
     well, known = answers.count(provider_reports.OK), nodes - answers.count(UNKNOWN)
     if known == 0:
-        state, told = UNKNOWN, f"{NOTHING_KNOWN}."
+        state, told = UNKNOWN, _("Not known yet.")
     elif well == 0:
-        state, told = BAD, "None of its nodes answers as it should." if nodes > 1 else "Its node does not answer."
+        state = BAD
+        told = _("None of its nodes answers as it should.") if nodes > 1 else _("Its node does not answer.")
     else:
         state = GOOD if well == nodes else WARNING
-        told = f"{well} of {nodes} nodes answer." if nodes > 1 else "Its node answers."
+        told = _("Its node answers.")
+        if nodes > 1:
+            told = _("{count} of {all} nodes answer.").format(count=well, all=nodes)
     if followed is None:
         return ChainStatus(chain, title, state, told, nodes, well, None, None)
     seconds = max(0, int((moment - followed.updated_at).total_seconds()))
     if moment - followed.updated_at > provider_status.late_after(chain):
         state = BAD
-        told += f" No transfer has been read for {length(seconds)}."
+        read = _("No transfer has been read for {length}.").format(length=length(seconds))
+    elif followed.behind == 0:
+        read = _("Transfers are read up to its newest block.")
     else:
-        behind = "its newest block" if followed.behind == 0 else f"{_blocks(followed.behind)} before its newest"
-        told += f" Transfers are read up to {behind}."
+        read = ngettext(
+            "Transfers are read up to {count} block before its newest.",
+            "Transfers are read up to {count} blocks before its newest.",
+            followed.behind,
+        ).format(count=followed.behind)
+    told = f"{told} {read}"
     return ChainStatus(chain, title, state, told, nodes, well, followed.behind, seconds)
-
-
-def _blocks(count: int) -> str:
-    return "1 block" if count == 1 else f"{count} blocks"
 
 
 def _sweep(row: Schedule | None, moment: datetime) -> SweepStatus:
     if row is None:
-        return SweepStatus(UNKNOWN, f"{NOTHING_KNOWN}: no daily sweep is planned.", None, None, None, None)
+        return SweepStatus(UNKNOWN, _("Not known yet: no daily sweep is planned."), None, None, None, None)
     age = None if row.finished_at is None else max(0, int((moment - row.finished_at).total_seconds()))
     if row.next_at < moment - backlog.LATE_AFTER:
-        state, told = BAD, f"The daily sweep is {length((moment - row.next_at).total_seconds())} late."
+        late = length((moment - row.next_at).total_seconds())
+        state, told = BAD, _("The daily sweep is {length} late.").format(length=late)
     elif row.started_at is None:
-        state, told = UNKNOWN, f"{NOTHING_KNOWN}: the first daily sweep has not begun."
+        state, told = UNKNOWN, _("Not known yet: the first daily sweep has not begun.")
     elif row.finished_at is None:
-        state, told = GOOD, f"A daily sweep is in progress. It began {ago(row.started_at, moment)}."
+        state, told = GOOD, _("A daily sweep is in progress. It began {ago}.").format(ago=ago(row.started_at, moment))
     else:
-        state, told = GOOD, f"The last daily sweep ended {ago(row.finished_at, moment)}."
+        state, told = GOOD, _("The last daily sweep ended {ago}.").format(ago=ago(row.finished_at, moment))
     return SweepStatus(state, told, row.started_at, row.finished_at, row.next_at, age)
 
 
 def _summary(providers: Sequence[ProviderStatus], chains: Sequence[ChainStatus], last: SweepStatus) -> tuple[str, str]:
     """Return the worst state, and a sentence that names everything that does not work."""
-    broken = [one.name if one.name != "Bot" else "the bot" for one in providers if one.state == BAD]
-    broken += [one.name for one in chains if one.state == BAD]
-    broken += ["the daily sweep"] if last.state == BAD else []
+    bot, *others = providers
+    broken = [_("the bot")] if bot.state == BAD else []
+    broken += [one.name for one in (*others, *chains) if one.state == BAD]
+    broken += [_("the daily sweep")] if last.state == BAD else []
     if broken:
-        told = listed(broken)
-        verb = "does" if len(broken) == 1 else "do"
-        return BAD, f"{told[:1].upper()}{told[1:]} {verb} not work as {'it' if verb == 'does' else 'they'} should"
+        told = ngettext("{parts} does not work as it should", "{parts} do not work as they should", len(broken)).format(
+            parts=listed(broken)
+        )
+        return BAD, f"{told[:1].upper()}{told[1:]}"
     weak = [one.name for one in chains if one.state == WARNING]
     if weak:
-        return WARNING, f"It works, but some nodes of {listed(weak)} do not answer"
+        return WARNING, _("It works, but some nodes of {chains} do not answer").format(chains=listed(weak))
     known = [one for one in (*providers, *chains, last) if one.state != UNKNOWN]
     if not known:
-        return UNKNOWN, NOTHING_KNOWN
-    return GOOD, ALL_WELL
+        return UNKNOWN, _(NOTHING_KNOWN)
+    return GOOD, _(ALL_WELL)

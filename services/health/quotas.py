@@ -8,6 +8,7 @@ from sqlmodel import col, select
 from gateways.marketplaces.magiceden import MAGIC_EDEN
 from gateways.marketplaces.opensea import OPENSEA
 from gateways.marketplaces.quota import QuotaStanding, Use, allowances
+from locales import N_, _, number
 from models import MarketLimit
 from models.db.session import AsyncSession
 from services.health.views import GOOD, WARNING, QuotaHealth, QuotaShare
@@ -15,14 +16,14 @@ from services.health.views import GOOD, WARNING, QuotaHealth, QuotaShare
 FORGOTTEN_AFTER = timedelta(days=1)
 """A limit that no answer has named for so long may be that of an earlier key."""
 NAMES = {
-    Use.PROOF: "proofs by a bio",
-    Use.AGAIN: "checking bios again",
-    Use.RULES: "rules about traits and any NFT",
-    Use.LOOKUP: "looking up collections",
+    Use.PROOF: N_("proofs by a bio"),
+    Use.AGAIN: N_("checking bios again"),
+    Use.RULES: N_("rules about traits and any NFT"),
+    Use.LOOKUP: N_("looking up collections"),
 }
 _USES = {OPENSEA: tuple(NAMES), MAGIC_EDEN: (Use.LOOKUP,)}
-_MEND = "The person who runs the bot can take an API key that reads more."
-_OTHER_WAY = "Wallets can be verified by a transaction meanwhile."
+_MEND = N_("The person who runs the bot can take an API key that reads more.")
+_OTHER_WAY = N_("Wallets can be verified by a transaction meanwhile.")
 
 
 async def look(db: AsyncSession, moment: datetime) -> tuple[QuotaHealth, ...]:
@@ -40,23 +41,30 @@ def _health(row: MarketLimit, moment: datetime) -> QuotaHealth:
     found = allowances(standing, now)
     shares = tuple(
         QuotaShare(
-            use.name.lower(), NAMES[use], found[use].reads,
+            use.name.lower(), _(NAMES[use]), found[use].reads,
             None if found[use].reads else datetime.fromtimestamp(now + found[use].wait, UTC),
         )
         for use in _USES.get(row.provider, tuple(NAMES))
     )  # fmt: skip
     over = row.resets_at <= moment
     left = row.reads if over else int(row.remaining)
-    text = f"{left:,} of {row.reads:,} reads are left" + ("." if over else f"; all are back at {_time(row.resets_at)}.")
+    numbers = {"left": number(left), "all": number(row.reads)}
+    if over:
+        text = _("{left} of {all} reads are left.").format(**numbers)
+    else:
+        text = _("{left} of {all} reads are left; all are back at {time}.").format(**numbers, time=_time(row.resets_at))
     state, mend = GOOD, None
     if spent := [share for share in shares if share.back_at is not None]:
-        state, mend = WARNING, _MEND if row.provider == OPENSEA else None
+        state, mend = WARNING, _(_MEND) if row.provider == OPENSEA else None
         text = f"{text} {' '.join(_waits(spent))}"
     elif len(shares) > 1:
-        most = ", ".join(f"{share.name} up to {share.left:,}" for share in shares)
-        text += f" From these may be spent: {most}."
+        # Translators: {use} is such as "looking up collections".
+        each = _("{use} up to {count}")
+        most = ", ".join(each.format(use=share.name, count=number(share.left)) for share in shares)
+        text += " " + _("From these may be spent: {uses}.").format(uses=most)
     return QuotaHealth(
-        state=state, text=text, mend=mend, provider=row.provider.lower(), name=f"{row.provider}'s limit",
+        state=state, text=text, mend=mend, provider=row.provider.lower(),
+        name=_("{provider}'s limit").format(provider=row.provider),
         reads=row.reads, left=left, back_at=None if over else row.resets_at, shares=shares,
     )  # fmt: skip
 
@@ -64,9 +72,9 @@ def _health(row: MarketLimit, moment: datetime) -> QuotaHealth:
 def _waits(spent: Iterable[QuotaShare]) -> Iterable[str]:
     for share in spent:
         said = f"{share.name[0].upper()}{share.name[1:]}"
-        yield f"{said}: none until {_time(share.back_at)}."
+        yield _("{use}: none until {time}.").format(use=said, time=_time(share.back_at))
         if share.use == Use.PROOF.name.lower():
-            yield _OTHER_WAY
+            yield _(_OTHER_WAY)
 
 
 def _time(moment: datetime | None) -> str:

@@ -8,7 +8,8 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.discord.types import Role
-from locales import ENGLISH, N_, speaking
+from locales import N_, _
+from locales.stored import said
 from models import Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
@@ -17,7 +18,7 @@ from services.core.errors import ProviderUnavailable
 from services.guilds import members_intent
 from services.guilds import permissions as rights
 from services.guilds.gateway import identifies
-from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, is_too_low, judge
+from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, is_too_low, judge, translated
 from services.health import backlog, provider_log, provider_status, quotas
 from services.health.views import (
     BAD,
@@ -47,11 +48,12 @@ NEEDED = {
     "Embed Links": (1 << 14, N_("The panel and alerts cannot be shown as they should.")),
     "Read Message History": (1 << 16, N_("The panel cannot be found again to be repaired.")),
 }
-_AT_THE_BOTTOM = (
+_AT_THE_BOTTOM = N_(
     "The bot's own role is below every role that a rule could give, so the bot can give none yet. "
     "Drag it above them in Server Settings › Roles."
 )
-_INVITE = "Switch it on for the bot's role in Server Settings › Roles, or invite the bot again."
+_BY_THE_OPERATOR = N_("The person who runs the bot has to do that.")
+_INVITE = N_("Switch it on for the bot's role in Server Settings › Roles, or invite the bot again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,7 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     While Discord does not answer, those who ran the server at its last answer may read, because then they need it.
     """
     place = await _place(db, outside, actor, server_id)
-    # Most of these texts are not in the catalogue, and a line in two languages reads worse than an English one.
-    with speaking(ENGLISH):
-        return await _view(db, outside, place, server_id)
+    return await _view(db, outside, place, server_id)
 
 
 async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: int) -> HealthView:
@@ -160,44 +160,50 @@ def _bot(server: Server, states: provider_status.States, moment: datetime, scarc
         )  # fmt: skip
 
     if not server.bot_invited:
-        text = "The bot is not in this server, so no role can be given or taken."
-        mend = "Invite it from the dashboard; rules paused because of it resume automatically."
+        text = _("The bot is not in this server, so no role can be given or taken.")
+        mend = _("Invite it from the dashboard; rules paused because of it resume automatically.")
         return health(BAD, text, mend)
     if connected and scarce:
-        return health(WARNING, f"The bot is in this server. {scarce}", "The person who runs the bot has to do that.")
+        return health(WARNING, f"{_('The bot is in this server.')} {scarce}", _(_BY_THE_OPERATOR))
     if connected and row is not None and row.reason:
-        text = f"The bot is in this server. {row.reason}"
+        text = f"{_('The bot is in this server.')} {said(row.reason)}"
         if row.reason == members_intent.NOT_ASKED:
             return health(GOOD, text)
-        return health(WARNING, text, "The person who runs the bot has to do that.")
+        return health(WARNING, text, _(_BY_THE_OPERATOR))
     if connected:
-        return health(GOOD, "The bot is in this server and listens.")
+        return health(GOOD, _("The bot is in this server and listens."))
     if fresh and row is not None:
-        why = f" ({row.reason})" if row.reason else ""
-        text = f"The bot is not connected to Discord's gateway{why}. Roles still follow the daily sweep."
+        text = _("The bot is not connected to Discord's gateway. Roles still follow the daily sweep.")
+        if row.reason:
+            text = _("The bot is not connected to Discord's gateway ({reason}). Roles still follow the daily sweep.")
+        text = text.format(reason=said(row.reason or ""))
+    elif heard is None:
+        text = _("The bot does not run. Nobody answers commands or sees who joins.")
     else:
-        when = "" if heard is None else f"; it was last heard {length((moment - heard).total_seconds())} ago"
-        text = f"The bot does not run{when}. Nobody answers commands or sees who joins."
-    return health(BAD, text, "It reconnects automatically; if not, tell the person who runs it.")
+        text = _("The bot does not run; it was last heard {length} ago. Nobody answers commands or sees who joins.")
+        text = text.format(length=length((moment - heard).total_seconds()))
+    return health(BAD, text, _("It reconnects automatically; if not, tell the person who runs it."))
 
 
 def _permissions(place: _Place) -> PermissionsHealth:
     if not place.server.bot_invited:
-        return PermissionsHealth(state=OFF, text="The bot is not in this server.", known=False, missing=())
+        return PermissionsHealth(state=OFF, text=_("The bot is not in this server."), known=False, missing=())
     bits = place.bot.permissions if place.bot else place.server.bot_permissions
     if bits is None:
-        text = "What the bot may do here is not known yet."
+        text = _("What the bot may do here is not known yet.")
         return PermissionsHealth(state=WARNING, text=text, known=False, missing=())
     admin = bool(bits & ADMINISTRATOR) or bool(place.bot and place.bot.owner)
     missing = tuple(
-        MissingPermission(name, text, _INVITE) for name, (bit, text) in NEEDED.items() if not (admin or bits & bit)
+        MissingPermission(name, _(text), _(_INVITE))
+        for name, (bit, text) in NEEDED.items()
+        if not (admin or bits & bit)
     )
     if not missing:
-        text = "The bot has every permission that it needs."
+        text = _("The bot has every permission that it needs.")
         return PermissionsHealth(state=GOOD, text=text, known=True, missing=())
-    told = ", ".join(one.name for one in missing)
-    text = f"The bot lacks {told}. " + " ".join(one.text for one in missing)
-    return PermissionsHealth(state=BAD, text=text, mend=_INVITE, known=True, missing=missing)
+    lacks = _("The bot lacks {permissions}.").format(permissions=", ".join(one.name for one in missing))
+    text = " ".join((lacks, *(one.text for one in missing)))
+    return PermissionsHealth(state=BAD, text=text, mend=_(_INVITE), known=True, missing=missing)
 
 
 def _role_order(place: _Place, rules: Sequence[Rule]) -> RoleOrderHealth:
@@ -212,9 +218,9 @@ def _role_order(place: _Place, rules: Sequence[Rule]) -> RoleOrderHealth:
         if problem is not None:
             problems[rule.role_id] = problem
     if not rules and _lowest(place):
-        return RoleOrderHealth(state=WARNING, text=_AT_THE_BOTTOM, problems=())
+        return RoleOrderHealth(state=WARNING, text=_(_AT_THE_BOTTOM), problems=())
     if not problems:
-        text = "Every role of the rules can be given." if rules else "No rule names a role yet."
+        text = _("Every role of the rules can be given.") if rules else _("No rule names a role yet.")
         return RoleOrderHealth(state=GOOD, text=text, problems=())
     found = tuple(problems.values())
     return RoleOrderHealth(state=BAD, text=" ".join(problem.text for problem in found), problems=found)
@@ -236,8 +242,8 @@ def _judged(roles: Sequence[Role], guild_id: str, bot: RoleStanding, rule: Rule)
 
 
 def _gone(rule: Rule) -> RoleProblem:
-    text = f"{rule.role_name} was deleted in Discord."
-    mend = backlog.mend_of(pausing.GONE)
+    text = _("{role} was deleted in Discord.").format(role=rule.role_name)
+    mend = _(backlog.mend_of(pausing.GONE))
     return RoleProblem(rule.role_id, rule.role_name, pausing.GONE, text, mend)
 
 
@@ -246,5 +252,5 @@ def _remembered(rule: Rule) -> RoleProblem | None:
     cause = rule.pause_cause
     if cause is None or cause in {pausing.AWAY, pausing.REFUSED}:
         return None
-    text = rule.pause_reason or rule.role_name
-    return RoleProblem(rule.role_id, rule.role_name, cause, text, backlog.mend_of(cause))
+    text = translated(rule.pause_reason or rule.role_name, rule.role_name)
+    return RoleProblem(rule.role_id, rule.role_name, cause, text, _(backlog.mend_of(cause)))

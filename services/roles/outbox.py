@@ -18,6 +18,7 @@ from gateways.discord.types import (
     TokenRejected,
 )
 from gateways.transport.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
+from locales import N_
 from models.db.session import Question
 from services.roles import in_doubt
 from services.runtime.tasks import doubled
@@ -244,11 +245,11 @@ async def carry_out(
                 return WriteOutcome(WriteResult.LEFT, error="Discord: Unknown Member")
             if (intent.role_id in member.roles) is intent.giving:
                 if (pause := _late_grant_seconds(intent)) > 0:
-                    return WriteOutcome(WriteResult.WAIT, member, "the role may be given yet", pause=pause)
+                    return WriteOutcome(WriteResult.WAIT, member, N_("the role may be given yet"), pause=pause)
                 # We never sent this removal, yet the role is gone: someone else took it. Let the next reconcile decide.
                 return WriteOutcome(WriteResult.AGAIN if sure else WriteResult.ALREADY, member)
             if intent.giving and member.pending:
-                return WriteOutcome(WriteResult.WAIT, member, "membership screening is not done", pause=60)
+                return WriteOutcome(WriteResult.WAIT, member, N_("membership screening is not done"), pause=60)
         if not intent.giving and intent.age + intent.since_read > STALE_AFTER:
             return WriteOutcome(WriteResult.AGAIN, member)
         if not intent.giving and begin is not None and not await begin():

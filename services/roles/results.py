@@ -10,6 +10,8 @@ from typing import Any
 from sqlalchemy import delete, func, text, update
 from sqlmodel import col, select
 
+from locales import N_
+from locales.stored import storable
 from models import Grant, Notice
 from models.db.session import AsyncSession
 from services.core import audit, queue
@@ -20,11 +22,13 @@ from services.rules import pausing
 from services.runtime import counters
 
 _ADVICE = {
-    60003: "This server requires two-factor authentication of its moderators, bots included. The owner of the bot's "
-    "Discord application has to switch it on under User Settings › My Account; or switch the requirement off in this "
-    "server under Server Settings › Safety Setup.",
+    60003: N_(
+        "{refusal} This server requires two-factor authentication of its moderators, bots included. The owner of the "
+        "bot's Discord application has to switch it on under User Settings › My Account; or switch the requirement "
+        "off in this server under Server Settings › Safety Setup."
+    ),
 }
-"""What to do about a refusal, by Discord's code (docs/facts.md#discord-error-codes)."""
+"""A refusal with what to do about it, by Discord's code (docs/facts.md#discord-error-codes)."""
 
 
 async def stands(db: AsyncSession, intent: Intent) -> bool:
@@ -157,9 +161,14 @@ async def _back_to_held(db: AsyncSession, intent: Intent, error: str | None = No
 
 async def _refused(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
     # Discord blocks an address after 10,000 refusals in 10 minutes, so the rules for this role are paused.
-    reason = f"Discord refused to {'give' if intent.giving else 'take'} the role ({outcome.error})."
+    error = outcome.error or ""
+    # Translators: {error} is Discord's answer, in English.
+    told = N_("Discord refused to give the role ({error}).")
+    if not intent.giving:
+        told = N_("Discord refused to take the role ({error}).")
+    reason = storable(told, error=error)
     if advice := _ADVICE.get(outcome.code or 0):
-        reason = f"{reason} {advice}"
+        reason = storable(advice, refusal=reason)
     await pausing.refused(db, intent.server_id, intent.role_id, reason)
     if intent.giving:
         # The change stays in the outbox: the next try shows whether Discord still refuses.

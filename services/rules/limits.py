@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import text
 
+from locales import _
+from locales.stored import storable
 from models.db.session import AsyncSession
 from services.core.errors import Conflict
 from services.rules import pausing
@@ -27,11 +29,13 @@ FAR_BEYOND = 5
 
 
 def reason() -> str:
-    """Return why such a rule is paused, for the admins."""
+    """Return why such a rule is paused, for the admins, as it is stored."""
     limits = settings()
-    return (
-        f"This server has far more rules than a server can have ({limits.rules_per_server} rules with "
-        f"{limits.conditions_per_server} conditions). The oldest ones stay active."
+    return storable(
+        "This server has far more rules than a server can have ({rules} rules with {conditions} conditions). The "
+        "oldest ones stay active.",
+        rules=limits.rules_per_server,
+        conditions=limits.conditions_per_server,
     )
 
 
@@ -106,9 +110,13 @@ class RoomView:
     @property
     def words(self) -> str:
         """The counts in a sentence."""
-        return (
-            f"{self.rules} of {self.most_rules} rules and {self.conditions} of {self.most_conditions} conditions of "
-            "this server are in use."
+        return _(
+            "{rules} of {most_rules} rules and {conditions} of {most_conditions} conditions of this server are in use."
+        ).format(
+            rules=self.rules,
+            most_rules=self.most_rules,
+            conditions=self.conditions,
+            most_conditions=self.most_conditions,
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from locales import N_, _
 from models import Rule, now
 from services.core.errors import FieldRefused
 from services.guilds.permissions import Rights
@@ -45,7 +46,7 @@ def fill(rule: Rule, draft: RuleDraft, found: Rights) -> None:
     guild, person, bot = found.guild_with_bot()
     role = find(guild.roles, draft.role_id)
     if role is None:
-        raise FieldRefused("roleId", "This role does not exist in the server (any more). Choose another one.")
+        raise FieldRefused("roleId", _("This role does not exist in the server (any more). Choose another one."))
     if reason := refusal(role, guild.id, bot, person):
         raise FieldRefused("roleId", reason)
     live = next(item for item in guild.roles if item.id == role.id)
@@ -69,7 +70,7 @@ def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
     """
     state = changes.get("state", rule.state)
     if state not in STATES:
-        raise FieldRefused("state", f"A rule's state is one of {', '.join(STATES)}.")
+        raise FieldRefused("state", _("A rule's state is one of {states}.").format(states=", ".join(STATES)))
     fields = {name: value for name, value in changes.items() if name != "state"}
     if fields or (state != "paused" and state != rule.state):
         fill(rule, _changed(_draft_of(rule), fields), found)
@@ -77,7 +78,7 @@ def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
         # The cause of its automatic pause was checked just now and is gone, so it resumes.
         state = "active"
     if "state" in changes or state != rule.state:
-        rule.pause_reason = "Paused by an admin" if state == "paused" else None
+        rule.pause_reason = N_("Paused by an admin") if state == "paused" else None
         rule.pause_cause, rule.paused_at = None, now() if state == "paused" else None
     rule.state, rule.updated_at = state, now()
 

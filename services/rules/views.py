@@ -12,7 +12,7 @@ from models.db.session import AsyncSession
 from services.collections import catalog
 from services.core import rollups
 from services.core.json_view import Internal, json_view
-from services.guilds.role_safety import UNKNOWN_ROLE
+from services.guilds.role_safety import UNKNOWN_ROLE, translated
 from services.rules.expression import Expression, lists_in, parse, requirements
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.wording import Line, Names, in_lines, in_words
@@ -115,7 +115,8 @@ def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:
         trait_type=rule.trait_type, trait_value=rule.trait_value, max_tokens=most, token_ids=tuple(rule.token_ids),
         expression=rule.expression,
         removal=RemovalPolicy(rule.removal_mode, rule.removal_hours), shadow=rule.state == "shadow", state=rule.state,
-        pause_reason=rule.pause_reason, takes_over=rule.takes_over, delegated=rule.delegated,
+        pause_reason=rule.pause_reason and translated(rule.pause_reason, rule.role_name),
+        takes_over=rule.takes_over, delegated=rule.delegated,
         holders=held_by, summary=in_words(tree, names), single_sources=single_sources(tree),
         address_lists=tuple(
             RuleList(one.list, one.count, f"/api/servers/{rule.server_id}/address-lists/{one.list}")

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from locales import ENGLISH, speaking
+from locales import N_, _, listed, ngettext
+from locales.stored import said
 from services.core.addresses import shorten
 from services.core.audit import EventView
 from services.core.chain_names import chain_title
 from services.core.event_kinds import EVENT_KINDS, EventKind
-from services.guilds.role_safety import UNKNOWN_ROLE
+from services.guilds.role_safety import UNKNOWN_ROLE, translated
 from services.rules.expression import parse
 from services.rules.types.registry import rule_type
 from services.rules.wording import Names, in_words
@@ -33,8 +34,9 @@ class KnownNames:
         if discord_id is None:
             return settings().product_name
         if discord_id.startswith(FORGOTTEN):
-            return "a member who deleted their data"
-        return self.people.get(discord_id) or f"somebody (ID {discord_id})"
+            return _("a member who deleted their data")
+        # Translators: somebody whose name is not known.
+        return self.people.get(discord_id) or _("somebody (ID {id})").format(id=discord_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +77,20 @@ class Told:
         for document in (self.event.data, self.doc("rule"), self.doc("after")):
             if isinstance(name := document.get("roleName"), str) and name:
                 return name
-        return self.known.roles.get(self.event.role_id or "") or UNKNOWN_ROLE
+        return self.known.roles.get(self.event.role_id or "") or _(UNKNOWN_ROLE)
 
     @property
     def rule(self) -> str:
         """The rule concerned, in quotation marks."""
         name = self.doc("rule").get("name") or self.doc("after").get("name")
-        return f"“{name or self.known.rules.get(self.event.rule_id or 0) or 'a rule'}”"
+        return _quoted(str(name or self.known.rules.get(self.event.rule_id or 0) or _("a rule")))
 
     @property
-    def by_rules(self) -> str:
-        """The rules that grant the role, as ` by “A” and “B”`, or empty."""
+    def rules(self) -> str:
+        """The rules that grant the role, as `“A” and “B”`, or empty."""
         ids = cast("list[int]", self.event.data.get("ruleIds") or [])
-        names = [f"“{self.known.rules[one]}”" for one in ids if one in self.known.rules]
-        return f" by {' and '.join(names)}" if names else ""
+        names = [_quoted(self.known.rules[one]) for one in ids if one in self.known.rules]
+        return listed(names) if names else ""
 
     @property
     def asks(self) -> str:
@@ -99,6 +101,11 @@ class Told:
     def changes(self) -> str:
         """The changes to the rule."""
         return changes(self.doc("before"), self.doc("after"), self.known.collections)
+
+    @property
+    def pause(self) -> str:
+        """Why the rule was paused: a sentence."""
+        return translated(str(self.event.data.get("reason", "")), self.role)
 
     @property
     def reason(self) -> str:
@@ -115,23 +122,17 @@ class Told:
         value = self.event.data.get(name)
         return value if isinstance(value, int) else 0
 
-    def members(self, name: str) -> str:
-        """Return a number of members, in words."""
-        return members(self.count(name))
 
-
-def members(count: int) -> str:
-    """Return a number of members, in words."""
-    return {0: "nobody", 1: "1 member"}.get(count, f"{count} members")
+def _quoted(name: str) -> str:
+    # Translators: the quotation marks around a name.
+    return _("“{name}”").format(name=name)
 
 
 def sentence(event: EventView, known: KnownNames) -> str:
     """Return the sentence of an event; a kind that is no longer declared appears by its name."""
     told = Told(event, known)
     declared = cast("Mapping[str, EventKind]", EVENT_KINDS).get(event.kind)
-    # The sentences are not in the catalogue, so neither are the rules and times in them.
-    with speaking(ENGLISH):
-        text = declared.sentence(told) if declared else f"{event.kind.replace('.', ' ').replace('_', ' ')}."
+    text = declared.sentence(told) if declared else f"{event.kind.replace('.', ' ').replace('_', ' ')}."
     named = [known.people[one] for one in (event.actor, event.subject) if one is not None and one in known.people]
     # A name at the beginning keeps its own capitals.
     return text if text.startswith(tuple(named)) else text[:1].upper() + text[1:]
@@ -150,19 +151,24 @@ def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
     place = str(one.get("chain", "")), str(one.get("contract", ""))
     chain, kind = chain_title(place[0]), rule_type(one.get("type"))
     if one.get("reason"):
-        return f"{one['reason']} ({chain})" if chain else str(one["reason"])
+        reason = said(str(one["reason"]))
+        # Translators: {chain} is the chain that the reason is about.
+        return _("{reason} ({chain})").format(reason=reason, chain=chain) if chain else reason
     if kind.chainless:
-        return "has no wallet on the list" if kind.source == "lists" else "has no such wallet"
-    name = f"{names.get(place) or shorten(place[1])} on {chain}"
+        return _("has no wallet on the list") if kind.source == "lists" else _("has no such wallet")
+    # Translators: {collection} on {chain}: where something is held, such as "Mellow Cats on Base".
+    name = _("{collection} on {chain}").format(collection=names.get(place) or shorten(place[1]), chain=chain)
+    held, needed, most = one.get("held") or 0, one.get("needed"), one.get("most")
     if kind.source == "anything":
-        return f"holds no NFT on {chain}"
+        return _("holds no NFT on {chain}").format(chain=chain)
     if kind.source == "calls":
-        return f"{name} does not answer what the rule asks for"
+        return _("{name} does not answer what the rule asks for").format(name=name)
     if kind.names_ids and not kind.counts:
-        return f"holds none of the tokens asked for of {name}"
-    if one.get("most") is not None:
-        return f"holds {one.get('held') or 0}, may hold {one.get('needed')} to {one.get('most')} of {name}"
-    return f"holds {one.get('held') or 0}, needs {one.get('needed')} of {name}"
+        return _("holds none of the tokens asked for of {name}").format(name=name)
+    if most is not None:
+        text = _("holds {held}, may hold {needed} to {most} of {name}")
+        return text.format(held=held, needed=needed, most=most, name=name)
+    return _("holds {held}, needs {needed} of {name}").format(held=held, needed=needed, name=name)
 
 
 def asked(document: Mapping[str, Any], names: Names) -> str:
@@ -171,31 +177,42 @@ def asked(document: Mapping[str, Any], names: Names) -> str:
     return in_words(parse(expression), names) if expression else ""
 
 
-_STATES = {"paused": "it is paused now", "shadow": "it is in shadow now"}
+_STATES = {"paused": N_("it is paused now"), "shadow": N_("it is in shadow now")}
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any], names: Names) -> str:
     """Return the differences between two documents of a rule, in words."""
     found: list[str] = []
     if before.get("state") != after.get("state"):
-        found.append(_STATES.get(str(after.get("state")), "it is active now"))
+        found.append(_(_STATES.get(str(after.get("state")), N_("it is active now"))))
     if before.get("name") != after.get("name"):
-        found.append(f"its name was “{before.get('name')}”")
+        found.append(_("its name was “{name}”").format(name=before.get("name")))
     if before.get("expression") != after.get("expression"):
-        found.append(f"it asks for {_lowered(asked(after, names))} instead of {_lowered(asked(before, names))}")
+        asks = _lowered(asked(after, names)), _lowered(asked(before, names))
+        found.append(_("it asks for {new} instead of {old}").format(new=asks[0], old=asks[1]))
     if before.get("roleId") != after.get("roleId"):
-        found.append(f"it gives {after.get('roleName')} instead of {before.get('roleName')}")
+        text = _("it gives {new} instead of {old}")
+        found.append(text.format(new=after.get("roleName"), old=before.get("roleName")))
     elif before.get("roleColor") != after.get("roleColor"):
-        found.append(f"its colour is {after.get('roleColor')} instead of {before.get('roleColor')}")
+        text = _("its colour is {new} instead of {old}")
+        found.append(text.format(new=after.get("roleColor"), old=before.get("roleColor")))
     if before.get("removal") != after.get("removal"):
-        found.append(f"roles are taken {_removal(after)} instead of {_removal(before)}")
+        # Translators: {new} and {old} are such as "at once" or "after 24 hours of grace".
+        text = _("roles are taken {new} instead of {old}")
+        found.append(text.format(new=_removal(after), old=_removal(before)))
     if before.get("takesOver") != after.get("takesOver"):
-        over = "takes over the role from" if after.get("takesOver") else "no longer takes over the role from"
-        found.append(f"it {over} those who had it already")
+        found.append(
+            _("it takes over the role from those who had it already")
+            if after.get("takesOver")
+            else _("it no longer takes over the role from those who had it already")
+        )
     if bool(before.get("delegated")) != bool(after.get("delegated")):
-        counts = "counts what vaults delegated" if after.get("delegated") else "no longer counts what vaults delegated"
-        found.append(f"it {counts} to members' wallets")
-    return "; ".join(found) or "nothing that matters"
+        found.append(
+            _("it counts what vaults delegated to members' wallets")
+            if after.get("delegated")
+            else _("it no longer counts what vaults delegated to members' wallets")
+        )
+    return "; ".join(found) or _("nothing that matters")
 
 
 def _lowered(text: str) -> str:
@@ -205,4 +222,6 @@ def _lowered(text: str) -> str:
 def _removal(document: Mapping[str, Any]) -> str:
     removal = cast("Mapping[str, Any]", document.get("removal") or {})
     hours = removal.get("hours") or 0
-    return f"after {hours} hours of grace" if removal.get("mode") == "grace" and hours else "at once"
+    if removal.get("mode") == "grace" and hours:
+        return ngettext("after {count} hour of grace", "after {count} hours of grace", hours).format(count=hours)
+    return _("at once")

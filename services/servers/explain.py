@@ -8,6 +8,7 @@ from sqlmodel import select
 
 from gateways import Gateways
 from locales import _, day_and_time
+from locales.stored import said
 from models import Grant, Member, Rule, Server, now
 from models.db.session import AsyncSession
 from services.collections import catalog
@@ -244,4 +245,4 @@ def _trouble(grant: Grant) -> str:
     if not grant.last_error:
         return ""
     # Translators: {reason} is what Discord answered, in English.
-    return " " + _("The last try failed: {reason}").format(reason=grant.last_error)
+    return " " + _("The last try failed: {reason}").format(reason=said(grant.last_error))

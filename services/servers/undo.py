@@ -9,6 +9,7 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
+from locales import _, listed, ngettext
 from models import Event, Rule
 from models.db.session import AsyncSession
 from services.collections import catalog
@@ -25,13 +26,13 @@ from services.rules.draft import RuleDraft
 from services.rules.expression import lists_in, parse, requirements
 from services.rules.types import stored_lists
 from services.servers.activity import UNDONE
-from services.servers.activity_sentences import changes, members
+from services.servers.activity_sentences import changes
 
 Undone = tuple[str, int]
 """A sentence about the result, and how many members get a role at once."""
 
 
-async def give_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
+async def give_back(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
     """Give the role of a batch of removals back to all members who are still there.
 
     They get it as a gift: it stays until a rule says yes to them again. Pending removals are cancelled. Raises Conflict
@@ -46,14 +47,24 @@ async def give_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -> 
     taken = int((await db.execute(text(_TAKEN), who)).scalar_one())
     await rivals.end(db, found.server.id or 0, event.role_id or "", people)
     if not people:
-        raise Conflict(f"Nobody is left to give {name} back to: they have it again, or they have left the server.")
-    rest = taken - len(people)
-    others = f" {members(rest)} of those who lost it have it again or are gone." if rest > 0 else ""
-    words = f"{_get(len(people))} {name} back. It stays although no rule says yes, until one does again.{others}"
-    return words, len(people)
+        nobody = _("Nobody is left to give {role} back to: they have it again, or they have left the server.")
+        raise Conflict(nobody.format(role=name))
+    back = ngettext(
+        "{count} member gets {role} back. It stays although no rule says yes, until one does again.",
+        "{count} members get {role} back. It stays although no rule says yes, until one does again.",
+        len(people),
+    ).format(count=len(people), role=name)
+    if (rest := taken - len(people)) <= 0:
+        return back, len(people)
+    others = ngettext(
+        "{count} member of those who lost it has it again or is gone.",
+        "{count} members of those who lost it have it again or are gone.",
+        rest,
+    ).format(count=rest)
+    return f"{back} {others}", len(people)
 
 
-async def give_again(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
+async def give_again(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
     """Give a role of ours again to members from whom somebody else took it; its rules continue to decide.
 
     Raises Conflict when the role cannot be granted (any more), or when nobody lacks it.
@@ -64,12 +75,13 @@ async def give_again(db: AsyncSession, found: Rights, _: Actor, event: Event) ->
     people = [str(one) for (one,) in (await db.execute(text(_AGAIN), who)).all()]
     await rivals.end(db, found.server.id or 0, event.role_id or "", people)
     if not people:
-        raise Conflict(f"Nobody is left who misses {name}.")
-    return f"{_get(len(people))} {name} again. Rules decide about it as before.", len(people)
-
-
-def _get(count: int) -> str:
-    return f"{members(count)} get{'s' if count == 1 else ''}"
+        raise Conflict(_("Nobody is left who misses {role}.").format(role=name))
+    again = ngettext(
+        "{count} member gets {role} again. Rules decide about it as before.",
+        "{count} members get {role} again. Rules decide about it as before.",
+        len(people),
+    )
+    return again.format(count=len(people), role=name), len(people)
 
 
 def _grantable(found: Rights, role_id: str) -> str:
@@ -77,7 +89,7 @@ def _grantable(found: Rights, role_id: str) -> str:
     guild, person, bot = found.guild_with_bot()
     role = find(guild.roles, role_id)
     if role is None:
-        raise Conflict("This role does not exist in the server any more.")
+        raise Conflict(_("This role does not exist in the server any more."))
     if reason := refusal(role, guild.id, bot, person):
         raise Conflict(reason)
     return role.name
@@ -146,7 +158,7 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
     await limits.lock(db, found.server.id or 0)
     rule = await db.get(Rule, rule_id, with_for_update=True)
     if rule is not None and rule.deleted_at is None:
-        raise Conflict("This rule is there again already.")
+        raise Conflict(_("This rule is there again already."))
     await limits.check(db, found.server.id or 0, parse(document["expression"]), rule_id=rule_id)
     if rule is None:
         rule = mapping.new_row(_draft(document, found.server.id or 0), found, actor.discord_id)
@@ -157,15 +169,15 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
     db.add(rule)
     await _look(db, rule)
     holders = event.data.get("holders") or 0
-    back = f" {members(holders)} had {rule.role_name} by it." if isinstance(holders, int) and holders else ""
-    words = (
-        f"The rule “{rule.name}” comes back as it was.{back} Everybody is checked again, and who holds what it asks "
-        f"for has {rule.role_name}."
-    )
-    return words, 0
+    words = [_("The rule “{rule}” comes back as it was.").format(rule=rule.name)]
+    if isinstance(holders, int) and holders:
+        had = ngettext("{count} member had {role} by it.", "{count} members had {role} by it.", holders)
+        words.append(had.format(count=holders, role=rule.role_name))
+    again = _("Everybody is checked again, and who holds what it asks for has {role}.")
+    return " ".join([*words, again.format(role=rule.role_name)]), 0
 
 
-async def change_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
+async def change_back(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
     """Revert the fields that one change of a rule changed.
 
     Raises Conflict when the rule is gone or when one of these fields was changed again since, FieldRefused.
@@ -176,9 +188,9 @@ async def change_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -
     now = mapping.document(rule)
     changed = [name for name in _FIELDS if before.get(name) != after.get(name)]
     if not changed:
-        raise Conflict("This change changed nothing that could be put back.")
+        raise Conflict(_("This change changed nothing that could be put back."))
     if any(now.get(name) != after.get(name) for name in changed):
-        raise Conflict("The rule was changed again since. Undo the newer change first, or edit the rule.")
+        raise Conflict(_("The rule was changed again since. Undo the newer change first, or edit the rule."))
     if "expression" in changed:
         await limits.check(db, rule.server_id, parse(before["expression"]), rule_id=rule.id or 0)
     mapping.apply(rule, _payload({name: before.get(name) for name in changed}), found)
@@ -188,10 +200,11 @@ async def change_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -
     await rules.mark_changed(db, rule, now)
     places = [(leaf.chain, leaf.contract) for one in (before, after) for leaf in requirements(parse(one["expression"]))]
     told = changes(now, mapping.document(rule), await catalog.names(db, places))
-    return f"The rule “{rule.name}” is changed back: {told}. Everybody is checked again.", 0
+    words = _("The rule “{rule}” is changed back: {changes}. Everybody is checked again.")
+    return words.format(rule=rule.name, changes=told), 0
 
 
-async def resume(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
+async def resume(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
     """Resume the rules that were paused together. Raises Conflict when none of them is paused, FieldRefused."""
     rows = await db.exec(
         select(Event.rule_id).where(
@@ -208,12 +221,16 @@ async def resume(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Und
     for rule in paused.all():
         mapping.apply(rule, {"state": "active"}, found)
         db.add(rule)
-        names.append(f"“{rule.name}”")
+        names.append(_("“{name}”").format(name=rule.name))
         await _look(db, rule)
     if not names:
-        raise Conflict("None of these rules is paused any more.")
-    goes = "goes" if len(names) == 1 else "go"
-    return f"{' and '.join(names)} {goes} on deciding. Everybody is checked again.", 0
+        raise Conflict(_("None of these rules is paused any more."))
+    words = ngettext(
+        "{rules} goes on deciding. Everybody is checked again.",
+        "{rules} go on deciding. Everybody is checked again.",
+        len(names),
+    )
+    return words.format(rules=listed(names)), 0
 
 
 async def _use_lists(db: AsyncSession, rule: Rule) -> None:
@@ -221,13 +238,15 @@ async def _use_lists(db: AsyncSession, rule: Rule) -> None:
     try:
         await stored_lists.use(db, rule.server_id, lists_in(parse(rule.expression)))
     except FieldRefused:
-        raise Conflict("The addresses of its list were deleted meanwhile. Edit the rule, or make it again.") from None
+        raise Conflict(
+            _("The addresses of its list were deleted meanwhile. Edit the rule, or make it again.")
+        ) from None
 
 
 async def _living(db: AsyncSession, rule_id: int) -> Rule:
     rule = await db.get(Rule, rule_id, with_for_update=True)
     if rule is None or rule.deleted_at is not None:
-        raise Conflict("The rule was deleted since. Bring it back first.")
+        raise Conflict(_("The rule was deleted since. Bring it back first."))
     return rule
 
 
@@ -240,7 +259,7 @@ def _document(event: Event, name: str) -> dict[str, Any]:
     """Return a rule's document in a line of the log. Raises Conflict if the line has none."""
     value = event.data.get(name)
     if not isinstance(value, dict) or "expression" not in value:
-        raise Conflict("The log does not say how the rule was, so it cannot be put back.")
+        raise Conflict(_("The log does not say how the rule was, so it cannot be put back."))
     return cast("dict[str, Any]", value)
 
 
@@ -291,7 +310,7 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     if not happened:
         raise BatchNotFound
     if any(event.kind == UNDONE for event in happened):
-        raise Conflict("This was undone before.")
+        raise Conflict(_("This was undone before."))
     try:
         words, members = await _undone(db, found, actor, happened[0])
     except FieldRefused as refused:
@@ -303,7 +322,7 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 async def _undone(db: AsyncSession, found: Rights, actor: Actor, event: Event) -> Undone:
     verb = VERBS.get(event.kind)
     if verb is None:
-        raise Conflict("This cannot be undone.")
+        raise Conflict(_("This cannot be undone."))
     return await verb(db, found, actor, event)
 
 
@@ -326,4 +345,4 @@ VERBS: Mapping[str, Callable[[AsyncSession, Rights, Actor, Event], Awaitable[Und
     "rule.changed": change_back,
     "rule.paused": resume,
 }
-"""The function that undoes each kind declared as undoable in `services/core/event_kinds.py`."""
+"""The function that undoes each kind declared as undoable in `services/core/event_kinds`."""

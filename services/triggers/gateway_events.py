@@ -187,7 +187,7 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
         if role is None:
             await pausing.role_gone(db, server.id or 0, role_id)
         elif refused := judge(role, guild.id, bot):
-            await pausing.pause_role(db, server.id or 0, role_id, refused.text, refused.cause)
+            await pausing.pause_role(db, server.id or 0, role_id, refused.kept, refused.cause)
         else:
             await pausing.resume_role(db, server.id or 0, role_id)
 

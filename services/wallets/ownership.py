@@ -7,7 +7,8 @@ from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
-from locales import N_, _
+from locales import N_
+from locales.stored import said, storable
 from models import Challenge, Notice, SpentTransaction, User, Wallet, now
 from models.db.session import AsyncSession
 from services.core import audit, queue
@@ -83,12 +84,14 @@ class TooManyWallets(Exception):
     """The person has the maximum number of wallets; the message is for them."""
 
     def __init__(self, has: int, most: int) -> None:
-        super().__init__(
-            _(
-                "You have {has} wallets here, and a person can have at most {most}. Remove a wallet that you no "
-                "longer need, then add this one."
-            ).format(has=has, most=most)
+        self.note: str = storable(
+            "You have {has} wallets here, and a person can have at most {most}. Remove a wallet that you no longer "
+            "need, then add this one.",
+            has=has,
+            most=most,
         )
+        """The message as it is stored."""
+        super().__init__(said(self.note))
 
 
 async def check_room(db: AsyncSession, user_id: int, family: str, address: str) -> None:
@@ -97,14 +100,14 @@ async def check_room(db: AsyncSession, user_id: int, family: str, address: str) 
     Takes no lock, so concurrent proofs can exceed the limit by their number.
     """
     most = settings().wallets_per_person
-    said = await db.execute(
+    found = await db.execute(
         text(
             "SELECT count(*), COALESCE(bool_or(family = :family AND address = :address), false) FROM wallet "
             "WHERE user_id = :user"
         ),
         {"user": user_id, "family": family, "address": address},
     )
-    has, is_theirs = said.one()
+    has, is_theirs = found.one()
     if has >= most and not is_theirs:
         raise TooManyWallets(has, most)
 

@@ -12,7 +12,8 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.smart_accounts import AccountCall, Doubt
 from gateways.evm.transactions import Transaction
 from gateways.solana.memo_proof import SolanaTransaction
-from locales import N_, _, ngettext
+from locales import N_
+from locales.stored import said, storable, storable_count
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
 
@@ -53,13 +54,18 @@ class WantedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """An outcome and its sentence; `marker` is what matched: `amount`, `code` or empty."""
+    """An outcome and its sentence to store; `marker` is what matched: `amount`, `code` or empty."""
 
     outcome: TransactionOutcome
-    message: str
+    note: str
     marker: str = ""
     confirmations: int = 0
     needed: int = 0
+
+    @property
+    def message(self) -> str:
+        """The sentence in the reader's language."""
+        return said(self.note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +170,7 @@ _DOUBTS = {
     Doubt.OPEN: N_("Anybody can make the contract {account} do this, so it does not show that the contract is yours."),
 }
 """The sentence for each doubt about a contract account's transaction."""
+_OLDER = N_("That transaction is older than your challenge. Send a new one, exactly as shown.")
 
 
 def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
@@ -171,26 +178,27 @@ def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
     chain = CHAINS[transaction.chain]
     if not transaction.calls and transaction.sender != wanted.address:
         return _refused(
-            _(
+            storable(
                 "That transaction was sent from {address}, not from {wallet}. Send it from the wallet that you "
-                "want to verify."
-            ).format(address=shorten(transaction.sender), wallet=shorten(wanted.address))
+                "want to verify.",
+                address=shorten(transaction.sender),
+                wallet=shorten(wanted.address),
+            )
         )
     doubts = [call.doubt for call in transaction.calls]
     if doubts and doubts[0] is not None and None not in doubts:
-        return _refused(_(_DOUBTS[doubts[0]]).format(account=shorten(wanted.address), chain=chain.title))
+        return _refused(storable(_DOUBTS[doubts[0]], account=shorten(wanted.address), chain=chain.title))
     to_itself = _to_itself(transaction, wanted)
     if not to_itself:
-        return _refused(_("That transaction goes to somebody else. Send it from your wallet to the same wallet."))
+        return _refused(N_("That transaction goes to somebody else. Send it from your wallet to the same wallet."))
     if transaction.block is not None and _is_older(transaction, wanted):
-        return _refused(_("That transaction is older than your challenge. Send a new one, exactly as shown."))
+        return _refused(_OLDER)
     by = marker(transaction, wanted)
     if not by:
         return _refused(
-            _(
+            storable(
                 "That transaction carries {carried} {coin}. It has to carry exactly {amount} {coin}, or your "
-                "code {code} as its data."
-            ).format(
+                "code {code} as its data.",
                 carried=in_coins(to_itself[0].value),
                 coin=chain.coin,
                 amount=in_coins(wanted.amount_wei),
@@ -201,8 +209,8 @@ def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
         return Judgement(TransactionOutcome.WAITS, waits(transaction.chain, 0), by, 0, chain.confirmations)
     if not transaction.succeeded:
         return _refused(
-            _("That transaction failed on {chain}, so it verifies nothing. Please send it again.").format(
-                chain=chain.title
+            storable(
+                "That transaction failed on {chain}, so it verifies nothing. Please send it again.", chain=chain.title
             )
         )
     if transaction.confirmations < chain.confirmations:
@@ -212,17 +220,20 @@ def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
 
 
 def waits(chain: str, confirmations: int) -> str:
-    """Return the judgement of the right transaction while it lacks confirmations."""
+    """Return the sentence about the right transaction while it lacks confirmations, to store."""
     title, needed = CHAINS[chain].title, CHAINS[chain].confirmations
     if confirmations == 0:
-        return _("Your transaction waits to be taken into a block of {title}.").format(title=title)
+        return storable("Your transaction waits to be taken into a block of {title}.", title=title)
     missing = needed - confirmations
-    # Translators: {missing} is the number that the plural is about.
-    return ngettext(
-        "Your transaction is on {chain} and has {count} of {needed} confirmations; {missing} is missing.",
-        "Your transaction is on {chain} and has {count} of {needed} confirmations; {missing} are missing.",
+    # Translators: the plural is about {count}, the confirmations that are missing.
+    return storable_count(
+        "Your transaction is on {chain} and has {had} of {needed} confirmations; {count} is missing.",
+        "Your transaction is on {chain} and has {had} of {needed} confirmations; {count} are missing.",
         missing,
-    ).format(chain=title, count=confirmations, needed=needed, missing=missing)
+        chain=title,
+        had=confirmations,
+        needed=needed,
+    )
 
 
 def judge_memo(transaction: SolanaTransaction, wanted: WantedTransaction) -> Judgement:
@@ -232,17 +243,18 @@ def judge_memo(transaction: SolanaTransaction, wanted: WantedTransaction) -> Jud
     """
     if wanted.address not in transaction.signers:
         return _refused(
-            _("That transaction was not signed by {address}. Send it from the wallet that you want to verify.").format(
-                address=shorten(wanted.address)
+            storable(
+                "That transaction was not signed by {address}. Send it from the wallet that you want to verify.",
+                address=shorten(wanted.address),
             )
         )
     first, time = wanted.first_blocks.get("solana", 0), transaction.time
     if transaction.slot <= first if first else time is not None and time < wanted.created_at - CLOCKS_DIFFER:
-        return _refused(_("That transaction is older than your challenge. Send a new one, exactly as shown."))
+        return _refused(_OLDER)
     if wanted.code not in {memo.strip() for memo in transaction.memos}:
-        return _refused(_("That transaction has no memo that reads {code}, and nothing else.").format(code=wanted.code))
+        return _refused(storable("That transaction has no memo that reads {code}, and nothing else.", code=wanted.code))
     if not transaction.ok:
-        return _refused(_("That transaction failed on Solana, so it verifies nothing. Please send it again."))
+        return _refused(N_("That transaction failed on Solana, so it verifies nothing. Please send it again."))
     return Judgement(TransactionOutcome.PROVES, "", "memo")
 
 
@@ -253,5 +265,5 @@ def _is_older(transaction: Transaction, wanted: WantedTransaction) -> bool:
     return transaction.block_time is not None and transaction.block_time < wanted.created_at - CLOCKS_DIFFER
 
 
-def _refused(message: str) -> Judgement:
-    return Judgement(TransactionOutcome.REFUSED, message)
+def _refused(note: str) -> Judgement:
+    return Judgement(TransactionOutcome.REFUSED, note)

@@ -9,6 +9,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
 from locales import _, listed
+from locales.stored import said
 from models import Challenge, now
 from models.db.database import release
 from models.db.session import AsyncSession
@@ -160,17 +161,17 @@ async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
     if row.used_at is not None:
         return Verdict(True, _(VERIFIED))
     if one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES:
-        return Verdict(False, _(row.note))
+        return Verdict(False, said(row.note))
     return _waiting(one)
 
 
 def _waiting(one: OpenChallenge) -> Verdict:
     """Return the progress as a verdict; never that there is nothing."""
     if one.seen is not None:
-        said, title = waits(one.seen.chain, one.seen.confirmations), CHAINS[one.seen.chain].title
-        return Verdict(False, said, True, title, one.seen.confirmations, one.seen.needed)
+        told, title = said(waits(one.seen.chain, one.seen.confirmations)), CHAINS[one.seen.chain].title
+        return Verdict(False, told, True, title, one.seen.confirmations, one.seen.needed)
     contracts = [chain for chain, point in one.points.items() if point.contract and chain not in CONTRACTS_SEND]
-    remarks = [_(one.note)] if one.note else []
+    remarks = [said(one.note)] if one.note else []
     if contracts:
         remarks.insert(0, _about_contracts(contracts, in_coins(one.amount_wei)))
     if one.unreachable:

@@ -10,7 +10,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.errors import StateMissing, TooMuch
 from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
-from locales import _
+from locales.stored import storable
 from models import now
 from services.wallets.transaction_check import (
     Judgement,
@@ -130,7 +130,7 @@ async def judge_signature(outside: Gateways, one: OpenChallenge, signature: str)
     if found is None:
         return False
     one.found, one.judged = JudgedTransaction("solana", found.signature, found.slot), judge_memo(found, one.wanted)
-    one.note = one.judged.message
+    one.note = one.judged.note
     return True
 
 
@@ -273,7 +273,7 @@ async def _judge(outside: Gateways, one: OpenChallenge) -> None:
     """Judge the transaction with the challenge's mark, found now or before, by the chain's present state."""
     marked = {(found.chain, found.hash): found for found in one.candidates if marker(found, one.wanted)}
     if one.candidates and not marked and one.seen is None:
-        one.note = judge(one.candidates[-1], one.wanted).message
+        one.note = judge(one.candidates[-1], one.wanted).note
     seen = [(one.seen.chain, one.seen.hash)] if one.seen else []
     for chain, hash in dict.fromkeys([*seen, *marked]):
         try:
@@ -298,7 +298,7 @@ def take(one: OpenChallenge, found: Transaction) -> None:
     one.judged = judge(found, one.wanted)
     one.found = JudgedTransaction(found.chain, found.hash, found.block, is_bound(found), bool(found.calls))
     if one.judged.outcome is TransactionOutcome.REFUSED:
-        one.note = one.judged.message
+        one.note = one.judged.note
         if one.seen is not None and one.seen.hash == found.hash:
             one.seen = None
         return
@@ -321,7 +321,7 @@ def _gone(one: OpenChallenge) -> None:
         since = max(seen.block - REORGANISED, point.first_block)
         one.points[seen.chain] = replace(point, nonce=min(seen.nonce, point.nonce), block=since)
     one.note = (
-        _("Your transaction is no longer on {chain}. It is looked for again.").format(chain=CHAINS[seen.chain].title)
+        storable("Your transaction is no longer on {chain}. It is looked for again.", chain=CHAINS[seen.chain].title)
         if seen
         else ""
     )

@@ -146,13 +146,14 @@ async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
             try:
                 await ownership.keep(db, Actor(one.user_id, user.discord_id, user.username), row, proof(one))
             except (ownership.AlreadySpent, ownership.TooManyWallets, ownership.HeldByAnother) as fault:
-                row.seen, row.note = {}, _REFUSALS.get(type(fault), str(fault))
+                row.seen = {}
+                row.note = fault.note if isinstance(fault, ownership.TooManyWallets) else _REFUSALS[type(fault)]
                 db.add(row)
                 await db.flush()
 
 
 _REFUSALS: dict[type[Exception], str] = {ownership.AlreadySpent: SPENT, ownership.HeldByAnother: ownership.HELD}
-"""Sentences for errors without a message."""
+"""Sentences for the other errors."""
 
 
 def proof(one: OpenChallenge) -> WalletProof:

@@ -66,6 +66,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "sandbox/console",
     ),
     "services": (
+        "services/core/event_kinds",
         "services/core",
         "services/core/queue",
         "services/runtime",

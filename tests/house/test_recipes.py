@@ -148,7 +148,7 @@ def follow(changes: Mapping[str, list[tuple[str, str]]], copy: Path) -> None:
         ),
         (
             "Add an event kind",
-            {"services/core/event_kinds.py", "services/triggers/gateway_events.py"},
+            {"services/core/event_kinds/__init__.py", "services/triggers/gateway_events.py"},
             EVENT,
             ["The server was called Cats and is called Dogs now. False ['pencil']"],
         ),

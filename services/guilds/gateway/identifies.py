@@ -14,6 +14,7 @@ from sqlalchemy import text
 from gateways import Gateways
 from gateways.discord.application import SessionStarts
 from gateways.transport.errors import ProviderError
+from locales import _, number
 from models import WatchedConnection, libpq_url
 from models.db.session import AsyncSession, Question, ask
 from services.core.ages import length
@@ -147,16 +148,16 @@ async def warning(db: AsyncSession) -> str:
 def said(found: Budget) -> str:
     """Return what to know about this budget; empty while most of it is left."""
     if found.is_used_up:
-        return (
-            f"Discord allows {found.total:,} new connections of the bot in a day and then resets its token. "
-            f"{found.left:,} are left and are kept for you: the bot opens no new one for {length(found.seconds)}."
-        )
+        return _(
+            "Discord allows {total} new connections of the bot in a day and then resets its token. {left} are left and "
+            "are kept for you: the bot opens no new one for {length}."
+        ).format(total=number(found.total), left=number(found.left), length=length(found.seconds))
     if not found.is_scarce:
         return ""
-    return (
-        f"{found.left:,} of the {found.total:,} new connections that Discord allows the bot in a day are left. "
-        "The bot spreads them over the day. Look for the reason in the bot's log."
-    )
+    return _(
+        "{left} of the {total} new connections that Discord allows the bot in a day are left. The bot spreads them "
+        "over the day. Look for the reason in the bot's log."
+    ).format(left=number(found.left), total=number(found.total))
 
 
 _OURS = """

@@ -42,7 +42,7 @@ async def post(outside: Gateways, server: Server, move: ServerMove, channel_id: 
     try:
         channel = next((one for one in await outside.discord.channels(server.discord_id) if one.id == channel_id), None)
         if channel is None:
-            raise FieldRefused("channelId", "There is no such channel in this server (any more).")
+            raise FieldRefused("channelId", _("There is no such channel in this server (any more)."))
         if move.channel_id == channel_id and move.message_id is not None:
             try:
                 await outside.discord.edit_message(channel_id, move.message_id, body(server, move))
@@ -53,7 +53,7 @@ async def post(outside: Gateways, server: Server, move: ServerMove, channel_id: 
     except (MissingAccess, MissingPermissions):
         raise FieldRefused(
             "channelId",
-            "The bot may not write in this channel. Let it view the channel, send messages and embed links there.",
+            _("The bot may not write in this channel. Let it view the channel, send messages and embed links there."),
         ) from None
     except ProviderError as fault:
         raise unavailable(fault) from fault

@@ -9,6 +9,7 @@ from sqlalchemy import func, text, update
 from sqlmodel import col, select
 
 from gateways import Gateways
+from locales import _, ngettext
 from models import Breaker, Grant, Rule, ServerMove
 from models.db.session import AsyncSession
 from services.core import audit, queue
@@ -21,7 +22,6 @@ from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
 from services.roles import breaker
 from services.roles.moves import announcement
-from services.servers.activity_sentences import members
 
 MOST_ROLES = 50
 LONGEST = timedelta(days=366)
@@ -97,14 +97,15 @@ async def _announced(outside: Gateways, found: Rights, move: ServerMove, channel
 async def _checked_roles(db: AsyncSession, server_id: int, roles: Sequence[str]) -> list[str]:
     wanted = list(dict.fromkeys(roles))
     if not wanted:
-        raise FieldRefused("roles", "Choose at least one role to hand over.")
+        raise FieldRefused("roles", _("Choose at least one role to hand over."))
     if len(wanted) > MOST_ROLES:
-        raise FieldRefused("roles", f"A move has at most {MOST_ROLES} roles.")
+        raise FieldRefused("roles", _("A move has at most {count} roles.").format(count=MOST_ROLES))
     given = await db.exec(
         select(Rule.role_id).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)).distinct()
     )
     if unknown := set(wanted) - set(given.all()):
-        raise FieldRefused("roles", f"No rule of this server gives the role {min(unknown)[:20]}. Make a rule first.")
+        told = _("No rule of this server gives the role {role}. Make a rule first.")
+        raise FieldRefused("roles", told.format(role=min(unknown)[:20]))
     return wanted
 
 
@@ -112,13 +113,13 @@ async def _checked_dates(db: AsyncSession, order: MoveOrder, move: ServerMove | 
     """Return when the move begins and until when it runs. Raises FieldRefused."""
     at = await _now(db)
     if order.until <= at:
-        raise FieldRefused("until", "The date until which the move runs is in the future.")
+        raise FieldRefused("until", _("The date until which the move runs is in the future."))
     if order.until > at + LONGEST:
-        raise FieldRefused("until", "A move runs for at most a year.")
+        raise FieldRefused("until", _("A move runs for at most a year."))
     begun = move is not None and move.begun_at is not None
     begins_at = move.begins_at if move is not None and (begun or order.begins_at is None) else order.begins_at or at
     if begins_at >= order.until:
-        raise FieldRefused("beginsAt", "The move begins before the date until which it runs.")
+        raise FieldRefused("beginsAt", _("The move begins before the date until which it runs."))
     return begins_at, order.until
 
 
@@ -134,7 +135,7 @@ async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     if move is None:
         raise MoveNotFound
     if move.until > await _now(db):
-        raise Conflict("This move still runs. To end it earlier, change the date until which it runs.")
+        raise Conflict(_("This move still runs. To end it earlier, change the date until which it runs."))
     move.state, move.approved_at = "approved", await _now(db)
     db.add(move)
     await db.flush()
@@ -157,7 +158,7 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
         raise MoveNotFound
     approved = move.state == "approved"
     back = 0
-    words = "The move is called off. Everybody keeps the roles of the move, until a rule says yes to them again."
+    words = _("The move is called off. Everybody keeps the roles of the move, until a rule says yes to them again.")
     if approved:
         back, words = await _give_back(db, found, actor, move)
     else:
@@ -269,14 +270,21 @@ async def _give_back(db: AsyncSession, found: Rights, actor: Actor, move: Server
         await rivals.end(db, move.server_id, role_id, [one for one, role in back if role == role_id])
     await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
     people = len({one for one, _ in back})
-    words = (
-        f"{members(people)} get{'s' if people == 1 else ''} back what was taken since the end of the move. Everybody "
-        "keeps the roles of the move, until a rule says yes to them again."
-    )
+    words = [_given_back(people), _("Everybody keeps the roles of the move, until a rule says yes to them again.")]
     if cannot:
         names = ", ".join(await _names(db, move.server_id, cannot))
-        words = f"{words} The bot cannot give {names} any more."
-    return people, words
+        words.append(_("The bot cannot give {roles} any more.").format(roles=names))
+    return people, " ".join(words)
+
+
+def _given_back(count: int) -> str:
+    if count == 0:
+        return _("Nobody gets anything back.")
+    return ngettext(
+        "{count} member gets back what was taken since the end of the move.",
+        "{count} members get back what was taken since the end of the move.",
+        count,
+    ).format(count=count)
 
 
 _TAKEN = """

@@ -12,6 +12,7 @@ import models
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
 from gateways.transport.provider_reports import ProviderReport
+from locales import speaking
 from models import Cursor, Grant, ProviderState, Schedule, now, transaction
 from services.health import provider_log, public_status
 from services.health.public_status import StatusView
@@ -140,7 +141,7 @@ async def test_a_thousand_readers_at_once_cost_one_reading(monkeypatch: pytest.M
     await all_well()
     readings, original = 0, public_status.read
 
-    async def counted(db: models.AsyncSession) -> StatusView:
+    async def counted(db: models.AsyncSession) -> public_status.Views:
         nonlocal readings
         readings += 1
         return await original(db)
@@ -171,3 +172,13 @@ async def test_a_database_that_keeps_us_waiting_is_said_and_not_waited_for(datab
 
 async def test_every_chain_with_a_node_is_listed_and_no_other() -> None:
     assert {one.chain for one in (await read()).chains} == {"base", "polygon"} < set(CHAINS)
+
+
+async def test_one_reading_serves_readers_of_every_language() -> None:
+    await all_well()
+    english = await read()
+    with speaking("ja"):
+        japanese = await public_status.look()
+    assert (japanese.headline, japanese.checked_at) == ("すべて正常です", english.checked_at)
+    assert [one.state for one in japanese.chains] == [one.state for one in english.chains]
+    assert not {one.text for one in japanese.providers} & {one.text for one in english.providers}

@@ -1,11 +1,13 @@
 """What happened, in words: every kind that the code records, and the sentences of those that carry more."""
 
 import ast
+import re
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from locales import speaking
 from services.core.audit import EventView
 from services.core.event_kinds import EVENT_KINDS
 from services.servers.activity_sentences import KnownNames, sentence
@@ -87,6 +89,16 @@ def changed(**fields: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_a_line_is_told_in_a_sentence(kind: str, data: dict[str, Any], words: str) -> None:
     assert told(kind, **data) == words
+
+
+@pytest.mark.parametrize("kind", EVENT_KINDS)
+def test_a_reader_of_another_language_finds_no_english_sentence(kind: str) -> None:
+    english = told(kind, readings=[NO], reason="The role was deleted in Discord. Choose another role for this rule.")
+    with speaking("ja"):
+        line = told(kind, readings=[NO], reason="The role was deleted in Discord. Choose another role for this rule.")
+    assert line != english
+    names = "Ada|Carol|Holder|Cats|Mellow|Base|Discord|HoldfastBot|Holdfast|ID"
+    assert re.findall(r"[A-Za-z]{2,}", re.sub(names, "", line)) == []
 
 
 def test_who_is_not_known_is_told_by_id_and_who_was_forgotten_by_no_name() -> None:

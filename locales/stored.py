@@ -1,0 +1,34 @@
+"""Texts that are stored and read later, each time in the language of the reader."""
+
+import json
+from typing import Any, cast
+
+from locales import _, ngettext
+
+_BEGINNING = '{"text": '
+
+
+def storable(text: str, **values: str | int) -> str:
+    """Return a text of the catalogue and the values for its places as one string, which `said` reads."""
+    return json.dumps({"text": text, "values": values}, ensure_ascii=False) if values else text
+
+
+def storable_count(one: str, several: str, count: int, **values: str | int) -> str:
+    """Return a text of the catalogue that depends on a number, as `storable` does."""
+    document = {"text": one, "several": several, "count": count, "values": {"count": count, **values}}
+    return json.dumps(document, ensure_ascii=False)
+
+
+def said(text: str) -> str:
+    """Return a stored text in the reader's language. A text without values is looked up, or appears as it is."""
+    if not text.startswith(_BEGINNING):
+        return _(text)
+    try:
+        found = cast("dict[str, Any]", json.loads(text))
+        # A value may be a stored text as well.
+        values = {name: said(one) if str(one).startswith(_BEGINNING) else one for name, one in found["values"].items()}
+        one, several = found["text"], found.get("several")
+        return (_(one) if several is None else ngettext(one, several, found["count"])).format(**values)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        # Nothing that we stored.
+        return text
