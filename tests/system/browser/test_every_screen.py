@@ -40,6 +40,8 @@ REACHABLE = """
     .map((one, index) => String(one.dataset.reach = index));
 }
 """
+# A date is one element with four stops: month, day, year and the button of its calendar.
+WITHIN_DATES = "() => 3 * document.querySelectorAll('input[type=date]').length"
 # Controls that show no word of their own, and lack a name for those who hear or a word for those who point.
 WORDLESS = """
 () => [...document.querySelectorAll('a[href], button, summary')]
@@ -122,7 +124,7 @@ async def _walked(who: Visitor, screen: Screen) -> list[str]:
     faults: list[str] = []
     for _ in range(REDRAWN):
         wanted = await who.page.evaluate(REACHABLE)
-        for _ in range(len(wanted) + 3):
+        for _ in range(len(wanted) + 3 + await who.page.evaluate(WITHIN_DATES)):
             await who.page.keyboard.press("Tab")
         walked = await who.page.evaluate("window.walked")
         missing = [
