@@ -62,7 +62,7 @@ async def _home(_: web.Request) -> web.Response:
 
 
 async def _icon(_: web.Request) -> web.Response:
-    """Browsers ask for it by themselves; without one each page for people would leave a fault in their console."""
+    """Browsers ask for it on their own; without one each page for people would leave a fault in their console."""
     return web.Response(text=ICON, content_type="image/svg+xml")
 
 
@@ -151,5 +151,5 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
     except json.JSONDecodeError:
         return web.json_response({"message": "The body is not JSON."}, status=400)
     except ConnectionResetError:
-        # Who asked hung up in the middle of the question: no answer reaches them, and nothing is wrong here.
+        # The client hung up in the middle of the question: no answer reaches it, and nothing is wrong here.
         return web.Response(status=400)

@@ -30,7 +30,7 @@ class Fault:
 
 
 class Faults:
-    """At most one running fault a target; each ends by itself."""
+    """At most one running fault a target; each ends after its time."""
 
     def __init__(self) -> None:
         self._running: dict[str, Fault] = {}
@@ -78,7 +78,7 @@ class Faults:
         return fault.kind if fault else None
 
     def running(self) -> dict[str, tuple[str, float]]:
-        """Target → (kind, seconds left), for people to look at."""
+        """Target → (kind, seconds left), for people to read."""
         now = time.monotonic()
         return {
             target: (fault.kind, fault.until - now)

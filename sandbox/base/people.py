@@ -93,9 +93,9 @@ def person(who: str) -> Person:
 
 @cache
 def wallets_of(name: str) -> Wallets:
-    """The wallets that follow from a name: a username for the six, an id for who came later.
+    """The wallets that follow from a name: a username for the six, an id for people who came later.
 
-    Worked out once: a public key takes milliseconds, and every look at the whole world asks for everybody's.
+    Computed once: a public key takes milliseconds, and every read of the whole world asks for everybody's.
     """
     key = hashlib.sha256(f"sandbox wallet of {name}".encode()).digest()
     public = Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw()

@@ -89,7 +89,7 @@ class RouteFaults:
         self._faults.clear()
 
     def running(self) -> list[str]:
-        """The faults that are running, each in a few words for people to look at."""
+        """The faults that are running, each in a few words for people."""
         now = time.monotonic()
         return [fault.summary(now) for fault in self._faults if fault.until > now and fault.left >= 1]
 

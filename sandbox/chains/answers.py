@@ -117,7 +117,7 @@ def _is_head(block: Any) -> bool:
 
 
 def _pin(item: Item, method: str, params: list[Any], pinned: int) -> bytes | None:
-    """Make the item mean the chain as it was at `pinned`; or what such a node answers by itself."""
+    """Make the item mean the chain as it was at `pinned`; or what such a node answers without us."""
     if method == "eth_getLogs" and params and isinstance(params[0], dict) and "blockHash" not in params[0]:
         bounds = {**params[0]}
         for side in ("fromBlock", "toBlock"):

@@ -153,7 +153,7 @@ class Anvil:
 def _free_address() -> tuple[str, int]:
     """Return a free address of this machine that nobody can guess.
 
-    The node obeys whoever reaches it, under any name and from any page: it checks no Host, and no Origin of a
+    The node obeys everybody who reaches it, under any name and from any page: it checks no Host, and no Origin of a
     WebSocket. A page in somebody's browser can try each port of 127.0.0.1, but not each of the 16 million addresses
     that are this machine's on Linux. Elsewhere there is 127.0.0.1 alone.
     """

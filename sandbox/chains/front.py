@@ -56,7 +56,7 @@ async def _http(sandbox: Sandbox, chain: Chain, name: str, request: web.Request)
     items: list[Any] = asked if isinstance(asked, list) else [asked]
     kind = sandbox.faults.active(target)
     request[NOTED] = True
-    # Noted when it comes: whoever asks a slow node has given up long before the answer.
+    # Noted when it comes: a client of a slow node has given up long before the answer.
     notes = [sandbox.traffic.note(target, "POST", request.path_qs, 0, method_of(item)) for item in items]
     response = await _respond(sandbox, chain, target, kind, request, items, isinstance(asked, list))
     status = 0 if request.get(HUNG_UP) else response.status
@@ -154,7 +154,7 @@ class _Socket:
         return self._client
 
     async def _forward(self, upstream: aiohttp.ClientWebSocketResponse) -> None:
-        """What the node says by itself; a front end with a fault loses it."""
+        """What the node sends without a request; a front end with a fault loses it."""
         async for message in upstream:
             if message.type == aiohttp.WSMsgType.TEXT and self._sandbox.faults.active(self._target) is None:
                 await self._client.send_str(message.data)

@@ -1,4 +1,4 @@
-"""Who owns what on a chain, read from the Transfer logs of its collections."""
+"""The owners of tokens on a chain, read from the Transfer logs of its collections."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ Owners = dict[int, dict[str, int]]
 
 
 class Ledger:
-    """Who owns what after the logs that it was given, and up to which block those reach."""
+    """The owners of tokens after the logs that were given, and up to which block those reach."""
 
     def __init__(self) -> None:
         self.block = -1
@@ -50,7 +50,7 @@ class Ledger:
         self.block = block
 
     def of(self, contract: str) -> Owners:
-        """The owners of one contract's tokens; not to be changed by whoever asks."""
+        """The owners of one contract's tokens; callers must not change them."""
         return self._owners.get(contract, {})
 
 

@@ -8,7 +8,7 @@ from sandbox.chains import abi
 
 REGISTRY = "0x00000000000c2e074ec69a0dfb2997ba6c7d2e1e"
 RESOLVER = "0x231b0ee14048e9dccd1d247744d114a4eb5e8e63"
-# For names that end in .eth and have no resolver of their own, which is so that every client is told of none.
+# For names that end in .eth and have no resolver of their own, so that every client learns that there is none.
 OF_ETH = "0x30200e0cb040f38e474e53ef437c95a1be723b2b"
 UNIVERSAL = "0xeeeeeeee14d718c2b47d9923deab1335e144eeee"
 CONTRACTS = {

@@ -26,7 +26,7 @@ class Plan:
     """What one chain's nodes give; None is no limit. `blocks` counts both ends of a range of logs."""
 
     like: str
-    """Whose manner it is."""
+    """The provider that behaves like this."""
     blocks: int | None = None
     too_wide: OfRange | None = None
     results: int | None = None
@@ -40,7 +40,7 @@ class Plan:
     """Whether the node knows the tags `safe` and `finalized`."""
 
     def view(self) -> dict[str, Any]:
-        """What `GET /control/limits` tells of it."""
+        """What `GET /control/limits` says about it."""
         return {
             "like": self.like,
             "log_blocks": self.blocks,

@@ -46,7 +46,7 @@ def page(sandbox: WholeSandbox, place: Place, dismissed: set[str], panel: Markup
 
 
 def parts(sandbox: WholeSandbox, place: Place, dismissed: set[str]) -> dict[str, Markup]:
-    """What changes by itself, by the id of where it is shown."""
+    """What changes without a press, by the id of where it is shown."""
     discord = sandbox.discord
     shown = {"rail": _rail_list(sandbox, place), "channels": _channels(place), "faults-now": faults_now(sandbox)}
     if place.panel is None:

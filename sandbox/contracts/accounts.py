@@ -12,7 +12,7 @@ STANDARDS = (SAFE, ACCOUNT)
 ENTRY_POINT = "0x0000000071727de22e5e9d8baf0edac6f37da032"
 """The address of version 0.7 on every chain."""
 BUNDLER = "0x" + sha256(b"sandbox bundler").hexdigest()[:40]
-"""Who sends operations to the entry point. Nobody has a key for it; the node impersonates it."""
+"""The account that sends operations to the entry point. Nobody has a key for it; the node impersonates it."""
 NOBODY = "0x" + "00" * 20
 EXEC = "execTransaction(address,uint256,bytes,uint8,uint256,uint256,uint256,address,address,bytes)"
 OPERATION = "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)"

@@ -146,7 +146,7 @@ class LocalDiscord:
         return token in (self.bot_token, f"{b64encode(self.bot_id.encode()).decode().rstrip('=')}.{self.bot_token}")
 
     def caller(self, header: str | None) -> Bot | Bearer | None:
-        """Who an Authorization header is. Raises 401 for a token that nobody has."""
+        """Return the person or bot of an Authorization header. Raises 401 for a token that nobody has."""
         if not header:
             return None
         kind, _, token = header.partition(" ")

@@ -11,7 +11,7 @@ from sandbox.base.refusal import Refusal
 
 BIO_CHARACTERS = 500
 NAMED = "carol"
-"""Whose EVM address has a name of ENS at the start."""
+"""People whose EVM address has a name of ENS at the start."""
 _EVM = re.compile(r"0x[0-9a-fA-F]{40}")
 _SOLANA = re.compile(r"[1-9A-HJ-NP-Za-km-z]{32,44}")
 _USERNAME = re.compile(r"[A-Za-z0-9_.-]{1,50}")

@@ -12,7 +12,7 @@ from sandbox.chains.seeds import Collection
 from sandbox.solana import Solana
 
 SOLANA = "solana"
-# Who made the collections, where the chain has no deployer of its own.
+# The creator of the collections, where the chain has no deployer of its own.
 NOBODY_SPECIAL = "11111111111111111111111111111111"
 TokenId = int | str
 """A number on an EVM chain, a mint address on Solana."""

@@ -1,4 +1,4 @@
-"""What OpenSea tells of chains: names, coins and explorers (ChainResponse and PaymentToken of its description)."""
+"""What OpenSea says about chains: names, coins and explorers (ChainResponse and PaymentToken of its description)."""
 
 from typing import Any
 

@@ -151,7 +151,7 @@ class OpenSea:
         return {**_shown(account), **await self._picture(account)}
 
     async def _picture(self, account: Account) -> dict[str, Any]:
-        """Who has a name shows one of their NFTs, too."""
+        """Accounts with a name show one of their NFTs, too."""
         market = self._catalogue.market("ethereum", self._since()) if account.ens_name else None
         have = await self._catalogue.of_account(market, account.address) if market else []
         if not have:

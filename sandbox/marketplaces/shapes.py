@@ -128,7 +128,7 @@ def owned(holders: Mapping[str, int]) -> list[Item]:
 
 
 def holders(tokens: Iterable[Token]) -> list[Item]:
-    """Who has how many items of a collection, those with the most first."""
+    """The owners of a collection with their numbers of items, the largest first."""
     amounts: dict[str, int] = {}
     for token in tokens:
         for address, amount in token.holders.items():

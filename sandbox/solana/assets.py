@@ -14,7 +14,7 @@ NFT_INTERFACES = ("V1_NFT", "ProgrammableNFT", "MplCoreAsset", "V2_NFT", "LEGACY
 FUNGIBLE_INTERFACES = ("FungibleAsset", "FungibleToken")
 INTERFACES = NFT_INTERFACES + FUNGIBLE_INTERFACES
 AUTHORITY = address_of("authority")
-"""Who made the collections; owns the parents of all of them."""
+"""The creator of the collections, who owns the parents of all of them."""
 MARKET = address_of("marketplace")
 """The delegate of what is listed."""
 

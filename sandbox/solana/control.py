@@ -213,7 +213,7 @@ def _memo(body: Body) -> dict[str, list[str]]:
 
 
 def _owner(body: Body, owner: str) -> str:
-    """Who sends: the owner, and nobody else."""
+    """The sender: the owner, and nobody else."""
     if body.get("from") is None:
         return owner
     sender = _address(body, "from")

@@ -36,7 +36,7 @@ async def _serve(solana: SolanaChain, request: web.Request) -> web.StreamRespons
         return _json(refusal(None, -32700, "Parse error"))
     items: list[Any] = asked if isinstance(asked, list) else [asked]
     request[NOTED] = True
-    # Noted when it comes: whoever asks a slow endpoint has given up long before the answer.
+    # Noted when it comes: a client of a slow endpoint has given up long before the answer.
     notes = [traffic.note(TARGET, "POST", request.path_qs, 0, method_of(item)) for item in items]
     response = await _respond(solana, request, items, isinstance(asked, list))
     status = 0 if request.get(HUNG_UP) else response.status

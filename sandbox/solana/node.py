@@ -252,7 +252,7 @@ def _status(view: View, sent: Transaction) -> str:
 
 
 def get_signature_statuses(view: View, params: list[Any]) -> Any:
-    """What became of up to 256 transactions; null for those that are not known."""
+    """The states of up to 256 transactions; null for those that are not known."""
     signatures = params[0] if params else None
     if not isinstance(signatures, list) or len(signatures) > 256:
         raise RpcError(INVALID, "Invalid params: a list of at most 256 signatures is expected.")

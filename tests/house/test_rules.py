@@ -23,7 +23,7 @@ NAMES_MACHINE_PATHS = {".ci/run", "tests/house/rules.py", "tests/house/test_rule
 def product() -> tuple[Module, ...]:
     """Every module of the product."""
     return (
-        *_modules(rules.ROOMS),
+        *modules_of(rules.ROOMS),
         *(Module(f"{n}.py", (ROOT / f"{n}.py").read_text()) for n in ("settings", "rxconfig")),
     )
 
@@ -31,10 +31,10 @@ def product() -> tuple[Module, ...]:
 @cache
 def stranger() -> tuple[Module, ...]:
     """Every module of the sandbox."""
-    return tuple(_modules(["sandbox"]))
+    return tuple(modules_of(["sandbox"]))
 
 
-def _modules(rooms: Iterable[str]) -> Iterator[Module]:
+def modules_of(rooms: Iterable[str]) -> Iterator[Module]:
     for room in rooms:
         for path in sorted((ROOT / room).rglob("*.py")):
             if "node_modules" not in path.parts:
@@ -86,7 +86,7 @@ def test_the_product_keeps(rule: Callable[[Module], Iterator[str]]) -> None:
 
 
 def test_tests_and_tools_keep_the_length_too() -> None:
-    assert broken(rules.too_long, _modules(["tests", "tools", "benchmarks"])) == ""
+    assert broken(rules.too_long, modules_of(["tests", "tools", "benchmarks"])) == ""
 
 
 def test_the_product_knows_nothing_of_the_sandbox() -> None:

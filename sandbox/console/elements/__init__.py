@@ -1,1 +1,1 @@
-"""What pages of the console are made of: markup, forms, people's looks, and where somebody stands."""
+"""What pages of the console are made of: markup, forms, people's looks, and the place where somebody is."""

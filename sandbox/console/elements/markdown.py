@@ -110,8 +110,7 @@ _STYLES: dict[str, str] = {
 
 
 def moment(seconds: int, style: str) -> Markup:
-    """A time as Discord writes it: `R` tells how long ago, in whole minutes so that a page does not change by itself
-    every second."""
+    """A time as Discord writes it: `R` says how long ago, in whole minutes, so that pages rarely change."""
     try:
         when = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError):

@@ -41,7 +41,7 @@ async def panel(sandbox: WholeSandbox, place: Place) -> Markup:
 
 
 async def now(sandbox: WholeSandbox, place: Place) -> Markup:
-    """Who holds what at this moment."""
+    """The holdings of people at this moment."""
     running = names(sandbox)
     if not running:
         return Markup()

@@ -32,7 +32,7 @@ class _Window:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a request may pass, and the headers that say how its bucket stands. Seconds until the window ends."""
+    """Whether a request may pass, and the headers that describe its bucket. Seconds until the window ends."""
 
     allowed: bool
     scope: str

@@ -20,8 +20,9 @@ from sandbox.discord.world.seed import BOT_PERMISSIONS
 
 
 def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
-    """Discord's control calls. Each change answers with an empty object, or with the new role's id; one guild is told
-    as the whole world tells it."""
+    """Discord's control calls. Each change answers with an empty object, or with the new role's id; one guild has the
+    form that it has in the whole world.
+    """
 
     async def guild(request: web.Request) -> web.Response:
         return web.json_response(discord.guild_view(find_guild(discord, request.match_info["guild"])))

@@ -18,7 +18,7 @@ PATIENCE = 20.0
 
 
 def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
-    """Doing something, and looking again at what came of it."""
+    """Doing something, and reading the result later."""
 
     async def act(request: web.Request) -> web.Response:
         status, seen = await used(discord, await fields(request))

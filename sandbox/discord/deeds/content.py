@@ -18,7 +18,7 @@ SETTABLE_FLAGS = SUPPRESS_EMBEDS | EPHEMERAL | SUPPRESS_NOTIFICATIONS | COMPONEN
 
 
 def write(discord: Discord, message: Message, form: Form, *, ephemeral_allowed: bool, path: Path = ()) -> None:
-    """Put what the form says into the message. Raises 50035 or 50006 (nothing to say); `path` is where it stands."""
+    """Put what the form says into the message. Raises 50035 or 50006 (nothing to say); `path` is its place."""
     numbers = count(1)
     read = messages.message(form, path, message.flags & COMPONENTS_V2)
     flags = (read.get("flags") or 0) & (SETTABLE_FLAGS if ephemeral_allowed else SETTABLE_FLAGS & ~EPHEMERAL)
@@ -73,7 +73,7 @@ def _pictured(item: dict[str, Any], discord: Discord) -> dict[str, Any]:
 
 
 def _media(media: dict[str, Any], discord: Discord) -> dict[str, Any]:
-    """A picture or file as Discord tells of it; here nobody fetches it, so that its size is unknown."""
+    """A picture or file as Discord describes it; here nobody fetches it, so its size is unknown."""
     return {**media, "id": discord.world.ids.next(), "proxy_url": media["url"], "width": None, "height": None}
 
 

@@ -25,7 +25,7 @@ def leave(discord: Discord, guild: Guild, member: Member) -> None:
 
 
 def give_role(discord: Discord, member: Member, role: Role, by: By) -> None:
-    """Give a role; giving one that is held changes nothing and tells nobody."""
+    """Give a role; giving one that is held changes nothing and sends no event."""
     if role.id in member.roles:
         return
     member.roles.append(role.id)
@@ -35,7 +35,7 @@ def give_role(discord: Discord, member: Member, role: Role, by: By) -> None:
 
 
 def take_role(discord: Discord, member: Member, role: Role, by: By) -> None:
-    """Take a role; taking one that is not held changes nothing and tells nobody."""
+    """Take a role; taking one that is not held changes nothing and sends no event."""
     if role.id not in member.roles:
         return
     member.roles.remove(role.id)

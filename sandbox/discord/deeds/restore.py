@@ -64,7 +64,7 @@ def _guild(discord: Discord, guild: Guild, start: Guild) -> None:
                 setattr(member, name, value)
             members.changed(discord, member)
     _channels(discord, guild, start)
-    # Who left and came back is not last for that: the world looks as it did at the start.
+    # Somebody who left and came back is not the last one: the world looks as it did at the start.
     guild.members = {user_id: guild.members[user_id] for user_id in start.members}
 
 

@@ -52,7 +52,7 @@ def change(discord: Discord, role: Role, edit: RoleEdit, by: By) -> None:
 
 
 def delete(discord: Discord, guild: Guild, role: Role, by: By) -> None:
-    """Delete a role; members lose it and channels forget their overwrites for it. Only the role's end is told."""
+    """Delete a role; members lose it and channels forget their overwrites for it. Only the role's end is an event."""
     holders = [member for member in guild.members.values() if role.id in member.roles]
     for member in holders:
         member.roles.remove(role.id)
@@ -67,7 +67,7 @@ def delete(discord: Discord, guild: Guild, role: Role, by: By) -> None:
 
 
 def move(discord: Discord, guild: Guild, positions: Mapping[str, int], by: By) -> None:
-    """Put roles at positions (1 is just above @everyone); all others keep their order and are numbered anew."""
+    """Put roles at positions (1 is just above @everyone); all others keep their order and get new numbers."""
     for position, role in enumerate(arranged(guild, positions), start=1):
         if role.position != position:
             role.position = position

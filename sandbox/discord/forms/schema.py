@@ -1,4 +1,4 @@
-"""A small language for request bodies: what a field may be is said once, and all that is wrong is told at once.
+"""A small language for request bodies: what a field may be is said once, and all mistakes are reported together.
 
 Words and the tree of `errors`: Discord's reference on error messages. Its inner codes are names in the documentation
 and numbers in the OpenAPI description, which is followed here.

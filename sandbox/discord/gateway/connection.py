@@ -80,7 +80,7 @@ class Connection:
             await self._socket.close(code=closing.code, message=str(closing).encode())
         finally:
             if self._closing is not None:
-                # Whoever returns from here ends the connection, perhaps before the closing frame is sent.
+                # A return from here ends the connection, perhaps before the closing frame is sent.
                 await asyncio.wait({self._closing})
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)

@@ -135,7 +135,7 @@ class Gateway:
         return guild_id in self._out
 
     def begin_outage(self, guild: Guild, seconds: float | None) -> None:
-        """Make a guild unavailable, for so long or until `end_outage`: nothing that happens there is told."""
+        """Make a guild unavailable, for so long or until `end_outage`: nothing that happens there becomes an event."""
         self.end_outage(guild.id, tell=False)
         self.dispatch(guild.id, "GUILD_DELETE", {"id": guild.id, "unavailable": True}, intents.GUILDS)
         later = asyncio.get_running_loop().call_later

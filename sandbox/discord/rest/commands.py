@@ -15,7 +15,7 @@ LOCALIZATIONS = ("name_localizations", "description_localizations")
 
 
 async def list_commands(call: Call) -> list[Any]:
-    """GET …/commands; words of other languages are told with `with_localizations=true`."""
+    """GET …/commands; words of other languages come with `with_localizations=true`."""
     listed = [_shape(call, command) for command in _scope(call)]
     return listed if call.switch("with_localizations") else _unlocalized(listed)
 

@@ -27,7 +27,7 @@ from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Channel, Grant, Guild, Member, Role
 
 PREFIX = "/discord/api/v10"
-# Version 9 answers too, and the old one that paths without a version mean; what differs in them is not told apart.
+# Version 9 answers too, and the old one that paths without a version mean; the differences between them are left out.
 VERSIONS = (PREFIX, "/discord/api/v9", "/discord/api")
 TOP_LEVEL_RESOURCES = ("guild_id", "channel_id", "webhook_token", "interaction_token")
 _SNOWFLAKE = re.compile(r"0|[1-9][0-9]{0,19}")
@@ -74,7 +74,7 @@ class Backend(Discord, Protocol):
         ...
 
     def caller(self, header: str | None) -> Bot | Bearer | None:
-        """Who an Authorization header is. Raises 401 for a token that nobody has."""
+        """Return the person or bot of an Authorization header. Raises 401 for a token that nobody has."""
         ...
 
 

@@ -11,7 +11,7 @@ from sandbox.discord.world.world import World
 
 @dataclass(frozen=True)
 class By:
-    """Who does something, and the reason they gave."""
+    """The person or bot that does something, and the reason they gave."""
 
     actor_id: str
     reason: str | None = None

@@ -129,7 +129,7 @@ class Guild:
     extras: dict[str, Any] = field(default_factory=dict)
     """Further fields as the wire has them."""
     live: dict[str, Any] = field(default_factory=dict)
-    """What only GUILD_CREATE tells: threads, calls, events, and how many members Discord says there are."""
+    """What only GUILD_CREATE has: threads, calls, events, and how many members Discord says there are."""
     roles: dict[str, Role] = field(default_factory=dict)
     members: dict[str, Member] = field(default_factory=dict)
     channels: dict[str, Channel] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Permission bits, what a member may do, and who stands above whom (docs/facts.md#discord-permissions)."""
+"""Permission bits, what a member may do, and which roles are above which (docs/facts.md#discord-permissions)."""
 
 from datetime import UTC, datetime
 
@@ -36,7 +36,7 @@ Rank = tuple[int, int]
 
 
 def rank(role: Role) -> Rank:
-    """Comparable height: position first; on a tie the lower id stands higher."""
+    """Comparable height: position first; on a tie the lower id is higher."""
     return role.position, -int(role.id)
 
 

@@ -22,7 +22,7 @@ def users(bot_id: str) -> list[User]:
 
 
 def guilds(bot_id: str) -> list[Guild]:
-    """Three complete guilds, each made anew."""
+    """Three complete guilds, new objects at every call."""
     club = _guild(1, "Cool Holders Club", "c1abc0ffee0000000000000000000001", "ada", ["bob"], "carol dave erin mallory")
     base = _guild(2, "Base Builders", None, "ada", ["bob"], "carol dave erin mallory")
     quiet = _guild(3, "Quiet Corner", "90e7c0ffee0000000000000000000003", "erin", [], "bob carol")
