@@ -1,6 +1,7 @@
 """The shards that this process runs: taken, renewed, handed over, and resumed where another process left them."""
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -17,6 +18,8 @@ from services.guilds.gateway.shards import BotProcess, GatewaySession, ShardBeat
 log = logging.getLogger("holdfast.bot")
 
 CLAIMS_FORGOTTEN_EVERY = 600.0
+ENDS_WITHIN = 3.0
+"""Seconds that running event handlers have to finish before a shard is handed over."""
 
 
 class OtherCount(Exception):
@@ -48,6 +51,8 @@ class ShardKeeper:
         self.busy: Callable[[int], bool] = lambda number: False
         self.handling: Callable[[], Collection[asyncio.Task[Any]]] = tuple
         self._cleaned_at: float = 0.0
+        self._closing: bool = False
+        self._turn: asyncio.Lock = asyncio.Lock()
 
     @property
     def stands_by(self) -> bool:
@@ -66,7 +71,7 @@ class ShardKeeper:
     async def run(self, count: int) -> None:
         """Hold shards of `count` together until cancelled. Raises what one of them ends with, and OtherCount."""
         self.count = count
-        while True:
+        while not self._closing:
             await self.beat()
             tasks = [one.task for one in self.connections.values() if one.task is not None]
             if not tasks:
@@ -78,6 +83,11 @@ class ShardKeeper:
 
     async def beat(self) -> None:
         """Renew what is held, take what is free, hand over what is too much."""
+        async with self._turn:
+            if not self._closing:
+                await self._beat()
+
+    async def _beat(self) -> None:
         clock = asyncio.get_running_loop().time
         began = clock()
         self._settle()
@@ -214,6 +224,11 @@ class ShardKeeper:
 
         What events that already came have begun may still run: `leave` follows when it has ended.
         """
+        self._closing = True
+        with contextlib.suppress(TimeoutError):
+            # A beat that is running may still take a shard.
+            async with asyncio.timeout(ENDS_WITHIN), self._turn:
+                pass
         whole = frozenset(number for number, one in self.connections.items() if one.is_up and not self.busy(number))
         code = RESUMABLE if resumable else OVER
         await asyncio.gather(*(one.stop(code) for one in self.connections.values()))
@@ -238,7 +253,3 @@ class ShardKeeper:
             log.warning("shards not released reason=%s", getattr(fault, "orig", fault))
         self.connections.clear()
         self.count = 0
-
-
-ENDS_WITHIN = 3.0
-"""Seconds that running event handlers have to finish before a shard is handed over."""

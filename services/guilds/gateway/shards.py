@@ -142,7 +142,7 @@ async def beat(
         "me": process.name, "part": part.name, "count": count, "wanted": part.shards(count), "held": sorted(held),
         "lease": LEASE_SECONDS, "down": down,
     }  # fmt: skip
-    await db.together(("SELECT pg_advisory_xact_lock(:key)", {"key": KEY}))
+    await _alone(db)
     await db.execute(text(_APPEAR), values)
     others = await db.execute(
         text("SELECT DISTINCT holder FROM shard WHERE holder IS NOT NULL AND holder <> :me"), values
@@ -182,6 +182,7 @@ async def keep(
     db: AsyncSession, process: BotProcess, count: int, sessions: Iterable[tuple[int, GatewaySession]]
 ) -> None:
     """Store the sessions of shards that this process holds."""
+    await _alone(db)
     for number, one in sessions:
         await db.execute(
             text(
@@ -199,6 +200,7 @@ async def keep(
 
 async def forget(db: AsyncSession, process: BotProcess, count: int, numbers: Collection[int]) -> None:
     """Delete the stored sessions of these shards: Discord does not resume them, or nobody should."""
+    await _alone(db)
     await db.execute(
         text(
             "UPDATE shard SET session_id = NULL WHERE shards = :count AND holder = :me "
@@ -210,6 +212,7 @@ async def forget(db: AsyncSession, process: BotProcess, count: int, numbers: Col
 
 async def release(db: AsyncSession, process: BotProcess, count: int, numbers: Collection[int]) -> None:
     """Leave these shards to other processes."""
+    await _alone(db)
     await db.execute(
         text(
             "UPDATE shard SET holder = NULL WHERE shards = :count AND holder = :me "
@@ -221,8 +224,14 @@ async def release(db: AsyncSession, process: BotProcess, count: int, numbers: Co
 
 async def end(db: AsyncSession, process: BotProcess) -> None:
     """Leave everything to other processes, because this one ends."""
+    await _alone(db)
     for statement in ("UPDATE shard SET holder = NULL WHERE holder = :me", "DELETE FROM bot_process WHERE name = :me"):
         await db.execute(text(statement), {"me": process.name})
+
+
+async def _alone(db: AsyncSession) -> None:
+    """Let no other process change shards until the transaction ends; otherwise two would wait for each other."""
+    await db.together(("SELECT pg_advisory_xact_lock(:key)", {"key": KEY}))
 
 
 async def in_use(db: AsyncSession, part: ShardPart) -> int:

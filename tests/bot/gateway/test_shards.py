@@ -126,6 +126,7 @@ async def test_a_restart_resumes_the_session_and_misses_nothing(discord: Outside
     async with process("first") as life:
         await ready(life, 0)
         await is_(lambda: knows("Carol"), True)
+    assert await holders() == set(), "a process that ends in order leaves its shards at once"
     before = left(discord)
     asked = len(listed(discord))
     await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
@@ -137,6 +138,13 @@ async def test_a_restart_resumes_the_session_and_misses_nothing(discord: Outside
         assert len(listed(discord)) == asked, "and no guild's members were read again"
         await discord.control("guilds", guild=BASE, action="add_role", name="New", permissions="0")
         await is_(lambda: stored_roles(discord), 9)
+
+
+async def holders() -> set[str]:
+    """The processes that hold a shard."""
+    async with transaction() as db:
+        found = await db.execute(text("SELECT holder FROM shard WHERE holder IS NOT NULL"))
+        return {str(holder) for (holder,) in found.all()}
 
 
 def listed(discord: Outside) -> list[str]:
