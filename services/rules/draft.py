@@ -32,7 +32,6 @@ from services.rules.types.registry import RULE_TYPES, rule_type
 from settings import settings
 
 TYPES = tuple(RULE_TYPES)
-SUPPORTED_TYPES: tuple[str, ...] = TYPES
 DEFAULT_COLOR = "#5865F2"
 MOST_TOKENS = 2**31 - 1
 WHOLE_TOKENS = "Minimum tokens must be a whole number"
@@ -214,7 +213,7 @@ def _normal(tree: Expression) -> Expression:
 
 
 def _normal_leaf(leaf: Requirement) -> Requirement:
-    if leaf.type not in SUPPORTED_TYPES:
+    if leaf.type not in TYPES:
         raise FieldRefused("verificationType", f"Rules of the type {leaf.type[:40]} are not available here.")
     if not leaf.kind.chainless and (reason := chain_refusal(leaf.chain)):
         raise FieldRefused("blockchain", reason)

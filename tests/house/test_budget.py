@@ -118,11 +118,10 @@ def ours() -> Iterator[tuple[str, Any]]:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits, and every type and chain is answered for."""
+    """Nothing waits, and every chain is answered for."""
     pause = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda seconds: pause(0))
     monkeypatch.setattr(Watcher, "_pause", lambda watcher, seconds: pause(0))
-    monkeypatch.setattr(draft, "SUPPORTED_TYPES", draft.TYPES)
     monkeypatch.setattr(draft, "chain_refusal", lambda chain: None)
 
 

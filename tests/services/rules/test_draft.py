@@ -19,9 +19,8 @@ GOOD = RuleDraft(
 
 
 @pytest.fixture(autouse=True)
-def every_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every type and chain is answered for, whatever this machine is configured with."""
-    monkeypatch.setattr(rule_form, "SUPPORTED_TYPES", rule_form.TYPES)
+def every_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every chain is answered for, whatever this machine is configured with."""
     monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
 
 
@@ -141,8 +140,10 @@ def test_every_condition_of_an_expression_is_checked(expression: dict[str, Any],
 def test_a_type_or_a_chain_without_a_source_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: f"No node for {chain}.")
     assert refusal(GOOD).message == "No node for base."
-    monkeypatch.setattr(rule_form, "SUPPORTED_TYPES", ("trait",))
-    assert refusal(GOOD).message == "Rules of the type basic are not available here."
+    known, newer = ({"type": kind, "chain": "base", "contract": LOWER, "minTokens": 1} for kind in ("basic", "staked"))
+    monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
+    both = replace(GOOD, expression={"all": [known, newer]})
+    assert refusal(both).message == "Rules of the type staked are not available here."
 
 
 @pytest.mark.parametrize(

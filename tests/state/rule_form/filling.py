@@ -23,8 +23,7 @@ async def somebody(state: object) -> Actor:
 
 @pytest.fixture
 async def form(monkeypatch: pytest.MonkeyPatch) -> RuleFormState:
-    """A form that was just opened, where every type and chain is answered for."""
-    monkeypatch.setattr(rule_form, "SUPPORTED_TYPES", rule_form.TYPES)
+    """A form that was just opened, where every chain is answered for."""
     monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
     monkeypatch.setattr(gate, "actor_of", somebody)
     found = await rx.State().get_state(RuleFormState)
