@@ -32,6 +32,8 @@ _CORRECTIONS = (
     "UPDATE quarantine SET until = now() WHERE until > now() + :day",
     "UPDATE identify SET at = now() WHERE at > now() + :day",
     "DELETE FROM gateway_limit WHERE read_at > now() + :soon",
+    "UPDATE shard SET holder = NULL WHERE held_until > now() + :lease",
+    "DELETE FROM bot_process WHERE seen_at > now() + :soon",
     "UPDATE delegation_read SET read_at = to_timestamp(0) WHERE read_at > now() + :soon",
     "UPDATE token SET updated_at = now() - :day WHERE updated_at > now() + :soon",
 )

@@ -202,13 +202,12 @@ async def test_an_interaction_that_comes_to_two_sessions_is_answered_once() -> N
         assert await shards.claim(db, "2") is True
 
 
-async def test_too_few_shards_are_said_and_more_are_taken_where_discord_decides(
-    discord: Outside, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await discord.control("guilds", guild=CLUB, action="add_bot")
+@pytest.fixture
+async def crowded(discord: Outside, monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
+    """A shard may have one guild only, the bot is in two, and what it waits for is noted; the long wait has no end."""
+    await discord.control("guilds", action="create", guild="Another", owner="ada", members=["carol"])
+    await discord.control("guilds", guild="Another", action="add_bot")
     await discord.control("application", guilds_per_shard=1)
-    apart = {(int(guild) >> 22) % 2 for guild in (BASE, CLUB)}
-    monkeypatch.setattr(reconnect, "FIRST_PAUSE", 0.01)
     rests: list[tuple[float, str]] = []
 
     async def rest(seconds: float, sentence: str) -> None:
@@ -217,21 +216,35 @@ async def test_too_few_shards_are_said_and_more_are_taken_where_discord_decides(
             await asyncio.Event().wait()
 
     monkeypatch.setattr(reconnect, "_rest", rest)
-    if len(apart) == 2:
-        async with process("auto") as life:
-            await ready(life, 0, 1)
+    return rests
+
+
+async def test_more_shards_are_taken_until_discord_is_content(
+    discord: Outside, crowded: list[tuple[float, str]]
+) -> None:
+    async with process("auto") as life:
+
+        async def whole() -> bool:
+            return len(life.holds()) >= 2 and len(life.holds()) == (life.bot and life.bot.shard_count)
+
+        await is_(whole, True)
+    assert {sentence for _, sentence in crowded} <= {reconnect.TOO_FEW}
+
+
+async def test_a_fixed_number_of_shards_that_is_too_small_is_said_and_not_tried_again(
+    discord: Outside, crowded: list[tuple[float, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BOT_SHARDS", "1")
     settings.cache_clear()
     before = left(discord)
     async with process("fixed"):
 
         async def said() -> bool:
-            return any(text == reconnect.TOO_FEW for _, text in rests)
+            return bool(crowded)
 
         await is_(said, True)
-    assert rests == [(reconnect.SHARDS_PAUSE, reconnect.TOO_FEW)]
+    assert crowded == [(reconnect.SHARDS_PAUSE, reconnect.TOO_FEW)]
     assert left(discord) >= before - 1
-    settings.cache_clear()
 
 
 async def test_a_message_that_cannot_be_read_is_asked_for_again_once_and_costs_no_identify(discord: Outside) -> None:

@@ -30,6 +30,10 @@ ROWS = (
     "INSERT INTO quarantine (chain, kind, address, reason, times, since, until) "
     "VALUES ('base', 'contracts', '0x1', 'too much', 1, now(), now() + :ahead)",
     "INSERT INTO identify (at) VALUES (now() + :ahead)",
+    "INSERT INTO gateway_limit (id, total, remaining, resets_at, max_concurrency, shards, read_at) "
+    "VALUES (1, 1000, 1000, now() + :ahead, 1, 1, now() + :ahead)",
+    "INSERT INTO shard (shards, id, holder, held_until) VALUES (1, 0, 'gone', now() + :ahead)",
+    "INSERT INTO bot_process (name, part, shards, seen_at) VALUES ('gone', 'auto', 1, now() + :ahead)",
     "INSERT INTO delegation_read (chain, delegate, block, endpoint, read_at, more) "
     "VALUES ('base', '0x1', 1, 0, now() + :ahead, false)",
 )
@@ -44,6 +48,9 @@ LEFT = """
     UNION ALL SELECT 'rate_share', count(*) FROM rate_share
     UNION ALL SELECT 'quarantine', count(*) FROM quarantine WHERE until > now()
     UNION ALL SELECT 'identify', count(*) FROM identify WHERE at > now()
+    UNION ALL SELECT 'gateway_limit', count(*) FROM gateway_limit
+    UNION ALL SELECT 'shard', count(*) FROM shard WHERE holder IS NOT NULL
+    UNION ALL SELECT 'bot_process', count(*) FROM bot_process
     UNION ALL SELECT 'delegation_read', count(*) FROM delegation_read WHERE read_at > now()
 """
 
