@@ -59,7 +59,9 @@ class TierList(rx.State, mixin=True):
             self._set_tiers([replace(one, **entered) if one.number == number else one for one in self.tiers])
 
     def _set_tiers(self, tiers: list[TierView]) -> None:
-        self.tiers = [replace(one, title=f"Tier {place}") for place, one in enumerate(tiers, start=2)]
+        self.tiers = [
+            replace(one, title=_("Tier {number}").format(number=place)) for place, one in enumerate(tiers, start=2)
+        ]
         self._recheck()
 
     def _first_most(self) -> str:

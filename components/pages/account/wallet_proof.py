@@ -86,7 +86,7 @@ def _name() -> rx.Component:
             WalletProofState.named_address != "",
             rx.el.div(
                 rx.el.p(
-                    rx.el.strong(WalletProofState.name, class_name="break-all"), " stands for this wallet right now:"
+                    rx.el.strong(WalletProofState.name, class_name="break-all"), _(" stands for this wallet right now:")
                 ),
                 rx.el.p(WalletProofState.named_address, class_name="code mt-1 break-all text-sm font-semibold"),
                 rx.el.p(
@@ -138,7 +138,7 @@ def _by_bio() -> rx.Component:
                 rx.cond(
                     WalletProofState.marker != "",
                     rx.el.code(WalletProofState.marker, class_name="code font-semibold"),
-                    rx.el.code(f"{settings().product_name.lower()}:<your username>", class_name="code"),
+                    rx.el.code(f"{settings().product_name.lower()}:<", _("your username"), ">", class_name="code"),
                 ),
                 _(" to the bio."),
                 rx.cond(

@@ -50,6 +50,10 @@ STEPS = (
 )
 
 
+_COLLECTION = "Tide Pools"
+"""The collection of the example."""
+
+
 def landing() -> rx.Component:
     """Return the visitors' page at / and at every unknown path."""
     return visitor_frame(_redirecting(), _hero(), _features(), _steps(), _closing())
@@ -105,7 +109,7 @@ def _specimen() -> rx.Component:
     return rx.el.div(
         rx.el.div(
             rx.el.div(
-                rx.el.p("Tide Pools", class_name="display text-lg font-semibold"),
+                rx.el.p(_COLLECTION, class_name="display text-lg font-semibold"),
                 rx.el.p(_("At least 1 token on Base"), class_name="muted text-sm"),
             ),
             badge(_("Active"), "good"),
