@@ -4,6 +4,7 @@ Which of them shows when is seen by the browser tests; here each is found at all
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 import reflex as rx
@@ -85,12 +86,18 @@ def bare(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
             monkeypatch.setattr(frame, part, lambda *_, **__: rx.fragment())
 
 
+@cache
+def written(screen: Screen) -> str:
+    """Return what a bare screen is rendered to."""
+    return str(screen().render()).replace("\\", "")
+
+
 @pytest.mark.parametrize(
     ("screen", "words"), [(screen, one) for screen, all_ in WORDS.items() for one in all_],
     ids=lambda one: one if isinstance(one, str) else one.__name__,
 )  # fmt: skip
 def test_a_screen_has_its_words(screen: Screen, words: str) -> None:
-    made = str(screen().render()).replace("\\", "")
+    made = written(screen)
     # A text is a whole one, or a part of one that is filled in with what is known only later.
     forms = (f'"{words}"', f"`{words}`", f"`{words}${{", f"}}{words}`", f'"{words}{{', f'}}{words}"')
     assert any(form in made for form in forms)
@@ -101,5 +108,5 @@ def test_a_screen_has_its_words(screen: Screen, words: str) -> None:
     ids=lambda one: one if isinstance(one, str) else one.__name__,
 )  # fmt: skip
 def test_a_screen_leads_to(screen: Screen, path: str) -> None:
-    made = str(screen().render()).replace("\\", "")
+    made = written(screen)
     assert any(form in made for form in (f'"{path}"', f"`{path}", f"'{path}'"))
