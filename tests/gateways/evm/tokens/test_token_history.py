@@ -1,6 +1,7 @@
 """Tokens that nobody lists, found in a node's logs: in pieces, remembered, never taken for all when they are not."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from gateways.chains.token_sheet import LARGEST_ID, TokenHints, TokenSheet
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens import any_nft, token_history
+from gateways.evm.tokens.transfer_history import TransferHistory
 from tests.gateways.evm_lab import Front, address, anvil, front, rpc
 from tests.gateways.token_lab import ANVIL, collection, mint, move, send_batch
 
@@ -329,3 +331,22 @@ async def test_every_token_of_a_trail_is_verified_and_one_that_is_gone_at_a_sett
     assert sheet.trails[BEN].ids == trail.ids, "the newest block may yet be replaced"
     settled = await chains.anything("base", [BEN], trails={BEN: trail}, at=ReadPoint(settled=True))
     assert (settled.trails[BEN].dropped, settled.trails[BEN].ids) == (set(gone), {f"{PLAIN}:{held}"})
+
+
+@pytest.mark.parametrize(("contract", "held"), [(PLAIN, TOKENS), (MANY, AMOUNTS)])
+async def test_all_transfers_added_up_are_what_everybody_holds(
+    end: Front, contract: str, held: dict[str, dict[str, int]]
+) -> None:
+    pool = NodePool({"base": [end.url]})
+    history = TransferHistory(pool)
+    head = await history.settled("base", 0)
+    found = await history.read("base", contract, 0, head.block, 0)
+    await pool.close()
+    owned = Counter[tuple[str, str]]()
+    for one in found.moves:
+        owned[one.sender, str(one.first_id)] -= one.amount
+        owned[one.receiver, str(one.first_id)] += one.amount
+    assert (found.last, found.unread) == (head.block, 0)
+    assert {place: amount for place, amount in owned.items() if amount and place[0] in OWNERS} == {
+        (owner, token): amount for owner, tokens in held.items() for token, amount in tokens.items()
+    }

@@ -1,0 +1,240 @@
+"""Every transfer of one contract's tokens, from its first block on, in slices that nodes accept.
+
+The moves added up give each token's owner at the last block that was read; no transfer needs to be kept for that.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, cast
+
+import msgspec
+import orjson
+
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.errors import NodeTimedOut
+from gateways.evm.rpc.node import Head, Node, binary, patiently, quantity
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.rpc.stated_limits import stated_blocks
+from gateways.evm.tokens.token_history import (
+    CONSECUTIVE,
+    TRANSFER,
+    TRANSFER_BATCH,
+    TRANSFER_SINGLE,
+    UNTRIED,
+    about_range,
+    too_much,
+)
+from gateways.transport import question_time
+from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
+
+EVENTS = (TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE)
+_HASH, _WORD = 66, 32
+
+
+class TokenMove(NamedTuple):
+    """So many of each token from `first_id` to `last_id` left one address for another.
+
+    The zero address is the sender of a mint and the receiver of a burn.
+    """
+
+    block: int
+    first_id: int
+    last_id: int
+    amount: int
+    sender: str
+    receiver: str
+
+
+class HistorySlice(NamedTuple):
+    """The moves in the blocks from the first that was asked for to `last`, in the order of the chain."""
+
+    moves: list[TokenMove]
+    last: int
+    unread: int
+    """Logs of a transfer's event that name no token or no address in a topic: what they moved is unknown."""
+
+
+class MoveLog(msgspec.Struct, gc=False, rename="camel"):
+    """What is read of a log."""
+
+    address: str
+    topics: list[str]
+    data: str
+    block_number: str
+    log_index: str
+    removed: bool = False
+
+
+class _MoveLogs(msgspec.Struct):
+    id: int
+    result: list[MoveLog]
+    error: None = None
+
+
+_MOVE_LOGS = msgspec.json.Decoder(_MoveLogs)
+
+
+class TransferHistory:
+    """The transfers of single contracts. A failure is a ProviderError, never an empty slice.
+
+    It learns how many blocks each node gives for each contract: a quiet one's whole history may come in one answer.
+    """
+
+    def __init__(self, nodes: NodePool) -> None:
+        self._nodes = nodes
+        self._widths: dict[tuple[str, str], _Width] = {}
+        """URL and contract → how many blocks to ask for."""
+
+    def endpoints(self, chain: str) -> int:
+        """How many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
+        return self._nodes.endpoints(chain)
+
+    async def settled(self, chain: str, endpoint: int) -> Head:
+        """The newest settled block of one node: what happened up to it is not replaced any more."""
+        return await self._nodes.first(chain, Node.settled, endpoint=endpoint)
+
+    async def read(self, chain: str, contract: str, first: int, last: int, endpoint: int) -> HistorySlice:
+        """The transfers from block `first` on, at most up to `last`, in one answer of one node.
+
+        The slice is as long as the node gives it, so it is bounded by the largest answer that is read.
+        """
+
+        async def ask(node: Node) -> HistorySlice:
+            return await self._slice(node, contract.lower(), first, last)
+
+        return await self._nodes.first(chain, ask, endpoint=endpoint)
+
+    async def confirmed(self, chain: str, contract: str, first: int, last: int, by: Sequence[int]) -> HistorySlice:
+        """A slice that the first of the nodes gives, and each other one too. Raises ProviderConfused if they differ."""
+        found = await self.read(chain, contract, first, last, by[0])
+        for other in by[1:]:
+            moves, unread, start = list[TokenMove](), 0, first
+            while start <= found.last:
+                part = await self.read(chain, contract, start, found.last, other)
+                moves += part.moves
+                unread, start = unread + part.unread, part.last + 1
+                if len(moves) > len(found.moves):
+                    break
+            if (moves, unread) != (found.moves, found.unread):
+                said = f"its nodes differ about the transfers in the blocks {first} to {found.last}"
+                raise ProviderConfused(CHAINS[chain].title, said)
+        return found
+
+    async def _slice(self, node: Node, contract: str, first: int, last: int) -> HistorySlice:
+        width = self._widths.setdefault((node.url, contract), _Width(node_limits.known(node.url).log_blocks))
+        until = question_time.now() + self._nodes.deadline
+        while question_time.now() < until:
+            end = min(last, first + width.blocks - 1)
+            where = {"address": contract, "fromBlock": hex(first), "toBlock": hex(end), "topics": [list(EVENTS)]}
+            try:
+                said = await patiently(node, "eth_getLogs", (where,), decode_moves)
+            except ProviderError as fault:
+                if end == first or not too_much(fault):
+                    raise
+                width.refused(end - first + 1, fault)
+                continue
+            width.gave(end - first + 1)
+            return _slice(node.name, contract, said, first, end)
+        raise ProviderDown(node.name, "no answer in time")
+
+
+class _Width:
+    """How many blocks one node is asked for next."""
+
+    def __init__(self, known: int | None) -> None:
+        self.blocks = known or UNTRIED
+        self._most = known or UNTRIED
+
+    def refused(self, size: int, fault: ProviderError) -> None:
+        """Ask for what the node says that it gives, else for half."""
+        stated = stated_blocks(str(fault))
+        smaller = max(1, size // (8 if isinstance(fault, NodeTimedOut) else 2))
+        self.blocks = stated if stated is not None and stated < size else smaller
+        if about_range(fault):
+            self._most = self.blocks
+
+    def gave(self, size: int) -> None:
+        """Ask for a little more after a slice of the full width; a limit of the plan is kept."""
+        if size >= self.blocks:
+            self.blocks = min(self._most, self.blocks + max(1, self.blocks // 4))
+
+
+def decode_moves(content: bytes) -> object:
+    """A good answer to eth_getLogs with a list of MoveLog as its result; any other answer as orjson reads it."""
+    try:
+        answer = _MOVE_LOGS.decode(content)
+    except (ValueError, RecursionError):  # an error, a wrong shape, no JSON at all: not for here to say which
+        return cast("object", orjson.loads(content))
+    return {"id": answer.id, "result": answer.result}
+
+
+def _slice(provider: str, contract: str, said: object, first: int, last: int) -> HistorySlice:
+    """Read the logs. Raises ProviderConfused for what only a node can get wrong."""
+    if not isinstance(said, list):
+        raise ProviderConfused(provider, "the logs are no list")
+    try:
+        logs = msgspec.convert(cast("list[object]", said), list[MoveLog])
+    except ValueError as fault:
+        raise ProviderConfused(provider, "a log has a wrong shape") from fault
+    placed = dict[tuple[int, int], MoveLog]()
+    for log in logs:
+        place = quantity(provider, log.block_number), quantity(provider, log.log_index)
+        if log.removed or log.address.lower() != contract or not first <= place[0] <= last:
+            raise ProviderConfused(provider, "a log that was not asked for")
+        if place in placed:
+            raise ProviderConfused(provider, "its logs repeat themselves")
+        placed[place] = log
+    moves, unread = list[TokenMove](), 0
+    for place in sorted(placed):
+        found = _moves(provider, place[0], placed[place])
+        if found is None:
+            unread += 1
+        else:
+            moves += found
+    return HistorySlice(moves, last, unread)
+
+
+def _moves(provider: str, block: int, log: MoveLog) -> list[TokenMove] | None:
+    """The moves in one log; None where it does not name the tokens and both addresses as the standards have it."""
+    event, topics = log.topics[0].lower() if log.topics else "", log.topics[1:]
+    if event not in EVENTS:
+        raise ProviderConfused(provider, "a log of another event")
+    if len(topics) != 3 or any(len(topic) != _HASH for topic in topics):
+        return None
+    at = 0 if event == TRANSFER else 1
+    sender, receiver = ("0x" + topic[-40:].lower() for topic in topics[at : at + 2])
+    if event == TRANSFER:
+        token = quantity(provider, topics[2])
+        return [TokenMove(block, token, token, 1, sender, receiver)]
+    words = _words(binary(provider, log.data))
+    if event == CONSECUTIVE:
+        # The event names the first token, then the last one in its data, then both addresses.
+        begin = quantity(provider, topics[0])
+        return [TokenMove(block, begin, words[0], 1, sender, receiver)] if words and words[0] >= begin else None
+    if event == TRANSFER_SINGLE:
+        return [TokenMove(block, words[0], words[0], words[1], sender, receiver)] if len(words) >= 2 else None
+    pairs = _batch(words)
+    if pairs is None:
+        return None
+    return [TokenMove(block, token, token, amount, sender, receiver) for token, amount in pairs]
+
+
+def _words(data: bytes) -> list[int]:
+    return [int.from_bytes(data[at : at + _WORD], "big") for at in range(0, len(data) - _WORD + 1, _WORD)]
+
+
+def _batch(words: Sequence[int]) -> list[tuple[int, int]] | None:
+    """The tokens and amounts in two lists, each where the beginning says that it starts; None for anything else."""
+    lists = [list(_listed(words, place)) for place in words[:2]]
+    if len(lists) != 2 or not all(lists) or len(lists[0]) != len(lists[1]):
+        return None
+    ids, amounts = (one[1:] for one in lists)
+    return list(zip(ids, amounts, strict=True))
+
+
+def _listed(words: Sequence[int], place: int) -> Iterator[int]:
+    """The length of a list and its items; nothing where the data end before it does."""
+    start, rest = divmod(place, _WORD)
+    if rest or start >= len(words) or start + words[start] >= len(words):
+        return
+    yield from words[start : start + 1 + words[start]]
