@@ -54,6 +54,8 @@ def environment(teller: Teller) -> None:
         import venv  # noqa: F401
     except ImportError:
         raise StepFailed("Python cannot make virtual environments: apt-get install python3-venv") from None
+    if VENV.is_symlink():
+        VENV.unlink()  # --clear would empty the environment of whatever it leads to
     teller.run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(VENV)], os.environ)
     give_pip(teller, VENV, inside())
     teller.done(f"made with Python {sys.version.split()[0]}")

@@ -91,6 +91,20 @@ def test_fetching_the_screens_parts_ends_with_the_steps_beside_it(
     assert process.returncode == -signal.SIGKILL
 
 
+def test_an_environment_that_a_link_leads_to_is_left_alone(
+    teller: Teller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "kept").touch()
+    (tmp_path / "venv").symlink_to(other)
+    monkeypatch.setattr(steps, "VENV", tmp_path / "venv")
+    monkeypatch.setattr(steps, "give_pip", lambda *_: None)
+    steps.environment(teller)
+    assert (other / "kept").exists()
+    assert (tmp_path / "venv" / "bin" / "python").exists()
+
+
 def test_playwright_is_steered_by_the_node_that_builds_the_screens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
