@@ -57,6 +57,17 @@ class Socket(DiscordWebSocket):
             await self.close()
             raise
 
+    async def poll_event(self) -> None:
+        """Read a message, or close the socket if it fails before Discord has said hello."""
+        try:
+            await super().poll_event()
+        except BaseException:
+            if self._keep_alive is None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(CLOSES_WITHIN):
+                        await self.socket.close(code=RESUMABLE)
+            raise
+
     async def received_message(self, msg: str | bytes, /) -> None:
         """Read a message. Raises UnreadableMessage besides what the library raises on purpose."""
         try:

@@ -37,6 +37,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)
     monkeypatch.setattr(reconnect, "CHECKED_EVERY", 0.05)
     monkeypatch.setattr(connections, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(connections, "LONGEST_PAUSE", 0.2)
     monkeypatch.setattr(connections, "CLOSES_WITHIN", 0.2)
 
 
@@ -258,6 +259,26 @@ async def test_a_message_that_cannot_be_read_is_asked_for_again_once_and_costs_n
         assert left(discord) == before
         assert life.bot is not None
         assert not life.task.done()
+
+
+async def test_a_gateway_that_says_nothing_readable_for_a_while_costs_no_identify(discord: Outside) -> None:
+    async with process("first") as life:
+        await ready(life, 0)
+        before = left(discord)
+        await discord.control("faults", target="gateway", kind="malformed", seconds=60)
+        await discord.control("gateway", action="drop")
+        bot = life.bot
+        assert bot is not None
+
+        async def tried() -> bool:
+            counts = bot.unreadable.counts()
+            return sum(count for (event, _), count in counts.items() if event == connections.MESSAGE) > 1
+
+        await is_(tried, True)
+        await discord.http.delete("/control/faults")
+        await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+        await is_(lambda: roles_of("Carol"), 1)
+        assert left(discord) == before
 
 
 def test_parts_of_the_shards_are_read_as_they_are_set() -> None:
