@@ -1,4 +1,7 @@
-"""Undo events of the audit log: restore a rule, or give a role back to those from whom it was taken."""
+"""Undo events of the audit log: restore a rule, or give a role back to those from whom it was taken.
+
+A batch can be undone once, as long as its lines are kept (`log_days` in the settings).
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
