@@ -10,6 +10,7 @@ from sqlmodel import select
 from gateways import Gateways
 from gateways.chains.balance_sheet import NATIVE
 from gateways.transport.errors import ProviderError
+from locales import _
 from models import Collection, now
 from models.db.database import release
 from models.db.session import AsyncSession
@@ -58,7 +59,7 @@ async def parse(
     Raises FieldRefused, CollectionNotFound, CollectionElsewhere, ProviderUnavailable.
     """
     if not given.strip():
-        raise FieldRefused("input", "Enter a contract address or collection URL first")
+        raise FieldRefused("input", _("Enter a contract address or collection URL first"))
     if coins.is_native(given):
         return await coin(db, outside, given, blockchain)
     try:
@@ -78,7 +79,7 @@ async def coin(db: AsyncSession, outside: Gateways, given: str, blockchain: str)
     Raises FieldRefused, CollectionNotFound, ProviderUnavailable.
     """
     if not given.strip():
-        raise FieldRefused("input", "Enter a coin's contract address, or native")
+        raise FieldRefused("input", _("Enter a coin's contract address, or native"))
     chain = asked_chain(blockchain)
     try:
         contract = NATIVE if coins.is_native(given) else address_on(chain, given)

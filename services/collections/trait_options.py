@@ -8,6 +8,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
+from locales import _
 from models import Collection, Token
 from models.db.session import AsyncSession
 from services.collections import token_traits
@@ -43,7 +44,9 @@ async def kinds(db: AsyncSession, outside: Gateways, collection: CollectionView)
     if fault is not None and not (told and everything):
         raise unavailable(fault) from fault
     if not told:
-        raise CollectionNotFound(f"OpenSea lists no traits for {collection.name}, and its tokens tell none.")
+        raise CollectionNotFound(
+            _("OpenSea lists no traits for {name}, and its tokens tell none.").format(name=collection.name)
+        )
     return told
 
 
@@ -51,7 +54,7 @@ def values(known: Kinds, kind: str) -> list[str]:
     """Return the values of a kind in alphabetical or numerical order. Raises CollectionNotFound for no such kind."""
     name = kind if kind in known else next((one for one in known if folded(one) == folded(kind)), None)
     if name is None:
-        raise CollectionNotFound(f"No trait {kind[:80]} is known of this collection.")
+        raise CollectionNotFound(_("No trait {kind} is known of this collection.").format(kind=kind[:80]))
     return sorted(known[name], key=_order)
 
 

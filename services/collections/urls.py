@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from gateways.chains.catalogue import CHAINS
+from locales import _
 from services.core.addresses import EVM_LENGTH, SOLANA_LONGEST, SOLANA_SHORTEST, AddressRefused, is_solana, parse_evm
 
 OPENSEA, MAGIC_EDEN = "OpenSea", "Magic Eden"
@@ -81,7 +82,7 @@ def read(text: str, sites: Iterable[Site] = ()) -> CollectionReference:
     given = text.strip()
     sites = tuple(sites)
     if len(given) > LONGEST:
-        raise LinkRefused("That is too long for an address or a collection's URL.")
+        raise LinkRefused(_("That is too long for an address or a collection's URL."))
     if is_link(given, sites):
         return _page(given, sites)
     if is_solana(given):
@@ -96,7 +97,7 @@ def _page(given: str, sites: tuple[Site, ...]) -> CollectionReference:
         own = parts.scheme in {"http", "https"} and "@" not in netloc
         place = _HOSTS.get(parts.hostname or "") if own and parts.port in {None, 80, 443} else None
     except ValueError:
-        raise LinkRefused("That URL cannot be read. Copy it again from the collection's page.") from None
+        raise LinkRefused(_("That URL cannot be read. Copy it again from the collection's page.")) from None
     path = _segments(parts.path)
     if place is None and own:
         for one in sites:
@@ -104,7 +105,9 @@ def _page(given: str, sites: tuple[Site, ...]) -> CollectionReference:
                 place, path = one.place, path[len(one.folder) :]
                 break
     if place is None:
-        raise LinkRefused("That URL is neither OpenSea's nor Magic Eden's. Paste a collection's page from one of them.")
+        raise LinkRefused(
+            _("That URL is neither OpenSea's nor Magic Eden's. Paste a collection's page from one of them.")
+        )
     return _opensea(path) if place == OPENSEA else _magic_eden(path)
 
 
@@ -125,10 +128,10 @@ def _opensea(path: list[str]) -> CollectionReference:
         case ["item" | "assets", chain, contract, *_]:
             return CollectionReference(_chain(chain), _contract(contract))
         case ["collection" | "item" | "assets", *_] | []:
-            raise LinkRefused("That URL is not a collection's page. Copy the one that has /collection/ in it.")
+            raise LinkRefused(_("That URL is not a collection's page. Copy the one that has /collection/ in it."))
         case _:
             raise LinkRefused(
-                "That looks like a profile on OpenSea, not a collection. Copy the URL that has /collection/ in it."
+                _("That looks like a profile on OpenSea, not a collection. Copy the URL that has /collection/ in it.")
             )
 
 
@@ -148,23 +151,23 @@ def _magic_eden(path: list[str]) -> CollectionReference:
             return CollectionReference(_chain(chain), _contract(contract))
         case ["u", *_] | [_]:
             raise LinkRefused(
-                "That looks like a profile on Magic Eden, not a collection. Copy the collection's own URL."
+                _("That looks like a profile on Magic Eden, not a collection. Copy the collection's own URL.")
             )
         case _:
             raise LinkRefused(
-                "That URL is not a collection's page. Copy the one that has /collections/ or /marketplace/ in it."
+                _("That URL is not a collection's page. Copy the one that has /collections/ or /marketplace/ in it.")
             )
 
 
 def _solana(text: str) -> str:
     if not is_solana(text):
-        raise LinkRefused("That URL names no token on Solana. Copy it again from the token's page.")
+        raise LinkRefused(_("That URL names no token on Solana. Copy it again from the token's page."))
     return text
 
 
 def _symbol(text: str) -> str:
     if not _SYMBOL.fullmatch(text):
-        raise LinkRefused("That URL names no collection. Copy it again from the collection's page.")
+        raise LinkRefused(_("That URL names no collection. Copy it again from the collection's page."))
     return text
 
 
@@ -178,7 +181,7 @@ def _chain(name: str) -> str:
 def _slug(text: str) -> str:
     slug = text.lower()
     if not _SLUG.fullmatch(slug):
-        raise LinkRefused("That URL names no collection. Copy it again from the collection's page.")
+        raise LinkRefused(_("That URL names no collection. Copy it again from the collection's page."))
     return slug
 
 
@@ -189,5 +192,5 @@ def _contract(text: str) -> str:
         if text[:2].lower() == "0x":
             raise LinkRefused(str(fault)) from None
         raise LinkRefused(
-            "Paste a contract's address (0x and 40 characters) or a collection's URL on OpenSea or Magic Eden."
+            _("Paste a contract's address (0x and 40 characters) or a collection's URL on OpenSea or Magic Eden.")
         ) from None

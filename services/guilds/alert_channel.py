@@ -44,7 +44,7 @@ async def _greet(outside: Gateways, guild_id: str, channel_id: str, language: st
     except ProviderError as fault:
         raise unavailable(fault) from fault
     if channel is None:
-        raise FieldRefused("channelId", "There is no such channel in this server (any more).")
+        raise FieldRefused("channelId", _("There is no such channel in this server (any more)."))
     with speaking(language):
         title = _("Alerts arrive here")
         text = _(
@@ -58,10 +58,15 @@ async def _greet(outside: Gateways, guild_id: str, channel_id: str, language: st
     except (MissingAccess, MissingPermissions):
         raise FieldRefused(
             "channelId",
-            f"The bot may not write in #{channel.name}. Let it view the channel, send messages and embed links there.",
+            _("The bot may not write in #{name}. Let it view the channel, send messages and embed links there.").format(
+                name=channel.name
+            ),
         ) from None
     except ProviderError as fault:
         raise unavailable(fault) from fault
     if not readable:
-        raise FieldRefused("channelId", f"The bot may not read #{channel.name}. Give it Read Message History there.")
+        raise FieldRefused(
+            "channelId",
+            _("The bot may not read #{name}. Give it Read Message History there.").format(name=channel.name),
+        )
     return channel.name

@@ -120,22 +120,35 @@ def checked(texts: PanelTexts, server_name: str, bot_id: str) -> PanelTexts:
     for name in ("title", "text"):
         wrong = next((one for one in _PLACEHOLDER.findall(getattr(given, name)) if one not in PLACEHOLDERS), None)
         if wrong is not None:
-            raise FieldRefused(name, f"{wrong} is no placeholder. You can use {', '.join(PLACEHOLDERS)}.")
+            raise FieldRefused(
+                name,
+                _("{wrong} is no placeholder. You can use {placeholders}.").format(
+                    wrong=wrong, placeholders=", ".join(PLACEHOLDERS)
+                ),
+            )
     if not all(can_be_kept(one) for one in (given.title, given.text, given.button)):
-        raise FieldRefused("text", "The text has characters that cannot be stored.")
+        raise FieldRefused("text", _("The text has characters that cannot be stored."))
     if not _COLOR.fullmatch(given.color):
-        raise FieldRefused("color", "The colour is # and six hexadecimal digits, such as #2E9E6B.")
+        raise FieldRefused("color", _("The colour is # and six hexadecimal digits, such as #2E9E6B."))
     for name, most, text in (
         ("title", LONGEST_TITLE, filled(given.title, given, server_name)),
         ("text", LONGEST_DESCRIPTION, filled(given.text, given, server_name)),
         ("button", LONGEST_LABEL, given.button),
     ):
         if len(text) > most:
-            raise FieldRefused(name, f"Discord takes at most {most} characters here, and this has {len(text)}.")
+            raise FieldRefused(
+                name,
+                _("Discord takes at most {most} characters here, and this has {length}.").format(
+                    most=most, length=len(text)
+                ),
+            )
     embed = body(bot_id, given, server_name)["embeds"][0]
     safe = sum(len(part["name"]) + len(part["value"]) for part in embed["fields"])
     if len(embed["title"]) + len(embed["description"]) + safe > LONGEST_EMBED:
-        raise FieldRefused("text", f"Discord takes at most {LONGEST_EMBED} characters in one message.")
+        raise FieldRefused(
+            "text",
+            _("Discord takes at most {longest_embed} characters in one message.").format(longest_embed=LONGEST_EMBED),
+        )
     return given
 
 

@@ -10,6 +10,7 @@ from gateways.evm.calls import compiled
 from gateways.evm.calls.answer_path import NUMBER, TRUTH
 from gateways.transport.errors import ProviderError
 from gateways.transport.plain_text import plain
+from locales import _
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.addresses import AddressRefused, parse_evm
@@ -50,7 +51,7 @@ async def allow(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
     """Raise Forbidden unless the person runs a Discord server; NotConnected, ProviderUnavailable."""
     guilds = await permissions.own_guilds(db, outside, actor, max_age=KEPT_SECONDS)
     if not any(guild.is_admin for guild in guilds):
-        raise Forbidden("Only people who run a server can try a view call.")
+        raise Forbidden(_("Only people who run a server can try a view call."))
 
 
 async def run(outside: Gateways, trial: CallTrial) -> CallResult:
@@ -74,7 +75,8 @@ async def run(outside: Gateways, trial: CallTrial) -> CallResult:
 
 def _address(field: str, given: str) -> str:
     if not given.strip():
-        raise FieldRefused(field, f"Enter the {field}'s address.")
+        empty = _("Enter the contract's address.") if field == "contract" else _("Enter the wallet's address.")
+        raise FieldRefused(field, empty)
     try:
         return parse_evm(given)
     except AddressRefused as fault:

@@ -11,6 +11,7 @@ from typing import Any, cast
 from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.catalogue import CHAINS, form_order
 from gateways.transport.plain_text import one_line, plain
+from locales import N_, _
 from services.core.addresses import AddressRefused, is_solana, parse_evm
 from services.core.chain_names import capitalised, chain_title
 from services.core.errors import FieldRefused
@@ -34,7 +35,7 @@ from settings import settings
 TYPES = tuple(RULE_TYPES)
 DEFAULT_COLOR = "#5865F2"
 MOST_TOKENS = 2**31 - 1
-WHOLE_TOKENS = "Minimum tokens must be a whole number"
+WHOLE_TOKENS = N_("Minimum tokens must be a whole number")
 SOLANA = "solana"
 _BOUND = re.compile(r"(>=|<=|≥|≤)\s*")
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
@@ -86,33 +87,40 @@ def check(draft: RuleDraft) -> RuleDraft:
     """
     name = one_line(draft.rule_name)
     if not name:
-        raise FieldRefused("ruleName", "Rule name is required")
+        raise FieldRefused("ruleName", _("Rule name is required"))
     if len(name) > LONGEST_NAME:
-        raise FieldRefused("ruleName", f"A rule's name has at most {LONGEST_NAME} characters.")
+        raise FieldRefused(
+            "ruleName", _("A rule's name has at most {longest_name} characters.").format(longest_name=LONGEST_NAME)
+        )
     if draft.expression is not None:
         draft = replace(draft, **_flat(next(requirements(_parsed(draft.expression)))))
     chainless = rule_type(draft.verification_type).chainless
     if not chainless and not draft.blockchain.strip():
-        raise FieldRefused("blockchain", "Blockchain is required")
+        raise FieldRefused("blockchain", _("Blockchain is required"))
     if not chainless and draft.blockchain not in CHAINS:
         raise FieldRefused(
-            "blockchain", f"{draft.blockchain[:40]} is not one of the chains: {', '.join(form_order())}."
+            "blockchain",
+            _("{blockchain} is not one of the chains: {chains}.").format(
+                blockchain=draft.blockchain[:40], chains=", ".join(form_order())
+            ),
         )
     if not draft.role_id.strip():
-        raise FieldRefused("roleId", "Role is required")
+        raise FieldRefused("roleId", _("Role is required"))
     if draft.verification_type not in TYPES:
-        raise FieldRefused("verificationType", f"The rule type must be one of {', '.join(TYPES)}.")
+        raise FieldRefused(
+            "verificationType", _("The rule type must be one of {types}.").format(types=", ".join(TYPES))
+        )
     _check_amounts(draft.min_tokens, draft.max_tokens)
     leaf = _leaf_of(draft)
     _check_leaf(leaf)
     if draft.removal_mode not in {"now", "grace"}:
-        raise FieldRefused("removal", "Removal is either at once (now) or after a grace time (grace).")
+        raise FieldRefused("removal", _("Removal is either at once (now) or after a grace time (grace)."))
     _whole_number(
         "removal", draft.removal_hours, 0, LONGEST_GRACE_HOURS,
-        f"The grace time is a whole number of hours, at most {LONGEST_GRACE_HOURS}.",
+        _("The grace time is a whole number of hours, at most {hours}.").format(hours=LONGEST_GRACE_HOURS),
     )  # fmt: skip
     if draft.role_color and not _COLOR.fullmatch(draft.role_color):
-        raise FieldRefused("roleColor", "The role's colour is # and six hexadecimal digits, such as #5865F2.")
+        raise FieldRefused("roleColor", _("The role's colour is # and six hexadecimal digits, such as #5865F2."))
     return replace(draft, rule_name=name, **_flat(leaf))
 
 
@@ -163,28 +171,28 @@ def _flat(leaf: Requirement) -> dict[str, Any]:
 
 def _check_leaf(leaf: Requirement) -> None:
     if leaf.kind.source != "anything" and not leaf.kind.chainless and not leaf.contract.strip():
-        raise FieldRefused("contractAddress", "Contract address is required")
+        raise FieldRefused("contractAddress", _("Contract address is required"))
     if leaf.kind.names_trait and not (leaf.traits and all(text.strip() for trait in leaf.traits for text in trait)):
-        raise FieldRefused("traitType", "Trait type and value are required for trait verification")
+        raise FieldRefused("traitType", _("Trait type and value are required for trait verification"))
     if leaf.kind.names_ids and not any(token.strip(" ,") for token in leaf.token_ids):
-        raise FieldRefused("tokenIds", "At least one token ID is required for token ID verification")
+        raise FieldRefused("tokenIds", _("At least one token ID is required for token ID verification"))
 
 
 def _check_amounts(least: object, most: object) -> None:
     _whole_number(
         "minTokens", least, 1 if most is None else 0, MOST_TOKENS,
-        "Minimum tokens must be at least 1" if most is None else "The minimum is a whole number of at least 0.",
+        _("Minimum tokens must be at least 1") if most is None else _("The minimum is a whole number of at least 0."),
     )  # fmt: skip
     if most is not None:
         _whole_number(
             "maxTokens", most, cast(int, least), MOST_TOKENS,
-            f"The maximum is a whole number that is not below the minimum of {least}.",
+            _("The maximum is a whole number that is not below the minimum of {least}.").format(least=least),
         )  # fmt: skip
 
 
 def _whole_number(name: str, value: object, least: int, most: int, message: str) -> None:
     if name == "minTokens" and isinstance(value, float | str):
-        raise FieldRefused(name, WHOLE_TOKENS)
+        raise FieldRefused(name, _(WHOLE_TOKENS))
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise FieldRefused(name, message)
 
@@ -214,7 +222,9 @@ def _normal(tree: Expression) -> Expression:
 
 def _normal_leaf(leaf: Requirement) -> Requirement:
     if leaf.type not in TYPES:
-        raise FieldRefused("verificationType", f"Rules of the type {leaf.type[:40]} are not available here.")
+        raise FieldRefused(
+            "verificationType", _("Rules of the type {type} are not available here.").format(type=leaf.type[:40])
+        )
     if not leaf.kind.chainless and (reason := chain_refusal(leaf.chain)):
         raise FieldRefused("blockchain", reason)
     _check_amounts(leaf.min_tokens, leaf.max_tokens)
@@ -222,7 +232,7 @@ def _normal_leaf(leaf: Requirement) -> Requirement:
     if leaf.kind.source == "anything" and leaf.max_tokens:
         # One token is enough to answer this type, so nobody counts the others.
         raise FieldRefused(
-            "maxTokens", "The maximum of any NFT can only be 0. Choose a collection to count its tokens."
+            "maxTokens", _("The maximum of any NFT can only be 0. Choose a collection to count its tokens.")
         )
     found = _checked_leaf(replace(leaf, min_tokens=1, max_tokens=None))
     if isinstance(found, tuple):
@@ -251,25 +261,38 @@ def _checked_leaf(leaf: Requirement) -> Requirement | tuple[str, str]:
 def _traits(given: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     traits = tuple(_trait(one) for one in given)
     if len(traits) > MOST_TRAITS:
-        raise FieldRefused("traits", f"A condition names at most {MOST_TRAITS} traits of one token.")
+        raise FieldRefused(
+            "traits", _("A condition names at most {most_traits} traits of one token.").format(most_traits=MOST_TRAITS)
+        )
     if twice := next((one for at, one in enumerate(traits) if one in traits[:at]), None):
-        raise FieldRefused("traits", f"{twice[0][:60]}: {twice[1][:60]} is there twice. Remove one of them.")
+        raise FieldRefused(
+            "traits",
+            _("{type}: {value} is there twice. Remove one of them.").format(type=twice[0][:60], value=twice[1][:60]),
+        )
     return traits
 
 
 def _trait(given: tuple[str, str]) -> tuple[str, str]:
     trait = given[0].strip(), given[1].strip()
     if max(map(len, trait)) > LONGEST_TRAIT:
-        raise FieldRefused("traitType", f"A trait's type and value have at most {LONGEST_TRAIT} characters each.")
+        raise FieldRefused(
+            "traitType",
+            _("A trait's type and value have at most {longest_trait} characters each.").format(
+                longest_trait=LONGEST_TRAIT
+            ),
+        )
     if any(unicodedata.category(letter) in _CONTROLS for text in trait for letter in text):
-        raise FieldRefused("traitType", "A trait's type and value have no line breaks or control characters.")
+        raise FieldRefused("traitType", _("A trait's type and value have no line breaks or control characters."))
     trait = plain(trait[0], LONGEST_TRAIT), plain(trait[1], LONGEST_TRAIT)
     if not all(trait):
-        raise FieldRefused("traitType", "Trait type and value are required for trait verification")
+        raise FieldRefused("traitType", _("Trait type and value are required for trait verification"))
     if (bound := _BOUND.match(trait[1])) and not _NUMBER.fullmatch(trait[1][bound.end() :]):
-        raise FieldRefused("traitValue", "A trait can be at least or at most a number, like >=10 or <=5.")
+        raise FieldRefused("traitValue", _("A trait can be at least or at most a number, like >=10 or <=5."))
     if (between := _RANGE.fullmatch(trait[1])) and Decimal(between[1]) > Decimal(between[2]):
-        raise FieldRefused("traitValue", f"Write the smaller number first: {between[2]}..{between[1]}.")
+        raise FieldRefused(
+            "traitValue",
+            _("Write the smaller number first: {smaller}..{larger}.").format(smaller=between[2], larger=between[1]),
+        )
     return trait
 
 
@@ -285,8 +308,8 @@ def _contract(leaf: Requirement) -> str:
         if is_solana(given):
             return given
         if leaf.kind.source == "coins":
-            raise FieldRefused("contractAddress", "On Solana a coin is named by its mint: 32 to 44 characters.")
-        raise FieldRefused("contractAddress", "On Solana a collection is named by its address: 32 to 44 characters.")
+            raise FieldRefused("contractAddress", _("On Solana a coin is named by its mint: 32 to 44 characters."))
+        raise FieldRefused("contractAddress", _("On Solana a collection is named by its address: 32 to 44 characters."))
     try:
         return parse_evm(given)
     except AddressRefused as fault:
@@ -296,9 +319,9 @@ def _contract(leaf: Requirement) -> str:
 def chain_refusal(chain: str) -> str | None:
     """Return why no rule can use this chain here, as a sentence, or None."""
     if chain not in CHAINS:
-        return f"Rules on {chain_title(chain[:40])} are not available here."
+        return _("Rules on {chain} are not available here.").format(chain=chain_title(chain[:40]))
     if not settings().rpc.get(chain):
-        return f"No node is configured for {chain_title(chain)}, so rules on it are off."
+        return _("No node is configured for {chain}, so rules on it are off.").format(chain=chain_title(chain))
     return None
 
 

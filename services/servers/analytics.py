@@ -5,6 +5,7 @@ from datetime import date, timedelta
 
 from sqlalchemy import text
 
+from locales import _
 from models import now
 from models.db.session import AsyncSession
 from services.core import rollups
@@ -80,7 +81,7 @@ async def history(db: AsyncSession, actor: Actor, days: int, server_id: int | No
     Raises FieldRefused for another range, ServerNotFound for a server that the actor does not run.
     """
     if days not in RANGES:
-        raise FieldRefused("days", "Choose 7, 30 or 90 days.")
+        raise FieldRefused("days", _("Choose 7, 30 or 90 days."))
     servers = await _servers(db, actor)
     if server_id is not None and server_id not in servers:
         raise ServerNotFound

@@ -14,6 +14,7 @@ from gateways import Gateways
 from gateways.discord.own_guilds import KEPT_SECONDS
 from gateways.transport.errors import ProviderConfused
 from gateways.transport.plain_text import one_line
+from locales import _
 from models import Access, Server, now
 from models.db.database import release
 from models.db.session import AsyncSession
@@ -247,14 +248,21 @@ async def add(
     """
     discord_id, name = discord_server_id.strip(), one_line(name)
     if not discord_id or not name:
-        raise FieldRefused("discordServerId", "Please fill in Discord Server ID and Server Name")
+        raise FieldRefused("discordServerId", _("Please fill in Discord Server ID and Server Name"))
     if not (discord_id.isascii() and discord_id.isdigit() and 15 <= len(discord_id) <= 20):
-        raise FieldRefused("discordServerId", "A Discord Server ID is a number of about 18 digits.")
+        raise FieldRefused("discordServerId", _("A Discord Server ID is a number of about 18 digits."))
     if len(name) > LONGEST_NAME:
-        raise FieldRefused("serverName", f"A server's name has at most {LONGEST_NAME} characters.")
+        raise FieldRefused(
+            "serverName", _("A server's name has at most {longest_name} characters.").format(longest_name=LONGEST_NAME)
+        )
     description = "\n".join(map(one_line, (description or "").strip().splitlines()))
     if len(description) > LONGEST_DESCRIPTION:
-        raise FieldRefused("description", f"A description has at most {LONGEST_DESCRIPTION} characters.")
+        raise FieldRefused(
+            "description",
+            _("A description has at most {longest_description} characters.").format(
+                longest_description=LONGEST_DESCRIPTION
+            ),
+        )
     icon = _checked_icon(icon)
     guild = next(
         (
@@ -265,7 +273,7 @@ async def add(
         None,
     )
     if guild is None:
-        raise ServerNotFound("You do not run a Discord server with that ID.")
+        raise ServerNotFound(_("You do not run a Discord server with that ID."))
     server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
     if server is None:
         server = Server(discord_id=discord_id, name=name)
@@ -284,7 +292,10 @@ def _checked_icon(icon: str | None) -> str | None:
     if not address:
         return None
     if not any(address.startswith(f"{base}/") for base in (DISCORD_CDN, settings().discord_cdn_url)):
-        raise FieldRefused("serverIcon", f"The icon must be an address on Discord's own CDN ({DISCORD_CDN}/…).")
+        raise FieldRefused(
+            "serverIcon",
+            _("The icon must be an address on Discord's own CDN ({discord_cdn}/…).").format(discord_cdn=DISCORD_CDN),
+        )
     return address[:500]
 
 

@@ -382,7 +382,7 @@ def _refused(draft: RuleDraft, only: Collection[str] | None = None) -> str:
 
 def _half_a_token(draft: ConditionDraft) -> str:
     whole = draft.min_tokens.lstrip("-").isdigit() or not draft.min_tokens
-    return "" if whole or not draft.kind.counts else rule_form.WHOLE_TOKENS
+    return "" if whole or not draft.kind.counts else _(rule_form.WHOLE_TOKENS)
 
 
 def chain_options() -> list[ChainOptionView]:

@@ -257,11 +257,11 @@ def _detail(one: DetailField) -> rx.Component:
         options = [rx.el.option(_(label), value=name) for name, label in one.choices]
         entry = select_input(one.name, *options, value=value, on_change=enter)
     elif one.kind == "lines":
-        entry = text_area(one.name, value=value, on_change=enter, placeholder=one.placeholder, spell_check=False)
+        entry = text_area(one.name, value=value, on_change=enter, placeholder=_(one.placeholder), spell_check=False)
     else:
         mode = "decimal" if one.kind == "number" else "text"
         entry = text_input(
-            one.name, value=value, on_change=enter, placeholder=one.placeholder, input_mode=mode, spell_check=False
+            one.name, value=value, on_change=enter, placeholder=_(one.placeholder), input_mode=mode, spell_check=False
         )
     return field(_(one.label), entry, name=one.name, hint=_(one.hint))
 

@@ -8,6 +8,7 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
+from locales import _
 from models import MoveCount, Rule, ServerMove
 from models.db.session import AsyncSession
 from services.core import rollups
@@ -197,7 +198,7 @@ async def holders(
     """
     await permissions.to_read(db, outside, actor, server_id)
     if standing not in STANDINGS:
-        raise FieldRefused("standing", f"The standing is one of {', '.join(STANDINGS)}.")
+        raise FieldRefused("standing", _("The standing is one of {standings}.").format(standings=", ".join(STANDINGS)))
     found = await db.exec(select(ServerMove).where(ServerMove.server_id == server_id, ServerMove.state == "open"))
     move = found.first()
     if move is None or role_id not in move.roles:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from locales import ngettext
+from locales import _, ngettext
 from services.core.errors import FieldRefused
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
 
@@ -38,7 +38,7 @@ class AddressList(Details):
         if isinstance(count, str) and count.isascii() and count.isdigit() and len(count) < 10:
             count = int(count)  # as a form has it
         if not isinstance(digest, str) or not digest or not isinstance(count, int) or isinstance(count, bool):
-            raise ExpressionRefused("Add the addresses of the list.", ADDRESSES)
+            raise ExpressionRefused(_("Add the addresses of the list."), ADDRESSES)
         return cls(digest, count)
 
     def document(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class AddressList(Details):
     def checked(self, chain: str, contract: str) -> Self:
         """Return the same; whether the list is there is asked when the rule is saved."""
         if _DIGEST.fullmatch(self.list) is None or self.count < 1:
-            raise FieldRefused(ADDRESSES, "Add the addresses of the list.")
+            raise FieldRefused(ADDRESSES, _("Add the addresses of the list."))
         return self
 
     def words(self, place: str) -> str:

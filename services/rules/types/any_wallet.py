@@ -28,7 +28,9 @@ class AnyWallet(Details):
         """Read the family."""
         family = node.get("family") or ""
         if family not in ("", *FAMILIES):
-            raise ExpressionRefused(f"family is one of {', '.join(FAMILIES)}, or left out.", "family")
+            raise ExpressionRefused(
+                _("family is one of {families}, or left out.").format(families=", ".join(FAMILIES)), "family"
+            )
         return cls(family)
 
     def document(self) -> dict[str, Any]:

@@ -47,7 +47,10 @@ class CoinAmount(Details):
         if decimals is not None and (
             not isinstance(decimals, int) or isinstance(decimals, bool) or not 0 <= decimals <= MOST_DECIMALS
         ):
-            raise ExpressionRefused(f"decimals must be a whole number from 0 to {MOST_DECIMALS}.", "decimals")
+            raise ExpressionRefused(
+                _("decimals must be a whole number from 0 to {most_decimals}.").format(most_decimals=MOST_DECIMALS),
+                "decimals",
+            )
         return cls(_text(node, MINIMUM), _text(node, MAXIMUM), decimals)
 
     def document(self) -> dict[str, Any]:
@@ -59,11 +62,11 @@ class CoinAmount(Details):
         """Return the amounts in their shortest form. Raises FieldRefused."""
         least, most = self._amount(MINIMUM, self.least), self._amount(MAXIMUM, self.most)
         if least is None and most is None:
-            raise FieldRefused(MINIMUM, "Enter at least how many coins, at most how many, or both.")
+            raise FieldRefused(MINIMUM, _("Enter at least how many coins, at most how many, or both."))
         if least == "0" and most is None:
-            raise FieldRefused(MINIMUM, "Everybody has at least 0 coins. Enter a larger amount.")
+            raise FieldRefused(MINIMUM, _("Everybody has at least 0 coins. Enter a larger amount."))
         if least is not None and most is not None and units(most, _FINEST) < units(least, _FINEST):
-            raise FieldRefused(MAXIMUM, "The most must not be less than the least.")
+            raise FieldRefused(MAXIMUM, _("The most must not be less than the least."))
         return replace(self, least=least, most=most)
 
     def _amount(self, name: str, given: str | None) -> str | None:
@@ -72,12 +75,12 @@ class CoinAmount(Details):
             return None
         found = _AMOUNT.fullmatch(text)
         if found is None:
-            raise FieldRefused(name, "An amount is a number of whole coins, such as 100 or 0.5.")
+            raise FieldRefused(name, _("An amount is a number of whole coins, such as 100 or 0.5."))
         whole, part = found[1].lstrip("0") or "0", (found[2] or "").rstrip("0")
         if self.decimals is not None and len(part) > self.decimals:
             raise FieldRefused(name, _too_fine(self.decimals))
         if units(whole, self.decimals or 0) > MOST_UNITS:
-            raise FieldRefused(name, "No wallet can hold so much.")
+            raise FieldRefused(name, _("No wallet can hold so much."))
         return f"{whole}.{part}" if part else whole
 
     def bounds(self) -> tuple[int, int | None]:
@@ -156,5 +159,5 @@ def _text(node: Mapping[str, Any], name: str) -> str | None:
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     if not isinstance(given, str) or len(given) > LONGEST:
-        raise ExpressionRefused(f'{name} must be a decimal number in quotes, such as "0.5".', name)
+        raise ExpressionRefused(_('{name} must be a decimal number in quotes, such as "0.5".').format(name=name), name)
     return given.strip() or None

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import cast
 
+from locales import _
 from services.core.addresses import SOLANA_LONGEST, SOLANA_SHORTEST, AddressRefused, parse
 from services.core.errors import FieldRefused
 from services.rules.types.address_list import ADDRESSES
@@ -80,7 +81,7 @@ async def of_text(text: str) -> ReadList:
 async def of_items(items: object) -> ReadList:
     """Read a list of texts, each an address; the first one counts as line 1. Raises as `of_text` does."""
     if not isinstance(items, list):
-        raise FieldRefused(ADDRESSES, "addresses must be a list of texts.")
+        raise FieldRefused(ADDRESSES, _("addresses must be a list of texts."))
     return await _read(enumerate(cast("list[object]", items), 1))
 
 
@@ -111,16 +112,19 @@ async def _read(entries: Iterable[tuple[int, object]]) -> ReadList:
             else:
                 mistakes.append(Mistake(line, address, f"This address is in line {before} already."))
         if len(found) > MOST_ADDRESSES:
-            raise FieldRefused(ADDRESSES, f"A list has at most {MOST_ADDRESSES:,} addresses.")
+            raise FieldRefused(
+                ADDRESSES,
+                _("A list has at most {most_addresses} addresses.").format(most_addresses=f"{MOST_ADDRESSES:,}"),
+            )
         if len(mistakes) >= MOST_READ:
             break
     if mistakes:
         raise ListRefused(mistakes)
     if not found:
-        raise FieldRefused(ADDRESSES, "Add the addresses of the list.")
+        raise FieldRefused(ADDRESSES, _("Add the addresses of the list."))
     addresses = tuple(sorted(found))
     return ReadList(addresses, hashlib.sha256("\n".join(addresses).encode()).hexdigest()[:32])
 
 
 def _no_text() -> str:
-    raise AddressRefused("An address is a text.")
+    raise AddressRefused(_("An address is a text."))

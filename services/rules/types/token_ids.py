@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+from locales import _
 from services.core.addresses import is_solana
 from services.core.errors import FieldRefused
 
@@ -69,7 +70,7 @@ class _Entries:
                 raise _too_many()
             entry = self._parse(part)
             if not self.keep(entry):
-                raise FieldRefused(FIELD, f"{_short(entry)} is already in the list.")
+                raise FieldRefused(FIELD, _("{entry} is already in the list.").format(entry=_short(entry)))
 
     def keep(self, entry: str) -> bool:
         """Append a normalised entry; return whether it was not covered before."""
@@ -89,7 +90,12 @@ class _Entries:
 
 
 def _too_many() -> FieldRefused:
-    return FieldRefused(FIELD, f"A rule names at most {MOST_ENTRIES} token IDs and ranges. Use ranges for more.")
+    return FieldRefused(
+        FIELD,
+        _("A rule names at most {most_entries} token IDs and ranges. Use ranges for more.").format(
+            most_entries=MOST_ENTRIES
+        ),
+    )
 
 
 def bounds(entry: str) -> tuple[int, int] | None:
@@ -108,13 +114,18 @@ def _entry(part: str) -> str:
     else:
         raise FieldRefused(
             FIELD,
-            f"{_short(part)} is not a token ID. Write a number like 42, a range like 100-200, or several with commas.",
+            _("{part} is not a token ID. Write a number like 42, a range like 100-200, or several with commas.").format(
+                part=_short(part)
+            ),
         )
     if first > last:
         turned = _short(f"{last}-{first}")
-        raise FieldRefused(FIELD, f"{_short(part)} runs backwards. Write the smaller ID first: {turned}.")
+        raise FieldRefused(
+            FIELD,
+            _("{part} runs backwards. Write the smaller ID first: {turned}.").format(part=_short(part), turned=turned),
+        )
     if last > LARGEST:
-        raise FieldRefused(FIELD, f"{_short(part)} is larger than any token ID.")
+        raise FieldRefused(FIELD, _("{part} is larger than any token ID.").format(part=_short(part)))
     return str(first) if first == last else f"{first}-{last}"
 
 
@@ -122,7 +133,9 @@ def _mint(part: str) -> str:
     if not is_solana(part):
         raise FieldRefused(
             FIELD,
-            f"{_short(part)} is not a mint address. On Solana tokens are named by theirs, and there are no ranges.",
+            _("{part} is not a mint address. On Solana tokens are named by theirs, and there are no ranges.").format(
+                part=_short(part)
+            ),
         )
     return part
 

@@ -21,6 +21,7 @@ AT_LEAST, AT_MOST, EXACTLY = ">=", "<=", "="
 COMPARISONS = (AT_LEAST, AT_MOST, EXACTLY)
 LOWEST = -(2**255)
 LONGEST_SHOWN = 60
+_STAKED = "stakedOf(address) view returns (uint256)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class ViewCall(Details):
 
     FIELDS: ClassVar[tuple[DetailField, ...]] = (
         DetailField(
-            "function", N_("Function"), placeholder="stakedOf(address) view returns (uint256)",
+            "function", N_("Function"), placeholder=_STAKED,
             hint=N_("The function's signature as it stands in the contract's source or ABI. It must be view or pure."),
         ),
         DetailField(
@@ -41,7 +42,7 @@ class ViewCall(Details):
             hint=N_("One a line; {wallet} stands for each wallet of a member. Write lists and tuples like [1, 2]."),
         ),
         DetailField(
-            "path", N_("Part of the answer"), placeholder="length, 0 or 1.2",
+            "path", N_("Part of the answer"), placeholder=N_("length, 0 or 1.2"),
             hint=N_('Empty for a single value, "length" for the size of a list, 0 for its first part.'),
         ),
         DetailField(
@@ -66,9 +67,11 @@ class ViewCall(Details):
         """Read the fields from the JSON of a condition. Raises ExpressionRefused for another shape."""
         function, path = node.get("function"), node.get("path")
         if not isinstance(function, str) or not function.strip():
-            raise ExpressionRefused(f"Write the function's signature, such as {signature.EXAMPLE}.", "function")
+            raise ExpressionRefused(
+                _("Write the function's signature, such as {example}.").format(example=signature.EXAMPLE), "function"
+            )
         if path is not None and not isinstance(path, str):
-            raise ExpressionRefused('The path is a text, such as "length" or "1.2".', "path")
+            raise ExpressionRefused(_('The path is a text, such as "length" or "1.2".'), "path")
         return cls(
             function=function,
             args=_arguments(node.get("args", [WALLET])),
@@ -88,10 +91,18 @@ class ViewCall(Details):
         asked = asked_of(chain, contract, self.function, self.args, self.path)
         where = compiled.compiled(asked).path
         if self.compare not in COMPARISONS:
-            raise FieldRefused("compare", f"The comparison is one of {', '.join(COMPARISONS)}.")
+            raise FieldRefused(
+                "compare", _("The comparison is one of {comparisons}.").format(comparisons=", ".join(COMPARISONS))
+            )
         if where.sort != NUMBER and self.compare != EXACTLY:
-            what = "true or false" if where.sort == TRUTH else f"a value of the type {where.kind.name}"
-            raise FieldRefused("compare", f"The function answers {what}, which can only be compared with =.")
+            what = (
+                _("true or false")
+                if where.sort == TRUTH
+                else _("a value of the type {type}").format(type=where.kind.name)
+            )
+            raise FieldRefused(
+                "compare", _("The function answers {what}, which can only be compared with =.").format(what=what)
+            )
         value = _value(where, self.compare, self.value)
         return replace(self, function=asked.function, args=asked.args, path=asked.path, value=value)
 
@@ -189,7 +200,10 @@ def asked_of(chain: str, contract: str, function: str, args: Sequence[Any], path
     """Return the question of a view call in its canonical form. Raises FieldRefused with what is wrong."""
     if chain in CHAINS and CHAINS[chain].family != "evm":
         raise FieldRefused(
-            "blockchain", f"A view call needs an EVM chain: programs on {chain_title(chain)} have no functions."
+            "blockchain",
+            _("A view call needs an EVM chain: programs on {chain} have no functions.").format(
+                chain=chain_title(chain)
+            ),
         )
     try:
         return compiled.question(contract, function, args, path)
@@ -210,7 +224,7 @@ def _arguments(given: object) -> tuple[str, ...]:
     if isinstance(given, str):
         given = given.split("\n")
     if not isinstance(given, list):
-        raise ExpressionRefused(f'args must be a list, such as ["{WALLET}", "5"].', "args")
+        raise ExpressionRefused(_('args must be a list, such as ["{wallet}", "5"].').format(wallet=WALLET), "args")
     return tuple(_argument(one) for one in cast("list[object]", given))
 
 
@@ -219,7 +233,7 @@ def _argument(given: object) -> str:
         return given
     if isinstance(given, bool | int | list):
         return json.dumps(given, separators=(",", ":"))
-    raise ExpressionRefused("An argument is a text, a number, true or false, or a list of them.", "args")
+    raise ExpressionRefused(_("An argument is a text, a number, true or false, or a list of them."), "args")
 
 
 def _text(given: object, name: str) -> str:
@@ -227,7 +241,7 @@ def _text(given: object, name: str) -> str:
         return "true" if given else "false"
     if isinstance(given, str | int):
         return str(given)
-    raise ExpressionRefused(f"{name} must be a text.", name)
+    raise ExpressionRefused(_("{name} must be a text.").format(name=name), name)
 
 
 def _field(fault: SignatureRefused) -> str:
@@ -237,23 +251,25 @@ def _field(fault: SignatureRefused) -> str:
 def _value(where: AnswerPath, compare: str, given: str) -> str:
     """Return the value in the canonical form of its type."""
     if not given.strip() and where.kind.kind != "string":
-        raise FieldRefused("value", "Write the value to compare the answer with.")
+        raise FieldRefused("value", _("Write the value to compare the answer with."))
     if where.sort == NUMBER:
         text = given.strip().replace(",", "").replace("_", "")
         if not _is_number(text):
-            raise FieldRefused("value", f"The value is a whole number, not {given.strip()[:40]}.")
+            raise FieldRefused("value", _("The value is a whole number, not {value}.").format(value=given.strip()[:40]))
         number = int(text)
         if number < 0 and not where.signed:
-            raise FieldRefused("value", "The function's answer is never below 0.")
+            raise FieldRefused("value", _("The function's answer is never below 0."))
         if number <= 0 and compare == AT_LEAST and not where.signed:
-            raise FieldRefused("value", "Every wallet has at least 0. Write a value of at least 1.")
+            raise FieldRefused("value", _("Every wallet has at least 0. Write a value of at least 1."))
         return str(number)
     if given.strip() == WALLET:
-        raise FieldRefused("value", f"{WALLET} is for arguments. Write the value to compare the answer with.")
+        raise FieldRefused(
+            "value", _("{wallet} is for arguments. Write the value to compare the answer with.").format(wallet=WALLET)
+        )
     try:
         found = arguments.scalar(where.kind, given, "The value")
     except ArgumentsRefused as fault:
         raise FieldRefused("value", str(fault)) from None
     if len(found) > 2 * answer_path.LONGEST_VALUE:
-        raise FieldRefused("value", "The value is too long to be compared.")
+        raise FieldRefused("value", _("The value is too long to be compared."))
     return found

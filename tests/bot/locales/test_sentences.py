@@ -29,15 +29,7 @@ STILL_ENGLISH = frozenset(
     {
         "components/pages/help/deployment.py",
         "components/pages/help/oauth_help.py",
-        "services/collections/catalog.py",
         "services/collections/lookup.py",
-        "services/collections/trait_options.py",
-        "services/collections/urls.py",
-        "services/guilds/alert_channel.py",
-        "services/guilds/panel.py",
-        "services/holdings/try_call.py",
-        "services/roles/moves/coverage.py",
-        "services/rules/draft.py",
         "services/rules/expression.py",
         "services/rules/moving/brought.py",
         "services/rules/moving/collabland.py",
@@ -45,14 +37,6 @@ STILL_ENGLISH = frozenset(
         "services/rules/moving/guild.py",
         "services/rules/moving/imports.py",
         "services/rules/moving/own_format.py",
-        "services/rules/types/address_list.py",
-        "services/rules/types/any_wallet.py",
-        "services/rules/types/coin.py",
-        "services/rules/types/list_text.py",
-        "services/rules/types/token_ids.py",
-        "services/rules/types/view_call.py",
-        "services/servers/analytics.py",
-        "services/servers/servers.py",
     }
 )
 """Modules with sentences that nobody has translated yet. The set only gets smaller."""

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import col, select
 
+from locales.stored import said
 from models import Grant, Rule, transaction
 from services.core import queue
 from services.core.queue import Claim
@@ -95,7 +96,7 @@ async def test_the_admins_are_told_why_once_and_roles_that_such_rules_gave_stay(
         terms = (await snapshot.rules_for(db, [Claim(far, "1", 1, 0, queue.SWEPT)]))[far]
     assert trouble.title == "Too many rules: 13 of them are paused"
     assert trouble.text.startswith("This server has far more rules than a server can have (3 rules with 8 conditions).")
-    assert {(one.cause, one.reason) for one in paused} == {(pausing.TOO_MANY, limits.reason())}
+    assert {(one.cause, one.reason) for one in paused} == {(pausing.TOO_MANY, said(limits.reason()))}
     # The rule is known to whoever decides about that role: paused, it keeps the role where it is.
     assert [one.id for one in terms] == [*rules[:3], rules[-1]]
     assert not terms[-1].decides
