@@ -239,7 +239,7 @@ class SolanaChains:
         look = CoinRead(node, coins, owners)
         with _noted(node):
             await look.run(deadline - KEPT_FOR_THE_REST)
-            return look.held, _as_of(node, head, look.slot, at.not_before_block)
+            return look.held, as_of(node, head, look.slot, at.not_before_block)
 
     async def _read(
         self,
@@ -314,7 +314,7 @@ async def _knows_something(node: SolanaNode) -> None:
 def _sheet(look: HolderRead, head: Head, not_before: int, trails: Trails) -> TokenSheet:
     """The look as a sheet, as of the slot up to which the index had read the chain (the node's head where it does not
     say). Raises ProviderConfused when that is too long ago."""
-    read = _as_of(look.node, head, look.slot, not_before)
+    read = as_of(look.node, head, look.slot, not_before)
     slot = read.block
     return TokenSheet(
         chain=SOLANA.key,
@@ -329,7 +329,7 @@ def _sheet(look: HolderRead, head: Head, not_before: int, trails: Trails) -> Tok
     )
 
 
-def _as_of(node: SolanaNode, head: Head, slot: int | None, not_before: int) -> Head:
+def as_of(node: SolanaNode, head: Head, slot: int | None, not_before: int) -> Head:
     """The slot of an answer as a head; None is the node's own. Raises ProviderConfused when that is too long ago."""
     slot = head.block if slot is None else min(slot, head.block)
     if head.block - slot > STALE_SLOTS:

@@ -10,6 +10,7 @@ from gateways.chains.attributes import Trait
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints
 from gateways.solana.client import FEWEST_FOR_A_SCAN, SolanaChains
+from gateways.solana.collection_owners import CollectionOwners
 from gateways.solana.memo_proof import SolanaProof
 from gateways.solana.metadata_links import SolanaRecords
 from gateways.solana.node import SolanaNodes
@@ -64,6 +65,23 @@ async def test_everybodys_tokens_are_what_the_world_says(chains: SolanaChains, o
     assert dict(amounts.holders(contract)) == {owner: len(world[owner]) for owner in owners if owner in world}
     logged = (await otters.http.get("/control/requests")).json()["requests"]
     assert any(one["rpc_method"] == "getAssetsByOwner" for one in logged) is (crowd == 0)
+
+
+async def test_the_pages_of_a_collection_name_everybody_or_fail(nodes: SolanaNodes, otters: Otters) -> None:
+    world, contract = await owned(otters), (await otters.collection())["contract"]
+    held = {token: owner for owner, tokens in world.items() for token in tokens}
+    reader = CollectionOwners(nodes)
+    page = await reader.page(contract)
+    assert (page.owners, page.unclear) == (held, 0)
+    assert (await reader.page(contract, page.after))[:3] == ({}, 0, None)
+    for kind in FAULTS:
+        await otters.fault(kind)
+        if kind == "zero":  # lists are not about balances
+            assert (await reader.page(contract)).owners == held
+            continue
+        for after in (None, page.after):
+            with pytest.raises(ProviderError):
+                await reader.page(contract, after)
 
 
 async def test_any_nft_is_one_nft(chains: SolanaChains, otters: Otters) -> None:

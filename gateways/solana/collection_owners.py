@@ -1,0 +1,68 @@
+"""The owners of a whole Solana collection, page by page: a reader that is stopped goes on after the last page."""
+
+from typing import NamedTuple
+
+from gateways.solana.asset_lists import BROKEN_OFF, AssetPage, by_collection, first_page, pages
+from gateways.solana.assets import Kind
+from gateways.solana.client import as_of
+from gateways.solana.cross_checks import doubt_silence
+from gateways.solana.node import SolanaNode, SolanaNodes
+from gateways.transport.errors import ProviderConfused
+
+
+class OwnersPage(NamedTuple):
+    """The assets of one page that count, each with its owner."""
+
+    owners: dict[str, str]
+    """Asset → owner."""
+    unclear: int
+    """Assets of a kind or with an owner that is not known: whether somebody holds them is unknown."""
+    after: str | None
+    """After which asset the next page begins; None when this is the end."""
+    slot: int
+    """Up to which slot the index had read the chain."""
+
+
+class CollectionOwners:
+    """The owners of collections' assets, by one endpoint's index. A failure is a ProviderError, never an early end."""
+
+    def __init__(self, nodes: SolanaNodes) -> None:
+        self._nodes = nodes
+
+    async def page(self, collection: str, after: str | None = None, endpoint: int | None = None) -> OwnersPage:
+        """The page after an asset, the first one without it. The end is believed once the index lists something else.
+
+        Raises ProviderError.
+        """
+
+        async def ask(node: SolanaNode) -> OwnersPage:
+            head = await node.head()
+            found = await _page(node, collection, after)
+            if found is None:
+                await _believe_the_end(node, collection, after)
+                return OwnersPage({}, 0, None, head.block)
+            slot = as_of(node, head, found.slot, 0).block
+            counted = [one for one in found.assets if one.counts and one.collection == collection]
+            clear = {one.id: one.owner for one in counted if one.owner and one.kind is Kind.NFT}
+            return OwnersPage(clear, len(counted) - len(clear), found.assets[-1].id, slot)
+
+        return await self._nodes.first(ask, endpoint=endpoint)
+
+
+async def _page(node: SolanaNode, collection: str, after: str | None) -> AssetPage | None:
+    async for page in pages(node, by_collection(collection), bounds={"after": after} if after else None):
+        return page
+    return None
+
+
+async def _believe_the_end(node: SolanaNode, collection: str, after: str | None) -> None:
+    """Raise ProviderConfused if the index lists nothing at all, or something after this place when it is asked again.
+
+    It is asked again last, so that an index that is silent for a moment does not end the list.
+    """
+    if after is None:
+        await doubt_silence(node, collection, owners_lists=False)
+    elif not (await first_page(node, by_collection(collection), 1)).assets:
+        raise ProviderConfused(node.name, BROKEN_OFF)
+    if await _page(node, collection, after) is not None:
+        raise ProviderConfused(node.name, BROKEN_OFF)
