@@ -17,6 +17,7 @@ LIVE = {
     f"POST {RULES}/preview",
     f"GET {AT}/events/{{batch}}/undo",
     f"GET {AT}/payout.csv",
+    f"POST {AT}/move/preview",
 }
 """Reads of what only Discord knows, that come just before a change, or that are recorded in the log."""
 FROM_TABLES = [call for call in READS if call[0] not in LIVE]
