@@ -59,13 +59,18 @@ def limit_statements(seconds: float | None) -> None:
 async def _connect(*arguments: Any, **options: Any) -> WatchedConnection:
     """Open a connection of the pool. A statement sets the limit, because poolers refuse it as a parameter."""
     made = await WatchedConnection.connect(*arguments, **options)
-    if _statement_seconds is not None:
-        milliseconds = str(round(1000 * _statement_seconds))
-        await made.execute("SELECT set_config('statement_timeout', %s, false)", [milliseconds])
-        await made.commit()
-    if clock.is_due():
-        await _ask_for_the_time(made)
-        await made.commit()
+    try:
+        if _statement_seconds is not None:
+            milliseconds = str(round(1000 * _statement_seconds))
+            await made.execute("SELECT set_config('statement_timeout', %s, false)", [milliseconds])
+            await made.commit()
+        if clock.is_due():
+            await _ask_for_the_time(made)
+            await made.commit()
+    except BaseException:
+        # The pool does not know of it yet.
+        await made.close()
+        raise
     return made
 
 

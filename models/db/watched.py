@@ -5,6 +5,7 @@ import contextlib
 import logging
 import secrets
 import socket
+from collections.abc import Generator
 from typing import Any, Self
 
 import psycopg
@@ -69,6 +70,14 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
         made._token, made._conninfo = added["application_name"].rpartition(" ")[2], address
         return made
 
+    async def set_autocommit(self, value: bool) -> None:
+        """Set autocommit without a pause (see `_at_once`)."""
+        _at_once(self._set_autocommit_gen(value))
+
+    async def set_isolation_level(self, value: psycopg.IsolationLevel | None) -> None:
+        """Set the isolation level without a pause (see `_at_once`)."""
+        _at_once(self._set_isolation_level_gen(value))
+
     async def wait(self, *args: Any, **kwargs: Any) -> Any:
         """Wait for the server as psycopg does; without a timeout of its own, check on a silent server."""
         if kwargs.get("timeout") is not None or not self._token:
@@ -107,3 +116,13 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
             # The server's side of the lost connection keeps its locks until it ends.
             await other.execute(_END, [self._token], prepare=False)
         return True
+
+
+def _at_once(setting: Generator[Any, Any, None]) -> None:
+    """Run psycopg's steps of a setting for which nothing is sent, outside of a pipeline.
+
+    psycopg pauses here after a busy time. The pool makes these settings after it has taken a connection out, and a task
+    that is cancelled in such a pause would lose the connection.
+    """
+    for _ in setting:
+        raise psycopg.ProgrammingError("a setting has to wait for the server; end the pipeline first")

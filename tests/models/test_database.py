@@ -1,5 +1,6 @@
 """The way to the database: what the pool hands out, and what a question costs."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import psycopg
@@ -8,6 +9,9 @@ from sqlalchemy import text
 
 import models
 from models import SpentTransaction, libpq_url, reading, transaction
+from models.db import clock
+from models.db import database as pool
+from models.db.watched import WatchedConnection
 
 
 @pytest.fixture
@@ -46,3 +50,34 @@ async def test_a_question_opens_no_transaction_and_sees_what_is_committed_meanwh
         await db.rollback()
     async with reading() as db:
         assert (await db.execute(text("SELECT count(*) FROM spent_transaction"))).scalar_one() == 1
+
+
+async def test_taking_a_connection_out_of_the_pool_has_no_pause_in_which_to_be_cancelled(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if the event loop had been busy for so long that psycopg pauses at every step.
+    monkeypatch.setattr("psycopg.waiting.MAX_BUSY_TIME", -1.0)
+    async with await WatchedConnection.connect(libpq_url(database)) as connection:
+        for setting in (
+            connection.set_isolation_level(psycopg.IsolationLevel.SERIALIZABLE), connection.set_autocommit(True)
+        ):  # fmt: skip
+            with pytest.raises(StopIteration):
+                setting.send(None)
+        assert connection.autocommit
+        assert connection.isolation_level is psycopg.IsolationLevel.SERIALIZABLE
+
+
+async def test_a_connection_that_is_cancelled_before_the_pool_has_it_is_closed(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[WatchedConnection] = []
+
+    async def cancelled(connection: WatchedConnection) -> None:
+        made.append(connection)
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(pool, "_ask_for_the_time", cancelled)
+    monkeypatch.setattr(clock, "is_due", lambda: True)
+    with pytest.raises(asyncio.CancelledError):
+        await pool._connect(libpq_url(database))  # pyright: ignore[reportPrivateUsage]
+    assert [one.closed for one in made] == [True]
