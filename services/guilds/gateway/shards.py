@@ -184,12 +184,11 @@ async def keep(
     """Store the sessions of shards that this process holds."""
     await _alone(db)
     for number, one in sessions:
-        await db.execute(
-            text(
-                "UPDATE shard SET session_id = :id, sequence = :sequence, url = :url, intents = :intents, bot = :bot, "
-                "application_id = :application, unavailable = :unavailable WHERE shards = :count AND id = :number "
-                "AND holder = :me"
-            ),
+        # One round trip for all of them.
+        db.later(
+            "UPDATE shard SET session_id = :id, sequence = :sequence, url = :url, intents = :intents, bot = :bot, "
+            "application_id = :application, unavailable = :unavailable WHERE shards = :count AND id = :number "
+            "AND holder = :me",
             {
                 "id": one.id, "sequence": one.sequence, "url": one.url, "intents": one.intents, "bot": one.bot,
                 "application": one.application_id, "unavailable": list(one.unavailable), "count": count,
@@ -200,22 +199,20 @@ async def keep(
 
 async def forget(db: AsyncSession, process: BotProcess, count: int, numbers: Collection[int]) -> None:
     """Delete the stored sessions of these shards: Discord does not resume them, or nobody should."""
-    await _alone(db)
-    await db.execute(
-        text(
-            "UPDATE shard SET session_id = NULL WHERE shards = :count AND holder = :me "
-            "AND id = ANY(CAST(:numbers AS integer[]))"
-        ),
-        {"count": count, "me": process.name, "numbers": sorted(numbers)},
-    )
+    await _empty(db, "session_id", process, count, numbers)
 
 
 async def release(db: AsyncSession, process: BotProcess, count: int, numbers: Collection[int]) -> None:
     """Leave these shards to other processes."""
+    await _empty(db, "holder", process, count, numbers)
+
+
+async def _empty(db: AsyncSession, column: str, process: BotProcess, count: int, numbers: Collection[int]) -> None:
+    """Set a column of these shards to NULL where this process holds them."""
     await _alone(db)
     await db.execute(
         text(
-            "UPDATE shard SET holder = NULL WHERE shards = :count AND holder = :me "
+            f"UPDATE shard SET {column} = NULL WHERE shards = :count AND holder = :me "
             "AND id = ANY(CAST(:numbers AS integer[]))"
         ),
         {"count": count, "me": process.name, "numbers": sorted(numbers)},
