@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -92,6 +93,11 @@ class AsyncSession(TypedAsyncSession):
         found that its condition does not hold, which aborts everything sent with it.
         """
         return await self._together(questions)
+
+    async def now(self) -> datetime:
+        """Return the database's time: when the transaction began, or outside of one the present."""
+        ((at,),) = (await self.together(("SELECT now()", {})))[0]
+        return at
 
     async def _together(self, questions: Sequence[Question], *, commit: bool = False) -> list[list[tuple[Any, ...]]]:
         asked, self._waiting = [*self._waiting, *questions], []

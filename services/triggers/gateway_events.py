@@ -74,8 +74,7 @@ async def seen(db: AsyncSession, guild: GuildFacts) -> None:
 
 async def list_begins(db: AsyncSession) -> datetime:
     """Return the database's time, from which `list_ended` finds members missing on the list."""
-    (rows,) = await db.together(("SELECT now()", {}))
-    return rows[0][0]
+    return await db.now()
 
 
 async def listed(db: AsyncSession, guild_id: str, part: Sequence[MemberFacts]) -> None:

@@ -116,7 +116,7 @@ async def count(db: AsyncSession, server_id: int, roles: Sequence[str]) -> Cover
     found: dict[str, dict[str, int]] = {}
     for role_id, standing, total in rows.all():
         found.setdefault(str(role_id), {})[str(standing)] = int(total)
-    at = (await db.execute(text("SELECT now()"))).scalar_one()
+    at = await db.now()
     return Coverage(at, {role_id: RoleCoverage(**counts) for role_id, counts in found.items()})
 
 

@@ -63,7 +63,7 @@ async def put(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
         move = ServerMove(server_id=server_id, begins_at=begins_at, until=until)
     dropped = set(move.roles) - set(roles)
     move.roles, move.begins_at, move.until = roles, begins_at, until
-    if move.begun_at is None and begins_at <= await _now(db):
+    if move.begun_at is None and begins_at <= await db.now():
         move.begun_at = begins_at
     db.add(move)
     await db.flush()
@@ -111,7 +111,7 @@ async def _checked_roles(db: AsyncSession, server_id: int, roles: Sequence[str])
 
 async def _checked_dates(db: AsyncSession, order: MoveOrder, move: ServerMove | None) -> tuple[datetime, datetime]:
     """Return when the move begins and until when it runs. Raises FieldRefused."""
-    at = await _now(db)
+    at = await db.now()
     if order.until <= at:
         raise FieldRefused("until", _("The date until which the move runs is in the future."))
     if order.until > at + LONGEST:
@@ -134,9 +134,9 @@ async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     move = await _open(db, server_id)
     if move is None:
         raise MoveNotFound
-    if move.until > await _now(db):
+    if move.until > await db.now():
         raise Conflict(_("This move still runs. To end it earlier, change the date until which it runs."))
-    move.state, move.approved_at = "approved", await _now(db)
+    move.state, move.approved_at = "approved", await db.now()
     db.add(move)
     await db.flush()
     await queue.mark_server(db, server_id, queue.CHANGED)
@@ -164,7 +164,7 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     else:
         await queue.mark_server(db, server_id, queue.CHANGED)
     await _make_gifts(db, server_id, move.roles)
-    move.state, move.ended_at = "undone" if approved else "cancelled", await _now(db)
+    move.state, move.ended_at = "undone" if approved else "cancelled", await db.now()
     db.add(move)
     await db.flush()
     data = {"roles": await _names(db, server_id, move.roles), "members": back, "approved": approved}
@@ -210,11 +210,6 @@ async def _lock(db: AsyncSession, server_id: int) -> None:
 async def _open(db: AsyncSession, server_id: int) -> ServerMove | None:
     rows = await db.exec(select(ServerMove).where(ServerMove.server_id == server_id, ServerMove.state == "open"))
     return rows.first()
-
-
-async def _now(db: AsyncSession) -> datetime:
-    """Return the database's time, the only clock that a move's dates are compared with."""
-    return (await db.execute(text("SELECT now()"))).scalar_one()
 
 
 async def _names(db: AsyncSession, server_id: int, roles: Collection[str]) -> list[str]:

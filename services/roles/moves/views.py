@@ -109,7 +109,7 @@ async def screen(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
     options = (await channels.view(db, outside, actor, server_id)).options
     move = await orders.newest(db, server_id)
     found = None if move is None else await _view(db, move)
-    at = (await db.execute(text("SELECT now()"))).scalar_one()
+    at = await db.now()
     return MoveScreen(found, await _choices(db, server_id), options, at)
 
 
