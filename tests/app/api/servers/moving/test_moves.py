@@ -1,6 +1,5 @@
 """A move by the calls of the dashboard: what it takes, what it says in Discord, and who has arrived."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,22 +9,10 @@ from sqlmodel import col, update
 from models import Grant, Member, RivalMove, ServerMove, now, transaction
 from services.servers import notices
 from tests.app.api.browsers import Browser
-from tests.jobs.town import Town, a_town
+from tests.app.api.servers.test_rivals import owner as owner
+from tests.app.api.servers.test_rivals import town as town
+from tests.jobs.town import Town
 from tests.jobs.writing.test_taking_over import handed
-
-
-@pytest.fixture
-async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """A guild of the test's own, whose owner is ada's twin, with a rule for Holder."""
-    async with a_town(sandbox_url, "ada", "carol", "dave") as made:
-        await made.rule("Holder")
-        yield made
-
-
-@pytest.fixture
-async def owner(browser: Browser, town: Town) -> Browser:
-    await browser.sign_in(town.people["ada"]["username"])
-    return browser
 
 
 def days(count: float) -> str:
