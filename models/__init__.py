@@ -19,13 +19,38 @@ from models.db.watched import WatchedConnection
 from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
 from models.grant import Breaker, Grant, RivalMove, RoleRefusal, Truce, Unanswered
-from models.holding import Collection, Observation, Survey, Surveyed, Tally, Token, TokenTrail
+from models.holding import (
+    Census,
+    CensusToken,
+    CensusTurn,
+    Collection,
+    Observation,
+    Reach,
+    ReachCensus,
+    ReachDay,
+    Survey,
+    Surveyed,
+    Tally,
+    Token,
+    TokenTrail,
+)
 from models.provider import Alert, MarketLimit, NodeLimit, ProviderState
 from models.rollup import HolderCount, Rollup, RollupDelta
-from models.rule import AddressListRow, ListedAddress, Rule
-from models.server import Access, Member, MemberChoice, MoveCount, PayoutListing, Server, ServerMove
+from models.rule import AddressListRow, ContractMigration, ListedAddress, Rule
+from models.server import (
+    Access,
+    ApiToken,
+    Member,
+    MemberChoice,
+    MoveCount,
+    PayoutListing,
+    RoleWatch,
+    Server,
+    ServerMove,
+    Webhook,
+)
 from models.user import Farewell, Session, SignIn, User
-from models.wallet import Challenge, SpentTransaction, Trail, Wallet
+from models.wallet import Challenge, Handover, SpentTransaction, Trail, Wallet
 from models.work import (
     BotProcessRow,
     Counter,
@@ -42,18 +67,24 @@ from models.work import (
     Schedule,
     ShardRow,
     Sighting,
+    WebhookDelivery,
 )
 
 __all__ = [
     "Access",
     "AddressListRow",
     "Alert",
+    "ApiToken",
     "AsyncSession",
     "Audience",
     "BotProcessRow",
     "Breaker",
+    "Census",
+    "CensusToken",
+    "CensusTurn",
     "Challenge",
     "Collection",
+    "ContractMigration",
     "Counter",
     "Cursor",
     "DatabaseUrlMissing",
@@ -66,6 +97,7 @@ __all__ = [
     "Grant",
     "GuildPicture",
     "GuildRefusal",
+    "Handover",
     "HolderCount",
     "Identify",
     "InteractionClaim",
@@ -81,9 +113,13 @@ __all__ = [
     "ProviderState",
     "Quarantine",
     "RateShare",
+    "Reach",
+    "ReachCensus",
+    "ReachDay",
     "Refusal",
     "RivalMove",
     "RoleRefusal",
+    "RoleWatch",
     "Rollup",
     "RollupDelta",
     "Rule",
@@ -109,6 +145,8 @@ __all__ = [
     "VerifiedStale",
     "Wallet",
     "WatchedConnection",
+    "Webhook",
+    "WebhookDelivery",
     "connect",
     "corrected",
     "engine",

@@ -1,13 +1,14 @@
 """What is known about collections, tokens, and wallets' holdings."""
 
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import BigInteger, Numeric, UniqueConstraint
+from sqlalchemy import BigInteger, Index, Numeric, SmallInteger, UniqueConstraint, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
-from models.db.types import document, moment, texts
+from models.db.types import document, maybe_moment, moment, texts
 
 
 class Collection(SQLModel, table=True):
@@ -108,3 +109,126 @@ class TokenTrail(SQLModel, table=True):
     searched: dict[str, Any] = document()
     gone: dict[str, Any] = document()
     updated_at: datetime = moment()
+
+
+class Census(SQLModel, table=True):
+    """The count of the holders of one collection, and how far it has come. All servers share it."""
+
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        UniqueConstraint("chain", "contract"),
+        Index("ix_census_open", "next_at", postgresql_where=text("state = 'counting'")),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    chain: str
+    contract: str
+    state: str = "counting"
+    """`counting`, `done` or `failed`."""
+    block: int = Field(default=-1, sa_type=BigInteger)
+    """The transfers up to this settled block are in the rows of part 0; -1 before the first block."""
+    block_hash: str = ""
+    """The hash of the block at which the last whole count ended; empty before."""
+    known: int | None = Field(default=None, sa_type=BigInteger)
+    """A block with a transfer; a node that lists none there is not believed to have found none elsewhere."""
+    target: int | None = Field(default=None, sa_type=BigInteger)
+    """The settled block to which this count goes; None until it begins."""
+    head: int | None = Field(default=None, sa_type=BigInteger)
+    """The newest block (on Solana the slot) that the last whole count includes."""
+    after: str | None = None
+    """On Solana the asset after which the next page begins."""
+    again: bool = False
+    """On Solana whether the list is read for the second time."""
+    moves: int = Field(default=0, sa_type=BigInteger)
+    """How many tokens' moves were read; on Solana how many assets in this reading of the list."""
+    tokens: int = Field(default=0, sa_type=BigInteger)
+    """Rows of part 0."""
+    faults: int = 0
+    """Failures since the count last advanced."""
+    reason: str = ""
+    """Why it failed, or what a number of it needs beside it, as `locales/stored.py` stores it."""
+    holder: str | None = None
+    """The process that counts right now."""
+    held_until: datetime | None = maybe_moment()
+    next_at: datetime = moment()
+    """When it may be advanced."""
+    wanted_at: datetime = moment()
+    counted_at: datetime | None = maybe_moment()
+    """When the last whole count ended."""
+    moved_at: datetime | None = maybe_moment()
+    """When a follower saw a transfer of it; written at most every few minutes."""
+
+
+class CensusToken(SQLModel, table=True):
+    """So much of one token belongs to one address.
+
+    Part 0 holds the amounts at the settled block, part 1 what the blocks after it changed, and part 2 the second
+    reading of a list on Solana, where a token is its mint as a number.
+    """
+
+    __tablename__ = "census_token"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    census_id: int = Field(primary_key=True, foreign_key="census.id", ondelete="CASCADE")
+    part: int = Field(primary_key=True, sa_type=SmallInteger)
+    owner: str = Field(primary_key=True)
+    token: Decimal = Field(primary_key=True, sa_type=Numeric(78, 0))  # pyright: ignore[reportArgumentType]
+    amount: Decimal = Field(sa_type=Numeric)
+
+
+class CensusTurn(SQLModel, table=True):
+    """When a server's counts were last advanced, so that servers take turns."""
+
+    __tablename__ = "census_turn"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
+    at: datetime = moment()
+
+
+class Reach(SQLModel, table=True):
+    """How many addresses meet the conditions of a rule, and how many of them are verified in its server."""
+
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        Index("ix_reach_server", "server_id", "digest", "created_at"),
+        Index("ix_reach_open", "id", postgresql_where=text("state = 'counting'")),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    server_id: int = Field(foreign_key="server.id", ondelete="CASCADE")
+    digest: str
+    """A digest of the conditions."""
+    expression: dict[str, Any] = document()
+    state: str = "counting"
+    """`counting`, `done` or `failed`."""
+    reason: str = ""
+    holders: int | None = Field(default=None, sa_type=BigInteger)
+    verified: int | None = Field(default=None, sa_type=BigInteger)
+    chains: list[dict[str, Any]] = Field(default_factory=list, sa_type=JSONB)
+    """For each chain its key, the addresses that meet a condition on it, and the block of the count."""
+    daily: bool = False
+    """Whether it is the daily count of a rule, which no admin asked for."""
+    created_at: datetime = moment()
+    ended_at: datetime | None = maybe_moment()
+
+
+class ReachCensus(SQLModel, table=True):
+    """A count that a rule's numbers need."""
+
+    __tablename__ = "reach_census"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    reach_id: int = Field(primary_key=True, foreign_key="reach.id", ondelete="CASCADE")
+    census_id: int = Field(primary_key=True, foreign_key="census.id", ondelete="CASCADE", index=True)
+
+
+class ReachDay(SQLModel, table=True):
+    """A rule's numbers on one day (in UTC); without numbers why there are none."""
+
+    __tablename__ = "reach_day"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    rule_id: int = Field(primary_key=True, foreign_key="rule.id", ondelete="CASCADE")
+    day: date = Field(primary_key=True)
+    holders: int | None = Field(default=None, sa_type=BigInteger)
+    verified: int | None = Field(default=None, sa_type=BigInteger)
+    chains: list[dict[str, Any]] = Field(default_factory=list, sa_type=JSONB)
+    reason: str = ""
+    digest: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """A digest of the conditions that were counted; the rule may have others by now."""
+    at: datetime = moment()

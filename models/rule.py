@@ -2,8 +2,9 @@
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from sqlalchemy import UniqueConstraint, false
+from sqlalchemy import Index, UniqueConstraint, Uuid, false, text
 from sqlmodel import Field, SQLModel
 
 from models.db.types import document, maybe_moment, moment, texts
@@ -71,3 +72,30 @@ class ListedAddress(SQLModel, table=True):
 
     list_id: int = Field(primary_key=True, foreign_key="address_list.id", ondelete="CASCADE")
     address: str = Field(primary_key=True, index=True)
+
+
+class ContractMigration(SQLModel, table=True):
+    """A collection or coin that moves to another contract, while rules count both of them."""
+
+    __tablename__ = "contract_migration"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        Index("ix_contract_migration_open", "until", postgresql_where=text("state = 'open'")),
+        Index("ix_contract_migration_server", "server_id", "id"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    server_id: int = Field(foreign_key="server.id", ondelete="CASCADE")
+    state: str = "open"
+    """`open`, then `ended` (only the new contract counts) or `undone`."""
+    chain: str
+    contract: str
+    new_chain: str
+    new_contract: str
+    until: datetime | None = maybe_moment()
+    """When it ends; None until an admin ends it."""
+    rules: dict[str, Any] = document()
+    """Rule's id → its expression with both contracts (`both`) and with the new one alone (`only`)."""
+    batch: UUID = Field(sa_type=Uuid)
+    """The lines of the log with its beginning."""
+    created_at: datetime = moment()
+    ended_at: datetime | None = maybe_moment()

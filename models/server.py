@@ -11,6 +11,8 @@ from models.db.types import maybe_moment, moment, texts
 class Server(SQLModel, table=True):
     """A known Discord guild: the bot is or was in it, or an admin added it by the form."""
 
+    __table_args__ = (Index("ix_server_list_wanted", "id", postgresql_where=text("list_wanted")),)  # pyright: ignore[reportUnannotatedClassAttribute]
+
     id: int | None = Field(default=None, primary_key=True)
     discord_id: str = Field(unique=True)
     name: str
@@ -45,7 +47,27 @@ class Server(SQLModel, table=True):
     """Roles that are taken from nobody."""
     steps_hidden: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     """Whether an admin has hidden the checklist of first steps."""
+    list_wanted: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    """Whether the list of its members has to be read: a read was begun and has not ended."""
     created_at: datetime = moment()
+
+
+class RoleWatch(SQLModel, table=True):
+    """A role that a rule or a move names, or a preview asked about: everybody who has it is stored.
+
+    Triggers add those of rules and moves. Housekeeping deletes the rows that nothing needs any more.
+    """
+
+    __tablename__ = "role_watch"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        Index("ix_role_watch_unlisted", "server_id", postgresql_where=text("listed_at IS NULL")),
+    )
+
+    server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
+    role_id: str = Field(primary_key=True)
+    at: datetime = moment(in_database=True)
+    listed_at: datetime | None = maybe_moment()
+    """When all who have it had been stored; None until then."""
 
 
 class Access(SQLModel, table=True):
@@ -58,13 +80,14 @@ class Access(SQLModel, table=True):
 
 
 class Member(SQLModel, table=True):
-    """A member of a guild with the roles that the gateway last reported."""
+    """A member of a guild whom we know, with the roles that the gateway last reported."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index(
             "ix_member_name", "server_id", text("lower(name)"), "discord_id",
             postgresql_include=["name"], postgresql_where=text("left_at IS NULL AND NOT bot"),
         ),
+        Index("ix_member_unread", "server_id", postgresql_where=text("seen_at = to_timestamp(0)")),
     )  # fmt: skip
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
@@ -79,6 +102,8 @@ class Member(SQLModel, table=True):
     """Another bot, or our own: it can prove no wallet, so no rule ever concerns it."""
     left_at: datetime | None = maybe_moment()
     seen_at: datetime = moment()
+    met_at: datetime | None = maybe_moment()
+    """When they first used the bot here."""
 
 
 class MemberChoice(SQLModel, table=True):
@@ -111,6 +136,51 @@ class PayoutListing(SQLModel, table=True):
     actor: str = Field(index=True)
     """The Discord id of the admin who downloaded it, or the pseudonym of a forgotten one."""
     at: datetime = moment()
+
+
+class ApiToken(SQLModel, table=True):
+    """A token with which a program of an admin's calls the API about one server; only its hash is stored."""
+
+    __tablename__ = "api_token"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    id: int | None = Field(default=None, primary_key=True)
+    server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
+    user_id: int = Field(foreign_key="user.id", ondelete="CASCADE", index=True)
+    """Its creator: it never has more rights than they have at the time of a call."""
+    name: str
+    hash: bytes = Field(unique=True)
+    prefix: str
+    """Its first characters, by which people recognise it."""
+    scopes: list[str] = texts()
+    expires_at: datetime = moment()
+    used_at: datetime | None = maybe_moment()
+    created_at: datetime = moment()
+
+
+class Webhook(SQLModel, table=True):
+    """The address of a program to which a server's events are posted, and the state of its deliveries."""
+
+    server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
+    url: str
+    events: list[str] = texts()
+    secret: bytes
+    """Encrypted; it signs every delivery."""
+    old_secret: bytes | None = None
+    """The former secret, which signs deliveries as well until `old_until`."""
+    old_until: datetime | None = maybe_moment()
+    next_at: datetime = moment()
+    """Nothing is sent before."""
+    served_at: datetime = moment()
+    """Its last turn: servers take turns by it."""
+    claimed_until: datetime | None = maybe_moment()
+    claimed_by: str | None = None
+    failures: int = 0
+    """How many attempts failed in a row."""
+    slow: bool = True
+    """Whether the receiver took long to answer the last time, or has not been asked yet."""
+    failing_since: datetime | None = maybe_moment()
+    gave_up_at: datetime | None = maybe_moment()
+    created_at: datetime = moment()
 
 
 class ServerMove(SQLModel, table=True):

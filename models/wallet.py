@@ -73,6 +73,19 @@ class Trail(SQLModel, table=True):
     """Something was sent while we were offline, and can only be found by its hash."""
 
 
+class Handover(SQLModel, table=True):
+    """A code that hands wallets of one account over to another one of the same person; only its hash is stored."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    user_id: int = Field(foreign_key="user.id", ondelete="CASCADE", unique=True)
+    """The account that hands over."""
+    wallet_id: int | None = Field(default=None, foreign_key="wallet.id", ondelete="CASCADE")
+    """The wallet; None for all of them."""
+    code_hash: bytes = Field(unique=True)
+    created_at: datetime = moment()
+    expires_at: datetime = moment(index=True)
+
+
 class SpentTransaction(SQLModel, table=True):
     """A transaction that has proved a wallet: it never proves another."""
 

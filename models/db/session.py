@@ -99,6 +99,16 @@ class AsyncSession(TypedAsyncSession):
         ((at,),) = (await self.together(("SELECT now()", {})))[0]
         return at
 
+    async def lock(self, name: object, space: int = 0) -> None:
+        """Wait until no other transaction holds this name in this space, and hold it until the transaction ends.
+
+        Sort several names of one space before you lock them, or two transactions wait for each other.
+        """
+        # An advisory lock needs no row: what is about to be made can be locked.
+        await self.together(
+            ("SELECT pg_advisory_xact_lock(hashtextextended(:name, :space))", {"name": str(name), "space": space})
+        )
+
     async def _together(self, questions: Sequence[Question], *, commit: bool = False) -> list[list[tuple[Any, ...]]]:
         asked, self._waiting = [*self._waiting, *questions], []
         if not asked:

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from sqlalchemy import DateTime, Text
+from sqlalchemy import DateTime, Text, func
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlmodel import Field
 
 from models.db.clock import now
 
 
-def moment(*, index: bool = False) -> Any:
-    """Return a required time column that defaults to the row's creation."""
-    return Field(default_factory=now, sa_type=DateTime(timezone=True), index=index)  # pyright: ignore[reportArgumentType]
+def moment(*, index: bool = False, in_database: bool = False) -> Any:
+    """Return a required time column that defaults to the row's creation, `in_database` also without the model."""
+    told = {"server_default": func.now()} if in_database else {}
+    return Field(default_factory=now, sa_type=DateTime(timezone=True), index=index, sa_column_kwargs=told)  # pyright: ignore[reportArgumentType]
 
 
 def maybe_moment(*, index: bool = False) -> Any:

@@ -46,6 +46,24 @@ def _refuses_old_rows(call: ast.Call) -> bool:
     return required and "server_default" not in _keywords(column)
 
 
+def out_of_line(names: list[str]) -> list[str]:
+    """The names of migrations whose number another one has, or that leave a number out."""
+    return [name for number, name in enumerate(sorted(names), 1) if not name.startswith(f"{number:04}_")]
+
+
+def test_migrations_come_one_after_the_other() -> None:
+    paths = sorted(VERSIONS.glob("[0-9]*.py"))
+    assert out_of_line([path.name for path in paths]) == []
+    for number, path in enumerate(paths, 1):
+        source = path.read_text()
+        assert f'revision = "{number:04}"' in source
+        assert number == 1 or f'down_revision = "{number - 1:04}"' in source, path.name
+
+
+def test_two_migrations_of_one_number_are_seen() -> None:
+    assert out_of_line(["0001_a.py", "0002_b.py", "0002_c.py"]) == ["0002_c.py"]
+
+
 @pytest.mark.parametrize("path", sorted(VERSIONS.glob("*.py")), ids=lambda path: path.stem)
 def test_the_version_before_goes_on_serving(path: Path) -> None:
     assert list(breaks_the_old_version(path.read_text())) == []

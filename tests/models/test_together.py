@@ -207,3 +207,16 @@ async def test_what_was_added_by_its_class_is_there_for_the_next_question() -> N
         db.add(Counter(name="two", label="", outcome="", total=2))
         db.later("UPDATE counter SET total = 0", {})
     assert await totals() == [("one", 0), ("two", 0)]
+
+
+async def test_a_name_is_locked_in_its_space_until_the_transaction_ends() -> None:
+    # The number of the lock stays the same between versions: an old one and a new one must exclude each other.
+    free = "SELECT pg_try_advisory_xact_lock(hashtextextended(:name, :space))"
+    tried = [("rule", 1), ("rule", 0), ("role", 1)]
+    async with transaction() as db:
+        await db.lock("rule", 1)
+        async with transaction() as other:
+            rows = await other.together(*((free, {"name": name, "space": space}) for name, space in tried))
+    async with transaction() as later:
+        ((after,),) = (await later.together((free, {"name": "rule", "space": 1})))[0]
+    assert ([held for ((held,),) in rows], after) == ([False, True, True], True)
