@@ -5,7 +5,6 @@ import logging
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneFree
@@ -25,9 +24,7 @@ async def exchange(quota: Quota) -> None:
     async with transaction() as db:
         if quota.news:
             # One process at a time, even before the first row exists.
-            await db.execute(
-                text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"), {"what": f"market limit {quota.name}"}
-            )
+            await db.lock(f"market limit {quota.name}")
         query = select(MarketLimit).where(MarketLimit.provider == quota.name)
         rows = (await db.exec(query.execution_options(populate_existing=True))).all()
         told = quota.exchange({row.reads: _standing(row) for row in rows})

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from locales import _
+from services.core.actors import Actor
 from services.core.ages import in_seconds
 from services.core.errors import TooMany
 from settings import settings
@@ -114,6 +115,7 @@ WRITES = Limit("writes")
 PROOFS = Limit("proofs")
 LOOKUPS = Limit("lookups")
 PREVIEWS = Limit("previews")
+HANDOVERS = Limit("handovers")
 RECHECKS = Limit("rechecks")
 SOCKETS = Limit("sockets")
 READS = Limit("reads")
@@ -125,6 +127,11 @@ _counts: Counts | None = None
 async def spend(limit: Limit, user_id: int) -> None:
     """Count one request of a person. Raises TooMany with the seconds until the next is allowed."""
     await _spend(f"{limit.name}:user:{user_id}", limit.per_minute)
+
+
+async def spend_for(limit: Limit, actor: Actor) -> None:
+    """Count one request of a person, or of a token, which has the limits of a person for itself. Raises TooMany."""
+    await _spend(f"{limit.name}:{actor.limit_key}", limit.per_minute)
 
 
 async def spend_for_address(limit: Limit, address: str, *, share: int = PER_ADDRESS) -> None:
