@@ -14,6 +14,7 @@ from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.new_heads import NewHeads
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.metadata_links import EvmRecords
+from gateways.evm.tokens.transfer_history import TransferHistory
 from gateways.evm.transactions import EvmTransactions
 from gateways.evm.transfer_logs import TransferLogs
 from gateways.marketplaces.alchemy import Alchemy
@@ -22,6 +23,7 @@ from gateways.marketplaces.opensea import OpenSea
 from gateways.metadata import TokenMetadata
 from gateways.router import AllChains
 from gateways.solana.client import SolanaChains
+from gateways.solana.collection_owners import CollectionOwners
 from gateways.solana.memo_proof import SolanaProof
 from gateways.solana.metadata_links import SolanaRecords
 from gateways.solana.names import SolanaNames
@@ -51,6 +53,8 @@ class Gateways:
     fetching: Fetcher
     metadata: TokenMetadata
     transfers: TransferLogs
+    histories: TransferHistory
+    collection_owners: CollectionOwners
     heads: NewHeads
     transactions: EvmTransactions
     names: EnsNames
@@ -129,6 +133,8 @@ def _connect() -> Gateways:
             arweave_url=chosen.arweave_gateway_url,
         ),
         transfers=TransferLogs(nodes),
+        histories=TransferHistory(nodes),
+        collection_owners=CollectionOwners(solana),
         heads=NewHeads(chosen.rpc_ws),
         transactions=EvmTransactions(nodes),
         names=EnsNames(nodes, fetching),

@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from ipaddress import IPv4Address, ip_address, ip_network
 
 # What Python's own list leaves out: protocol assignments, relays that lead back to any IPv4 address, and the public
@@ -11,6 +13,10 @@ _NOT_PUBLIC = tuple(
 )
 _UNICAST = ip_network("2000::/3")
 """All that IPv6 has given out for hosts on the internet (RFC 4291 §2.4, IANA): nothing else needs to be reached."""
+
+
+_LOOKUPS = ThreadPoolExecutor(8, "lookup")
+"""Threads of their own: a stranger's name whose server keeps silent holds up no other thread of the process."""
 
 
 def is_public(text: str) -> bool:
@@ -32,7 +38,8 @@ def is_public(text: str) -> bool:
 async def resolve(host: str, port: int) -> tuple[str, ...]:
     """The addresses of a host, in the order to try them; none when there is no such host."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(_LOOKUPS, ask)
     except (OSError, UnicodeError):
         return ()
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))

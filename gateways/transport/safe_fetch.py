@@ -1,7 +1,8 @@
 """Fetches links that strangers chose (token metadata and the like), without ever reaching what is not public."""
 
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ssl import SSLContext
 from typing import cast
@@ -56,7 +57,8 @@ class Fetcher:
     Only https on port 443; each address that a name stands for must be public, and the connection goes to the very
     address that was checked. The same holds for every redirect. No credentials, cookies or proxies; at most `largest`
     bytes and `deadline` seconds. `trusted` are links that an operator chose: what begins with one of them may be of
-    this machine. Errors are named for the link's host, never with the link.
+    this machine; with `own_machine`, for the sandbox, so may every link. Errors are named for the link's host, never
+    with the link.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Fetcher:
         *,
         agent: str,
         trusted: Iterable[str] = (),
+        own_machine: bool = False,
         deadline: float = DEADLINE,
         lookup: Resolve = resolve,
         certificates: SSLContext | None = None,
@@ -71,6 +74,7 @@ class Fetcher:
     ) -> None:
         self._deadline = deadline
         self._trusted = [httpx.URL(link) for link in trusted]
+        self._own_machine = own_machine
         self._headers = {
             "User-Agent": agent.encode("ascii", "ignore").decode(),
             "Accept": "application/json, */*;q=0.5",
@@ -116,13 +120,38 @@ class Fetcher:
             raise ProviderConfused(_name(at[-1].url), f"it redirects more than {MOST_REDIRECTS} times")
 
         # Strangers choose the links, so where nobody is named a host takes a share, as a tenant would.
-        with on_behalf_of(caller().tenant or ("" if self._is_trusted(at[0].url) else f"host:{_name(at[0].url)}")):
-            try:
-                return await self._pools.run(follow, self._deadline)
-            except TimeoutError:
-                raise ProviderDown(_name(at[-1].url), f"no answer within {self._deadline:g} s") from None
-            except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as fault:
-                raise ProviderDown(_name(at[-1].url), f"no answer ({type(fault).__name__})") from None
+        tenant = caller().tenant or ("" if self._is_trusted(at[0].url) else f"host:{_name(at[0].url)}")
+        with on_behalf_of(tenant), self._no_answer(lambda: at[-1].url):
+            return await self._pools.run(follow, self._deadline)
+
+    async def deliver(self, link: str, body: bytes, headers: Mapping[str, str]) -> int:
+        """Post a JSON body and return the answer's status; its body is not read and no redirect is followed.
+
+        Raises LinkForbidden (nothing was sent), ProviderDown.
+        """
+        url = _url(link)
+
+        async def send(pools: _Pools) -> int:
+            timeout = dict.fromkeys(("connect", "read", "write"), self._deadline) | {"pool": POOL_SECONDS}
+            at = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+            sent = {"Host": url.netloc.decode(), **self._headers, "Content-Type": "application/json", **headers}
+            async with self._pool_for(pools, url).stream(
+                "POST", at, headers=list(sent.items()), content=body, extensions={"timeout": timeout}
+            ) as answer:
+                return answer.status
+
+        with on_behalf_of(f"host:{_name(url)}"), self._no_answer(lambda: url):
+            return await self._pools.run(send, self._deadline)
+
+    @contextmanager
+    def _no_answer(self, at: Callable[[], httpx.URL]) -> Generator[None]:
+        """Raise ProviderDown, named for the host, for what the connection raises."""
+        try:
+            yield
+        except TimeoutError:
+            raise ProviderDown(_name(at()), f"no answer within {self._deadline:g} s") from None
+        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as fault:
+            raise ProviderDown(_name(at()), f"no answer ({type(fault).__name__})") from None
 
     async def _take(self, pools: "_Pools", step: _Step, largest: int) -> "bytes | _Step":
         """One request: the document, or where to go on."""
@@ -143,6 +172,8 @@ class Fetcher:
             return await _content(step.url, answer, told, largest)
 
     def _is_trusted(self, url: httpx.URL) -> bool:
+        if self._own_machine and url.host in {"localhost", "127.0.0.1"}:
+            return True
         return any(_begins_with(url, trusted) for trusted in self._trusted)
 
     def _pool_for(self, pools: "_Pools", url: httpx.URL) -> httpcore.AsyncConnectionPool:

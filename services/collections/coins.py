@@ -8,6 +8,7 @@ from sqlmodel import col
 from gateways import Gateways
 from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.coin_facts import MOST_DECIMALS, CoinFacts
+from locales import _
 from models import Collection, now
 from models.db.session import AsyncSession
 from services.collections.standards import Place
@@ -18,14 +19,21 @@ from services.core.errors import CollectionNotFound, CollectionView
 
 def refusal(chain: str, contract: str, facts: CoinFacts | None) -> str | None:
     """Return why no rule can count a coin, as a sentence, or None."""
-    where = f"{shorten(contract)} on {chain_title(chain)}"
+    where = {"address": shorten(contract), "chain": chain_title(chain)}
     if facts is None:
-        return f"There is no contract at {where}. Is it a wallet's address, or is the coin on another chain?"
+        return _(
+            "There is no contract at {address} on {chain}. Is it a wallet's address, or is the coin on another chain?"
+        ).format(**where)
     if facts.stated is None:
-        return f"The contract {where} does not say how many decimals its amounts have, so a rule cannot count them."
+        return _(
+            "The contract {address} on {chain} does not say how many decimals its amounts have, so a rule cannot count "
+            "them."
+        ).format(**where)
     if facts.decimals is None:
-        stated = str(facts.stated) if facts.stated < 10**6 else "an absurd number of"
-        return f"The contract {where} claims to have {stated} decimals. A rule can count at most {MOST_DECIMALS}."
+        stated = str(facts.stated) if facts.stated < 10**6 else _("an absurd number of")
+        return _(
+            "The contract {address} on {chain} claims to have {stated} decimals. A rule can count at most {most}."
+        ).format(**where, stated=stated, most=MOST_DECIMALS)
     return None
 
 

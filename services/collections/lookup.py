@@ -7,6 +7,7 @@ from gateways import Gateways
 from gateways.chains.catalogue import CHAINS, form_order
 from gateways.marketplaces.facts import CollectionFacts
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
+from locales import _, listed, sentences
 from services.collections.urls import CollectionReference
 from services.core.addresses import AddressRefused, is_solana, parse_evm, shorten
 from services.core.chain_names import chain_title
@@ -23,11 +24,16 @@ def asked_chain(chain: str) -> str:
     """Return the chain if rules can use it. Raises FieldRefused."""
     wanted = chain.strip().lower()
     if not wanted:
-        raise FieldRefused("blockchain", "Blockchain is required")
+        raise FieldRefused("blockchain", _("Blockchain is required"))
     if wanted not in CHAINS:
-        raise FieldRefused("blockchain", f"Collections on {chain_title(wanted[:40])} cannot be used in rules.")
+        raise FieldRefused(
+            "blockchain",
+            _("Collections on {chain} cannot be used in rules.").format(chain=chain_title(wanted[:40])),
+        )
     if not usable(wanted):
-        raise FieldRefused("blockchain", f"Rules on {chain_title(wanted)} are not available here.")
+        raise FieldRefused(
+            "blockchain", _("Rules on {chain} are not available here.").format(chain=chain_title(wanted))
+        )
     return wanted
 
 
@@ -42,7 +48,7 @@ def address_on(chain: str, text: str) -> str:
         return parse_evm(text)
     given = text.strip()
     if not is_solana(given):
-        raise AddressRefused("That is not an address on Solana.")
+        raise AddressRefused(_("That is not an address on Solana."))
     return given
 
 
@@ -56,15 +62,18 @@ async def described(outside: Gateways, chain: str, contract: str) -> CollectionV
 
     Raises CollectionElsewhere if it is on other chains instead, CollectionNotFound, and ProviderError.
     """
+    where = {"address": shorten(contract), "chain": chain_title(chain)}
     if not belongs_to(contract, chain):
-        raise await _elsewhere(outside, chain, contract, f"{shorten(contract)} is no address on {chain_title(chain)}.")
+        about = _("{address} is no address on {chain}.").format(**where)
+        raise await _elsewhere(outside, chain, contract, about)
     standard = await outside.chains.contract_standard(chain, contract)
-    where = f"{shorten(contract)} on {chain_title(chain)}"
     if standard == "none":
-        what = "collection" if chain == SOLANA else "contract"
-        raise await _elsewhere(outside, chain, contract, f"There is no {what} at {where}.", nothing=True)
+        about = _("There is no contract at {address} on {chain}.")
+        if chain == SOLANA:
+            about = _("There is no collection at {address} on {chain}.")
+        raise await _elsewhere(outside, chain, contract, about.format(**where), nothing=True)
     if standard is None:
-        about = f"The contract {where} does not say that it is an NFT collection."
+        about = _("The contract {address} on {chain} does not say that it is an NFT collection.").format(**where)
         raise await _elsewhere(outside, chain, contract, about)
     return await named_by_itself(outside, chain, contract)
 
@@ -77,9 +86,13 @@ async def named_by_itself(outside: Gateways, chain: str, contract: str) -> Colle
 
 def several(message: str, offers: Sequence[CollectionView]) -> FieldRefused:
     """Return an error that offers several collections, with full addresses to copy."""
-    listed = ", ".join(f"{one.contract_address} on {chain_title(one.blockchain)}" for one in offers[:MOST_OFFERED])
+    places = ", ".join(
+        _("{address} on {chain}").format(address=one.contract_address, chain=chain_title(one.blockchain))
+        for one in offers[:MOST_OFFERED]
+    )
     more = ", …" if len(offers) > MOST_OFFERED else ""
-    return FieldRefused("input", f"{message} Paste the address of the one you mean: {listed}{more}.", offers)
+    advice = _("Paste the address of the one you mean: {places}.").format(places=f"{places}{more}")
+    return FieldRefused("input", sentences(message, advice), offers)
 
 
 async def _elsewhere(
@@ -93,17 +106,21 @@ async def _elsewhere(
     ]
     if there:
         offers = [await _named(outside, other, contract) for other in there]
-        names = " and ".join(f"{one.name} on {chain_title(one.blockchain)}" for one in offers)
-        return CollectionElsewhere(f"{about} The same address is {names}: choose that chain.", offers)
+        names = listed(
+            _("{name} on {chain}").format(name=one.name, chain=chain_title(one.blockchain)) for one in offers
+        )
+        advice = _("The same address is {names}: choose that chain.").format(names=names)
+        return CollectionElsewhere(sentences(about, advice), offers)
     silent = [chain_title(other) for other, standard in zip(others, found, strict=True) if standard is None]
     if silent:
-        return CollectionNotFound(f"{about} Is it a wallet's address, or is it on {' or '.join(silent)}?")
+        question = _("Is it a wallet's address, or is it on {chains}?").format(chains=listed(silent, "or"))
+        return CollectionNotFound(sentences(about, question))
     if nothing:
-        also = " Nor is there on any other chain here." if others else ""
-        return CollectionNotFound(
-            f"{about}{also} It looks like a wallet's address: paste the collection's own contract."
-        )
-    return CollectionNotFound(f"{about} Paste the collection's own contract.")
+        if others:
+            about = sentences(about, _("Nor is there on any other chain here."))
+        advice = _("It looks like a wallet's address: paste the collection's own contract.")
+        return CollectionNotFound(sentences(about, advice))
+    return CollectionNotFound(sentences(about, _("Paste the collection's own contract.")))
 
 
 async def _standard(outside: Gateways, chain: str, contract: str) -> str | None:
@@ -144,7 +161,9 @@ async def by_slug(outside: Gateways, named: CollectionReference, blockchain: str
         if isinstance(fault, Unauthorized):
             raise unavailable(fault) from fault
         raise CollectionNotFound(
-            f"OpenSea knows no collection {slug[:80]}. Check the URL, or paste the contract's address."
+            _("OpenSea knows no collection {slug}. Check the URL, or paste the contract's address.").format(
+                slug=slug[:80]
+            )
         ) from None
     except ProviderError as fault:
         raise unavailable(fault) from fault
@@ -183,7 +202,9 @@ async def by_mint(outside: Gateways, mint: str, look_up: ByContract) -> Collecti
     except ProviderError as fault:
         raise unavailable(fault) from fault
     if collection is None:
-        raise CollectionNotFound(f"The token {shorten(mint)} on Solana belongs to no collection that has confirmed it.")
+        raise CollectionNotFound(
+            _("The token {token} on Solana belongs to no collection that has confirmed it.").format(token=shorten(mint))
+        )
     return await look_up(SOLANA, collection)
 
 
@@ -201,11 +222,13 @@ async def by_symbol(outside: Gateways, symbol: str, look_up: ByContract) -> Coll
     collections = list(dict.fromkeys(one for one in belong if one is not None))
     if not collections:
         raise CollectionNotFound(
-            f"Magic Eden shows no token of {symbol[:80]} that belongs to a collection. Paste the collection's address."
+            _(
+                "Magic Eden shows no token of {symbol} that belongs to a collection. Paste the collection's address."
+            ).format(symbol=symbol[:80])
         )
     if len(collections) > 1:
         offers = [CollectionView(shorten(one), one, SOLANA) for one in collections]
-        raise several(f"{symbol[:80]} stands for several collections.", offers)
+        raise several(_("{symbol} stands for several collections.").format(symbol=symbol[:80]), offers)
     return await look_up(SOLANA, collections[0])
 
 
@@ -213,17 +236,19 @@ def _chosen(found: CollectionFacts, only: str | None, preferred: str) -> Collect
     """Return the collection for one of the contracts that OpenSea lists."""
     name = found.name or found.slug
     if not found.contracts:
-        raise CollectionNotFound(f"OpenSea lists no contract for {name}. Paste the contract's address.")
+        raise _unlisted(name)
     fitting = [(chain, contract) for chain, contract in found.contracts if usable(chain) and only in {None, chain}]
     if not fitting:
-        where = ", ".join(sorted({chain_title(chain[:40]) for chain, _ in found.contracts})[:5])
-        wanted = f"not on {chain_title(only)}" if only else "which rules cannot ask about here"
+        where = ", ".join(sorted({chain_title(place[0][:40]) for place in found.contracts})[:5])
         offers = [_view(found, name, place) for place in found.contracts if usable(place[0])]
-        raise FieldRefused("blockchain", f"{name} is on {where}, {wanted}.", offers)
+        told = _("{name} is on {chains}, which rules cannot ask about here.")
+        if only:
+            told = _("{name} is on {chains}, not on {chain}.")
+        raise FieldRefused("blockchain", told.format(name=name, chains=where, chain=chain_title(only or "")), offers)
     fitting = [place for place in fitting if place[0] == preferred] or fitting
     if len(fitting) > 1:
         offers = [_view(found, name, place) for place in fitting]
-        raise several(f"{name} has several contracts.", offers)
+        raise several(_("{name} has several contracts.").format(name=name), offers)
     return _view(found, name, fitting[0])
 
 
@@ -232,7 +257,13 @@ def _view(found: CollectionFacts, name: str, place: tuple[str, str]) -> Collecti
     try:
         return CollectionView(name, address_on(chain, contract), chain, found.slug)
     except AddressRefused:
-        raise CollectionNotFound(f"OpenSea lists no contract for {name}. Paste the contract's address.") from None
+        raise _unlisted(name) from None
+
+
+def _unlisted(name: str) -> CollectionNotFound:
+    return CollectionNotFound(
+        _("OpenSea lists no contract for {name}. Paste the contract's address.").format(name=name)
+    )
 
 
 async def _check_it_is_whole(outside: Gateways, found: CollectionView) -> None:
@@ -247,8 +278,10 @@ async def _check_it_is_whole(outside: Gateways, found: CollectionView) -> None:
     if facts.slug and found.slug and facts.slug != found.slug:
         raise FieldRefused(
             "input",
-            f"{found.name} shares its contract with other collections, whose tokens a rule would count too. "
-            f"Paste {found.contract_address} and choose the token IDs that are meant.",
+            _(
+                "{name} shares its contract with other collections, whose tokens a rule would count too. "
+                "Paste {address} and choose the token IDs that are meant."
+            ).format(name=found.name, address=found.contract_address),
         )
 
 

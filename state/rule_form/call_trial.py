@@ -21,7 +21,7 @@ from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.conditions import ConditionList
 
 TEMPLATE_OPTIONS = tuple((one.key, one.label) for one in call_templates.TEMPLATES)
-"""What can be chosen to begin with, and how it is called."""
+"""What can be chosen to begin with, and its label in the catalogue."""
 WALLET_INPUT = "trialWallet"
 LONGEST = 100
 

@@ -13,6 +13,7 @@ from gateways.evm.ens import EnsNames
 from gateways.evm.node_probe import NodeProbe
 from gateways.evm.rpc.new_heads import NewHeads
 from gateways.evm.rpc.pool import NodePool
+from gateways.evm.tokens.transfer_history import TransferHistory
 from gateways.evm.transactions import EvmTransactions
 from gateways.evm.transfer_logs import TransferLogs
 from gateways.marketplaces.magiceden import MagicEden
@@ -20,6 +21,7 @@ from gateways.marketplaces.opensea import OpenSea
 from gateways.metadata import TokenMetadata
 from gateways.router import AllChains
 from gateways.solana.client import SolanaChains
+from gateways.solana.collection_owners import CollectionOwners
 from gateways.solana.memo_proof import SolanaProof
 from gateways.solana.names import SolanaNames
 from gateways.solana.node import SolanaNodes
@@ -59,6 +61,8 @@ async def test_tests_may_bring_their_own() -> None:
         delegations=DelegateRegistry(nodes, own_rights("Holdfast")),
         solana=SolanaProof(SolanaNodes(())),
         transfers=TransferLogs(nodes),
+        histories=TransferHistory(nodes),
+        collection_owners=CollectionOwners(SolanaNodes(())),
         heads=NewHeads({}),
         fetching=(fetching := Fetcher(agent="x")),
         metadata=TokenMetadata({}, fetching, ipfs_url="https://x", arweave_url="https://x"),

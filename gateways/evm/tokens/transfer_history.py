@@ -1,4 +1,4 @@
-"""Every transfer of one contract's tokens, from its first block on, in slices that nodes accept.
+"""Every transfer of one contract's tokens or of a coin, from its first block on, in slices that nodes accept.
 
 The moves added up give each token's owner at the last block that was read; no transfer needs to be kept for that.
 """
@@ -11,10 +11,11 @@ import orjson
 
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc import node_limits
-from gateways.evm.rpc.errors import NodeTimedOut
-from gateways.evm.rpc.node import Head, Node, binary, patiently, quantity
+from gateways.evm.rpc.errors import NodeTimedOut, Reverted, TooMuch
+from gateways.evm.rpc.node import Head, Node, binary, block_in, patiently, quantity
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.rpc.stated_limits import stated_blocks
+from gateways.evm.tokens.contract_info import BALANCE_OF, TOTAL_SUPPLY
 from gateways.evm.tokens.token_history import (
     CONSECUTIVE,
     TRANSFER,
@@ -28,13 +29,15 @@ from gateways.transport import question_time
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 
 EVENTS = (TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE)
+COIN = -1
+"""In place of a token's id: an amount of a coin, which has none."""
 _HASH, _WORD = 66, 32
 
 
 class TokenMove(NamedTuple):
     """So many of each token from `first_id` to `last_id` left one address for another.
 
-    The zero address is the sender of a mint and the receiver of a burn.
+    The zero address is the sender of a mint and the receiver of a burn. Of a coin both ids are COIN.
     """
 
     block: int
@@ -93,6 +96,17 @@ class TransferHistory:
         """The newest settled block of one node: what happened up to it is not replaced any more."""
         return await self._nodes.first(chain, Node.settled, endpoint=endpoint)
 
+    async def block(self, chain: str, number: int, endpoint: int) -> Head:
+        """A block as one node has it now, with its hash. Raises ProviderConfused without it."""
+
+        async def ask(node: Node) -> Head:
+            found = block_in(node.name, await patiently(node, "eth_getBlockByNumber", (hex(number), False)))
+            if found.block != number or not found.block_hash:
+                raise ProviderConfused(node.name, "it gives another block than the one that was asked for")
+            return found
+
+        return await self._nodes.first(chain, ask, endpoint=endpoint)
+
     async def read(self, chain: str, contract: str, first: int, last: int, endpoint: int) -> HistorySlice:
         """The transfers from block `first` on, at most up to `last`, in one answer of one node.
 
@@ -119,6 +133,18 @@ class TransferHistory:
                 said = f"its nodes differ about the transfers in the blocks {first} to {found.last}"
                 raise ProviderConfused(CHAINS[chain].title, said)
         return found
+
+    async def stated(
+        self, chain: str, contract: str, owners: Sequence[str], block: int, endpoint: int
+    ) -> list[int | None]:
+        """What a coin itself says at a block: its total supply, then each owner's balance; None where it fails."""
+        data = [TOTAL_SUPPLY, *(BALANCE_OF + bytes(12) + bytes.fromhex(owner[2:]) for owner in owners)]
+        calls = [("eth_call", ({"to": contract, "data": "0x" + one.hex()}, hex(block))) for one in data]
+
+        async def ask(node: Node) -> list[int | None]:
+            return [_number(node.name, one) for one in await node.batch(calls)]
+
+        return await self._nodes.first(chain, ask, endpoint=endpoint)
 
     async def _slice(self, node: Node, contract: str, first: int, last: int) -> HistorySlice:
         width = self._widths.setdefault((node.url, contract), _Width(node_limits.known(node.url).log_blocks))
@@ -199,6 +225,10 @@ def _moves(provider: str, block: int, log: MoveLog) -> list[TokenMove] | None:
     event, topics = log.topics[0].lower() if log.topics else "", log.topics[1:]
     if event not in EVENTS:
         raise ProviderConfused(provider, "a log of another event")
+    if event == TRANSFER and [len(topic) for topic in topics] == [_HASH, _HASH]:
+        # ERC-20: the amount is not indexed.
+        words, (sender, receiver) = _words(binary(provider, log.data)), ("0x" + one[-40:].lower() for one in topics)
+        return [TokenMove(block, COIN, COIN, words[0], sender, receiver)] if len(words) == 1 else None
     if len(topics) != 3 or any(len(topic) != _HASH for topic in topics):
         return None
     at = 0 if event == TRANSFER else 1
@@ -217,6 +247,15 @@ def _moves(provider: str, block: int, log: MoveLog) -> list[TokenMove] | None:
     if pairs is None:
         return None
     return [TokenMove(block, token, token, amount, sender, receiver) for token, amount in pairs]
+
+
+def _number(provider: str, answer: object) -> int | None:
+    if isinstance(answer, Reverted | TooMuch):
+        return None
+    if isinstance(answer, ProviderError):
+        raise answer
+    said = binary(provider, answer)
+    return int.from_bytes(said, "big") if len(said) == _WORD else None
 
 
 def _words(data: bytes) -> list[int]:

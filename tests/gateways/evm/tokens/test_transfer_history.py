@@ -10,7 +10,7 @@ from aiohttp import web
 
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.token_history import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
-from gateways.evm.tokens.transfer_history import HistorySlice, TokenMove, TransferHistory
+from gateways.evm.tokens.transfer_history import COIN, HistorySlice, TokenMove, TransferHistory
 from gateways.transport.errors import ProviderConfused, ProviderError
 from tests.gateways.evm.logs import ALICE, BOB, CONTRACT, topic
 from tests.gateways.evm.logs import log as plain_log
@@ -104,11 +104,20 @@ async def test_every_event_of_the_standards_is_read(server: Wire) -> None:
     )  # fmt: skip
 
 
+async def test_amounts_of_a_coin_have_no_token(server: Wire) -> None:
+    pool = serve(server, Ledger([log(5, 0, TRANSFER, topic(NOBODY), topic(BOB), data=number(10**30))]))
+    found = await TransferHistory(pool).read("base", CONTRACT, 0, 9, 0)
+    await pool.close()
+    assert found == HistorySlice([TokenMove(5, COIN, COIN, 10**30, NOBODY, BOB)], 9, 0)
+
+
 @pytest.mark.parametrize(
     "odd",
     [
         log(5, 0, TRANSFER),
-        log(5, 0, TRANSFER, topic(ALICE), topic(BOB), data=number(7)),
+        log(5, 0, TRANSFER, topic(ALICE), data=number(7)),
+        log(5, 0, TRANSFER, topic(ALICE), topic(BOB)),
+        log(5, 0, TRANSFER, topic(ALICE), topic(BOB), data=number(7) + number(8)[2:]),
         log(5, 0, TRANSFER_SINGLE, topic(CONTRACT), topic(ALICE), topic(BOB), data=number(7)),
         log(5, 0, TRANSFER_BATCH, topic(CONTRACT), topic(ALICE), topic(BOB), data=number(1 << 255) + 64 * "f"),
         log(5, 0, TRANSFER_BATCH, topic(CONTRACT), topic(ALICE), topic(BOB)),

@@ -1,0 +1,103 @@
+"""How many addresses meet the rule as it is filled in, and how many of them have been verified day by day."""
+
+import reflex as rx
+
+from components.ui.button import button
+from components.ui.chart import heading_cell, table_behind
+from components.ui.effects.texts import filled
+from locales import _
+from state.dashboard.charts import HEIGHT, WIDTH, BarView
+from state.rule_form.reach import ReachDayView, ReachState
+from state.rule_form.rule_form import RuleFormState
+
+
+def reach_panel() -> rx.Component:
+    """Return the button, under the rule that they are about the numbers, and for a stored rule its days."""
+    return rx.el.div(
+        rx.el.div(
+            button(
+                _("Count Holders"),
+                icon="users",
+                type="button",
+                on_click=ReachState.count,
+                busy=ReachState.busy & (ReachState.of_rule == RuleFormState.conditions_key),
+            ),
+            rx.el.p(
+                _("Counted on chain in the background. Each address counts on its own."),
+                class_name="muted mt-2 text-sm",
+            ),
+        ),
+        rx.cond(ReachState.of_rule == RuleFormState.conditions_key, _numbers()),
+        rx.cond(ReachState.bars, _days()),
+        on_mount=ReachState.load_days,
+        class_name="flex flex-col gap-4",
+    )
+
+
+def _numbers() -> rx.Component:
+    return rx.el.div(
+        rx.cond(
+            ReachState.busy,
+            rx.el.div(
+                rx.el.progress(
+                    value=ReachState.percent,
+                    max=100,
+                    class_name="progress progress-primary w-full",
+                    aria_label=_("Counting holders"),
+                ),
+                rx.el.p(filled(_("Counting… {percent}%"), percent=ReachState.percent), class_name="muted text-sm"),
+                class_name="flex flex-col gap-2",
+            ),
+        ),
+        rx.cond(ReachState.sentence != "", rx.el.p(ReachState.sentence, class_name="font-medium")),
+        rx.cond(ReachState.note != "", rx.el.p(ReachState.note, class_name="text-sm text-warning")),
+        rx.cond(
+            ReachState.fault != "",
+            rx.el.p(ReachState.fault, class_name="font-medium text-error", role="alert"),
+            rx.foreach(
+                ReachState.places, lambda place: rx.el.p(place, class_name="muted tabular-nums text-sm", key=place)
+            ),
+        ),
+        role="status",
+    )
+
+
+def _days() -> rx.Component:
+    return rx.el.div(
+        rx.el.svg(
+            rx.foreach(ReachState.bars, _bar),
+            rx.el.svg.line(
+                x1=0, x2=WIDTH, y1=HEIGHT, y2=HEIGHT, class_name="chart-line",
+                custom_attrs={"vectorEffect": "non-scaling-stroke"},
+            ),
+            view_box=f"0 0 {WIDTH} {HEIGHT}",
+            class_name="block h-24 w-full",
+            custom_attrs={"preserveAspectRatio": "none", "role": "img", "aria-label": ReachState.summary},
+        ),
+        rx.el.p(ReachState.summary, class_name="muted mt-3 text-sm"),
+        table_behind(
+            _("Numbers as a table"),
+            rx.el.thead(
+                rx.el.tr(
+                    heading_cell(_("Day"), "col"), heading_cell(_("Holders"), "col"), heading_cell(_("Verified"), "col")
+                )
+            ),
+            rx.el.tbody(rx.foreach(ReachState.days, _row)),
+            caption=_("Holders and verified ones by day"),
+        ),
+    )  # fmt: skip
+
+
+def _bar(bar: rx.vars.ObjectVar[BarView]) -> rx.Component:
+    return rx.el.svg.rect(
+        rx.el.svg.title(bar.label), x=bar.x, y=bar.y, width=bar.width, height=bar.height, class_name="fill-primary"
+    )
+
+
+def _row(one: rx.vars.ObjectVar[ReachDayView]) -> rx.Component:
+    return rx.el.tr(
+        heading_cell(one.day, "row"),
+        rx.el.td(one.holders, class_name="tabular-nums"),
+        rx.el.td(one.verified, class_name="tabular-nums"),
+        key=one.day,
+    )

@@ -1,0 +1,296 @@
+"""How many addresses meet the conditions of a rule, and how many of them are verified: ask for it, and read it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, cast
+
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from gateways import Gateways
+from locales import N_, _, ngettext
+from locales.stored import said, storable
+from models import Reach, Rule
+from models.db.session import AsyncSession
+from services.collections.census import numbers, tasks
+from services.collections.census.numbers import Place
+from services.core.actors import Actor
+from services.core.errors import ReachNotFound, ServerNotFound, TooMany
+from services.core.json_view import json_view
+from services.engine import preview_log
+from services.engine.preview import Proposal
+from services.engine.trial import asked_rule
+from services.guilds import permissions
+from services.rules.expression import Expression, parse, requirements, to_document
+from services.rules.types import stored_lists
+
+KEPT = timedelta(hours=1)
+"""How long a rule's numbers are kept; until then the same conditions are not counted again."""
+FRESH = timedelta(minutes=1)
+"""How old a count of a collection may be for another rule's numbers."""
+LONGEST = timedelta(hours=6)
+"""How long a rule's counts may take; asking again goes on from where they were."""
+MOST_AN_HOUR = 20
+"""Rules that one server may have counted within an hour."""
+TOO_LONG = N_("The count did not end within {hours} hours. Ask again to go on from where it is.")
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class ReachOnChain:
+    """How many addresses meet a condition on this chain, and up to which block; `holders` is null without a number."""
+
+    chain: str
+    holders: int | None
+    block: int | None
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class ReachView:
+    """A rule's numbers: `state` is `counting`, `done` or `failed`.
+
+    `holders` and `verified_here` are null until it is done. `reason` says why it failed, or what nobody confirms.
+    """
+
+    id: int
+    state: str
+    progress: float
+    holders: int | None
+    verified_here: int | None
+    chains: tuple[ReachOnChain, ...]
+    reason: str | None
+
+
+async def begin(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> int:
+    """Have the addresses counted that meet a new, a changed or a stored rule; return the id under which to read it.
+
+    The same conditions are counted once within KEPT. Raises what `trial.asked_rule` raises, and TooMany.
+    """
+    rule = await asked_rule(db, outside, actor, proposal)
+    digest = digest_of(rule.tree)
+    await db.execute(text("SELECT 1 FROM server WHERE id = :server FOR NO KEY UPDATE"), {"server": rule.server_id})
+    found = await db.execute(
+        text(
+            """
+            SELECT id FROM reach WHERE server_id = :server AND digest = :digest AND state <> 'failed'
+            AND created_at > now() - :kept ORDER BY id DESC LIMIT 1
+            """
+        ),
+        {"server": rule.server_id, "digest": digest, "kept": KEPT},
+    )
+    kept = found.scalar_one_or_none()
+    if kept is not None:
+        return int(kept)
+    await _check_rate(db, rule.server_id)
+    if preview_log.is_identifying(rule.tree):
+        await preview_log.note(db, actor, _row(rule.server_id, rule.tree), deletes=False, singling=True)
+    return await start(db, rule.server_id, rule.tree)
+
+
+async def start(db: AsyncSession, server_id: int, tree: Expression, *, daily: bool = False) -> int:
+    """Enqueue the counts that a rule's numbers need, and return the id of the numbers."""
+    refused = numbers.refusal(tree)
+    row = Reach(
+        server_id=server_id, digest=digest_of(tree), expression=to_document(tree), daily=daily,
+        state="counting" if refused is None else "failed", reason=refused or "",
+    )  # fmt: skip
+    db.add(row)
+    await db.flush()
+    if refused is None:
+        for chain, contract in sorted(numbers.places_of(tree)):
+            census_id = await tasks.want(db, chain, contract, FRESH)
+            await db.execute(
+                text("INSERT INTO reach_census (reach_id, census_id) VALUES (:reach, :census)"),
+                {"reach": row.id, "census": census_id},
+            )
+    return cast("int", row.id)
+
+
+async def get(db: AsyncSession, outside: Gateways, actor: Actor, reach_id: int) -> ReachView:
+    """Return a rule's numbers, or how far their counts are. Raises ReachNotFound for people who do not run the server.
+
+    Raises TooMany, ProviderUnavailable.
+    """
+    row = await db.get(Reach, reach_id) if 0 < reach_id < 2**31 else None
+    if row is None:
+        raise ReachNotFound
+    try:
+        await permissions.to_read(db, outside, actor, row.server_id)
+    except ServerNotFound:
+        raise ReachNotFound from None
+    return await view(db, row)
+
+
+async def view(db: AsyncSession, row: Reach) -> ReachView:
+    """Return stored numbers as people see them."""
+    reason = said(row.reason) if row.reason else None
+    if row.state == "done":
+        chains = tuple(ReachOnChain(one["chain"], one["holders"], one["block"]) for one in row.chains)
+        return ReachView(row.id or 0, "done", 1.0, row.holders, row.verified, chains, reason)
+    counts = await _counts(db, row.id or 0)
+    blocks = dict[str, int | None]()
+    for leaf in requirements(parse(row.expression)):
+        found = counts.get((leaf.chain, leaf.contract))
+        block = found.block if found is not None and found.block >= 0 else None
+        known = blocks.get(leaf.chain, block)
+        blocks[leaf.chain] = None if block is None or known is None else min(block, known)
+    chains = tuple(ReachOnChain(chain, None, block) for chain, block in blocks.items() if chain)
+    progress = min(0.99, sum(one.progress for one in counts.values()) / len(counts)) if counts else 0.0
+    return ReachView(row.id or 0, row.state, round(progress, 4), None, None, chains, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    id: int
+    state: str
+    block: int
+    head: int | None
+    progress: float
+    reason: str
+
+
+async def _counts(db: AsyncSession, reach_id: int) -> dict[Place, _Count]:
+    found = await db.execute(
+        text(
+            """
+            SELECT c.chain, c.contract, c.id, c.state, c.block, c.head, c.reason, CASE
+                WHEN c.state = 'done' THEN 1 WHEN c.target IS NULL THEN 0
+                WHEN c.chain <> 'solana' THEN (c.block + 1.0) / (c.target + 1)
+                WHEN c.again THEN 0.5 + 0.5 * c.moves / GREATEST(c.tokens, 1)
+                ELSE 0.5 * c.moves / (c.moves + 5000.0) END
+            FROM reach_census r JOIN census c ON c.id = r.census_id WHERE r.reach_id = :reach
+            """
+        ),
+        {"reach": reach_id},
+    )
+    return {
+        (str(chain), str(contract)): _Count(census_id, state, block, head, min(1.0, float(progress)), reason)
+        for chain, contract, census_id, state, block, head, reason, progress in found.all()
+    }
+
+
+async def settle_next(db: AsyncSession) -> Reach | None:
+    """Compute the numbers of one rule whose counts have all ended, and return them; None if there is none."""
+    found = await db.exec(
+        select(Reach)
+        .where(Reach.state == "counting")
+        .where(
+            text(
+                "(reach.created_at < now() - :longest OR NOT EXISTS ("
+                "SELECT 1 FROM reach_census n JOIN census c ON c.id = n.census_id "
+                "WHERE n.reach_id = reach.id AND c.state = 'counting'))"
+            ).bindparams(longest=LONGEST)
+        )
+        .order_by(col(Reach.id))
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    row = found.first()
+    if row is None:
+        return None
+    # Held until the numbers are stored: a count that began again meanwhile would be read half done.
+    await db.execute(
+        text(
+            "SELECT 1 FROM census c JOIN reach_census n ON n.census_id = c.id WHERE n.reach_id = :reach "
+            'ORDER BY c.chain COLLATE "C", c.contract COLLATE "C" FOR SHARE OF c'
+        ),
+        {"reach": row.id},
+    )
+    tree, counts = parse(row.expression), await _counts(db, row.id or 0)
+    if any(one.state == "counting" for one in counts.values()):
+        late = await db.execute(
+            text("SELECT created_at < now() - :longest FROM reach WHERE id = :reach"),
+            {"longest": LONGEST, "reach": row.id},
+        )
+        if not late.scalar_one():
+            return None
+    places = numbers.places_of(tree)
+    failed = [one.reason for one in counts.values() if one.state == "failed"]
+    if not all((one := counts.get(place)) is not None and one.state == "done" for place in places):
+        row.state = "failed"
+        row.reason = failed[0] if failed else storable(TOO_LONG, hours=LONGEST // timedelta(hours=1))
+    elif not await numbers.has_lists(db, tree, row.server_id):
+        row.state, row.reason = "failed", stored_lists.GONE
+    elif (odd := await numbers.odd_one(db, tree, ids := {place: counts[place].id for place in places})) is not None:
+        row.state, row.reason = "failed", odd
+    else:
+        result = await numbers.count(db, tree, row.server_id, ids)
+        row.state, row.holders, row.verified = "done", result.holders, result.verified
+        row.reason = next((counts[place].reason for place in places if counts[place].reason), "")
+        row.chains = [
+            {
+                "chain": each.chain,
+                "holders": each.holders,
+                "block": min(counts[place].head or 0 for place in places if place[0] == each.chain),
+            }
+            for each in result.chains
+        ]
+    await db.flush()
+    await db.execute(text("UPDATE reach SET ended_at = now() WHERE id = :reach"), {"reach": row.id})
+    return row
+
+
+async def _check_rate(db: AsyncSession, server_id: int) -> None:
+    """Raise TooMany when the server has had MOST_AN_HOUR rules counted within an hour."""
+    found = await db.execute(
+        text(
+            "SELECT count(*), extract(epoch FROM min(created_at) + interval '1 hour' - now()) FROM reach "
+            "WHERE server_id = :server AND NOT daily AND created_at > now() - interval '1 hour'"
+        ),
+        {"server": server_id},
+    )
+    times, wait = found.one()
+    if int(times) >= MOST_AN_HOUR:
+        raise TooMany(
+            _("This server has had {most} rules counted within an hour. Please try again later.").format(
+                most=MOST_AN_HOUR
+            ),
+            float(wait),
+        )
+
+
+async def forget(db: AsyncSession) -> None:
+    """Delete numbers that are no longer kept, and counts that nobody has wanted for a week."""
+    await db.execute(
+        text("DELETE FROM reach WHERE state <> 'counting' AND created_at < now() - :kept AND ended_at < now() - :kept"),
+        {"kept": KEPT},
+    )
+    await db.execute(
+        text("DELETE FROM reach WHERE state <> 'counting' AND ended_at IS NULL AND created_at < now() - :kept"),
+        {"kept": KEPT},
+    )
+    await db.execute(
+        text(
+            "DELETE FROM census c WHERE wanted_at < now() - interval '7 days' "
+            "AND NOT EXISTS (SELECT 1 FROM reach_census r WHERE r.census_id = c.id)"
+        )
+    )
+
+
+def in_words(holders: int, verified: int) -> str:
+    """Return a rule's numbers as a sentence."""
+    said = ngettext(
+        "{count} address meets this, {verified} verified here.",
+        "{count} addresses meet this, {verified} verified here.",
+        holders,
+    )
+    return said.format(count=f"{holders:,}", verified=f"{verified:,}")
+
+
+def digest_of(tree: Expression) -> str:
+    """Return a digest of the conditions of a rule."""
+    return hashlib.sha256(json.dumps(to_document(tree), sort_keys=True).encode()).hexdigest()
+
+
+def _row(server_id: int, tree: Expression) -> Rule:
+    """Return a rule of these conditions alone, for the log."""
+    first = next(requirements(tree))
+    document: Mapping[str, Any] = to_document(tree)
+    return Rule(
+        server_id=server_id, name="", role_id="", role_name="", verification_type=first.type,
+        contract_address=first.contract, blockchain=first.chain, created_by="", expression=dict(document),
+    )  # fmt: skip

@@ -1,0 +1,185 @@
+"""The queue of counts: who advances which one next, so that every server has its turn."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import text
+
+from models.db.session import AsyncSession
+
+MOST_KEPT, MOST_OF_A_SERVER = 20_000_000, 5_000_000
+"""Pairs of an address and a token that all counts keep together, and those under way for one server."""
+LEASE = timedelta(minutes=2)
+"""How long a count stays with the process that advances it; each step renews it."""
+
+
+class CountTaken(Exception):
+    """Another process advances the count now."""
+
+
+@dataclass(frozen=True, slots=True)
+class CensusTask:
+    """A count under a lease, for the server whose turn it is; see models.Census."""
+
+    id: int
+    server_id: int
+    chain: str
+    contract: str
+    block: int
+    block_hash: str
+    known: int | None
+    target: int | None
+    after: str | None
+    again: bool
+    moves: int
+    tokens: int
+    faults: int
+    holder: str
+
+
+async def claim(db: AsyncSession, holder: str) -> CensusTask | None:
+    """Claim the count whose server has waited longest for a turn, and of that server the one that waited longest."""
+    found = await db.execute(
+        text(
+            """
+            SELECT c.id, r.server_id FROM census c
+            JOIN reach_census n ON n.census_id = c.id JOIN reach r ON r.id = n.reach_id AND r.state = 'counting'
+            LEFT JOIN census_turn t ON t.server_id = r.server_id
+            WHERE c.state = 'counting' AND c.next_at <= now() AND (c.held_until IS NULL OR c.held_until < now())
+            ORDER BY t.at NULLS FIRST, c.next_at, c.id LIMIT 1 FOR UPDATE OF c SKIP LOCKED
+            """
+        )
+    )
+    place = found.one_or_none()
+    if place is None:
+        return None
+    census_id, server_id = (int(one) for one in place)
+    await db.execute(
+        text(
+            "INSERT INTO census_turn (server_id, at) VALUES (:server, clock_timestamp()) "
+            "ON CONFLICT (server_id) DO UPDATE SET at = EXCLUDED.at"
+        ),
+        {"server": server_id},
+    )
+    taken = await db.execute(
+        text(
+            """
+            UPDATE census SET holder = :holder, held_until = now() + :lease WHERE id = :census
+            RETURNING chain, contract, block, block_hash, known, target, after, again, moves, tokens, faults
+            """
+        ),
+        {"census": census_id, "holder": holder, "lease": LEASE},
+    )
+    return CensusTask(census_id, server_id, *taken.one(), holder=holder)
+
+
+async def update(db: AsyncSession, task: CensusTask, **changes: Any) -> None:
+    """Write columns of a count and renew its lease. Raises CountTaken if another process has it by now."""
+    columns = "".join(f", {name} = :{name}" for name in changes)
+    found = await db.execute(
+        text(
+            f"UPDATE census SET held_until = now() + :lease{columns} "
+            "WHERE id = :census AND holder = :holder AND state = 'counting' RETURNING id"
+        ),
+        {**changes, "census": task.id, "holder": task.holder, "lease": LEASE},
+    )
+    if found.first() is None:
+        raise CountTaken
+
+
+async def give_back(db: AsyncSession, task: CensusTask, pause: timedelta = timedelta(0)) -> None:
+    """End the lease; the count may be advanced again after the pause."""
+    await db.execute(
+        text(
+            "UPDATE census SET holder = NULL, held_until = NULL, next_at = clock_timestamp() + :pause "
+            "WHERE id = :census AND holder = :holder"
+        ),
+        {"census": task.id, "holder": task.holder, "pause": pause},
+    )
+
+
+async def want(db: AsyncSession, chain: str, contract: str, fresh: timedelta) -> int:
+    """Return the count of a collection; one that ended longer ago than `fresh`, or failed, goes on from its block."""
+    found = await db.execute(
+        text(
+            """
+            INSERT INTO census AS c (chain, contract, state, block, block_hash, again, moves, tokens, faults, reason,
+                next_at, wanted_at)
+            VALUES (:chain, :contract, 'counting', -1, '', false, 0, 0, 0, '', now(), now())
+            ON CONFLICT (chain, contract) DO UPDATE SET wanted_at = now(), state = 'counting',
+                target = CASE c.state WHEN 'counting' THEN c.target END,
+                next_at = LEAST(c.next_at, now()),
+                reason = CASE c.state WHEN 'counting' THEN c.reason ELSE '' END,
+                faults = CASE c.state WHEN 'counting' THEN c.faults ELSE 0 END
+            WHERE c.state <> 'done' OR c.counted_at < now() - :fresh
+            RETURNING id
+            """
+        ),
+        {"chain": chain, "contract": contract, "fresh": fresh},
+    )
+    place = found.scalar_one_or_none()
+    if place is not None:
+        return int(place)
+    kept = await db.execute(
+        text("UPDATE census SET wanted_at = now() WHERE chain = :chain AND contract = :contract RETURNING id"),
+        {"chain": chain, "contract": contract},
+    )
+    return int(kept.scalar_one())
+
+
+async def make_room(db: AsyncSession, server_id: int) -> bool:
+    """Delete counts that nobody waits for, the longest unwanted first, if all keep too much.
+
+    Return whether a count of this server may go on.
+    """
+    unwanted = (
+        "NOT EXISTS (SELECT 1 FROM reach_census n JOIN reach r ON r.id = n.reach_id "
+        "WHERE n.census_id = c.id AND r.state = 'counting')"
+    )
+    found = await db.execute(
+        text(
+            f"""
+            SELECT c.id FROM census c JOIN (
+                SELECT id, sum(tokens) OVER (ORDER BY wanted_at DESC, id DESC) AS kept FROM census) k ON k.id = c.id
+            WHERE k.kept > :most AND {unwanted} ORDER BY k.kept DESC LIMIT 1 FOR UPDATE OF c SKIP LOCKED
+            """
+        ),
+        {"most": MOST_KEPT},
+    )
+    if (oldest := found.scalar_one_or_none()) is not None:
+        # Asked again under the lock: somebody may have come to want it.
+        await db.execute(text(f"DELETE FROM census c WHERE c.id = :census AND {unwanted}"), {"census": oldest})
+    found = await db.execute(
+        text(
+            """
+            SELECT COALESCE(sum(tokens), 0), COALESCE(sum(tokens) FILTER (WHERE state = 'counting' AND EXISTS (
+                SELECT 1 FROM reach_census n JOIN reach r ON r.id = n.reach_id
+                WHERE n.census_id = c.id AND r.state = 'counting' AND r.server_id = :server)), 0) FROM census c
+            """
+        ),
+        {"server": server_id},
+    )
+    kept, of_server = found.one()
+    return int(kept) <= MOST_KEPT and int(of_server) <= MOST_OF_A_SERVER
+
+
+async def read(db: AsyncSession, task: CensusTask) -> CensusTask:
+    """Return the count as it is stored. Raises CountTaken if another process has it by now."""
+    found = await db.execute(
+        text(
+            "SELECT chain, contract, block, block_hash, known, target, after, again, moves, tokens, faults FROM census "
+            "WHERE id = :census AND holder = :holder"
+        ),
+        {"census": task.id, "holder": task.holder},
+    )
+    row = found.one_or_none()
+    if row is None:
+        raise CountTaken
+    return CensusTask(task.id, task.server_id, *row, holder=task.holder)
+
+
+async def end(db: AsyncSession, task: CensusTask, *, head: int, block_hash: str, reason: str = "") -> None:
+    """Write that a count is whole up to the block `head`."""
+    await update(db, task, head=head, block_hash=block_hash, reason=reason, target=None, faults=0, state="done")
+    await db.execute(text("UPDATE census SET counted_at = now() WHERE id = :census"), {"census": task.id})

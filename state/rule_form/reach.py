@@ -1,0 +1,157 @@
+"""How many addresses the rule of the form reaches: the count on its way, its numbers, and those of the last days."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import reflex as rx
+
+from gateways import gateways
+from locales import _, short_day
+from models import transaction
+from services.collections.census import days, reach
+from services.collections.census.days import ReachOnDay
+from services.collections.census.reach import ReachView
+from services.core.actors import Actor
+from services.core.chain_names import chain_title
+from services.core.errors import HoldfastError
+from services.engine.preview import Proposal
+from services.guilds import permissions
+from services.runtime import rate_limits
+from state.core.gate import background, signed_in
+from state.core.watchers import Watcher
+from state.dashboard.charts import HEIGHT, WIDTH, BarView
+from state.dashboard.server_page import ServerPageState
+from state.rule_form.rule_form import RuleFormState
+
+EVERY_SECONDS, LONGEST_SECONDS = 2.0, 3_600.0
+"""How often the form asks how far a count is, and for how long."""
+_FEWEST_DAYS = 14
+"""Days for which the chart has room at least."""
+
+
+@dataclass(frozen=True)
+class ReachDayView:
+    """One day's row in the table behind the chart."""
+
+    day: str
+    holders: int
+    verified: int
+
+
+class ReachState(rx.State):
+    """The count that was asked for last, and the days of the stored rule."""
+
+    busy: bool = False
+    percent: int = 0
+    sentence: str = ""
+    """The numbers in words; empty without any."""
+    places: list[str] = []
+    """For each chain, up to which block it was counted."""
+    note: str = ""
+    """What nobody confirms."""
+    fault: str = ""
+    of_rule: str = ""
+    """The version of the rule that the numbers are about; under another one they are hidden."""
+    bars: list[BarView] = []
+    days: list[ReachDayView] = []
+    summary: str = ""
+    _proposal: Proposal | None = None
+    _turn: int = 0
+
+    @signed_in
+    async def count(self, actor: Actor):
+        """Have the addresses counted that meet the rule as it is filled in now."""
+        rule = await self.get_state(RuleFormState)
+        page = await self.get_state(ServerPageState)
+        self._proposal = Proposal(rule._draft(page.server_id))
+        self._turn += 1
+        self.sentence, self.places, self.note, self.fault = "", [], "", ""
+        self.of_rule, self.busy, self.percent = rule.conditions_key, True, 0
+        return ReachState.watch
+
+    @background
+    @signed_in
+    async def watch(self, actor: Actor) -> None:
+        """Begin the count and follow it to its end; a newer one replaces the one before."""
+        async with self:
+            turn, proposal = self._turn, self._proposal
+        if proposal is None:
+            return
+        reach_id, found = 0, None
+        loop = Watcher(self, actor, "reach", every=EVERY_SECONDS, lasts=LONGEST_SECONDS, first=0.0)
+        async for _turn in loop.looks():
+            fault = ""
+            try:
+                if not reach_id:
+                    await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
+                    async with transaction() as db:
+                        reach_id = await reach.begin(db, gateways(), actor, proposal)
+                async with transaction() as db:
+                    found = await reach.get(db, gateways(), actor, reach_id)
+            except HoldfastError as refused:
+                fault = refused.message
+            async with self:
+                if self._turn != turn:
+                    return
+                self._show(found, fault)
+                if not self.busy:
+                    break
+
+    def _show(self, found: ReachView | None, fault: str) -> None:
+        self.fault, self.busy = fault, not fault
+        if fault or found is None:
+            return
+        self.percent, self.busy = int(100 * found.progress), found.state == "counting"
+        self.places = [
+            _("{chain} up to block {block}").format(chain=chain_title(one.chain), block=f"{one.block:,}")
+            for one in found.chains
+            if one.block is not None
+        ]
+        if found.state == "failed":
+            self.fault = found.reason or ""
+        elif found.holders is not None:
+            self.sentence, self.note = reach.in_words(found.holders, found.verified_here or 0), found.reason or ""
+
+    @signed_in
+    async def load_days(self, actor: Actor) -> None:
+        """Read the days of the stored rule, if the form edits one."""
+        rule = await self.get_state(RuleFormState)
+        page = await self.get_state(ServerPageState)
+        found: Sequence[ReachOnDay] = ()
+        if rule.rule_id:
+            try:
+                async with transaction() as db:
+                    await permissions.to_read(db, gateways(), actor, page.server_id)
+                    found = await days.of_rule(db, page.server_id, rule.rule_id)
+            except HoldfastError:
+                found = ()
+        self.bars, self.summary = _bars(found), _summary(found)
+        self.days = [ReachDayView(short_day(one.day), one.holders, one.verified) for one in reversed(found)]
+
+
+def _bars(found: Sequence[ReachOnDay]) -> list[BarView]:
+    """Return each day's share of verified holders as a bar."""
+    step = WIDTH / max(_FEWEST_DAYS, len(found))
+    return [
+        BarView(
+            x=round((place + 0.15) * step),
+            y=HEIGHT - round(HEIGHT * min(one.verified / max(one.holders, 1), 1)),
+            width=round(0.7 * step),
+            height=round(HEIGHT * min(one.verified / max(one.holders, 1), 1)),
+            label=f"{short_day(one.day)}: {one.verified:,} / {one.holders:,}",
+        )
+        for place, one in enumerate(found)
+    ]
+
+
+def _summary(found: Sequence[ReachOnDay]) -> str:
+    if not found:
+        return ""
+    first, last = found[0], found[-1]
+    return _("Verified here: {share} of the holders on {day}, {before} on {first}.").format(
+        share=_share(last), day=short_day(last.day), before=_share(first), first=short_day(first.day)
+    )
+
+
+def _share(one: ReachOnDay) -> str:
+    return f"{100 * one.verified // one.holders if one.holders else 0}%"

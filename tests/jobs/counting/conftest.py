@@ -1,0 +1,25 @@
+"""A town whose collection is counted."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from services.collections.census import counting
+from tests.jobs.town import Town, a_town
+
+
+@pytest.fixture
+async def town(product: None, sandbox_url: str) -> AsyncIterator[Town]:
+    """ada owns it; carol holds two tokens and dave one, and only carol has proved her wallet."""
+    async with a_town(sandbox_url, "ada", "carol", "dave") as made:
+        for who in ("carol", "carol", "dave"):
+            await made.buys(who)
+        await made.prove("carol")
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed step is tried again without a pause."""
+    monkeypatch.setattr(counting, "FIRST_PAUSE", timedelta(0))

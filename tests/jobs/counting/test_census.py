@@ -1,0 +1,298 @@
+"""How many addresses hold a collection, counted from the sandbox's chains, and who of them is verified."""
+
+import uuid
+from collections import Counter
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import select
+
+from gateways import gateways
+from jobs.census_taker import CensusTaker
+from models import Census, CensusTurn, transaction
+from services.collections.census import counting, owned_tokens, reach, tasks
+from services.collections.census import numbers as numbers_of_rules
+from services.rules.types import list_text, stored_lists
+from tests.jobs.counting.counts import NOBODY, asked, leaf, numbers, stale, view, worked
+from tests.jobs.town import BOTH, STRANGER, Town, a_town
+
+
+async def ledger(town: Town, contract: str) -> dict[str, int]:
+    """How much each address has of a collection, as the sandbox's world says."""
+    world = (await town.control.get("/control/world")).json()
+    listed = next(one for one in world["chains"][town.chain]["collections"] if one["contract"] == contract)
+    held = Counter[str]()
+    for token in listed["tokens"]:
+        for owner, amount in token["owners"].items():
+            held[owner.lower()] += int(amount)
+    return {owner: amount for owner, amount in held.items() if amount}
+
+
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["ERC-721", "with enumeration", "ERC-1155"])
+async def test_holders_are_those_of_the_chains_own_collections(town: Town, place: int) -> None:
+    world = (await town.control.get("/control/world")).json()
+    contract = world["chains"]["base"]["collections"][place]["contract"]
+    held = await ledger(town, contract)
+    found = await numbers(town, leaf(town, contract=contract.lower()))
+    assert (found.state, found.holders, found.reason) == ("done", len(held), None)
+    several = await numbers(town, leaf(town, contract=contract.lower(), minTokens=2, maxTokens=3))
+    assert several.holders == sum(1 for amount in held.values() if 2 <= amount <= 3)
+
+
+async def test_a_rule_is_counted_by_address_with_its_verified_ones_and_its_block(town: Town) -> None:
+    found = await numbers(town, leaf(town))
+    assert (found.state, found.progress, found.holders, found.verified_here) == ("done", 1.0, 2, 1)
+    (on_base,) = found.chains
+    assert (on_base.chain, on_base.holders) == ("base", 2)
+    assert on_base.block
+    one, two = leaf(town, type="token_id", tokenIds=["1"]), leaf(town, minTokens=2)
+    for document, holders, verified in (
+        (two, 1, 1),
+        (leaf(town, maxTokens=1), 1, 0),
+        (leaf(town, type="token_id", tokenIds=["2-3"]), 2, 1),
+        (one, 1, 1),
+        ({"all": [leaf(town), {"not": two}]}, 1, 0),
+        ({"any": [one, leaf(town, type="token_id", tokenIds=["3"])]}, 2, 1),
+        ({"atLeast": {"n": 2, "of": [one, two, leaf(town, type="token_id", tokenIds=["9"])]}}, 1, 1),
+    ):
+        said = await numbers(town, document)
+        assert (said.state, said.holders, said.verified_here) == ("done", holders, verified), document
+
+
+async def test_a_later_count_reads_only_what_happened_since(town: Town) -> None:
+    await numbers(town, leaf(town))
+    await town.call("chains/base/mine", blocks=100)
+    await stale()
+    await numbers(town, leaf(town))
+    await town.sells("1")
+    await town.sells("3")
+    await stale()
+    found = await numbers(town, leaf(town))
+    assert (found.holders, found.verified_here) == (2, 1)
+    async with transaction() as db:
+        (census,) = (await db.exec(select(Census))).all()
+    # Three mints and two sales: nothing was added up twice.
+    assert (census.moves, census.tokens) == (5, 3)
+
+
+@pytest.mark.parametrize("kind", ["down", "500", "429", "empty", "malformed"])
+@pytest.mark.parametrize("targets", [BOTH, BOTH[1:]], ids=["both", "one"])
+async def test_no_fault_of_the_nodes_makes_a_number(town: Town, kind: str, targets: tuple[str, ...]) -> None:
+    await town.break_(kind, *targets)
+    found = await numbers(town, leaf(town))
+    assert (found.state, found.holders, found.verified_here, bool(found.reason)) == ("failed", None, None, True)
+    await town.heal()
+    assert (await numbers(town, leaf(town))).holders == 2
+
+
+async def test_nodes_that_fall_silent_do_not_make_an_old_number_new(town: Town) -> None:
+    assert (await numbers(town, leaf(town))).holders == 2
+    await town.call("chains/base/mine", blocks=100)
+    await stale()
+    await numbers(town, leaf(town))
+    for token in ("1", "2", "3"):
+        await town.sells(token)
+    await stale()
+    await town.break_("empty", *BOTH)
+    found = await numbers(town, leaf(town))
+    assert (found.state, found.holders) == ("failed", None)
+    assert found.chains[0].block
+    await town.heal()
+    assert (await numbers(town, leaf(town))).holders == 1
+
+
+async def test_a_replaced_end_is_counted_again(town: Town) -> None:
+    assert (await numbers(town, leaf(town))).holders == 2
+    await town.call("chains/base/mint", contract=town.contract, token_id="50", to=NOBODY)
+    await stale()
+    assert (await numbers(town, leaf(town))).holders == 3
+    await town.call("chains/base/reorg", depth=3)
+    await stale()
+    found = await numbers(town, leaf(town))
+    assert (found.state, found.holders) == ("done", len(await ledger(town, town.contract)))
+
+
+async def test_a_settled_block_with_another_hash_begins_the_count_again(town: Town) -> None:
+    await town.call("chains/base/mine", blocks=100)
+    assert (await numbers(town, leaf(town))).holders == 2
+    async with transaction() as db:
+        await db.execute(text("UPDATE census SET block_hash = '0xother'"))
+        await db.execute(text("INSERT INTO census_token SELECT id, 0, :who, 77, 1 FROM census"), {"who": NOBODY})
+    await stale()
+    assert (await numbers(town, leaf(town))).holders == 2
+
+
+async def test_what_a_killed_process_had_in_hand_goes_on_where_it_stood(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.call("chains/base/mine", blocks=100)
+    reach_id = await asked(town, leaf(town))
+    monkeypatch.setattr(counting, "STEPS_A_TURN", 1)
+    await worked(1)
+    async with transaction() as db:
+        stood = (await db.exec(select(Census))).one().block
+        killed = await tasks.claim(db, "killed")
+    assert killed is not None
+    assert (stood > 0, await CensusTaker("other").once()) == (True, False)
+    async with transaction() as db:
+        await db.execute(text("UPDATE census SET held_until = now() - interval '1 second'"))
+    await worked()
+    found = await view(reach_id)
+    assert (found.state, found.holders) == ("done", 2)
+    async with transaction() as db:
+        with pytest.raises(tasks.CountTaken):
+            await tasks.update(db, killed, block=0)
+
+
+async def test_more_tokens_than_a_count_keeps_are_said(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owned_tokens, "MOST_TOKENS", 2)
+    await town.call("chains/base/mine", blocks=100)
+    found = await numbers(town, leaf(town))
+    assert (found.state, found.holders) == ("failed", None)
+    assert found.reason is not None
+    assert "More than 2 tokens" in found.reason
+
+
+async def test_addresses_on_a_list_are_counted_alone_and_with_tokens(town: Town) -> None:
+    read = await list_text.of_text(f"{town.wallet('carol')}\n{STRANGER}")
+    listed = {"type": "address_list", "list": read.digest, "count": read.count}
+    async with transaction() as db:
+        await stored_lists.keep(db, town.server_id, [read])
+    for document, holders, verified in (
+        (listed, 2, 1),
+        ({"all": [leaf(town), listed]}, 1, 1),
+        ({"any": [listed, leaf(town)]}, 3, 1),
+        ({"all": [leaf(town), {"not": listed}]}, 1, 0),
+    ):
+        said = await numbers(town, document)
+        assert (said.state, said.holders, said.verified_here) == ("done", holders, verified), document
+        assert [one.chain for one in said.chains] == (["base"] if document is not listed else [])
+    gone = await numbers(town, listed | {"list": "f" * 32})
+    assert (gone.state, gone.holders, gone.reason) == ("failed", None, stored_lists.GONE)
+
+
+async def test_a_count_that_takes_too_long_ends_and_goes_on_when_it_is_asked_for_again(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.call("chains/base/mine", blocks=100)
+    reach_id = await asked(town, leaf(town))
+    monkeypatch.setattr(counting, "STEPS_A_TURN", 1)
+    await worked(1)
+    async with transaction() as db:
+        await db.execute(text("UPDATE reach SET created_at = created_at - :longest"), {"longest": reach.LONGEST})
+    await worked()
+    found = await view(reach_id)
+    assert (found.state, found.holders, "6 hours" in (found.reason or "")) == ("failed", None, True)
+    async with transaction() as db:
+        census = (await db.exec(select(Census))).one()
+        assert (census.state, await tasks.claim(db, "test")) == ("counting", None), "nobody waits for it"
+    assert (await numbers(town, leaf(town))).holders == 2
+
+
+async def test_counts_nobody_waits_for_make_room_and_a_server_has_its_share(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await numbers(town, leaf(town))
+    async with transaction() as db:
+        await db.execute(text("UPDATE census SET tokens = 5, wanted_at = wanted_at - interval '1 hour'"))
+    monkeypatch.setattr(tasks, "MOST_KEPT", 4)
+    async with transaction() as db:
+        old = (await db.exec(select(Census))).one().id
+    assert (await numbers(town, leaf(town, contract=STRANGER))).state == "failed"
+    async with transaction() as db:
+        assert old not in [one.id for one in (await db.exec(select(Census))).all()]
+    monkeypatch.setattr(tasks, "MOST_OF_A_SERVER", -1)
+    found = await numbers(town, leaf(town))
+    assert (found.state, found.holders, found.reason) == ("failed", None, counting.NO_ROOM)
+    monkeypatch.undo()
+    assert (await numbers(town, leaf(town))).holders == 2
+
+
+async def test_what_cannot_be_counted_says_why_at_once(town: Town) -> None:
+    for document in (
+        {"type": "any_nft", "chain": "base"},
+        leaf(town, type="trait", trait={"type": "Fur", "value": "Gold"}),
+        {"type": "token", "chain": "base", "contract": "native", "min": "1", "decimals": 18},
+        {"type": "token", "chain": "solana", "contract": STRANGER, "min": "1", "decimals": 9},
+        {"not": leaf(town)},
+        leaf(town, minTokens=0, maxTokens=2),
+    ):
+        found = await view(await asked(town, document))
+        assert (found.state, found.holders, bool(found.reason)) == ("failed", None, True), document
+
+
+async def test_a_contract_without_transfers_is_unknown(town: Town) -> None:
+    found = await numbers(town, leaf(town, contract=STRANGER))
+    assert (found.state, found.holders) == ("failed", None)
+
+
+async def test_servers_take_turns(town: Town, sandbox_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "STEPS_A_TURN", 0)
+    first = [await asked(town, leaf(town, contract=f"0x{place:040x}")) for place in range(1, 6)]
+    async with a_town(sandbox_url, "erin") as other:
+        await asked(other, leaf(other))
+        turns = list[int]()
+        for _ in range(4):
+            async with transaction() as db:
+                task = await tasks.claim(db, "test")
+                assert task is not None
+                turns.append(task.server_id)
+            async with transaction() as db:
+                await tasks.give_back(db, task)
+    assert turns == [town.server_id, other.server_id, town.server_id, other.server_id]
+    assert len(first) == 5
+    async with transaction() as db:
+        assert len((await db.exec(select(CensusTurn))).all()) == 2
+
+
+async def test_one_node_alone_makes_no_number(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(gateways().chains), "endpoints", lambda *_: 1)
+    found = await numbers(town, leaf(town))
+    assert (found.state, found.holders) == ("failed", None)
+
+
+async def test_on_solana_the_holders_of_a_list_are_counted(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "MOST_FAULTS", 1)
+    contract = (await town.call("chains/solana/deploy", standard="Solana", name="Otters", slug=uuid.uuid4().hex))[
+        "contract"
+    ]
+    wallets = [town.people[who]["wallets"]["solana"] for who in ("carol", "carol", "dave")]
+    for place, wallet in enumerate(wallets):
+        await town.call("chains/solana/mint", contract=contract, to=wallet, name=f"Otter {place}")
+    found = await numbers(town, {"type": "basic", "chain": "solana", "contract": contract, "minTokens": 1})
+    assert (found.state, found.holders) == ("done", 2)
+    for kind in ("500", "empty", "zero"):
+        await stale()
+        await town.break_(kind, "solana")
+        again = await numbers(town, {"type": "basic", "chain": "solana", "contract": contract, "minTokens": 1})
+        assert (again.state, again.holders) in {("failed", None), ("done", 2)}, kind
+        await town.heal()
+
+
+async def test_no_count_begins_again_while_numbers_are_read_from_it(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, tried = numbers_of_rules.count, list[bool]()
+
+    async def interrupted(*given: Any) -> numbers_of_rules.ReachNumbers:
+        async with transaction() as db:
+            found = await db.execute(text("SELECT id FROM census FOR UPDATE SKIP LOCKED"))
+            tried.append(found.first() is None)
+        return await count(*given)
+
+    monkeypatch.setattr(numbers_of_rules, "count", interrupted)
+    assert (await numbers(town, leaf(town))).holders == 2
+    assert tried == [True]
+
+
+async def test_a_count_that_began_again_is_waited_for(town: Town) -> None:
+    reach_id = await asked(town, leaf(town))
+    await worked(1)
+    async with transaction() as db:
+        assert (await db.exec(select(Census))).one().state == "done"
+        await db.execute(text("UPDATE census SET state = 'counting'"))
+        assert await reach.settle_next(db) is None
+    assert (await view(reach_id)).state == "counting"
+    await worked()
+    assert (await view(reach_id)).holders == 2

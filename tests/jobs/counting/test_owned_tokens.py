@@ -1,0 +1,45 @@
+"""The rows of a count: what moves add up to, and the rows that are gone when an owner has nothing any more."""
+
+import pytest
+from sqlalchemy import text
+
+from models import Census, transaction
+from models.db.session import AsyncSession
+from services.collections.census import owned_tokens
+from services.collections.census.owned_tokens import NEWEST, SETTLED, Written
+
+ALICE, BOB = "0x" + 20 * "a1", "0x" + 20 * "b0"
+
+
+async def a_census(db: AsyncSession) -> int:
+    row = Census(chain="base", contract=ALICE)
+    db.add(row)
+    await db.flush()
+    return row.id or 0
+
+
+async def test_rows_of_nothing_are_deleted_and_those_below_are_told(
+    product: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owned_tokens, "_ROWS", 2)
+    async with transaction() as db:
+        census = await a_census(db)
+        given = {(ALICE, token): 1 for token in range(5)}
+        assert await owned_tokens.add(db, census, SETTLED, given) == Written(5, False)
+        moved = {(ALICE, 0): -1, (ALICE, 1): -1, (ALICE, 2): 4, (BOB, 0): 1, (BOB, 1): 1}
+        assert await owned_tokens.add(db, census, SETTLED, moved) == Written(0, False)
+        left = await db.execute(text("SELECT owner, token, amount FROM census_token ORDER BY owner, token"))
+        assert [(owner, int(token), int(amount)) for owner, token, amount in left.all()] == [
+            (ALICE, 2, 5), (ALICE, 3, 1), (ALICE, 4, 1), (BOB, 0, 1), (BOB, 1, 1),
+        ]  # fmt: skip
+        assert await owned_tokens.add(db, census, SETTLED, {(BOB, 9): -1}) == Written(1, True)
+
+
+async def test_less_than_nothing_is_seen_in_the_sum_of_both_parts(product: None) -> None:
+    async with transaction() as db:
+        census = await a_census(db)
+        await owned_tokens.add(db, census, SETTLED, {(ALICE, 1): 2})
+        await owned_tokens.add(db, census, NEWEST, {(ALICE, 1): -2})
+        assert not await owned_tokens.is_negative_in_sum(db, census)
+        await owned_tokens.add(db, census, NEWEST, {(ALICE, 1): -1})
+        assert await owned_tokens.is_negative_in_sum(db, census)

@@ -1,0 +1,117 @@
+"""How many addresses the rule of the form reaches: counted while the form waits, and only for this rule."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from jobs.census_taker import CensusTaker
+from state.core import watchers
+from state.dashboard.server_page import ServerPageState
+from state.rule_form import reach as screen
+from state.rule_form.condition_draft import ConditionDraft
+from state.rule_form.reach import ReachState
+from state.rule_form.rule_form import RuleFormState
+from state.server.rules import RulesState
+from tests.app.api.browsers import Browser
+from tests.jobs.town import Town, a_town
+from tests.state.conftest import Beside, Tab
+from tests.state.towns import opened
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    async with a_town(sandbox_url, "ada", "carol", "dave") as made:
+        await made.buys("carol")
+        await made.buys("dave")
+        await made.prove("carol")
+        yield made
+
+
+@pytest.fixture
+async def form(town: Town, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> Tab:
+    """A tab with the form filled in: one token of the town's collection; neither a name nor a role."""
+
+    async def is_open(_: str) -> bool:
+        return True
+
+    monkeypatch.setattr(watchers, "is_open", is_open)
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    tab.go("/add-verification-rule", serverId=town.server_id)
+    (await tab.state(ServerPageState)).server_id = town.server_id
+    rule = await tab.state(RuleFormState)
+    rule._clear()
+    rule._fill_in(ConditionDraft(contract=town.contract, chain="base", collection=""))
+    rule._changed()
+    return tab
+
+
+async def counted(tab: Tab) -> ReachState:
+    """One look of the form, and what it shows then."""
+    state = await tab.state(ReachState)
+    (event,) = await tab.run(ReachState.event_handlers["count"].fn(state))
+    assert event is not None
+    assert state.busy
+    await ReachState.event_handlers["watch"].fn(Beside(state))
+    return state
+
+
+async def worked() -> None:
+    taker = CensusTaker("test")
+    while await taker.once():
+        pass
+
+
+async def test_the_count_shows_its_progress_and_then_its_numbers(
+    form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One look: a count under way stays so.
+    monkeypatch.setattr(screen, "LONGEST_SECONDS", screen.EVERY_SECONDS)
+    state = await counted(form)
+    assert (state.busy, state.percent, state.sentence, state.fault) == (True, 0, "", "")
+    await worked()
+    state = await counted(form)
+    assert (state.busy, state.sentence, state.note) == (False, "2 addresses meet this, 1 verified here.", "")
+    assert state.places[0].startswith("Base up to block ")
+    rule = await form.state(RuleFormState)
+    assert state.of_rule == rule.conditions_key
+    await form.run(RuleFormState.event_handlers["enter_min_tokens"].fn(rule, 2.0))
+    assert state.of_rule != rule.conditions_key, "the numbers are about another rule"
+
+
+async def test_what_cannot_be_counted_says_why(form: Tab, town: Town) -> None:
+    rule = await form.state(RuleFormState)
+    rule.contract = ""
+    rule._changed()
+    state = await counted(form)
+    assert (state.busy, state.fault, state.sentence) == (False, "Contract address is required", "")
+
+
+async def test_a_stored_rule_shows_its_days(form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen, "LONGEST_SECONDS", screen.EVERY_SECONDS)
+    rule_id = await town.rule("Holder")
+    await counted(form)
+    await worked()
+    rule, state = await form.state(RuleFormState), await form.state(ReachState)
+    await form.run(ReachState.event_handlers["load_days"].fn(state))
+    assert (state.bars, state.days) == ([], []), "a new rule has none"
+    rule.rule_id = rule_id
+    await form.run(ReachState.event_handlers["load_days"].fn(state))
+    assert [(one.holders, one.verified) for one in state.days] == [(2, 1)]
+    assert "50% of the holders" in state.summary
+    assert state.bars[0].height == 200
+
+
+async def test_the_rules_tab_shows_the_numbers_of_a_rule_that_was_counted(
+    form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen, "LONGEST_SECONDS", screen.EVERY_SECONDS)
+    await town.rule("Holder")
+    rules = await opened(form, RulesState, town.server_id, "rules")
+    assert [row.reach for row in rules.rows] == [""]
+    await counted(form)
+    await worked()
+    rules = await opened(form, RulesState, town.server_id, "rules")
+    (said,) = [row.reach for row in rules.rows]
+    assert said.startswith("2 addresses meet this, 1 verified here. Counted on ")
