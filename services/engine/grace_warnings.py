@@ -30,8 +30,9 @@ def warnings(pairs: Iterable[tuple[CaseOutcome, Decision]]) -> list[Notice]:
     return [
         _warning(item.case.claim, decision)
         for item, decision in pairs
-        # Without a time nothing is taken: an open move keeps the role.
+        # Without a time nothing is taken: an open move keeps the role. One that another replaces is not lost.
         if decision.due_at is not None
+        and not decision.replaced
         and (grant := facts_of(item, decision.role_id)) is not None
         and grant.no_since is None
     ]

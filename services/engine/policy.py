@@ -94,8 +94,12 @@ class Decision:
     due_at: datetime | None = None
     doubtful: bool = False
     """Some rule for this role could not be answered."""
+    replaced: bool = False
+    """It is taken once the role that its rule gives now is there."""
 
 
+NEW_ROLE_PAUSE = timedelta(minutes=2)
+"""How long a role whose rule gives another one now waits for that, unless it is given earlier."""
 NO_TRUCES: Mapping[str, datetime] = {}
 NO_MOVE = MoveTerms()
 WRITES = frozenset({Move.GIVE, Move.RETURN, Move.ADOPT, Move.TAKE})
@@ -132,6 +136,7 @@ def decide(
                 role_id in live_roles,
                 now,
                 moving,
+                comes_first=_comes_first(by_id, answers, ledger, live_roles, truces, role_id),
             ),
             ledger.get(role_id),
             truces.get(role_id),
@@ -156,6 +161,28 @@ def _former(rules: Mapping[int, RuleTerms], grant: GrantFacts | None) -> list[Ru
     return [rule for rule in gave if rule.role_id != grant.role_id]
 
 
+def _comes_first(
+    rules: Mapping[int, RuleTerms],
+    answers: Mapping[int, Answer],
+    ledger: Mapping[str, GrantFacts],
+    live_roles: frozenset[str],
+    truces: Mapping[str, datetime],
+    role_id: str,
+) -> bool:
+    """Return whether a rule that gave the role gives another one now, which the member may still get.
+
+    What somebody else took from the member, or is left alone, does not come.
+    """
+    return any(
+        rule.decides
+        and answers.get(rule.id) is not Answer.NO
+        and rule.role_id not in live_roles
+        and rule.role_id not in truces
+        and ((other := ledger.get(rule.role_id)) is None or other.state == "giving")
+        for rule in _former(rules, ledger.get(role_id))
+    )
+
+
 def _decide_role(
     role_id: str,
     rules: Sequence[RuleTerms],
@@ -165,6 +192,8 @@ def _decide_role(
     has_role: bool,
     now: datetime,
     moving: MoveTerms,
+    *,
+    comes_first: bool,
 ) -> Decision:
     deciding = {rule.id: answers.get(rule.id, Answer.UNKNOWN) for rule in rules if rule.decides}
     doubtful = Answer.UNKNOWN in deciding.values()
@@ -180,7 +209,11 @@ def _decide_role(
         return _adopted(role_id, rules, now, moving)
     if doubtful or grant is None or resting & set(grant.rule_ids):
         return Decision(role_id, Move.NONE, doubtful=doubtful)
-    return _when_wrong(role_id, (*rules, *former), grant, has_role, now, moving)
+    decision = _when_wrong(role_id, (*rules, *former), grant, has_role, now, moving)
+    if decision.move is Move.TAKE and comes_first:
+        # Nobody is without a role in between: the new one is given first, and this one is decided again after that.
+        return Decision(role_id, Move.WAIT, no_since=decision.no_since, due_at=now + NEW_ROLE_PAUSE, replaced=True)
+    return decision
 
 
 def as_it_is(decision: Decision, grants: Sequence[GrantFacts]) -> bool:

@@ -12,11 +12,12 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.transport import fair_turns
+from locales import _
 from models import Rule, ServerMove, now
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.actors import Actor
-from services.core.errors import MoveNotFound, ProviderUnavailable
+from services.core.errors import Conflict, MoveNotFound, ProviderUnavailable
 from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases, decisions, preview_log
@@ -24,13 +25,17 @@ from services.engine.cases import Case
 from services.engine.outcome import CaseOutcome, Place
 from services.engine.policy import Decision, GrantFacts, Move
 from services.engine.snapshot import terms_of
-from services.guilds import permissions
+from services.guilds import members_intent, permissions
+from services.guilds.gateway import known_people
 from services.holdings import delegations
 from services.holdings.fetch import HoldingsQuestion
 from services.rules import contract_check, limits
 from services.rules.draft import RuleDraft, check, with_lists, without_lists
 from services.rules.expression import lists_in, parse, requirements, to_document
 from services.rules.mapping import apply, copy_of, new_row
+from services.rules.moving import contract_migrations, new_role
+from services.rules.moving.new_role import RoleOrder
+from services.rules.moving.successors import MigrationOrder
 from services.rules.rules import in_shadow, own
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.terms import RuleTerms
@@ -46,6 +51,8 @@ OUTCOMES = (LOSE, UNKNOWN, GAIN, KEEP)
 BATCH = 500
 LONGEST_SECONDS = 45.0
 """Time limit; members beyond it are left out of the answer, which says so."""
+LISTED_WITHIN, LISTED_EVERY = 10.0, 0.5
+"""Seconds for which a preview waits until the bot has read who has a role, and between two looks."""
 AT_ONCE = 2
 """Concurrent previews of one person in one process: each may ask the chains about thousands. A waiting preview spends
 its own time limit."""
@@ -111,7 +118,8 @@ class Proposal:
     """A proposed change: a new rule by its `draft`, or the `changes` or the deletion of the rule `rule_id`.
 
     `activates` are rules in shadow of the server `server_id` that would all be active at once. `ends_move` is the end
-    of that server's move.
+    of that server's move, `migrates` a migration to another contract, `ends_migration` the id of one that ends, and
+    `replaces` a role in another's place.
     """
 
     draft: RuleDraft | None = None
@@ -121,6 +129,9 @@ class Proposal:
     server_id: int = 0
     activates: tuple[int, ...] = ()
     ends_move: bool = False
+    migrates: MigrationOrder | None = None
+    ends_migration: int = 0
+    replaces: RoleOrder | None = None
 
 
 async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> PreviewPlan:
@@ -129,7 +140,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     A rule that stays in shadow is previewed as if it decided. Raises what making the change would raise: FieldRefused,
     ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable (Discord), and TooMany as `preview_log.note` does.
     """
-    if proposal.activates:
+    if proposal.activates or proposal.migrates or proposal.ends_migration or proposal.replaces:
         return await _plan_of_several(db, outside, actor, proposal)
     if proposal.ends_move:
         return await _plan_of_end(db, outside, actor, proposal.server_id)
@@ -171,22 +182,20 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
 
 
 async def _plan_of_several(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> PreviewPlan:
-    """Return the plan for rules in shadow that become active together; one that left the shadow is left out."""
+    """Return the plan for several rules that change together."""
     server_id = proposal.server_id
-    found = await permissions.by_id(db, outside, actor, server_id)
-    before = (await db.exec(in_shadow(server_id, proposal.activates))).all()
-    proposed = [copy_of(one) for one in before]
+    pairs = await _several(db, outside, actor, proposal)
     alone = dict[SingleSource, None]()
     singling = False
-    for rule in proposed:
-        apply(rule, {"state": "active"}, found)
+    for before, rule in pairs:
         tree = parse(rule.expression)
         await stored_lists.check(db, server_id, lists_in(tree))
-        is_singling = preview_log.is_identifying(tree)
+        is_singling = preview_log.is_identifying(parse(before.expression), tree)
         await preview_log.note(db, actor, rule, deletes=False, singling=is_singling)
         singling = singling or is_singling
         alone.update(dict.fromkeys(single_sources(tree)))
-    roles = {rule.role_id: rule.role_name for rule in proposed}
+    proposed = [rule for _, rule in pairs]
+    roles = {rule.role_id: rule.role_name for pair in pairs for rule in pair}
     ids = [rule.id for rule in proposed]
     others = await db.exec(select(Rule).where(Rule.server_id == server_id, col(Rule.id).not_in(ids)))
     terms = [terms_of(one) for one in (*others.all(), *proposed) if one.role_id in roles]
@@ -194,6 +203,25 @@ async def _plan_of_several(db: AsyncSession, outside: Gateways, actor: Actor, pr
     return replace(
         planned, asked_by=actor.user_id, server_id=server_id, single_sources=tuple(alone), is_identifying=singling
     )
+
+
+async def _several(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> list[tuple[Rule, Rule]]:
+    """Return the rules that change together, as they are and as they would be.
+
+    A rule to activate that left the shadow is left out.
+    """
+    server_id = proposal.server_id
+    if proposal.migrates is not None:
+        return await contract_migrations.proposed(db, outside, actor, server_id, proposal.migrates)
+    if proposal.ends_migration:
+        return await contract_migrations.proposed_end(db, outside, actor, server_id, proposal.ends_migration)
+    if proposal.replaces is not None:
+        return await new_role.proposed(db, outside, actor, server_id, proposal.replaces)
+    found = await permissions.by_id(db, outside, actor, server_id)
+    pairs = [(one, copy_of(one)) for one in (await db.exec(in_shadow(server_id, proposal.activates))).all()]
+    for _before, rule in pairs:
+        apply(rule, {"state": "active"}, found)
+    return pairs
 
 
 async def _plan_of_end(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> PreviewPlan:
@@ -209,7 +237,7 @@ async def _plan_of_end(db: AsyncSession, outside: Gateways, actor: Actor, server
     singling = preview_log.is_identifying(*(parse(rule.expression) for rule in deciding))
     roles = {rule.role_id: rule.role_name for rule in rules}
     planned = await _plan(db, outside, server_id, [terms_of(rule) for rule in rules], roles, {})
-    for batch, _ in planned.batches:
+    for batch, _questions in planned.batches:
         for case in batch:
             case.moving = replace(case.moving, begun=True, ended=True)
     return replace(planned, asked_by=actor.user_id, server_id=server_id, is_identifying=singling)
@@ -283,6 +311,8 @@ async def _plan(
     roles: Mapping[str, str],
     lists: Mapping[str, ReadList],
 ) -> PreviewPlan:
+    if any(rule.takes_over for rule in terms):
+        await _list_holders(db, server_id, sorted(roles))
     people, concerned = await _concerned(db, server_id, sorted(roles), _most(terms), decides=_reads(terms))
     everybody = [Claim(server_id, discord_id, 0, 0, 0) for discord_id, _ in people]
     await _read_delegations(db, outside, everybody, terms)
@@ -293,6 +323,24 @@ async def _plan(
             case.grants = tuple(grant for grant in case.grants if grant.role_id in roles)
         batches.append((batch, await decisions.questions(db, batch)))
     return PreviewPlan(roles, tuple(batches), dict(people), concerned)
+
+
+async def _list_holders(db: AsyncSession, server_id: int, roles: Sequence[str]) -> None:
+    """Have everybody stored who has one of these roles by hand, also people who never met us.
+
+    Raises Conflict while the bot still reads the list. Without a bot that may read it, those who are known count alone.
+    """
+    missing = await known_people.unlisted(db, server_id, roles)
+    if not missing or not await members_intent.are_listed(db):
+        return
+    await known_people.watch(db, server_id, missing)
+    await release(db)
+    until = asyncio.get_running_loop().time() + LISTED_WITHIN
+    while await known_people.unlisted(db, server_id, missing):
+        await release(db)
+        if asyncio.get_running_loop().time() >= until:
+            raise Conflict(_("The bot is still reading who has this role. Preview again in a minute."))
+        await asyncio.sleep(LISTED_EVERY)
 
 
 async def _read_delegations(

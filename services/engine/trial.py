@@ -91,7 +91,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     The name and the role of a new rule are not needed. Raises FieldRefused, ServerNotFound, RuleNotFound, Conflict,
     ProviderUnavailable.
     """
-    server_id, tree, delegated, lists = await _asked(db, outside, actor, proposal)
+    server_id, tree, delegated, lists = await asked_rule(db, outside, actor, proposal)
     await stored_lists.check(db, server_id, lists_in(tree), beside=lists.keys())
     await release(db)
     family, address, name = await names.wallet_of(outside, given)
@@ -119,7 +119,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     return TrialPlan(case, wanted, {**facts.named, **words}, facts.refused, address, name, actor.user_id)
 
 
-class _TriedRule(NamedTuple):
+class TriedRule(NamedTuple):
     """The server, the conditions, whether delegated vaults count, and lists of addresses that are not stored."""
 
     server_id: int
@@ -128,7 +128,11 @@ class _TriedRule(NamedTuple):
     lists: Mapping[str, ReadList]
 
 
-async def _asked(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> _TriedRule:
+async def asked_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> TriedRule:
+    """Return the conditions of a new rule, whose name and role are not needed, or of a stored or changed one.
+
+    Raises FieldRefused, ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable.
+    """
     if (draft := proposal.draft) is not None:
         lists = GivenLists()
         draft = without_lists(draft, lists)
@@ -136,13 +140,13 @@ async def _asked(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Pr
         await permissions.to_read(db, outside, actor, draft.server_id)
         read = await lists.read()
         draft = with_lists(draft, lists)
-        return _TriedRule(draft.server_id, expression_of(draft), draft.delegated, read)
+        return TriedRule(draft.server_id, expression_of(draft), draft.delegated, read)
     stored, found = await own(db, outside, actor, proposal.rule_id)
     rule = copy_of(stored)
     changes, read = await given_lists.read_out(proposal.changes)
     if changes:
         apply(rule, changes, found)
-    return _TriedRule(rule.server_id, parse(rule.expression), rule.delegated, read)
+    return TriedRule(rule.server_id, parse(rule.expression), rule.delegated, read)
 
 
 async def _contracts(db: AsyncSession, outside: Gateways, tree: Expression) -> tuple[Names, RuleContracts]:

@@ -10,6 +10,7 @@ from gateways.chains.balance_sheet import NATIVE_ADDRESS
 from gateways.chains.token_sheet import TokenSheet, token_ids
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.client import BalanceSheet
+from gateways.solana.balances import SolanaBalances
 from locales import N_
 from services.collections.trait_match import TokenTraits, match_all
 from services.core.answer import Answer
@@ -115,6 +116,14 @@ def _has_decimals(leaf: Requirement) -> bool:
     return isinstance(leaf.details, CoinAmount) and leaf.details.decimals is not None
 
 
+def _why_unknown(sheet: BalanceSheet, leaf: Requirement, address: str) -> str:
+    """Return why an amount of a sheet is unknown. On Solana no contract is asked; what is missing came too late."""
+    if isinstance(sheet, SolanaBalances):
+        listed = sheet.sheets.get(leaf.contract)
+        return N_("it was not read in time") if listed is None else listed.unsure.get(address, N_("not looked at"))
+    return N_("the contract gave no answer")
+
+
 def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
     """Return the share of one wallet."""
     told = told_of(leaf, answers)
@@ -122,7 +131,7 @@ def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
         return WalletShare(address, 0, N_("not looked at"))
     if isinstance(told, BalanceSheet):
         amount = told.amount(leaf.contract, address)
-        return WalletShare(address, amount or 0, None if amount is not None else N_("the contract gave no answer"))
+        return WalletShare(address, amount or 0, _why_unknown(told, leaf, address) if amount is None else None)
     if isinstance(told, ViewSheet):
         return _answered(leaf, address, told)
     if not isinstance(told, TokenSheet):

@@ -57,9 +57,7 @@ async def stopped(db: AsyncSession, candidates: Iterable[Removal]) -> set[tuple[
         new.setdefault((one.server_id, one.role_id), set()).add(one)
     refused: set[tuple[int, str]] = set()
     for (server_id, role_id), removals in sorted(new.items(), key=lambda item: item[0]):
-        await db.execute(
-            text("SELECT pg_advisory_xact_lock(hashtextextended(:role, 0))"), {"role": f"{server_id}:{role_id}"}
-        )
+        await db.lock(f"{server_id}:{role_id}")
         if await _refuses(db, server_id, role_id, [one for one in removals if one.counts]):
             refused.add((server_id, role_id))
     return refused

@@ -3,6 +3,7 @@
 Discord's reasons for a refusal have their sentences here.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -127,12 +128,27 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
             },
         ),
     )  # fmt: skip
-    if not intent.giving:
+    if intent.giving:
+        await _mark_replaced(db, intent, rule_ids)
+    else:
         data = {"roleId": intent.role_id, "roleName": intent.role_name}
         db.add(Notice(discord_id=intent.discord_id, server_id=intent.server_id, kind="role.taken", data=data))
         await pausing.sweep_deleted(db)
         if state != "taking":
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
+
+
+async def _mark_replaced(db: AsyncSession, intent: Intent, rule_ids: Sequence[int]) -> None:
+    """Queue the member if another role waits for this one: a rule gave that before, and gives this one now."""
+    waits = await db.execute(
+        text(
+            'SELECT 1 FROM "grant" WHERE server_id = :server AND discord_id = :who AND role_id <> :role '
+            "AND state = 'held' AND no_since IS NOT NULL AND rule_ids && CAST(:rules AS integer[]) LIMIT 1"
+        ),
+        {"server": intent.server_id, "who": intent.discord_id, "role": intent.role_id, "rules": list(rule_ids)},
+    )
+    if waits.first() is not None:
+        await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
 
 
 async def _was_never_given(db: AsyncSession, intent: Intent, result: WriteResult) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from gateways import Gateways
 from gateways.transport.errors import ProviderError
+from locales import _
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.collections import coins, standards
@@ -108,18 +109,20 @@ def completed(tree: Expression, decimals: Decimals) -> Expression:
 
 
 def _only_counts(chain: str, contract: str) -> str:
-    where = f"{shorten(contract)} on {chain_title(chain)}"
-    return (
-        f"The contract {where} is older than the standards for NFTs: it says how many tokens a wallet has, and not "
-        "which ones in a way that we can read. Choose a number of tokens (Basic)."
-    )
+    return _(
+        "The contract {address} on {chain} is older than the standards for NFTs: it says how many tokens a wallet has, "
+        "and not which ones in a way that we can read. Choose a number of tokens (Basic)."
+    ).format(address=shorten(contract), chain=chain_title(chain))
 
 
 def refusal(chain: str, contract: str, standard: str | None) -> str | None:
     """Return why no rule can use a contract of this standard, as a sentence, or None."""
-    where = f"{shorten(contract)} on {chain_title(chain)}"
+    where = {"address": shorten(contract), "chain": chain_title(chain)}
     if standard == "none":
-        return f"There is no contract at {where}. Is it a wallet's address, or is the collection on another chain?"
+        return _(
+            "There is no contract at {address} on {chain}. Is it a wallet's address, or is the collection on another "
+            "chain?"
+        ).format(**where)
     if standard is None:
-        return f"The contract {where} does not say that it is an NFT collection."
+        return _("The contract {address} on {chain} does not say that it is an NFT collection.").format(**where)
     return None

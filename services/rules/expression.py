@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
+from locales import N_, _, listed
 from services.core.answer import Answer
 from services.rules.types.address_list import AddressList
 from services.rules.types.declaration import Details, ExpressionRefused, RuleType
@@ -137,20 +138,20 @@ def parse(document: object) -> Expression:
     Raises ExpressionRefused for another shape, more than 4 levels or more than 40 leaves.
     """
     tree = _parse(document, depth=1)
-    if sum(1 for _ in requirements(tree)) > MAX_LEAVES:
-        raise ExpressionRefused(f"A rule can have at most {MAX_LEAVES} conditions.")
+    if sum(1 for _leaf in requirements(tree)) > MAX_LEAVES:
+        raise ExpressionRefused(_("A rule can have at most {most} conditions.").format(most=MAX_LEAVES))
     return tree
 
 
 def _parse(document: object, depth: int) -> Expression:
     if depth > MAX_DEPTH:
-        raise ExpressionRefused(f"Conditions can be nested at most {MAX_DEPTH} levels deep.")
+        raise ExpressionRefused(_("Conditions can be nested at most {most} levels deep.").format(most=MAX_DEPTH))
     if not isinstance(document, dict):
-        raise ExpressionRefused("A condition must be an object.")
+        raise ExpressionRefused(_("A condition must be an object."))
     node = cast(dict[str, Any], document)
     if (groups := node.keys() & _GROUPS) and len(node) > 1:
         # Two meanings in one object: following only one would give roles by half of what was written.
-        raise ExpressionRefused(f"{' and '.join(sorted(groups))} must stand alone in its object.")
+        raise ExpressionRefused(_("{fields} must stand alone in its object.").format(fields=listed(sorted(groups))))
     if "all" in node:
         branches = _branches(node["all"], depth)
         return AtLeast(len(branches), branches)
@@ -165,26 +166,26 @@ def _parse(document: object, depth: int) -> Expression:
 
 def _branches(value: object, depth: int) -> tuple[Expression, ...]:
     if not isinstance(value, list) or not value:
-        raise ExpressionRefused("A group of conditions must be a list with at least one condition.")
+        raise ExpressionRefused(_("A group of conditions must be a list with at least one condition."))
     return tuple(_parse(item, depth + 1) for item in cast(list[object], value))
 
 
 def _at_least(value: object, depth: int) -> AtLeast:
     if not isinstance(value, dict):
-        raise ExpressionRefused("atLeast must be an object with n and of.")
+        raise ExpressionRefused(_("atLeast must be an object with n and of."))
     node = cast(dict[str, Any], value)
-    _only(node, {"n", "of"}, "atLeast")
+    _only(node, {"n", "of"}, N_("atLeast has no field {field}."))
     branches = _branches(node.get("of"), depth)
     n = node.get("n")
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= len(branches):
-        raise ExpressionRefused("atLeast needs n between 1 and the number of its conditions.")
+        raise ExpressionRefused(_("atLeast needs n between 1 and the number of its conditions."))
     return AtLeast(n, branches)
 
 
-def _only(node: Mapping[str, Any], known: AbstractSet[str], what: str) -> None:
+def _only(node: Mapping[str, Any], known: AbstractSet[str], refusal: str) -> None:
     """Refuse unknown fields: a misspelt one would be a requirement that nobody checks."""
     if strange := sorted(node.keys() - known):
-        raise ExpressionRefused(f"{what} has no field {strange[0][:40]}.")
+        raise ExpressionRefused(_(refusal).format(field=strange[0][:40]))
 
 
 def _leaf(node: Mapping[str, Any]) -> Requirement:
@@ -194,17 +195,17 @@ def _leaf(node: Mapping[str, Any]) -> Requirement:
         return _chainless(node, kind)
     needed = ("type", "chain", "contract")
     if not all(isinstance(node.get(name), str) and node[name] for name in needed):
-        raise ExpressionRefused("A condition needs type, chain and contract.")
+        raise ExpressionRefused(_("A condition needs type, chain and contract."))
     if kind.source != "nothing":
         # A newer version may know the type, and with it fields that this one does not.
-        _only(node, _LEAF_FIELDS | kind.names, "A condition")
+        _only(node, _LEAF_FIELDS | kind.names, N_("A condition has no field {field}."))
     most = node.get("maxTokens")
     floor = 1 if most is None else 0
     least = node.get("minTokens", 1)
     if not isinstance(least, int) or isinstance(least, bool) or least < floor:
-        raise ExpressionRefused(f"minTokens must be a whole number of at least {floor}.")
+        raise ExpressionRefused(_("minTokens must be a whole number of at least {floor}.").format(floor=floor))
     if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < least):
-        raise ExpressionRefused("maxTokens must be a whole number that is not below minTokens.")
+        raise ExpressionRefused(_("maxTokens must be a whole number that is not below minTokens."))
     return Requirement(
         type=node["type"],
         chain=node["chain"],
@@ -219,18 +220,18 @@ def _leaf(node: Mapping[str, Any]) -> Requirement:
 
 def _chainless(node: Mapping[str, Any], kind: RuleType) -> Requirement:
     """Return a requirement that tables of ours answer; for a chain and a contract it has an empty text."""
-    _only(node, {"type", *(one.name for one in kind.fields)}, "This condition")
+    _only(node, {"type", *(one.name for one in kind.fields)}, N_("This condition has no field {field}."))
     return Requirement(node["type"], "", "", details=kind.details.parse(node) if kind.details is not None else None)
 
 
 def _traits(node: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     one, several = node.get("trait"), node.get("traits")
     if one is not None and several is not None:
-        raise ExpressionRefused("A condition has either trait or traits.")
+        raise ExpressionRefused(_("A condition has either trait or traits."))
     if several is None:
         return () if one is None else (_trait(one),)
     if not isinstance(several, list) or not 1 <= len(cast(list[object], several)) <= MOST_TRAITS:
-        raise ExpressionRefused(f"traits must be a list of 1 to {MOST_TRAITS} traits.")
+        raise ExpressionRefused(_("traits must be a list of 1 to {most} traits.").format(most=MOST_TRAITS))
     return tuple(_trait(item) for item in cast(list[object], several))
 
 
@@ -238,8 +239,8 @@ def _trait(value: object) -> tuple[str, str]:
     trait = cast(dict[str, Any], value) if isinstance(value, dict) else {}
     kind, wanted = trait.get("type"), trait.get("value")
     if not isinstance(kind, str) or not isinstance(wanted, str):
-        raise ExpressionRefused("A trait needs a type and a value.")
-    _only(trait, {"type", "value"}, "A trait")
+        raise ExpressionRefused(_("A trait needs a type and a value."))
+    _only(trait, {"type", "value"}, N_("A trait has no field {field}."))
     return kind, wanted
 
 
@@ -247,7 +248,7 @@ def _token_ids(value: object) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(item, str) for item in cast(list[object], value)):
-        raise ExpressionRefused("tokenIds must be a list of texts.")
+        raise ExpressionRefused(_("tokenIds must be a list of texts."))
     return tuple(cast(list[str], value))
 
 

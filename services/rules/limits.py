@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import text
 
-from locales import _
+from locales import _, number
 from locales.stored import storable
 from models.db.session import AsyncSession
 from services.core.errors import Conflict
@@ -140,9 +140,7 @@ async def lock(db: AsyncSession, server_id: int) -> None:
     Take it before locking any row of a rule, so that two writers never deadlock.
     """
     # Not the server's row: the bot writes that too, in an order of its own.
-    await db.execute(
-        text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": f"rules of server {server_id}"}
-    )
+    await db.lock(f"rules of server {server_id}")
 
 
 async def check(db: AsyncSession, server_id: int, tree: Expression, *, rule_id: int = 0) -> None:
@@ -171,35 +169,35 @@ def _refusal(before: Usage, after: Usage) -> str | None:
     """Return which limit is exceeded further than before, and what to do about it, or None."""
     most = settings()
     if before.rules < after.rules > most.rules_per_server:
-        return (
-            f"This server has {before.rules} rules, and a server can have at most {most.rules_per_server}. "
-            "Delete a rule that you no longer need, or put several conditions into one rule."
-        )
+        return _(
+            "This server has {count} rules, and a server can have at most {most}. Delete a rule that you no longer "
+            "need, or put several conditions into one rule."
+        ).format(count=before.rules, most=most.rules_per_server)
     if before.conditions < after.conditions > most.conditions_per_server:
-        return (
-            f"The rules of this server would have {after.conditions} conditions in all, and a server can have at most "
-            f"{most.conditions_per_server}. Remove conditions, or delete a rule that you no longer need."
-        )
+        return _(
+            "The rules of this server would have {count} conditions in all, and a server can have at most {most}. "
+            "Remove conditions, or delete a rule that you no longer need."
+        ).format(count=after.conditions, most=most.conditions_per_server)
     if before.contracts < after.contracts > most.contracts_per_server:
-        return (
-            f"The rules of this server would name {after.contracts} different collections, and a server can name at "
-            f"most {most.contracts_per_server}. Remove conditions, or delete a rule that you no longer need."
-        )
+        return _(
+            "The rules of this server would name {count} different collections, and a server can name at most {most}. "
+            "Remove conditions, or delete a rule that you no longer need."
+        ).format(count=after.contracts, most=most.contracts_per_server)
     if before.token_ids < after.token_ids > most.token_ids_per_server:
-        return (
-            f"The rules of this server would list {after.token_ids} token IDs and ranges, and a server can list at "
-            f"most {most.token_ids_per_server}. Use ranges, or delete a rule that you no longer need."
-        )
+        return _(
+            "The rules of this server would list {count} token IDs and ranges, and a server can list at most {most}. "
+            "Use ranges, or delete a rule that you no longer need."
+        ).format(count=after.token_ids, most=most.token_ids_per_server)
     if before.addresses < after.addresses > most.addresses_per_server:
-        return (
-            f"The lists in the rules of this server would have {after.addresses:,} addresses, and a server can list at "
-            f"most {most.addresses_per_server:,}. Shorten a list, or delete a rule that you no longer need."
-        )
+        return _(
+            "The lists in the rules of this server would have {count} addresses, and a server can list at most {most}. "
+            "Shorten a list, or delete a rule that you no longer need."
+        ).format(count=number(after.addresses), most=number(most.addresses_per_server))
     if before.rows < after.rows > most.rules_per_server * DELETED_AS_WELL:
-        return (
-            f"{before.rows - before.rules} deleted rules of this server still wait until the roles that they gave are "
-            "settled. You can add rules again once some of them are."
-        )
+        return _(
+            "{count} deleted rules of this server still wait until the roles that they gave are settled. You can add "
+            "rules again once some of them are."
+        ).format(count=before.rows - before.rules)
     return None
 
 
@@ -232,4 +230,4 @@ async def _usage(
             "beside": json.dumps([{"chain": chain, "contract": contract} for chain, contract in set(beside)]),
         },
     )  # fmt: skip
-    return Usage(*(int(number) for number in result.one()))
+    return Usage(*(int(one) for one in result.one()))

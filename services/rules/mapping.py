@@ -10,7 +10,7 @@ from services.core.errors import FieldRefused
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import color_hex, find, refusal
 from services.rules.draft import RuleDraft, check, expression_of
-from services.rules.expression import Requirement, parse, requirements, to_document
+from services.rules.expression import Expression, Requirement, parse, requirements, to_document
 from services.rules.types.registry import DETAIL_FIELDS
 
 STATES = ("active", "paused", "shadow")
@@ -53,13 +53,18 @@ def fill(rule: Rule, draft: RuleDraft, found: Rights) -> None:
     rule.name = draft.rule_name
     rule.role_id, rule.role_name = role.id, role.name
     rule.role_color = draft.role_color or color_hex(live.color)
+    set_expression(rule, tree)
+    rule.removal_mode, rule.removal_hours = draft.removal_mode, draft.removal_hours
+    rule.takes_over, rule.delegated = draft.takes_over, draft.delegated
+
+
+def set_expression(rule: Rule, tree: Expression) -> None:
+    """Write an expression to the row, with the flat fields that repeat its first condition."""
     first = next(requirements(tree))
     rule.verification_type, rule.blockchain, rule.contract_address = first.type, first.chain, first.contract
     rule.min_tokens, rule.token_ids = first.min_tokens, list(first.token_ids)
     rule.trait_type, rule.trait_value = first.traits[0] if first.traits else (None, None)
     rule.expression = to_document(tree)
-    rule.removal_mode, rule.removal_hours = draft.removal_mode, draft.removal_hours
-    rule.takes_over, rule.delegated = draft.takes_over, draft.delegated
     rule.updated_at = now()
 
 

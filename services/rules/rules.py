@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
@@ -226,6 +226,14 @@ async def _locked(db: AsyncSession, rule_id: int) -> Rule:
     if rule is None or rule.deleted_at is not None:
         raise RuleNotFound
     return rule
+
+
+def line(kind: Kind, rule: Rule, actor: str | None, batch: UUID, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line of the log about a rule that was changed together with others of the batch."""
+    return audit.line(
+        kind, server_id=rule.server_id, actor=actor, role_id=rule.role_id, rule_id=rule.id, batch=batch,
+        data={"before": before, "after": document(rule)},
+    )  # fmt: skip
 
 
 def _line(kind: Kind, rule: Rule, actor: Actor, data: Mapping[str, Any]) -> dict[str, Any]:

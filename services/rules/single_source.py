@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateways.chains.catalogue import CHAINS
+from locales import N_, _, listed, sentences
 from services.core.json_view import json_view
 from services.rules.expression import Expression, Requirement, requirements
 from settings import settings
 
 MOST_BY_ONE_SOURCE = 5
 """How many people may lose a role in 24 hours on one source's word before an admin reviews it."""
-_BOUND = f"At most {MOST_BY_ONE_SOURCE} members a day lose the role by it unless an admin approves more."
+_BOUND = N_("At most {most} members a day lose the role by it unless an admin approves more.")
 
 
 @json_view
@@ -42,10 +43,15 @@ def one_node(chain: str) -> tuple[str, str] | None:
         return None
     title, variable = CHAINS[chain].title, f"RPC_{chain.upper()}"
     if CHAINS[chain].family == "solana":
-        text = f"{title} has one node and index here, which confirms a loss by being asked again. {_BOUND}"
+        text = _("{chain} has one node and index here, which confirms a loss by being asked again.")
     else:
-        text = f"{title} has one node here, which confirms a loss itself some blocks later. {_BOUND}"
-    return text, f"The operator of the bot can add a second, independent node to {variable}."
+        text = _("{chain} has one node here, which confirms a loss itself some blocks later.")
+    remedy = _("The operator of the bot can add a second, independent node to {variable}.")
+    return _with_bound(text.format(chain=title)), remedy.format(variable=variable)
+
+
+def _with_bound(text: str) -> str:
+    return sentences(text, _(_BOUND).format(most=MOST_BY_ONE_SOURCE))
 
 
 def _reasons(leaf: Requirement) -> Iterator[tuple[str, str]]:
@@ -59,22 +65,23 @@ def _reasons(leaf: Requirement) -> Iterator[tuple[str, str]]:
         "ALCHEMY_API_KEY": (chain.alchemy, chosen.alchemy_api_key),
     }
     there = {name for name, (offered, key) in keys.items() if offered and key is not None}
-    missing = " and ".join(name for name, (offered, key) in keys.items() if offered and key is None)
+    missing = [name for name, (offered, key) in keys.items() if offered and key is None]
     if leaf.kind.names_trait and not chain.opensea:
-        yield (
-            f"Traits are read from the tokens' own metadata alone, because OpenSea does not have {chain.title}. "
-            f"{_BOUND}",
-            "There is no second source of traits on this chain.",
-        )
+        text = _("Traits are read from the tokens' own metadata alone, because OpenSea does not have {chain}.")
+        remedy = _("There is no second source of traits on this chain.")
+        yield _with_bound(text.format(chain=chain.title)), remedy
     elif leaf.kind.names_trait and "OPENSEA_API_KEY" not in there:
-        yield (
-            f"Traits are read from the tokens' own metadata alone, because OpenSea is not set up. {_BOUND}",
-            "The operator of the bot can set OPENSEA_API_KEY.",
-        )
+        text = _("Traits are read from the tokens' own metadata alone, because OpenSea is not set up.")
+        yield _with_bound(text), _("The operator of the bot can set {variables}.").format(variables="OPENSEA_API_KEY")
     if leaf.kind.source == "anything" and len(there) < len(keys):
-        lists = "One list" if there else "No list"
-        yield (
-            f"{lists} of what wallets hold is set up. Until there are two, members lose the role only where a node of "
-            f"{chain.title} lets us search the whole history of a wallet.",
-            f"The operator of the bot can set {missing}." if missing else "No further list has this chain.",
-        )
+        lists = _("One list of what wallets hold is set up.")
+        if not there:
+            lists = _("No list of what wallets hold is set up.")
+        until = _(
+            "Until there are two, members lose the role only where a node of {chain} lets us search the whole history "
+            "of a wallet."
+        ).format(chain=chain.title)
+        remedy = _("No further list has this chain.")
+        if missing:
+            remedy = _("The operator of the bot can set {variables}.").format(variables=listed(missing))
+        yield sentences(lists, until), remedy

@@ -72,6 +72,7 @@ class RuleView:
     single_sources: tuple[SingleSource, ...]
     address_lists: tuple[RuleList, ...]
     created_at: datetime
+    pause_cause: Internal[str | None]
     lines: Internal[tuple[Line, ...]]
     chains: Internal[tuple[str, ...]]
     """The chains of all conditions, in the order of the rule."""
@@ -122,6 +123,6 @@ def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:
             RuleList(one.list, one.count, f"/api/servers/{rule.server_id}/address-lists/{one.list}")
             for one in dict.fromkeys(lists_in(tree))
         ),
-        created_at=rule.created_at, lines=in_lines(tree, names),
+        created_at=rule.created_at, pause_cause=rule.pause_cause, lines=in_lines(tree, names),
         chains=tuple(dict.fromkeys(leaf.chain for leaf in requirements(tree) if leaf.chain)),
     )  # fmt: skip

@@ -204,7 +204,7 @@ async def _tell(db: AsyncSession, outside: Gateways, found: Rights, move: Server
 
 
 async def _lock(db: AsyncSession, server_id: int) -> None:
-    await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": f"move:{server_id}"})
+    await db.lock(f"move:{server_id}")
 
 
 async def _open(db: AsyncSession, server_id: int) -> ServerMove | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gateways.chains.catalogue import CHAINS, form_order
 from gateways.transport.plain_text import plain
-from locales import listed
+from locales import N_, _, listed, number
 from services.core.chain_names import chain_title
 from services.core.json_view import json_view
 from services.rules.draft import LONGEST_TRAIT
@@ -63,25 +63,33 @@ Brought = BroughtRule | SkippedEntry
 def numbered(entries: Iterable[Brought]) -> list[Brought]:
     """Return the entries with the rules among them numbered."""
     found: list[Brought] = []
-    number = 0
+    place = 0
     for one in entries:
         if isinstance(one, BroughtRule):
-            number += 1
-            one = replace(one, number=number)
+            place += 1
+            one = replace(one, number=place)
         found.append(one)
     return found
 
 
-def label(kind: str, number: int, name: object) -> str:
-    """Return how a sentence calls an entry of a document: `Rule 3 “Whales”`."""
+RULE, ROLE, COMMUNITY = N_("Rule {number}"), N_("Role {number}"), N_("Community {number}")
+"""Kinds of entries."""
+
+
+def label(kind: str, place: int, name: object) -> str:
+    """Return how a sentence calls an entry of a document: `Rule 3 “Whales”`; `kind` is RULE, ROLE or COMMUNITY."""
     text = plain(name[:_LONGEST_LABEL], 60) if isinstance(name, str) else ""
-    return f"{kind} {number} “{text}”" if text else f"{kind} {number}"
+    kind = _(kind).format(number=place)
+    return _("{entry} “{name}”").format(entry=kind, name=text) if text else kind
 
 
-def check_number(found: int, said: str) -> None:
-    """Raise DocumentRefused for more than MOST_RULES; `said` is the start of the sentence, with {} for the number."""
+def check_number(found: int, refusal: str) -> None:
+    """Raise DocumentRefused for more than MOST_RULES; the refusal has places for `found` and `most`."""
     if found > MOST_RULES:
-        raise DocumentRefused(f"{said.format(f'{found:,}')}; an import takes at most {MOST_RULES}.")
+        raise DocumentRefused(_(refusal).format(found=number(found), most=MOST_RULES))
+
+
+TOO_MANY_RULES = N_("The document has {found} rules; an import takes at most {most}.")
 
 
 def left_out(names: Sequence[str]) -> tuple[str, ...]:
@@ -90,8 +98,8 @@ def left_out(names: Sequence[str]) -> tuple[str, ...]:
         return ()
     told = [shown(name) for name in names[:_NAMED_FIELDS]]
     if len(names) > len(told):
-        told.append(f"{len(names) - len(told)} more")
-    return (f"Not used, because their meaning is not known: {listed(told)}.",)
+        told.append(_("{count} more").format(count=len(names) - len(told)))
+    return (_("Not used, because their meaning is not known: {fields}.").format(fields=listed(told)),)
 
 
 def chain_by_id(chain_id: object) -> str:
@@ -102,7 +110,7 @@ def chain_by_id(chain_id: object) -> str:
         for key, chain in CHAINS.items():
             if chain.family == "evm" and chain.chain_id == chain_id:
                 return key
-    raise Unmapped(f"Its chain, {shown(chain_id)}, is not one of the chains here: {_chains()}.")
+    raise _no_chain(chain_id)
 
 
 def chain_by_name(name: object, ids: Mapping[str, int]) -> str:
@@ -112,31 +120,39 @@ def chain_by_name(name: object, ids: Mapping[str, int]) -> str:
         for key, chain in CHAINS.items():
             if chain.family == "evm" and chain.chain_id == chain_id:
                 return key
-    raise Unmapped(f"Its chain, {shown(name)}, is not one of the chains here: {_chains()}.")
+    raise _no_chain(name)
 
 
-def _chains() -> str:
-    return listed(chain_title(key) for key in form_order())
+def _no_chain(given: object) -> Unmapped:
+    chains = listed(chain_title(key) for key in form_order())
+    return Unmapped(
+        _("Its chain, {chain}, is not one of the chains here: {chains}.").format(chain=shown(given), chains=chains)
+    )
+
+
+# Translators: these three are {field} in "Its {field}, {value}, is not a whole number."
+MINIMUM, MAXIMUM, ANSWER_PART = N_("minimum"), N_("maximum"), N_("part of the answer")
+REQUIREMENTS, ATTRIBUTE = N_("number of requirements"), N_("attribute")
 
 
 def count(value: object, what: str) -> int | None:
     """Return a whole number of tokens, None for no value. Raises Unmapped for anything else."""
     if value is None or value == "":
         return None
-    number = _number(value)
-    if number is None or number != number.to_integral_value() or not 0 <= number <= _LARGEST_COUNT:
-        raise Unmapped(f"Its {what}, {shown(value)}, is not a whole number.")
-    return int(number)
+    found = _number(value)
+    if found is None or found != found.to_integral_value() or not 0 <= found <= _LARGEST_COUNT:
+        raise Unmapped(_("Its {field}, {value}, is not a whole number.").format(field=_(what), value=shown(value)))
+    return int(found)
 
 
 def coins(value: object, what: str) -> str | None:
     """Return an amount of whole coins as a plain decimal text, None for no value. Raises Unmapped otherwise."""
     if value is None or value == "":
         return None
-    number = _number(value)
-    if number is None or number < 0:
-        raise Unmapped(f"Its {what}, {shown(value)}, is not an amount of coins.")
-    text = format(number, "f")
+    found = _number(value)
+    if found is None or found < 0:
+        raise Unmapped(_("Its {field}, {value}, is not an amount of coins.").format(field=_(what), value=shown(value)))
+    text = format(found, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -147,28 +163,30 @@ def _number(value: object) -> Decimal | None:
     if isinstance(value, str) and (len(value) > _DIGITS or not value.isascii() or "_" in value):
         return None
     try:
-        number = Decimal(value)
+        found = Decimal(value)
     except ArithmeticError:
         return None
-    if not number.is_finite():
+    if not found.is_finite():
         return None
     # The exponent first: writing a number out takes as many digits as it says.
-    digits, exponent = len(number.as_tuple().digits), number.as_tuple().exponent
+    digits, exponent = len(found.as_tuple().digits), found.as_tuple().exponent
     fits = isinstance(exponent, int) and abs(exponent) <= _DIGITS and digits <= _DIGITS
-    return number if fits else None
+    return found if fits else None
 
 
 def of_tokens(chain: str, contract: str, least: int, most: int | None) -> dict[str, Any]:
     """Return the condition on a number of a collection's tokens. Raises Unmapped if everybody would meet it."""
     if least == 0 and most is None:
-        raise Unmapped("It asks for at least 0 tokens, which everybody has.")
+        raise Unmapped(_("It asks for at least 0 tokens, which everybody has."))
     return {"type": "basic", "chain": chain, "contract": contract, "minTokens": least} | _at_most(least, most)
 
 
 def of_single_tokens(chain: str, contract: str, ids: Sequence[str], least: int, most: int | None) -> dict[str, Any]:
     """Return the condition on certain tokens of a collection. Raises Unmapped if it asks for several of them."""
     if least != 1:
-        raise Unmapped(f"It asks for {least} of certain token IDs; a rule here asks for any one of them.")
+        raise Unmapped(
+            _("It asks for {count} of certain token IDs; a rule here asks for any one of them.").format(count=least)
+        )
     leaf = {"type": "token_id", "chain": chain, "contract": contract, "minTokens": 1, "tokenIds": list(ids)}
     return leaf | _at_most(least, most)
 
@@ -178,7 +196,7 @@ def of_traits(
 ) -> dict[str, Any]:
     """Return the condition on tokens with all of these traits. Raises Unmapped if everybody would meet it."""
     if least == 0 and most is None:
-        raise Unmapped("It asks for at least 0 tokens, which everybody has.")
+        raise Unmapped(_("It asks for at least 0 tokens, which everybody has."))
     leaf: dict[str, Any] = {"type": "trait", "chain": chain, "contract": contract, "minTokens": least}
     leaf["traits"] = [{"type": kind, "value": value} for kind, value in traits]
     return leaf | _at_most(least, most)
@@ -188,7 +206,7 @@ def _at_most(least: int, most: int | None) -> dict[str, Any]:
     if most is None:
         return {}
     if most < least:
-        raise Unmapped(f"Its maximum of {most} is below its minimum of {least}.")
+        raise Unmapped(_("Its maximum of {most} is below its minimum of {least}.").format(most=most, least=least))
     return {"maxTokens": most}
 
 
@@ -199,9 +217,9 @@ def exact_trait(kind: object, value: object) -> tuple[str, str]:
     """
     value = str(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
     if not isinstance(kind, str) or not isinstance(value, str) or not kind.strip() or not value.strip():
-        raise Unmapped("One of its traits has no type or no value.")
+        raise Unmapped(_("One of its traits has no type or no value."))
     if max(len(kind), len(value)) > LONGEST_TRAIT:
-        raise Unmapped(f"One of its traits has more than {LONGEST_TRAIT} characters.")
+        raise Unmapped(_("One of its traits has more than {most} characters.").format(most=LONGEST_TRAIT))
     if value.strip()[0] in "<>≤≥" or ".." in value:
-        raise Unmapped(f"The value {shown(value)} of a trait would be read as a comparison here.")
+        raise Unmapped(_("The value {value} of a trait would be read as a comparison here.").format(value=shown(value)))
     return kind, value

@@ -8,6 +8,7 @@ roleName?}`; amounts are texts, of coins in whole coins. A role is given if one 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from locales import N_, _, number
 from services.rules.expression import MAX_LEAVES
 from services.rules.moving import brought
 from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
@@ -39,11 +40,11 @@ _KNOWN = frozenset(
     }
 )  # fmt: skip
 _ELSEWHERE = {
-    "OPENSEA": "It names a collection by its OpenSea page. Create the rule with that page's address instead.",
-    "POAP": "It asks for a POAP, which no rule here does.",
-    "STAKING": "It asks for staked tokens in a form that is not documented. Create a rule of the type View call.",
-    "GNOSIS": "It asks for a share in a Safe, which no rule here does.",
-    "SOLANANFT": (
+    "OPENSEA": N_("It names a collection by its OpenSea page. Create the rule with that page's address instead."),
+    "POAP": N_("It asks for a POAP, which no rule here does."),
+    "STAKING": N_("It asks for staked tokens in a form that is not documented. Create a rule of the type View call."),
+    "GNOSIS": N_("It asks for a share in a Safe, which no rule here does."),
+    "SOLANANFT": N_(
         "It names Solana tokens by their creator or edition; a rule here names a collection. "
         "Create the rule with the collection's address."
     ),
@@ -56,8 +57,8 @@ def read(document: object, discord_id: str) -> list[Brought]:
     Raises DocumentRefused for another document, or one with more than MOST_RULES rules.
     """
     found, skipped = _rules_in(document, discord_id)
-    brought.check_number(len(found), "The document has {} rules")
-    return [*skipped, *(_entry(number, one) for number, one in enumerate(found, 1))]
+    brought.check_number(len(found), brought.TOO_MANY_RULES)
+    return [*skipped, *(_entry(place, one) for place, one in enumerate(found, 1))]
 
 
 def _rules_in(document: object, discord_id: str) -> tuple[Sequence[Any], list[Brought]]:
@@ -72,28 +73,29 @@ def _rules_in(document: object, discord_id: str) -> tuple[Sequence[Any], list[Br
         if "type" in node and "chainId" in node:
             return [node], []
         raise DocumentRefused(
-            "This is not a document of Collab.Land's rules. It has a list called rules or tpcs, or it is that list."
+            _("This is not a document of Collab.Land's rules. It has a list called rules or tpcs, or it is that list.")
         )
     mine = [one for one in communities if text_of(one.get("communityId")) == discord_id]
     if not mine and len(communities) > 1:
         raise DocumentRefused(
-            f"The document has {len(communities)} communities, and none of them is this server. "
-            "Paste the rules of one of them."
+            _(
+                "The document has {count} communities, and none of them is this server. Paste the rules of one of them."
+            ).format(count=len(communities))
         )
     skipped: list[Brought] = [
-        SkippedEntry(brought.label("Community", number, one.get("name")), "It is another server.")
-        for number, one in enumerate(communities[: brought.MOST_RULES], 1)
+        SkippedEntry(brought.label(brought.COMMUNITY, place, one.get("name")), _("It is another server."))
+        for place, one in enumerate(communities[: brought.MOST_RULES], 1)
         if mine and one is not mine[0]
     ]
     return list_of((mine or communities)[0].get("tpcs")), skipped
 
 
-def _entry(number: int, given: object) -> Brought:
+def _entry(place: int, given: object) -> Brought:
     rule = node_of(given)
-    what = brought.label("Rule", number, rule.get("name") or rule.get("description"))
+    what = brought.label(brought.RULE, place, rule.get("name") or rule.get("description"))
     try:
         if not rule:
-            raise Unmapped("It is not an object.")
+            raise Unmapped(_("It is not an object."))
         return BroughtRule(
             what=what,
             name=text_of(rule.get("name")) or text_of(rule.get("description")),
@@ -111,47 +113,47 @@ def _expression(rule: Mapping[str, Any]) -> dict[str, Any]:
     if is_given(rule.get("scheme")) or is_given(rule.get("asset")):
         kind = kind or "GNOSIS"
     if reason := _ELSEWHERE.get("POAP" if is_given(rule.get("eventId")) else kind):
-        raise Unmapped(reason)
+        raise Unmapped(_(reason))
     if is_given(rule.get("query")) or is_given(rule.get("variables")):
-        raise Unmapped("It has a query over the tokens' metadata, whose form is not documented.")
+        raise Unmapped(_("It has a query over the tokens' metadata, whose form is not documented."))
     if kind == _COIN:
         return _coin(rule, brought.chain_by_id(rule.get("chainId")), _contract(rule))
     if kind == "SOLANAFT":
         if text_of(rule.get("chainId")) != str(_SOLANA):
-            raise Unmapped(f"Its chain, {shown(rule.get('chainId'))}, is not Solana.")
+            raise Unmapped(_("Its chain, {chain}, is not Solana.").format(chain=shown(rule.get("chainId"))))
         return _coin(rule, "solana", _contract(rule))
     if kind in _NFT:
         return _tokens(rule, kind, brought.chain_by_id(rule.get("chainId")), _contract(rule))
-    raise Unmapped(f"Its type, {shown(rule.get('type'))}, is not one that a rule here asks for.")
+    raise Unmapped(_("Its type, {type}, is not one that a rule here asks for.").format(type=shown(rule.get("type"))))
 
 
 def _coin(rule: Mapping[str, Any], chain: str, contract: str) -> dict[str, Any]:
     if is_given(_one_of(rule, "tokenId", "tokenIds")) or _conditions(rule):
-        raise Unmapped("It asks for token IDs or traits of a coin, which has none.")
-    least = brought.coins(_one_of(rule, "minToken", "minAmount"), "minimum")
-    most = brought.coins(_one_of(rule, "maxToken", "maxAmount"), "maximum")
+        raise Unmapped(_("It asks for token IDs or traits of a coin, which has none."))
+    least = brought.coins(_one_of(rule, "minToken", "minAmount"), brought.MINIMUM)
+    most = brought.coins(_one_of(rule, "maxToken", "maxAmount"), brought.MAXIMUM)
     least = "1" if least is None else least
     if least == "0" and most is None:
-        raise Unmapped("It asks for at least 0 coins, which everybody has.")
+        raise Unmapped(_("It asks for at least 0 coins, which everybody has."))
     leaf = {"type": "token", "chain": chain, "contract": contract, "min": least}
     return leaf if most is None else leaf | {"max": most}
 
 
 def _tokens(rule: Mapping[str, Any], kind: str, chain: str, contract: str) -> dict[str, Any]:
-    least = brought.count(_one_of(rule, "minToken", "minAmount"), "minimum")
-    most = brought.count(_one_of(rule, "maxToken", "maxAmount"), "maximum")
+    least = brought.count(_one_of(rule, "minToken", "minAmount"), brought.MINIMUM)
+    most = brought.count(_one_of(rule, "maxToken", "maxAmount"), brought.MAXIMUM)
     least = 1 if least is None else least
     ids, traits = _token_ids(rule), _conditions(rule)
     if ids and traits:
-        raise Unmapped("It asks for token IDs and traits at once; a rule here asks for one of both.")
+        raise Unmapped(_("It asks for token IDs and traits at once; a rule here asks for one of both."))
     if ids:
         return brought.of_single_tokens(chain, contract, ids, least, most)
     if traits:
         return _with_traits(rule, traits, chain, contract, least, most)
     if rule.get("requiresMetadata") is True:
-        raise Unmapped("It has a condition on the tokens' metadata, and the document does not say which.")
+        raise Unmapped(_("It has a condition on the tokens' metadata, and the document does not say which."))
     if kind == "ERC1155":
-        raise Unmapped("It names no token ID, which Collab.Land needs for ERC-1155.")
+        raise Unmapped(_("It names no token ID, which Collab.Land needs for ERC-1155."))
     return brought.of_tokens(chain, contract, least, most)
 
 
@@ -162,14 +164,14 @@ def _with_traits(
     if joint == "AND" or len(traits) == 1:
         return brought.of_traits(chain, contract, traits, least, most)
     if (least, most) != (1, None):
-        raise Unmapped("It counts the tokens that have any of several traits; a rule here cannot add those up.")
+        raise Unmapped(_("It counts the tokens that have any of several traits; a rule here cannot add those up."))
     return {"any": [brought.of_traits(chain, contract, [one], 1, None) for one in traits]}
 
 
 def _contract(rule: Mapping[str, Any]) -> str:
     contract = text_of(_one_of(rule, "contractAddress", "address"))
     if not contract:
-        raise Unmapped("It names no contract.")
+        raise Unmapped(_("It names no contract."))
     return contract
 
 
@@ -177,11 +179,15 @@ def _token_ids(rule: Mapping[str, Any]) -> list[str]:
     given = _one_of(rule, "tokenId", "tokenIds")
     entries = len(list_of(given)) if is_list(given) else text_of(given).count(",")
     if entries > MOST_ENTRIES:
-        raise Unmapped(f"It names {entries:,} token IDs and ranges; a rule here names at most {MOST_ENTRIES}.")
+        raise Unmapped(
+            _("It names {count} token IDs and ranges; a rule here names at most {most}.").format(
+                count=number(entries), most=MOST_ENTRIES
+            )
+        )
     ids = [text_of(one) for one in list_of(given)] if is_list(given) else text_of(given).split(",")
     found = [one.strip() for one in ids if one.strip()]
     if is_given(given) and (not found or not all(ids)):
-        raise Unmapped("Its token IDs cannot be read.")
+        raise Unmapped(_("Its token IDs cannot be read."))
     return found
 
 
@@ -194,9 +200,13 @@ def _conditions(rule: Mapping[str, Any]) -> list[tuple[str, str]]:
         node = node_of(given)
         given = next((node[name] for name in ("attributes", "traits", "conditions") if name in node), None)
     if not is_list(given) or not given:
-        raise Unmapped("Its traits cannot be read.")
+        raise Unmapped(_("Its traits cannot be read."))
     if len(list_of(given)) > MAX_LEAVES:
-        raise Unmapped(f"It names {len(list_of(given)):,} traits; a rule here has at most {MAX_LEAVES} conditions.")
+        raise Unmapped(
+            _("It names {count} traits; a rule here has at most {most} conditions.").format(
+                count=number(len(list_of(given))), most=MAX_LEAVES
+            )
+        )
     return [_trait(one) for one in list_of(given)]
 
 
@@ -204,7 +214,9 @@ def _trait(given: object) -> tuple[str, str]:
     node = node_of(given)
     kind = next((node[name] for name in ("trait_type", "traitType", "trait", "type", "key") if name in node), None)
     if strange := unknown_fields(node, {"trait_type", "traitType", "trait", "type", "key", "value", "display_type"}):
-        raise Unmapped(f"One of its traits has the field {shown(strange[0])}, whose meaning is not known.")
+        raise Unmapped(
+            _("One of its traits has the field {field}, whose meaning is not known.").format(field=shown(strange[0]))
+        )
     return brought.exact_trait(kind, node.get("value"))
 
 
@@ -214,7 +226,7 @@ def _joint(rule: Mapping[str, Any]) -> str:
     given = [node[name] for node in (rule, inner) for name in ("condition", "operator", "logic") if name in node]
     words = {text_of(one).upper() for one in given if is_given(one)} or {"AND"}
     if len(words) > 1 or not words <= {"AND", "OR"}:
-        raise Unmapped("It joins its traits in a way that is not documented.")
+        raise Unmapped(_("It joins its traits in a way that is not documented."))
     return min(words)
 
 
@@ -222,5 +234,7 @@ def _one_of(rule: Mapping[str, Any], *names: str) -> Any:
     """Return the value of a field that has several names. Raises Unmapped if they contradict each other."""
     found = [rule[name] for name in names if rule.get(name) not in (None, "")]
     if any(one != found[0] for one in found):
-        raise Unmapped(f"It says two things: {shown(names[0])} and {shown(names[1])} differ.")
+        raise Unmapped(
+            _("It says two things: {one} and {other} differ.").format(one=shown(names[0]), other=shown(names[1]))
+        )
     return found[0] if found else None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar, Final, cast
 
+from locales import N_, _
 from services.core.errors import FieldRefused, HoldfastError
 from services.core.texts import can_be_kept
 from services.runtime.loop_steps import in_steps
@@ -19,8 +20,8 @@ DEEPEST = 24
 MOST_PARTS, MOST_VALUES = 50_000, 150_000
 """Objects and lists of a document, and commas: more than 200 of the largest rules have. Each costs time and memory."""
 _LONGEST_NUMBER = 100
-_TOO_DEEP = f"The document is nested more than {DEEPEST} levels deep."
-_UNKEPT = "The document has texts with characters that cannot be stored."
+_TOO_DEEP = N_("The document is nested more than {most} levels deep.")
+_UNKEPT = N_("The document has texts with characters that cannot be stored.")
 _UNUSUAL = re.compile(r"\\u0000|\\u[dD][89a-fA-F]")
 """Escapes that may stand for what cannot be stored. The parser distinguishes half a surrogate pair from a whole one."""
 
@@ -38,7 +39,7 @@ class DocumentTooLarge(HoldfastError):
     status: ClassVar[int] = 413
 
     def __init__(self, largest: int = LARGEST) -> None:
-        super().__init__(f"The document is larger than {largest // 1024} KiB.")
+        super().__init__(_("The document is larger than {size} KiB.").format(size=largest // 1024))
 
 
 class _FieldTwice(Exception):
@@ -54,9 +55,9 @@ async def read(given: bytes | str, *, largest: int = LARGEST) -> Any:
         raise DocumentTooLarge(largest)
     text = _decoded(given) if isinstance(given, bytes) else given
     if not can_be_kept(text):
-        raise DocumentRefused(_UNKEPT)
+        raise DocumentRefused(_(_UNKEPT))
     if text.count("[") + text.count("{") > MOST_PARTS or text.count(",") > MOST_VALUES:
-        raise DocumentRefused("The document has far more values than rules can have.")
+        raise DocumentRefused(_("The document has far more values than rules can have."))
     # In a thread: the hooks are Python, so the event loop gets its turns meanwhile.
     value = await asyncio.to_thread(_parsed, text.removeprefix("\ufeff"))
     await _check(value, texts=_UNUSUAL.search(text) is not None)
@@ -70,21 +71,25 @@ def _parsed(text: str) -> Any:
         )
     except json.JSONDecodeError as fault:
         raise DocumentRefused(
-            f"This is not JSON: line {fault.lineno}, character {fault.colno}. Paste the whole document."
+            _("This is not JSON: line {line}, character {column}. Paste the whole document.").format(
+                line=fault.lineno, column=fault.colno
+            )
         ) from None
     except _FieldTwice as fault:
         raise DocumentRefused(
-            f"An object has the field {shown(fault.args[0])} twice, so its meaning is unclear. Remove one of them."
+            _("An object has the field {field} twice, so its meaning is unclear. Remove one of them.").format(
+                field=shown(fault.args[0])
+            )
         ) from None
     except RecursionError:
-        raise DocumentRefused(_TOO_DEEP) from None
+        raise DocumentRefused(_(_TOO_DEEP).format(most=DEEPEST)) from None
 
 
 def _decoded(given: bytes) -> str:
     try:
         return given.decode()
     except UnicodeDecodeError:
-        raise DocumentRefused("The document is not a text in UTF-8.") from None
+        raise DocumentRefused(_("The document is not a text in UTF-8.")) from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -106,23 +111,23 @@ def _decimal(digits: str) -> Decimal:
 
 
 def _no_number(name: str) -> Any:
-    raise DocumentRefused(f"This is not JSON: {name} is not a number.")
+    raise DocumentRefused(_("This is not JSON: {text} is not a number.").format(text=name))
 
 
 async def _check(value: object, *, texts: bool) -> None:
     """Raise DocumentRefused for a value that is too deep, or has a text that cannot be stored (if `texts` is set)."""
     level: list[object] = [value]
-    for _ in range(DEEPEST):
+    for _level in range(DEEPEST):
         below: list[object] = []
         async for inner in in_steps(inner for one in level for inner in _inside(one)):
             if isinstance(inner, list | dict):
                 below.append(cast("object", inner))
             elif texts and isinstance(inner, str) and not can_be_kept(inner):
-                raise DocumentRefused(_UNKEPT)
+                raise DocumentRefused(_(_UNKEPT))
         if not below:
             return
         level = below
-    raise DocumentRefused(_TOO_DEEP)
+    raise DocumentRefused(_(_TOO_DEEP).format(most=DEEPEST))
 
 
 def _inside(value: object) -> Iterator[object]:

@@ -8,6 +8,7 @@ something else.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from locales import N_, _, number, sentences
 from services.rules.expression import MAX_LEAVES
 from services.rules.moving import brought
 from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
@@ -60,12 +61,14 @@ _DATA = frozenset(
     }
 )  # fmt: skip
 _ELSEWHERE = {
-    "FREE": "It asks for nothing. A rule of the type Any verified wallet comes closest; create it if you want that.",
-    "ALLOWLIST_EMAIL": "It asks for an email address, which no rule here does.",
-    "CAPTCHA": "It asks for a captcha, which no rule here does.",
-    "NOUNS": "It asks for parts of a Noun in a form of its own. Create a rule of the type Trait.",
-    "POAP": "It asks for a POAP, which no rule here does.",
-    "UNLOCK": "It asks for a membership of Unlock. Create a rule of the type View call from its template.",
+    "FREE": N_(
+        "It asks for nothing. A rule of the type Any verified wallet comes closest; create it if you want that."
+    ),
+    "ALLOWLIST_EMAIL": N_("It asks for an email address, which no rule here does."),
+    "CAPTCHA": N_("It asks for a captcha, which no rule here does."),
+    "NOUNS": N_("It asks for parts of a Noun in a form of its own. Create a rule of the type Trait."),
+    "POAP": N_("It asks for a POAP, which no rule here does."),
+    "UNLOCK": N_("It asks for a membership of Unlock. Create a rule of the type View call from its template."),
 }
 _CALLS = {"=": "=", ">=": ">=", "<=": "<=", ">": ">=", "<": "<="}
 
@@ -81,23 +84,27 @@ def read(document: object, discord_id: str) -> list[Brought]:
         roles = [guild]
     if not roles or not any("requirements" in node_of(one) for one in roles):
         raise DocumentRefused(
-            "This is not a guild's document with its roles and their requirements. The public address of a guild's "
-            "page in Guild's API gives out both."
+            _(
+                "This is not a guild's document with its roles and their requirements. The public address of a guild's "
+                "page in Guild's API gives out both."
+            )
         )
-    brought.check_number(len(roles), "The document has {} roles")
+    brought.check_number(len(roles), N_("The document has {found} roles; an import takes at most {most}."))
     platforms = {
         text_of(node_of(one).get("id")): node_of(one)
         for one in list_of(guild.get("guildPlatforms"))[: brought.MOST_PARTS]
     }
-    found = [one for number, role in enumerate(roles, 1) for one in _entries(number, role, platforms)]
-    brought.check_number(len(found), "The roles of the document give {} Discord roles")
+    found = [one for place, role in enumerate(roles, 1) for one in _entries(place, role, platforms)]
+    brought.check_number(
+        len(found), N_("The roles of the document give {found} Discord roles; an import takes at most {most}.")
+    )
     return found
 
 
-def _entries(number: int, given: object, platforms: Mapping[str, Mapping[str, Any]]) -> list[Brought]:
+def _entries(place: int, given: object, platforms: Mapping[str, Mapping[str, Any]]) -> list[Brought]:
     """Return a rule for each Discord role that a role of the guild gives, or why there is none."""
     role = node_of(given)
-    what = brought.label("Role", number, role.get("name"))
+    what = brought.label(brought.ROLE, place, role.get("name"))
     try:
         expression, notes = _expression(role)
         name = text_of(role.get("name"))
@@ -122,7 +129,7 @@ def _discord_roles(role: Mapping[str, Any], platforms: Mapping[str, Mapping[str,
         if _is_discord(platform) or (not platform and role_id.isdigit()):
             ids.append(role_id)
     if not ids:
-        raise Unmapped("It gives no Discord role.")
+        raise Unmapped(_("It gives no Discord role."))
     return list(dict.fromkeys(ids))
 
 
@@ -134,12 +141,16 @@ def _expression(role: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     """Return the condition of a role and the notes about it."""
     requirements = list_of(role.get("requirements"))
     if not requirements:
-        raise Unmapped("It has no requirements.")
+        raise Unmapped(_("It has no requirements."))
     if len(requirements) > MAX_LEAVES:
-        raise Unmapped(f"It has {len(requirements)} requirements; a rule here has at most {MAX_LEAVES}.")
+        raise Unmapped(
+            _("It has {count} requirements; a rule here has at most {most}.").format(
+                count=len(requirements), most=MAX_LEAVES
+            )
+        )
     parts: list[dict[str, Any]] = []
     notes: list[str] = []
-    for number, given in enumerate(requirements, 1):
+    for place, given in enumerate(requirements, 1):
         one = node_of(given)
         try:
             part = _requirement(one, notes)
@@ -147,8 +158,12 @@ def _expression(role: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
             if len(requirements) == 1:
                 raise
             raise Unmapped(
-                f"Requirement {number} ({shown(one.get('type'))}): {fault} Without it the rule would mean something "
-                "else."
+                sentences(
+                    _("Requirement {number} ({type}): {reason}").format(
+                        number=place, type=shown(one.get("type")), reason=fault
+                    ),
+                    _("Without it the rule would mean something else."),
+                )
             ) from None
         parts.append({"not": part} if one.get("isNegated") is True else part)
         notes += brought.left_out(
@@ -171,58 +186,68 @@ def _joined(role: Mapping[str, Any], parts: Sequence[dict[str, Any]]) -> dict[st
         case "NAND":
             return {"not": {"all": list(parts)}}
         case "ANY_OF":
-            least = brought.count(role.get("anyOfNum"), "number of requirements")
+            least = brought.count(role.get("anyOfNum"), brought.REQUIREMENTS)
             if least is None or not 1 <= least <= len(parts):
-                raise Unmapped(f"It asks for {shown(role.get('anyOfNum'))} of its {len(parts)} requirements.")
+                raise Unmapped(
+                    _("It asks for {least} of its {count} requirements.").format(
+                        least=shown(role.get("anyOfNum")), count=len(parts)
+                    )
+                )
             return {"atLeast": {"n": least, "of": list(parts)}}
         case _:
-            raise Unmapped(f"It joins its requirements by {shown(role.get('logic'))}, whose meaning is not known.")
+            raise Unmapped(
+                _("It joins its requirements by {logic}, whose meaning is not known.").format(
+                    logic=shown(role.get("logic"))
+                )
+            )
 
 
 def _requirement(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     kind = text_of(given.get("type")).upper()
     data = node_of(given.get("data"))
     if reason := _ELSEWHERE.get(kind):
-        raise Unmapped(reason)
+        raise Unmapped(_(reason))
     if is_given(given.get("value")):
         # The first version of the API had the amount here.
         if kind not in {"COIN", "ERC20"} or _minimum(data) is not None:
-            raise Unmapped("It has a value in the form of Guild's first API, which says too little.")
+            raise Unmapped(_("It has a value in the form of Guild's first API, which says too little."))
         data = {**data, "amount": given["value"]}
     if kind == "ALLOWLIST":
         return _allowlist(data)
     if kind not in {"COIN", "ERC20", "ERC721", "ERC1155", "CONTRACT"}:
-        raise Unmapped(f"Its type, {shown(given.get('type'))}, is not one that a rule here asks for.")
+        raise Unmapped(
+            _("Its type, {type}, is not one that a rule here asks for.").format(type=shown(given.get("type")))
+        )
     chain = brought.chain_by_name(given.get("chain"), CHAIN_IDS)
     if kind == "COIN":
         return _coin(data, chain, "native", notes)
     address = text_of(given.get("address"))
     if not address:
-        raise Unmapped("It names no contract.")
+        raise Unmapped(_("It names no contract."))
     if kind == "ERC20":
         return _coin(data, chain, address, notes)
     return _call(data, chain, address, notes) if kind == "CONTRACT" else _tokens(data, chain, address, notes)
 
 
 def _coin(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:
-    least, most = brought.coins(_minimum(data), "minimum"), brought.coins(_maximum(data), "maximum")
+    least, most = brought.coins(_minimum(data), brought.MINIMUM), brought.coins(_maximum(data), brought.MAXIMUM)
     leaf: dict[str, Any] = {"type": "token", "chain": chain, "contract": contract}
     if most is None and least in {None, "0"}:
         # Guild shows this as "any amount".
         return {"not": leaf | {"max": "0"}}
     if most is not None:
-        notes.append(_INCLUSIVE)
+        notes.append(_(_INCLUSIVE))
     return leaf | ({} if least is None else {"min": least}) | ({} if most is None else {"max": most})
 
 
-_INCLUSIVE = "The maximum itself still counts here; Guild shows a range without saying so."
+_INCLUSIVE = N_("The maximum itself still counts here; Guild shows a range without saying so.")
 
 
 def _minimum(data: Mapping[str, Any]) -> Any:
     """Return the least amount, which older documents call `amount`. Raises Unmapped if both differ."""
     found = [data[name] for name in ("minAmount", "amount") if data.get(name) not in (None, "")]
     if len(found) == 2 and found[0] != found[1]:
-        raise Unmapped("It says two things: its amount and its minimum differ.")
+        raise Unmapped(_("It says two things: its amount and its minimum differ."))
     return found[0] if found else None
 
 
@@ -232,15 +257,15 @@ def _maximum(data: Mapping[str, Any]) -> Any:
 
 
 def _tokens(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:
-    least, most = brought.count(_minimum(data), "minimum"), brought.count(_maximum(data), "maximum")
+    least, most = brought.count(_minimum(data), brought.MINIMUM), brought.count(_maximum(data), brought.MAXIMUM)
     ids, traits = _token_ids(data), _traits(data)
     if most is not None:
-        notes.append(_INCLUSIVE)
+        notes.append(_(_INCLUSIVE))
     if most is None or ids or traits:
         # Guild shows no minimum, and a minimum of 0, as one token.
         least = least or 1
     if ids and traits:
-        raise Unmapped("It asks for token IDs and attributes at once; a rule here asks for one of both.")
+        raise Unmapped(_("It asks for token IDs and attributes at once; a rule here asks for one of both."))
     if ids:
         return brought.of_single_tokens(chain, contract, ids, least or 0, most)
     if traits:
@@ -252,17 +277,21 @@ def _token_ids(data: Mapping[str, Any]) -> list[str]:
     one, several = data.get("id"), list_of(data.get("ids"))
     given = [*([one] if is_given(one) or one == 0 else []), *several]
     if len(given) > MOST_ENTRIES:
-        raise Unmapped(f"It names {len(given):,} token IDs; a rule here names at most {MOST_ENTRIES}.")
+        raise Unmapped(
+            _("It names {count} token IDs; a rule here names at most {most}.").format(
+                count=number(len(given)), most=MOST_ENTRIES
+            )
+        )
     ids = [text_of(item) for item in given]
     if not all(one.isascii() and one.isdigit() for one in ids):
-        raise Unmapped("Its token IDs cannot be read.")
+        raise Unmapped(_("Its token IDs cannot be read."))
     return list(dict.fromkeys(ids))
 
 
 def _traits(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     given = [*([data["attribute"]] if is_given(data.get("attribute")) else []), *list_of(data.get("attributes"))]
     if len(given) > 1:
-        raise Unmapped("It names several attributes, and Guild does not say whether one token needs all of them.")
+        raise Unmapped(_("It names several attributes, and Guild does not say whether one token needs all of them."))
     return [_trait(node_of(one)) for one in given]
 
 
@@ -270,20 +299,24 @@ def _trait(given: Mapping[str, Any]) -> tuple[str, str]:
     kind, value = given.get("trait_type"), given.get("value")
     interval = node_of(given.get("interval"))
     bounds = [
-        brought.coins(source.get(name), "attribute")
+        brought.coins(source.get(name), brought.ATTRIBUTE)
         for source, name in (
             (interval, "min"), (interval, "max"), (given, "minValue"), (given, "maxValue"),
         )
     ]  # fmt: skip
     least, most = bounds[0] or bounds[2], bounds[1] or bounds[3]
     if strange := unknown_fields(given, {"trait_type", "value", "interval", "minValue", "maxValue"}):
-        raise Unmapped(f"One of its attributes has the field {shown(strange[0])}, whose meaning is not known.")
+        raise Unmapped(
+            _("One of its attributes has the field {field}, whose meaning is not known.").format(
+                field=shown(strange[0])
+            )
+        )
     if least is None and most is None:
         if not is_given(value) and value != 0:
-            raise Unmapped("It accepts any value of an attribute; a rule here names the value.")
+            raise Unmapped(_("It accepts any value of an attribute; a rule here names the value."))
         return brought.exact_trait(kind, value)
     if is_given(value) or not isinstance(kind, str) or not kind.strip():
-        raise Unmapped("One of its attributes has a value and a range, or no type.")
+        raise Unmapped(_("One of its attributes has a value and a range, or no type."))
     if least is None or most is None:
         return kind, f"<={most}" if least is None else f">={least}"
     return kind, f"{least}..{most}"
@@ -292,11 +325,17 @@ def _trait(given: Mapping[str, Any]) -> tuple[str, str]:
 def _allowlist(data: Mapping[str, Any]) -> dict[str, Any]:
     given = list_of(data.get("addresses"))
     if not given:
-        raise Unmapped("Its list of addresses is hidden or empty in the document. Add the addresses to a rule by hand.")
+        raise Unmapped(
+            _("Its list of addresses is hidden or empty in the document. Add the addresses to a rule by hand.")
+        )
     if is_given(data.get("fileId")):
-        raise Unmapped("Its list of addresses goes on in a file that the document does not have.")
+        raise Unmapped(_("Its list of addresses goes on in a file that the document does not have."))
     if len(given) > MOST_ADDRESSES:
-        raise Unmapped(f"Its list has {len(given):,} addresses; a list here has at most {MOST_ADDRESSES:,}.")
+        raise Unmapped(
+            _("Its list has {count} addresses; a list here has at most {most}.").format(
+                count=number(len(given)), most=number(MOST_ADDRESSES)
+            )
+        )
     return {"type": "address_list", "addresses": list(_distinct(given))}
 
 
@@ -314,20 +353,24 @@ def _call(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) 
     name, inner, rest = text_of(data.get("id")).partition("(")
     inputs, between, outputs = rest.partition(")(")
     if not (name.strip() and inner and between and outputs.endswith(")")) or "(" in inputs or "(" in outputs:
-        raise Unmapped(f"Its function, {shown(data.get('id'))}, cannot be read.")
+        raise Unmapped(_("Its function, {function}, cannot be read.").format(function=shown(data.get("id"))))
     compare, value = text_of(data.get("resultMatch")) or "=", text_of(data.get("expected"))
     if compare not in _CALLS:
-        raise Unmapped(f"It compares by {shown(compare)}, which no rule here does.")
+        raise Unmapped(_("It compares by {sign}, which no rule here does.").format(sign=shown(compare)))
     if compare in {">", "<"}:
         if not value.removeprefix("-").isdigit() or len(value) > 78:
-            raise Unmapped(f"It compares with {shown(value)}, which is not a whole number.")
+            raise Unmapped(_("It compares with {value}, which is not a whole number.").format(value=shown(value)))
         value = str(int(value) + (1 if compare == ">" else -1))
     params = list_of(data.get("params"))
     if len(params) > MAX_LEAVES:
-        raise Unmapped(f"It passes {len(params):,} parameters; a rule here passes at most {MAX_LEAVES}.")
-    index = brought.count(data.get("resultIndex"), "part of the answer")
+        raise Unmapped(
+            _("It passes {count} parameters; a rule here passes at most {most}.").format(
+                count=number(len(params)), most=MAX_LEAVES
+            )
+        )
+    index = brought.count(data.get("resultIndex"), brought.ANSWER_PART)
     answers = outputs.removesuffix(")").count(",") + 1
-    notes.append("A number adds up over all wallets of a member here.")
+    notes.append(_("A number adds up over all wallets of a member here."))
     return {
         "type": "call", "chain": chain, "contract": contract,
         "function": f"{name.strip()}({inputs}) view returns ({outputs.removesuffix(')')})",

@@ -15,7 +15,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.transport import fair_turns
 from gateways.transport.plain_text import one_line, plain
-from locales import listed
+from locales import N_, _, listed
 from models import Rule
 from models.db.database import release
 from models.db.session import AsyncSession
@@ -148,7 +148,7 @@ async def _read(
     found.guild_with_bot()
     reader = READERS.get(order.source)
     if reader is None:
-        raise FieldRefused("source", f"The source is one of {', '.join(READERS)}.")
+        raise FieldRefused("source", _("The source is one of {sources}.").format(sources=", ".join(READERS)))
     given = await documents.read(order.document) if isinstance(order.document, str) else order.document
     entries = brought.numbered(reader(given, found.server.discord_id))
     candidates: list[_Candidate] = []
@@ -183,7 +183,7 @@ async def _candidate(one: BroughtRule, found: Rights, actor: Actor) -> _Candidat
     lists = GivenLists()
     bare = without_lists(draft, lists)
     if len(json.dumps(bare.expression, default=str)) > LARGEST_RULE:
-        raise Unmapped(f"It is larger than a rule can be ({LARGEST_RULE // 1024} KiB).")
+        raise Unmapped(_("It is larger than a rule can be ({size} KiB).").format(size=LARGEST_RULE // 1024))
     check(bare)
     await lists.read()
     row = new_row(with_lists(bare, lists), found, actor.discord_id)
@@ -198,21 +198,28 @@ def _named(one: BroughtRule) -> str:
 
 def _role(one: BroughtRule, found: Rights) -> tuple[str, tuple[str, ...]]:
     """Return the id of the role that an entry names, with a note if only the name was found. Raises Unmapped."""
-    guild_now, _, _ = found.guild_with_bot()
+    guild_now = found.guild_with_bot()[0]
     if one.role_id and any(role.id == one.role_id for role in guild_now.roles):
         return one.role_id, ()
     for name in one.role_names:
         same = [role.id for role in guild_now.roles if role.name == name and role.id != guild_now.id]
         if len(same) > 1:
-            raise Unmapped(f"This server has {len(same)} roles called {shown(name)}. Rename all but one of them.")
+            raise Unmapped(
+                _("This server has {count} roles called {name}. Rename all but one of them.").format(
+                    count=len(same), name=shown(name)
+                )
+            )
         if same:
-            return same[0], (f"Its role was found by the name {shown(name)}.",)
+            return same[0], (_("Its role was found by the name {name}.").format(name=shown(name)),)
     wanted = [*dict.fromkeys(shown(name) for name in one.role_names)]
     if one.role_id and one.role_id not in one.role_names:
-        wanted.append(f"the ID {one.role_id[:_LONGEST_ID]}")
+        wanted.append(_("the ID {id}").format(id=one.role_id[:_LONGEST_ID]))
     if not wanted:
-        raise Unmapped("It names no role.")
-    raise Unmapped(f"This server has no role with {listed(wanted, 'or')}. Create the role and import again.")
+        raise Unmapped(_("It names no role."))
+    # Translators: {names} are names of roles in quotation marks, or "the ID 123".
+    raise Unmapped(
+        _("This server has no role with {names}. Create the role and import again.").format(names=listed(wanted, "or"))
+    )
 
 
 async def _without_repetitions(
@@ -220,13 +227,14 @@ async def _without_repetitions(
 ) -> list[_Candidate]:
     """Return the candidates that are not rules already, and are in the document once."""
     stored = await db.exec(select(Rule).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)))
-    known = {_key(rule): f"The server has this rule already: {shown(rule.name, 60)}." for rule in stored.all()}
+    told = _("The server has this rule already: {name}.")
+    known = {_key(rule): told.format(name=shown(rule.name, 60)) for rule in stored.all()}
     found: list[_Candidate] = []
     for one in candidates:
         if (reason := known.get(_key(one.row))) is not None:
             skipped.append(SkippedEntry(one.source.what, reason))
         else:
-            known[_key(one.row)] = f"It says the same as {one.source.what}."
+            known[_key(one.row)] = _("It says the same as {entry}.").format(entry=one.source.what)
             found.append(one)
     return found
 
@@ -256,7 +264,7 @@ async def _with_contracts(
     for one in candidates:
         chains = {leaf.chain for leaf in requirements(one.tree) if leaf.chain}
         if chains & silent or asyncio.get_running_loop().time() > until:
-            found.append(replace(one, notes=(*one.notes, _UNREAD)))
+            found.append(replace(one, notes=(*one.notes, _(_UNREAD))))
             continue
         try:
             facts = await contract_check.read(db, outside, one.tree)
@@ -270,13 +278,13 @@ async def _with_contracts(
             found.append(replace(one, tree=tree))
         except ProviderUnavailable:
             silent |= chains
-            found.append(replace(one, notes=(*one.notes, _UNREAD)))
+            found.append(replace(one, notes=(*one.notes, _(_UNREAD))))
         except FieldRefused as fault:
             skipped.append(SkippedEntry(one.source.what, fault.message))
     return found
 
 
-_UNREAD = "Its contract could not be read just now. It is checked again when the rule is made."
+_UNREAD = N_("Its contract could not be read just now. It is checked again when the rule is made.")
 
 
 async def _view(
@@ -306,7 +314,7 @@ async def _view(
 def _list_notes(tree: Expression) -> tuple[str, ...]:
     if not lists_in(tree):
         return ()
-    return ("Its addresses are stored when the rule is made; until then the payload only counts them.",)
+    return (_("Its addresses are stored when the rule is made; until then the payload only counts them."),)
 
 
 async def _room(db: AsyncSession, server_id: int, more: int, conditions: int) -> str:
@@ -314,10 +322,12 @@ async def _room(db: AsyncSession, server_id: int, more: int, conditions: int) ->
     room = await limits.room(db, server_id)
     left = max(0, room.most_rules - room.rules)
     if more > left:
-        return f"This server has room for {left} more of its {room.most_rules} rules. Choose at most {left}."
+        return _("This server has room for {left} more of its {most} rules. Choose at most {left}.").format(
+            left=left, most=room.most_rules
+        )
     left = max(0, room.most_conditions - room.conditions)
     if conditions > left:
-        return (
-            f"These rules have {conditions} conditions, and this server has room for {left} more. Choose fewer rules."
-        )
+        return _(
+            "These rules have {conditions} conditions, and this server has room for {left} more. Choose fewer rules."
+        ).format(conditions=conditions, left=left)
     return ""

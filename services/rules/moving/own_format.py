@@ -7,6 +7,7 @@ describe the server where it was written, such as ids and the number of holders,
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
+from locales import _
 from services.rules.moving import brought
 from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
 from services.rules.moving.documents import DocumentRefused, list_of, node_of, shown, text_of, unknown_fields
@@ -41,17 +42,23 @@ def written(rules: Iterable[Mapping[str, Any]], lists: Mapping[str, list[str]]) 
     }
 
 
-def read(document: object, _: str) -> list[Brought]:
+def read(document: object, _discord_id: str) -> list[Brought]:
     """Return the rules of a document. Raises DocumentRefused for another document, version or number of rules."""
     node = node_of(document)
     if node.get("format") != FORMAT or not isinstance(node.get("rules"), list):
-        raise DocumentRefused(f"This is not an export of rules: it has no format {shown(FORMAT)} and no list of rules.")
+        raise DocumentRefused(
+            _("This is not an export of rules: it has no format {format} and no list of rules.").format(
+                format=shown(FORMAT)
+            )
+        )
     if node.get("version") != VERSION:
         raise DocumentRefused(
-            f"The document has version {shown(node.get('version'))}, and this installation reads version {VERSION}."
+            _("The document has version {version}, and this installation reads version {known}.").format(
+                version=shown(node.get("version")), known=VERSION
+            )
         )
     rules = list_of(node["rules"])
-    brought.check_number(len(rules), "The document has {} rules")
+    brought.check_number(len(rules), brought.TOO_MANY_RULES)
     lists = {
         text_of(one.get("list")): one[ADDRESSES]
         for one in map(node_of, list_of(node.get("addressLists"))[: brought.MOST_PARTS])
@@ -62,10 +69,10 @@ def read(document: object, _: str) -> list[Brought]:
 
 def _entry(number: int, given: object, lists: Mapping[str, Any]) -> Brought:
     rule = node_of(given)
-    what = brought.label("Rule", number, rule.get("ruleName"))
+    what = brought.label(brought.RULE, number, rule.get("ruleName"))
     try:
         if not isinstance(rule.get("expression"), dict):
-            raise Unmapped("It has no expression.")
+            raise Unmapped(_("It has no expression."))
         removal = node_of(rule.get("removal"))
         color = rule.get("roleColor")
         return BroughtRule(
@@ -97,6 +104,6 @@ def _with_addresses(document: Any, lists: Mapping[str, Any], depth: int = 0) -> 
     if node.get("type") == NAME and ADDRESSES not in node:
         addresses = lists.get(text_of(node.get("list")))
         if addresses is None:
-            raise Unmapped("The document does not have the addresses of its list.")
+            raise Unmapped(_("The document does not have the addresses of its list."))
         return {"type": NAME, ADDRESSES: addresses}
     return {name: _with_addresses(value, lists, depth + 1) for name, value in node.items()}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from locales import _, ngettext
+from locales import N_, _, ngettext
 from services.core.errors import FieldRefused
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
 
@@ -26,9 +26,9 @@ class AddressList(Details):
     count: int
 
     FIELDS: ClassVar[tuple[DetailField, ...]] = (
-        DetailField(ADDRESSES, "Addresses", "upload"),
-        DetailField("list", "List", "hidden"),
-        DetailField("count", "Number of addresses", "hidden"),
+        DetailField(ADDRESSES, N_("Addresses"), "upload"),
+        DetailField("list", N_("List"), "hidden"),
+        DetailField("count", N_("Number of addresses"), "hidden"),
     )
 
     @classmethod

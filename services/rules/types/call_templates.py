@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from locales import N_
 from services.rules.types.view_call import AT_LEAST, EXACTLY
 
 
@@ -11,6 +12,7 @@ class CallTemplate:
 
     key: str
     label: str
+    """A text of the catalogue."""
     function: str
     args: tuple[str, ...] = ("{wallet}",)
     path: str = ""
@@ -21,40 +23,40 @@ class CallTemplate:
 
 
 TEMPLATES = (
-    CallTemplate("staked-number", "Staked tokens, told as a number", "balanceOf(address) view returns (uint256)"),
+    CallTemplate("staked-number", N_("Staked tokens, told as a number"), "balanceOf(address) view returns (uint256)"),
     CallTemplate(
-        "staked-list", "Staked tokens, told as a list of their IDs", "tokensOfOwner(address) view returns (uint256[])",
-        path="length",
+        "staked-list", N_("Staked tokens, told as a list of their IDs"),
+        "tokensOfOwner(address) view returns (uint256[])", path="length",
     ),
     CallTemplate(
-        "staked-struct", "Stake in a pool, told as a struct",
+        "staked-struct", N_("Stake in a pool, told as a struct"),
         "userInfo(uint256,address) view returns (uint256,uint256)", args=("0", "{wallet}"), path="0",
     ),
     CallTemplate(
-        "unlock", "Unlock membership", "getHasValidKey(address) view returns (bool)", compare=EXACTLY, value="true"
+        "unlock", N_("Unlock membership"), "getHasValidKey(address) view returns (bool)", compare=EXACTLY, value="true"
     ),
     CallTemplate(
-        "hats", "Hats: wears a hat", "isWearerOfHat(address,uint256) view returns (bool)", args=("{wallet}", "1"),
+        "hats", N_("Hats: wears a hat"), "isWearerOfHat(address,uint256) view returns (bool)", args=("{wallet}", "1"),
         compare=EXACTLY, value="true",
     ),
     # The address: https://docs.farcaster.xyz/reference/contracts/deployments
     CallTemplate(
-        "farcaster", "Farcaster account", "idOf(address) view returns (uint256)", chain="optimism",
+        "farcaster", N_("Farcaster account"), "idOf(address) view returns (uint256)", chain="optimism",
         contract="0x00000000fc6c5f01fc30151999387bb99a9f489b",
     ),
     CallTemplate(
-        "balance-of-id", "Balance of one token ID", "balanceOf(address,uint256) view returns (uint256)",
+        "balance-of-id", N_("Balance of one token ID"), "balanceOf(address,uint256) view returns (uint256)",
         args=("{wallet}", "1"),
     ),
     CallTemplate(
-        "votes", "Voting power", "getVotes(address) view returns (uint256)", value="1000000000000000000"
+        "votes", N_("Voting power"), "getVotes(address) view returns (uint256)", value="1000000000000000000"
     ),
     CallTemplate(
-        "vault-assets", "Deposit in a vault (ERC-4626)", "maxWithdraw(address) view returns (uint256)",
+        "vault-assets", N_("Deposit in a vault (ERC-4626)"), "maxWithdraw(address) view returns (uint256)",
         value="1000000000000000000",
     ),
     CallTemplate(
-        "vesting", "Vesting schedules", "getVestingSchedulesCountByBeneficiary(address) view returns (uint256)"
+        "vesting", N_("Vesting schedules"), "getVestingSchedulesCountByBeneficiary(address) view returns (uint256)"
     ),
 )  # fmt: skip
 """The rows in the order in which the form offers them."""

@@ -148,8 +148,10 @@ def whole_coins(amount: int, decimals: int) -> str:
 
 def _too_fine(decimals: int) -> str:
     if not decimals:
-        return "This coin has no decimals: enter a whole number."
-    return f"This coin has {decimals} decimals, so an amount has at most {decimals} digits after the point."
+        return _("This coin has no decimals: enter a whole number.")
+    return _("This coin has {decimals} decimals, so an amount has at most {decimals} digits after the point.").format(
+        decimals=decimals
+    )
 
 
 def _text(node: Mapping[str, Any], name: str) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import cast
 
-from locales import _
+from locales import _, ngettext
 from services.core.addresses import SOLANA_LONGEST, SOLANA_SHORTEST, AddressRefused, parse
 from services.core.errors import FieldRefused
 from services.rules.types.address_list import ADDRESSES
@@ -58,9 +58,10 @@ class ListRefused(FieldRefused):
     """A list with mistakes: the message names the first ones by their lines, `more` has them for programs."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
-        named = [f"Line {one.line}: {one.reason}" for one in mistakes[:NAMED_MISTAKES]]
+        told = _("Line {line}: {reason}")
+        named = [told.format(line=one.line, reason=one.reason) for one in mistakes[:NAMED_MISTAKES]]
         if (more := len(mistakes) - len(named)) > 0:
-            named.append(f"And {more} more {'line' if more == 1 else 'lines'}.")
+            named.append(ngettext("And {count} more line.", "And {count} more lines.", more).format(count=more))
         super().__init__(ADDRESSES, " ".join(named))
         self.more: Mapping[str, object] = {
             "mistakes": [
@@ -110,7 +111,8 @@ async def _read(entries: Iterable[tuple[int, object]]) -> ReadList:
             if (before := found.get(address)) is None:
                 found[address] = line
             else:
-                mistakes.append(Mistake(line, address, f"This address is in line {before} already."))
+                told = _("This address is in line {line} already.").format(line=before)
+                mistakes.append(Mistake(line, address, told))
         if len(found) > MOST_ADDRESSES:
             raise FieldRefused(
                 ADDRESSES,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import text
 
 from gateways import Gateways
+from locales import N_, _
 from models.db.session import AsyncSession, Question, Rows, joined
 from services.core import queue
 from services.core.actors import Actor
@@ -19,7 +20,7 @@ from services.rules.types import list_text
 from services.rules.types.address_list import ADDRESSES, AddressList
 from services.rules.types.list_text import ReadList
 
-GONE = "The addresses of this list are not stored. Add them again."
+GONE = N_("The addresses of this list are not stored. Add them again.")
 UNUSED_HOURS = 24
 """How long a list without a rule is kept; the privacy policy names it."""
 MOST_UNUSED = 5
@@ -112,7 +113,7 @@ async def check(db: AsyncSession, server_id: int, lists: Iterable[AddressList], 
 
 def _compare(wanted: Mapping[str, int], rows: Iterable[Iterable[object]]) -> None:
     if {str(digest): count for digest, count in rows} != dict(wanted):
-        raise FieldRefused(ADDRESSES, GONE)
+        raise FieldRefused(ADDRESSES, _(GONE))
 
 
 async def drop(db: AsyncSession, server_id: int, digests: Collection[str]) -> None:

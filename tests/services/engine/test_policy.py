@@ -154,7 +154,39 @@ def test_a_role_that_its_rule_no_longer_gives_goes_after_that_rules_grace_time()
     assert old(moved, rule(2), n1=YES, n2=YES).move is Move.KEEP
     assert old(moved, rule(2), n1=YES, n2=UNKNOWN).move is Move.NONE
     assert old(moved, rule(2), n1=YES, n2=NO).move is Move.WAIT
-    assert old(RuleTerms(1, "another role", LEAF, "active"), n1=YES).move is Move.TAKE
+    assert old(RuleTerms(1, "another role", LEAF, "active"), n1=NO).move is Move.TAKE
+
+
+@pytest.mark.parametrize(
+    ("answer", "there", "grant", "move"),
+    [
+        (YES, False, None, Move.WAIT),
+        (YES, False, "giving", Move.WAIT),
+        (UNKNOWN, False, None, Move.WAIT),
+        (YES, True, "held", Move.TAKE),
+        (YES, True, None, Move.TAKE),
+        (NO, False, None, Move.TAKE),
+        (YES, False, "lost", Move.TAKE),
+    ],
+    ids=["to be given", "on its way", "unknown", "there", "by others", "not earned", "taken by others"],
+)
+def test_a_role_waits_for_the_one_that_its_rule_gives_now(
+    answer: Answer, there: bool, grant: str | None, move: Move
+) -> None:
+    rules = [RuleTerms(1, "new role", LEAF, "active")]
+    grants = [HELD, *([GrantFacts("new role", grant, (1,))] if grant else [])]
+    live = frozenset({"role", "new role"} if there else {"role"})
+    decided = next(one for one in decide(rules, {1: answer}, grants, live, NOW) if one.role_id == "role")
+    assert (decided.move, decided.replaced) == (move, move is Move.WAIT)
+    taking = [replace(HELD, state="taking"), *grants[1:]]
+    decided = next(one for one in decide(rules, {1: answer}, taking, live, NOW) if one.role_id == "role")
+    assert decided.move is Move.NONE, "what is on its way is not decided again"
+
+
+def test_a_role_waits_for_no_new_one_that_is_left_alone() -> None:
+    rules, live = [RuleTerms(1, "new role", LEAF, "active")], frozenset({"role"})
+    decided = decide(rules, {1: YES}, [HELD], live, NOW, {"new role": NOW + timedelta(hours=1)})
+    assert {one.role_id: one.move for one in decided} == {"new role": Move.NONE, "role": Move.TAKE}
 
 
 @pytest.mark.parametrize("state", ["paused", "shadow"])

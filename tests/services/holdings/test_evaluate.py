@@ -19,6 +19,7 @@ from services.collections.trait_match import TokenTraits
 from services.core.answer import Answer
 from services.holdings.evaluate import Answers, WalletShare, conclude, read, unread
 from services.rules.expression import Requirement
+from services.rules.types.coin import CoinAmount
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -342,3 +343,18 @@ def test_coins_that_were_read_on_solana_do_not_hide_what_is_held_of_a_collection
     some = Requirement("basic", "solana", otters)
     readings = [read(some, [("solana", who)], answers) for who in (ann, ben)]
     assert [one.answer for one in readings] == [Answer.YES, Answer.NO]
+
+
+def test_an_amount_that_is_unknown_on_solana_is_no_contracts_fault() -> None:
+    """Coins are read in the time that there is; nobody asks a contract there."""
+    ann, coin = "3XyPhRnXqEcyhPCZNHyqf2cgkHiK6LMiq6cLcXhx24Uw", "644hNG5pxxH9wDtpML9meB4TSzFT4zjjmDLYwN8eZhqD"
+    otters = "5aNjGh2zU1FtLKPJzVXckQqGxWioiL22t1w5TZ3Rtufv"
+    said: Any = SimpleNamespace(index=0, source="Solana node 1")
+    doubted = TokenSheet("solana", otters, 9, NOW, 0, "Solana node 1", {}, {ann: "its list did not come in time"})
+    sheet = balances_of(said, 9, Head(9, NOW), {otters: doubted}, (ann,), {coin: {}})
+    answers = Answers(frozenset({ann}), sheet, coins=frozenset({coin}))
+    details = CoinAmount(least="1", most=None, decimals=2)
+    asked = (Requirement("token", "solana", coin, details=details), Requirement("basic", "solana", otters))
+    readings = [read(one, [("solana", ann)], answers) for one in asked]
+    assert [one.answer for one in readings] == [Answer.UNKNOWN, Answer.UNKNOWN]
+    assert [one.reason for one in readings] == ["it was not read in time", "its list did not come in time"]

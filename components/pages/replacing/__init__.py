@@ -1,0 +1,1 @@
+"""What replaces something that rules name: another contract, another role."""

@@ -1,0 +1,302 @@
+"""A collection that migrated: the form, what each rule becomes, the dialog before it, and migrations that run."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+
+import reflex as rx
+
+from gateways import gateways
+from locales import _, day_and_time, ngettext
+from models import transaction
+from services.core.actors import Actor
+from services.core.addresses import shorten
+from services.core.chain_names import chain_title
+from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.engine.preview import Proposal
+from services.rules.moving import contract_migrations, running_migrations
+from services.rules.moving.contract_migrations import MigrationView
+from services.rules.moving.running_migrations import ContractInUse, RunningMigration
+from services.rules.moving.successors import MigrationOrder
+from services.rules.wording import Line
+from services.runtime import rate_limits
+from state.core.gate import public, signed_in
+from state.core.toasts import refuse, say
+from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.rule_form.preview import ImpactState
+from state.server.rules import RulesState
+
+APPLY, END = "apply", "end"
+"""The actions that the dialog asks about."""
+LONGEST_ADDRESS = 200
+
+
+@dataclass(frozen=True)
+class OldContractView:
+    """A contract to choose as the old one; `key` is its chain and its address."""
+
+    key: str
+    label: str
+
+
+@dataclass(frozen=True)
+class MigratedRuleView:
+    """A rule that is carried over, with what it asks for then, line by line."""
+
+    id: int
+    name: str
+    role_name: str
+    role_color: str
+    before: str
+    lines: list[Line]
+    note: str
+
+
+@dataclass(frozen=True)
+class LeftRuleView:
+    """A rule that stays as it is, and why."""
+
+    id: int
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class RunningMigrationView:
+    """A migration in which both contracts count: what it is, and until when, as sentences."""
+
+    id: int
+    title: str
+    text: str
+
+
+class MigrationState(ServerTab, rx.State):
+    """The card of the Rules tab about a collection that has another contract now."""
+
+    contracts: list[OldContractView] = []
+    running: list[RunningMigrationView] = []
+    old: str = ""
+    new_chain: str = ""
+    """The chain of the new contract; empty for that of the old one."""
+    new: str = ""
+    same_ids: bool = False
+    both: bool = True
+    until: str = ""
+    """The last day on which both count, as `YYYY-MM-DD` in UTC; empty for no date."""
+    first_day: str = ""
+    fault_field: str = ""
+    fault_text: str = ""
+    looking: bool = False
+
+    rules: list[MigratedRuleView] = []
+    left: list[LeftRuleView] = []
+    looked: bool = False
+    """Whether the two lists belong to what the form says."""
+
+    asked: str = ""
+    asked_title: str = ""
+    asked_id: int = 0
+    working: bool = False
+
+    @rx.var
+    def changing(self) -> int:
+        """How many rules the migration changes."""
+        return len(self.rules)
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Read the contracts that rules name, and the migrations that run, if the tab of the rules is open."""
+        page = await open_tab(self, "rules")
+        if page is not None:
+            self.asked = ""
+            await self._read(actor, page)
+
+    async def _read(self, actor: Actor, page: ServerPageState) -> None:
+        async def read() -> tuple[tuple[ContractInUse, ...], tuple[RunningMigration, ...], datetime]:
+            async with transaction() as db:
+                used = await running_migrations.in_use(db, gateways(), actor, page.server_id)
+                found = await running_migrations.running(db, gateways(), actor, page.server_id)
+                return used, found, await db.now()
+
+        if (found := await self._tried(page, read)) is None:
+            return
+        self.contracts = [OldContractView(f"{one.chain}:{one.contract}", _label(one)) for one in found[0]]
+        self.running = [_running(one) for one in found[1]]
+        if self.old not in {one.key for one in self.contracts} or self.shown_for != page.server_id:
+            self.old = self.contracts[0].key if self.contracts else ""
+            self._changed()
+        self.first_day = f"{found[2].astimezone(UTC):%Y-%m-%d}"
+        self.shown_for = page.server_id
+
+    def _changed(self) -> None:
+        self.looked, self.rules, self.left = False, [], []
+        self.fault_field = self.fault_text = ""
+
+    @public
+    def set_old(self, key: str) -> None:
+        """Choose the contract that was replaced."""
+        self.old = key[:LONGEST_ADDRESS]
+        self._changed()
+
+    @public
+    def set_new_chain(self, chain: str) -> None:
+        """Choose the new contract's chain; empty for the same one."""
+        self.new_chain = chain[:40]
+        self._changed()
+
+    @public
+    def set_new(self, address: str) -> None:
+        """Set the new contract's address."""
+        self.new = address[:LONGEST_ADDRESS]
+        self._changed()
+
+    @public
+    def set_same_ids(self, same: bool) -> None:
+        """Say whether each token has the same ID there."""
+        self.same_ids = same
+        self._changed()
+
+    @public
+    def set_both(self, both: bool) -> None:
+        """Let both contracts count for now, or only the new one."""
+        self.both = both
+        self._changed()
+
+    @public
+    def set_until(self, value: str) -> None:
+        """Set the last day on which both count; empty for none."""
+        self.until = value[:10]
+        self._changed()
+
+    @signed_in
+    async def look(self, actor: Actor):
+        """Show what each rule becomes; changes nothing."""
+        self.looking = True
+        self._changed()
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
+            async with transaction() as db:
+                found = await contract_migrations.look(db, gateways(), actor, page.server_id, self._order())
+        except FieldRefused as fault:
+            self.fault_field, self.fault_text = fault.field, fault.message
+        except HoldfastError as fault:
+            if isinstance(fault, NotSignedIn):
+                raise
+            await refuse(self, _("Could not look at the rules"), fault.message)
+        else:
+            self.looked = True
+            self.rules = [
+                MigratedRuleView(
+                    one.id, one.name, one.role_name, one.role_color, one.before, list(one.lines), " ".join(one.notes)
+                )
+                for one in found.rules
+            ]
+            self.left = [LeftRuleView(one.id, one.name, one.why) for one in found.left]
+        finally:
+            self.looking = False
+
+    def _order(self) -> MigrationOrder:
+        """Return what the form says. Raises FieldRefused for what is no date."""
+        chain, _colon, contract = self.old.partition(":")
+        return MigrationOrder(
+            chain=chain, contract=contract, new_contract=self.new, new_chain=self.new_chain, same_ids=self.same_ids,
+            both=self.both, until=_end_of(self.until) if self.both else None,
+        )  # fmt: skip
+
+    @signed_in
+    async def ask_apply(self, actor: Actor):
+        """Open the dialog with what the migration does to members."""
+        if not self.looked or not self.rules:
+            return
+        self.asked, self.asked_id = APPLY, 0
+        self.asked_title = _replaces(len(self.rules))
+        page, impact = await self.get_state(ServerPageState), await self.get_state(ImpactState)
+        impact._ask(Proposal(server_id=page.server_id, migrates=self._order()))
+        yield ImpactState.watch
+
+    @signed_in
+    async def ask_end(self, actor: Actor, migration_id: int):
+        """Open the dialog with what the end of a migration does to members."""
+        one = next((one for one in self.running if one.id == migration_id), None)
+        if one is None:
+            return
+        self.asked, self.asked_id, self.asked_title = END, one.id, one.title
+        page, impact = await self.get_state(ServerPageState), await self.get_state(ImpactState)
+        impact._ask(Proposal(server_id=page.server_id, ends_migration=one.id))
+        yield ImpactState.watch
+
+    @public
+    def keep(self, is_open: bool) -> None:
+        """Close the dialog."""
+        if not is_open:
+            self.asked = ""
+
+    @signed_in
+    async def confirm(self, actor: Actor):
+        """Do what the dialog is about."""
+        what, self.asked = self.asked, ""
+        if what not in {APPLY, END}:
+            return
+        self.working = True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            async with transaction() as db:
+                if what == APPLY:
+                    done = await contract_migrations.apply(db, gateways(), actor, page.server_id, self._order())
+                else:
+                    done = await contract_migrations.end(db, gateways(), actor, page.server_id, self.asked_id)
+            self.new, self.until = "", ""
+            self._changed()
+            await self._read(actor, page)
+            await say(self, _replaced(done), _("Members are being checked now. Activity has the way back."))
+        finally:
+            self.working = False
+        yield RulesState.load
+
+
+def _label(one: ContractInUse) -> str:
+    told = ngettext("{name} on {chain}, {count} rule", "{name} on {chain}, {count} rules", one.rules)
+    return told.format(name=one.name, chain=chain_title(one.chain), count=one.rules)
+
+
+def _running(one: RunningMigration) -> RunningMigrationView:
+    names = [
+        _("{collection} on {chain}").format(collection=name if name != address else shorten(address), chain=chain)
+        for name, address, chain in (
+            (one.name, one.contract, chain_title(one.chain)),
+            (one.new_name, one.new_contract, chain_title(one.new_chain)),
+        )
+    ]
+    # Translators: a contract, and the one that replaces it.
+    title = _("{old} → {new}").format(old=names[0], new=names[1])
+    count = len(one.rules)
+    if one.until is None:
+        told = ngettext(
+            "Both count in {count} rule until you end this.", "Both count in {count} rules until you end this.", count
+        )
+        return RunningMigrationView(one.id, title, told.format(count=count))
+    told = ngettext("Both count in {count} rule until {time}.", "Both count in {count} rules until {time}.", count)
+    return RunningMigrationView(one.id, title, told.format(count=count, time=day_and_time(one.until)))
+
+
+def _replaces(count: int) -> str:
+    return ngettext("Replace the contract in {count} rule?", "Replace the contract in {count} rules?", count).format(
+        count=count
+    )
+
+
+def _replaced(done: MigrationView) -> str:
+    count = len(done.rules)
+    return ngettext("{count} rule changed", "{count} rules changed", count).format(count=count)
+
+
+def _end_of(value: str) -> datetime | None:
+    if not value:
+        return None
+    try:
+        day = datetime.strptime(value, "%Y-%m-%d").date()  # noqa: DTZ007 - a date
+    except ValueError:
+        raise FieldRefused("until", _("This is no date.")) from None
+    return datetime.combine(day, time.min, UTC) + timedelta(days=1) - timedelta(seconds=1)

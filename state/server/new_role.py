@@ -1,0 +1,170 @@
+"""A role in another's place: the form, the rules that change, and the dialog before it."""
+
+from dataclasses import dataclass
+
+import reflex as rx
+
+from gateways import gateways
+from locales import _, ngettext
+from models import transaction
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.engine.preview import Proposal
+from services.rules.moving import new_role
+from services.rules.moving.new_role import RoleOrder
+from services.runtime import rate_limits
+from services.servers import servers
+from state.core.gate import public, signed_in
+from state.core.toasts import refuse, say
+from state.dashboard.server_page import ServerPageState
+from state.rule_form.preview import ImpactState
+from state.server.migration import LeftRuleView
+from state.server.rules import RulesState
+
+
+@dataclass(frozen=True)
+class RoleChoiceView:
+    """A role to choose; `refusal` says why no rule can give it."""
+
+    id: str
+    label: str
+    refusal: str
+
+
+class NewRoleState(rx.State):
+    """The card of the Rules tab about a role that takes another one's place."""
+
+    is_open: bool = False
+    opening: bool = False
+    old_roles: list[RoleChoiceView] = []
+    new_roles: list[RoleChoiceView] = []
+    old: str = ""
+    new: str = ""
+    fault_field: str = ""
+    fault_text: str = ""
+
+    looking: bool = False
+    looked: bool = False
+    """Whether the sentences belong to what the form says."""
+    summary: str = ""
+    rules: list[str] = []
+    left: list[LeftRuleView] = []
+
+    asked: bool = False
+    working: bool = False
+
+    @signed_in
+    async def open_form(self, actor: Actor, role_id: str):
+        """Show the form, for this role if a rule gives it, and read the server's roles."""
+        self.opening = True
+        self._changed()
+        yield
+        try:
+            page, rules = await self.get_state(ServerPageState), await self.get_state(RulesState)
+            async with transaction() as db:
+                found = await servers.roles(db, gateways(), actor, page.discord_id)
+            there = {one.id: one.name for one in found}
+            given = {row.role_id: row.role_name for row in rules.rows}
+            self.old_roles = [
+                RoleChoiceView(one, there.get(one) or _("{role} (deleted)").format(role=name), "")
+                for one, name in given.items()
+            ]
+            self.new_roles = [RoleChoiceView(one.id, one.name, one.reason or "") for one in found]
+            self.old = role_id if role_id in given else next((one.id for one in self.old_roles), "")
+            self.new, self.is_open = "", True
+        finally:
+            self.opening = False
+
+    @public
+    def close(self) -> None:
+        """Hide the form."""
+        self.is_open = self.asked = False
+        self._changed()
+
+    def _changed(self) -> None:
+        self.looked, self.rules, self.left = False, [], []
+        self.fault_field = self.fault_text = ""
+
+    @public
+    def set_old(self, role_id: str) -> None:
+        """Choose the role that is replaced."""
+        self.old = role_id[:32]
+        self._changed()
+
+    @public
+    def set_new(self, role_id: str) -> None:
+        """Choose the role that takes its place."""
+        self.new = role_id[:32]
+        self._changed()
+
+    def _order(self) -> RoleOrder:
+        return RoleOrder(self.old, self.new)
+
+    @signed_in
+    async def look(self, actor: Actor):
+        """Show which rules give the new role then; changes nothing."""
+        self._changed()
+        if not self.new:
+            self.fault_field, self.fault_text = "newRole", _("Choose the role that takes its place.")
+            return
+        self.looking = True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
+            async with transaction() as db:
+                found = await new_role.look(db, gateways(), actor, page.server_id, self._order())
+        except FieldRefused as fault:
+            self.fault_field, self.fault_text = fault.field, fault.message
+        except HoldfastError as fault:
+            if isinstance(fault, NotSignedIn):
+                raise
+            await refuse(self, _("Could not look at the rules"), fault.message)
+        else:
+            self.looked = True
+            self.rules = [one.name for one in found.rules]
+            self.left = [LeftRuleView(one.id, one.name, one.why) for one in found.left]
+            told = ngettext(
+                "{count} member has {old} from us. They get {new} first, and lose {old} after that.",
+                "{count} members have {old} from us. They get {new} first, and lose {old} after that.",
+                found.members,
+            )
+            self.summary = told.format(count=found.members, old=found.old_name, new=found.new_name)
+        finally:
+            self.looking = False
+
+    @signed_in
+    async def ask(self, actor: Actor):
+        """Open the dialog with what the change does to members."""
+        if not self.looked or not self.rules:
+            return
+        self.asked = True
+        page, impact = await self.get_state(ServerPageState), await self.get_state(ImpactState)
+        impact._ask(Proposal(server_id=page.server_id, replaces=self._order()))
+        yield ImpactState.watch
+
+    @public
+    def keep(self, is_open: bool) -> None:
+        """Close the dialog."""
+        if not is_open:
+            self.asked = False
+
+    @signed_in
+    async def confirm(self, actor: Actor):
+        """Let the rules give the new role."""
+        if not self.asked:
+            return
+        self.asked, self.working = False, True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            async with transaction() as db:
+                done = await new_role.apply(db, gateways(), actor, page.server_id, self._order())
+            self.is_open = False
+            self._changed()
+            count = len(done.rules)
+            title = ngettext("{count} rule changed", "{count} rules changed", count).format(count=count)
+            await say(self, title, _("Members are being checked now. Activity has the way back."))
+        finally:
+            self.working = False
+        yield RulesState.load

@@ -1,0 +1,58 @@
+"""A role in another's place with the engine running: the new one comes first, then the old one goes, and back."""
+
+from gateways import gateways
+from models import Rule, transaction
+from services.core.actors import Actor
+from services.engine import preview
+from services.engine.preview import Proposal
+from services.rules.moving import new_role
+from services.rules.moving.new_role import RoleOrder
+from services.servers import undo
+from tests.jobs.conftest import Engine
+from tests.jobs.town import Town, until
+
+
+async def test_the_new_role_is_given_before_the_old_one_is_taken_and_undo_does_the_same(
+    town: Town, engine: Engine
+) -> None:
+    actor = Actor(1, town.people["ada"]["id"], town.people["ada"]["username"])
+    old, new = await town.role("Holder"), await town.role("Collector")
+    rule_id = await town.rule("Holder")
+    await town.buys("carol")
+    for who in ("carol", "dave"):
+        await town.prove(who)
+    order = RoleOrder(old, new)
+
+    async def has(*roles: str) -> bool:
+        return {name for name in ("Holder", "Collector") if await town.has("carol", name)} == set(roles)
+
+    async def writes(since: int) -> list[tuple[str, str]]:
+        """The writes about these two roles since then, in their order."""
+        return [
+            (one["method"], one["path"].rpartition("/")[2])
+            for one in await town.requests(since, "discord")
+            if one["method"] in {"PUT", "DELETE"} and one["path"].rpartition("/")[2] in {old, new}
+        ]
+
+    async with engine():
+        await until(lambda: has("Holder"))
+        async with transaction() as db:
+            plan = await preview.plan(db, gateways(), actor, Proposal(server_id=town.server_id, replaces=order))
+        seen = await preview.whole(gateways(), plan)
+        assert {(one.role_name, one.outcome) for one in seen.members} == {("Collector", "gain"), ("Holder", "lose")}
+        start = await town.mark()
+        async with transaction() as db:
+            looked = await new_role.look(db, gateways(), actor, town.server_id, order)
+            assert (await db.get_one(Rule, rule_id, populate_existing=True)).role_id == old
+            done = await new_role.apply(db, gateways(), actor, town.server_id, order)
+        assert (looked.members, looked.old_name, looked.new_name, done.left) == (1, "Holder", "Collector", ())
+        await until(lambda: has("Collector"))
+        assert await writes(start) == [("PUT", new), ("DELETE", old)]
+
+        again = await town.mark()
+        assert done.batch is not None
+        async with transaction() as db:
+            told = await undo.undo(db, gateways(), actor, town.server_id, undo.UUID(done.batch))
+        assert told.text.startswith("1 rule gives Holder again.")
+        await until(lambda: has("Holder"))
+        assert await writes(again) == [("PUT", old), ("DELETE", new)]

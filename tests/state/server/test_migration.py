@@ -1,0 +1,65 @@
+"""The card about a collection with a new contract: the form, what each rule becomes, the dialogs, and the undo."""
+
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from state.core.toasts import ToastState
+from state.rule_form.preview import ImpactState
+from state.server.migration import APPLY, END, MigrationState
+from tests.app.api.browsers import Browser
+from tests.jobs.town import Town, a_town
+from tests.state.conftest import Tab
+from tests.state.towns import opened
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    async with a_town(sandbox_url, "ada") as made:
+        await made.rule("Holder", least=2)
+        yield made
+
+
+async def test_a_migration_is_looked_at_applied_and_ended_from_its_card(sign_in: SignIn, town: Town) -> None:
+    made = await town.call(f"chains/{town.chain}/deploy", standard="ERC721", name="New Cats", slug=uuid.uuid4().hex)
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    card = await opened(tab, MigrationState, town.server_id, "rules")
+    (old,) = card.contracts
+    assert (card.old, old.label.endswith("on Base, 1 rule"), card.running) == (old.key, True, [])
+
+    await tab.run(card.look())
+    assert (card.fault_field, card.fault_text, card.looked) == ("newContract", "Enter the contract's address.", False)
+    card.set_new(str(made["contract"]))
+    card.set_until("31.12.2999")
+    await tab.run(card.look())
+    assert (card.fault_field, card.fault_text) == ("until", "This is no date.")
+    card.set_until("")
+    await tab.run(card.ask_apply())
+    assert card.asked == "", "nothing was looked at"
+
+    await tab.run(card.look())
+    (rule,) = card.rules
+    assert (card.fault_text, rule.name, rule.note, card.left) == (
+        "", "A rule", "Tokens of both contracts add up.", [],
+    )  # fmt: skip
+    assert [line.depth for line in rule.lines] == [0, 1, 1, 2, 2, 1]
+    card.set_both(False)
+    assert (card.looked, card.rules) == (False, [])
+    card.set_both(True)
+    await tab.run(card.look())
+    await tab.run(card.ask_apply())
+    impact = await tab.state(ImpactState)
+    assert (card.asked, card.asked_title, impact.busy) == (APPLY, "Replace the contract in 1 rule?", True)
+    await tab.run(card.confirm())
+    (running,) = card.running
+    assert (running.text, card.looked, card.new) == ("Both count in 1 rule until you end this.", False, "")
+
+    await tab.run(card.ask_end(running.id))
+    assert (card.asked, card.asked_title) == (END, running.title)
+    await tab.run(card.confirm())
+    assert (card.running, [one.label.startswith("New Cats on Base") for one in card.contracts]) == ([], [True])
+    toast = await tab.state(ToastState)
+    assert toast.title == "1 rule changed"
