@@ -4,12 +4,13 @@ from typing import Any
 
 from sqlalchemy import text
 
+from locales import N_, _
 from models import now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from settings import settings
 
-NOT_IN_HERE = (
+NOT_IN_HERE = N_(
     "Session ids, the codes of wallet challenges and Discord's access tokens are secrets, and of sessions and tokens "
     "not even we have a readable copy; they are not in this file."
 )
@@ -27,12 +28,21 @@ _PARTS = {
         SELECT user_agent AS "userAgent", created_at AS "createdAt", seen_at AS "seenAt", expires_at AS "expiresAt"
         FROM session WHERE user_id = :user ORDER BY created_at
     """,
+    "apiTokens": """
+        SELECT s.discord_id AS "serverId", s.name AS server, t.name, t.prefix, t.scopes, t.created_at AS "createdAt",
+               t.used_at AS "usedAt", t.expires_at AS "expiresAt"
+        FROM api_token t JOIN server s ON s.id = t.server_id WHERE t.user_id = :user ORDER BY t.id
+    """,
     "signInsUnderWay": """
         SELECT purpose, return_path AS "returnPath", expires_at AS "expiresAt" FROM sign_in WHERE user_id = :user
     """,
     "wallets": """
         SELECT id, family, address, NULLIF(chain, '') AS "onlyOn", method, evidence, created_at AS "createdAt"
         FROM wallet WHERE user_id = :user ORDER BY id
+    """,
+    "walletHandovers": """
+        SELECT wallet_id AS "walletId", created_at AS "createdAt", expires_at AS "expiresAt"
+        FROM handover WHERE user_id = :user
     """,
     "walletChallenges": """
         SELECT id, family, address, created_at AS "createdAt", expires_at AS "expiresAt", used_at AS "usedAt",
@@ -172,7 +182,7 @@ async def export(db: AsyncSession, actor: Actor) -> dict[str, Any]:
     document: dict[str, Any] = {
         "product": settings().product_name,
         "exportedAt": now().isoformat(),
-        "notInHere": NOT_IN_HERE,
+        "notInHere": _(NOT_IN_HERE),
     }
     values = {"user": actor.user_id, "who": actor.discord_id}
     for part, statement in _PARTS.items():

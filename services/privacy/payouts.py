@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import text
 
 from gateways import Gateways
-from locales import N_, _
+from locales import N_, NP_, _
 from models import MemberChoice, Rule, Wallet
 from models.db.session import AsyncSession
 from services.collections import catalog
@@ -31,7 +31,7 @@ from services.servers import activity_csv
 
 PAGE = 200
 """Members whose lines are made at a time."""
-HEAD = ("address", "holdings", "block")
+HEAD = NP_("column", "address"), NP_("column", "holdings"), NP_("column", "block")
 SHOWN = 20
 """Downloads that a member sees for a server, the newest."""
 UNKNOWN = "unknown"
@@ -131,7 +131,7 @@ async def page(db: AsyncSession, server_id: int, after: str) -> list[Chosen]:
 
 def head() -> str:
     """Return the header row."""
-    return activity_csv.table([HEAD])
+    return activity_csv.heading(HEAD)
 
 
 async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[Chosen], rule_id: int | None) -> str:

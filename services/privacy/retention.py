@@ -3,8 +3,11 @@
 from sqlalchemy import text
 
 from models.db.session import AsyncSession
+from services.accounts.programs import deliveries
 from services.collections import token_traits
+from services.collections.census import days, reach
 from services.guilds import refusals
+from services.guilds.gateway import known_people
 from services.holdings import balance_snapshots
 from services.roles import in_doubt
 from services.rules import limits, pausing
@@ -23,6 +26,10 @@ TALLY_DAYS, TRAIL_DAYS = 30, 180
 """How long a wallet's count of matching tokens is kept, and the list of tokens that have reached it."""
 RIVAL_DAYS = 30
 """How long it is kept who else gave or took a role of a rule."""
+STRANGERS = "strangers"
+"""The name of the schedule by which members are deleted whom nothing needs."""
+SERVERS_AT_ONCE = 50
+"""Servers that one turn looks through for them."""
 AT_ONCE = 50_000
 """Lines of the log that one transaction deletes."""
 
@@ -35,22 +42,48 @@ async def housekeep(db: AsyncSession) -> None:
         await schedules.bring_forward(db, SCHEDULE)
 
 
+async def forget_strangers(db: AsyncSession) -> None:
+    """Delete stored members whom nothing needs any more, a part at a time, going round the servers.
+
+    Versions before this one stored every member; an erased person's row ends here too.
+    """
+    (found,) = await db.together(("SELECT done FROM schedule WHERE name = :name", {"name": STRANGERS}))
+    server_id, gone = int(found[0][0]) if found else 0, 0
+    for _ in range(SERVERS_AT_ONCE):
+        after = server_id
+        server_id, gone = await known_people.forget_strangers(db, after)
+        if gone == known_people.DELETED_AT_ONCE:
+            server_id = after
+        if gone or not server_id:
+            break
+    await db.execute(
+        text("UPDATE schedule SET done = :server WHERE name = :name"), {"name": STRANGERS, "server": server_id}
+    )
+    if server_id or gone:
+        await schedules.bring_forward(db, STRANGERS)
+
+
 async def clear_expired(db: AsyncSession) -> None:
     """Delete what can no longer be used, and what is older than the privacy policy permits."""
     await future_times.correct(db)
     await db.execute(text("DELETE FROM session WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM sign_in WHERE expires_at < now()"))
+    await db.execute(text("DELETE FROM handover WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM challenge WHERE expires_at < now() - interval '7 days'"))
     await sightings.clear(db)
     await quarantine.clear(db)
     await block_corrections.correct(db)
     await token_traits.forget_old(db)
+    await reach.forget(db)
+    await days.forget(db)
     await refusals.clear(db)
     await in_doubt.clear(db)
     await pausing.forget_refusals(db)
     await limits.pause(db)
     await stored_lists.clear(db)
+    await deliveries.clear(db)
     await balance_snapshots.forget_replaced(db)
+    await known_people.forget_watches(db)
     # A member who returns later is recorded as new; the privacy policy names the time.
     await db.execute(
         text("DELETE FROM member WHERE left_at < now() - make_interval(days => :days)"), {"days": LEFT_DAYS}

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeGuard
 
-from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -79,10 +78,7 @@ async def current(db: AsyncSession, actor: Actor, family: str, address: str) -> 
     row = await newest(db, actor, family, address)
     if not _lasts(row):
         # One at a time, or concurrent calls would make several codes for one address.
-        await db.execute(
-            text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"),
-            {"what": f"challenge {actor.user_id} {family} {address}"},
-        )
+        await db.lock(f"challenge {actor.user_id} {family} {address}")
         row = await newest(db, actor, family, address)
     if not _lasts(row):
         row = Challenge(

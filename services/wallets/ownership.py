@@ -20,6 +20,8 @@ from settings import settings
 VERIFIED = N_("Your wallet has been successfully verified!")
 HELD = N_("Somebody else has verified this wallet by its key, so what a contract does at its address does not move it.")
 BY_BIO = "opensea_bio"
+WALLET_LOCKS = 1
+"""The space of the locks on wallets, by family and address."""
 SPENT = N_("This transaction has verified a wallet before, and each one counts once. Send a new one, exactly as shown.")
 
 
@@ -119,7 +121,7 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
     has used the challenge up for the actor.
     """
     key = f"{row.family}:{row.address}"
-    await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:address, 1))"), {"address": key})
+    await db.lock(key, WALLET_LOCKS)
     former = await _replaced(db, row, proof.chain)
     mine = any(one.user_id == actor.user_id for one in former)
     await db.refresh(row)
@@ -141,8 +143,8 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
             "user_id": actor.user_id, "family": row.family, "address": row.address, "chain": proof.chain,
             "method": proof.method, "evidence": {**proof.evidence, "movedFrom": moved_from}, "created_at": now(),
         }  # fmt: skip
-        await db.execute(insert(Wallet).values(**wallet))
-        said = {"method": proof.method, "marker": proof.evidence.get("marker")}
+        made = await db.execute(insert(Wallet).values(**wallet).returning(col(Wallet.id)))
+        said = {"walletId": made.scalar_one(), "method": proof.method, "marker": proof.evidence.get("marker")}
         line = audit.line("wallet.proved", actor=actor.discord_id, subject=actor.discord_id, data=said)
         await audit.record(db, line)
     row.used_at, row.seen, row.note = now(), {}, ""

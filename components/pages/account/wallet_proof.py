@@ -149,7 +149,7 @@ def _by_bio() -> rx.Component:
             ),
             rx.el.li(_("Save the profile.")),
             rx.el.li(_("Click Verify.")),
-            class_name="list-decimal space-y-2 pl-5",
+            class_name="list-decimal space-y-2 ps-5",
         ),
         rx.el.p(
             _(

@@ -3,6 +3,7 @@
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head, visitor_frame
+from components.pages.account.handover import handover_card
 from components.pages.account.wallet_proof import proof_card
 from components.ui.badge import badge
 from components.ui.button import button, link_button
@@ -26,7 +27,9 @@ def wallets() -> rx.Component:
             link_button(_("Back to Dashboard"), "/dashboard", kind="quiet", icon="arrow-left"),
         ),
         rx.el.div(
-            proof_card(), _list_card(), class_name="grid grid-cols-1 items-start gap-6 lg:grid-cols-[1.15fr_1fr]"
+            proof_card(),
+            rx.el.div(_list_card(), handover_card(), class_name="grid grid-cols-1 gap-6"),
+            class_name="grid grid-cols-1 items-start gap-6 lg:grid-cols-[1.15fr_1fr]",
         ),
         confirm(
             is_open=WalletsState.asked_id != 0,

@@ -11,6 +11,7 @@ from sqlmodel import SQLModel, col, select
 
 from models import (
     Access,
+    ApiToken,
     Breaker,
     Challenge,
     Delegation,
@@ -19,6 +20,7 @@ from models import (
     Event,
     Farewell,
     Grant,
+    Handover,
     Member,
     MemberChoice,
     Notice,
@@ -90,10 +92,12 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
         [
             their,
             Access(server_id=server_id, discord_id=who, owner=False),
+            ApiToken(server_id=server_id, user_id=user_id, name="ci", hash=b"tokenhash", prefix="hf_abcde"),
             Breaker(server_id=elsewhere.id or 0, role_id="7001", would_lose=6, holders=9, approved_at=now(),
                     approved_by=who, dismissed_at=now(), dismissed_by=who),
             Challenge(user_id=user_id, family="evm", address=one.wallet, code="holdfast-secretcode",
                       amount_wei=12345, expires_at=now()),  # pyright: ignore[reportArgumentType]
+            Handover(user_id=user_id, code_hash=b"codehash", expires_at=now()),
             Delegation(chain="base", delegate=one.wallet, vault=address(), contract="", token_id=""),
             DelegationRead(chain="base", delegate=one.wallet, block=9, endpoint=0, read_at=now()),
             Due(kind="member", key=f"{server_id}:{who}"),
@@ -331,9 +335,11 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
     assert named == parts.keys()
     assert all(document[part] for part in parts.values())
     assert document["walletTrails"]
+    assert document["walletHandovers"]
     assert document["rolesYouMoved"]
     assert document["payoutAddressDownloaded"]
     assert document["sessions"][0]["userAgent"] == "A browser"
+    assert document["apiTokens"][0]["name"] == "ci"
     assert document["signInsUnderWay"] == [{"purpose": "connect", "returnPath": "/invite", **_time(document)}]
     assert document["memberships"][0]["shareWallets"] is True
     assert document["walletHoldings"][0]["amount"] == "3"

@@ -1,0 +1,96 @@
+"""The card about two Discord accounts of one person: a code that hands wallets over, and entering one."""
+
+import reflex as rx
+
+from components.ui.button import button
+from components.ui.card import card, card_title
+from components.ui.dialog import confirm
+from components.ui.field import field, select_input, text_input
+from locales import _
+from state.account.handover import HandoverState
+from state.account.wallets import WalletRowView, WalletsState
+
+
+def handover_card() -> rx.Component:
+    """Return the form that hands wallets over to another account, or takes them over from one."""
+    return card(
+        card_title(
+            _("Another Discord account of yours"),
+            _(
+                "Hand wallets over to it: make a code here, log in to the other account, and enter it there. Your "
+                "choices and payout addresses come along. Where both accounts have wallets, the stricter choice counts."
+            ),
+        ),
+        rx.el.div(
+            rx.cond(WalletsState.rows, rx.cond(HandoverState.giving, _give(), _begin())),
+            _take(),
+            class_name="grid grid-cols-1 gap-6",
+        ),
+        confirm(
+            is_open=HandoverState.asked != "",
+            on_open_change=HandoverState.keep,
+            title=HandoverState.asked,
+            text=_(
+                "They count for this account from now on. The other account loses the roles that only they earned, as "
+                "each server's rules say."
+            ),
+            cancel=button(_("Not now"), kind="quiet", on_click=HandoverState.keep(False)),
+            action=button(_("Take them over"), kind="primary", on_click=HandoverState.take),
+        ),
+    )
+
+
+def _begin() -> rx.Component:
+    # The wallets stand in the list beside this card already; only who hands them over needs them a second time.
+    return rx.el.div(button(_("Choose wallets to hand over"), class_name="btn-sm", on_click=HandoverState.begin))
+
+
+def _give() -> rx.Component:
+    return rx.el.div(
+        field(
+            _("Wallets to hand over"),
+            select_input(
+                "handoverWallet",
+                rx.el.option(_("All wallets of this account"), value=""),
+                rx.foreach(WalletsState.rows, _option),
+                value=HandoverState.wallet,
+                on_change=HandoverState.set_wallet,
+            ),
+            name="handoverWallet",
+        ),
+        rx.cond(
+            HandoverState.code != "",
+            rx.el.p(HandoverState.code, class_name="code mt-3 text-lg font-semibold", role="status"),
+        ),
+        rx.cond(HandoverState.valid != "", rx.el.p(HandoverState.valid, class_name="muted mt-1 text-sm")),
+        rx.el.div(
+            button(_("Make a code"), class_name="btn-sm", on_click=HandoverState.offer),
+            rx.cond(
+                HandoverState.code != "",
+                button(_("Withdraw it"), kind="quiet", class_name="btn-sm", on_click=HandoverState.withdraw),
+            ),
+            class_name="mt-3 flex flex-wrap gap-2",
+        ),
+    )
+
+
+def _option(wallet: rx.vars.ObjectVar[WalletRowView]) -> rx.Component:
+    return rx.el.option(wallet.short, value=wallet.id.to(str))
+
+
+def _take() -> rx.Component:
+    return rx.el.div(
+        field(
+            _("Code of your other account"),
+            text_input("handoverCode", value=HandoverState.entered, on_change=HandoverState.set_entered),
+            name="handoverCode",
+            error=HandoverState.fault,
+        ),
+        button(
+            _("Look at it"),
+            class_name="btn-sm mt-3",
+            busy=HandoverState.working,
+            disabled=HandoverState.entered == "",
+            on_click=HandoverState.look,
+        ),
+    )

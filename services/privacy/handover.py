@@ -1,0 +1,188 @@
+"""Hand-over of wallets from one Discord account of a person to another: both sides prove that they are theirs.
+
+The one account makes a code, the other enters it. Wallets, choices and payout addresses move in one transaction; the
+new account is decided first, the old one a moment later.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import text
+from sqlmodel import col, delete, select
+
+from locales import N_, _
+from models import Handover, Notice, User, Wallet
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, WalletNotFound
+from services.core.json_view import json_view
+from services.runtime import rate_limits
+from services.wallets.ownership import WALLET_LOCKS, TooManyWallets
+from settings import settings
+
+LIFETIME = timedelta(minutes=10)
+LATER = timedelta(seconds=60)
+"""How long after the new account the old one is decided."""
+_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
+_LENGTH = 12
+NO_SUCH_CODE = N_("This code is not valid. It may have expired or been used: make a new one in the other account.")
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class HandoverCode:
+    """A code that hands `wallets` of this account over to the account where it is entered; shown once."""
+
+    code: str
+    expires_at: datetime
+    wallets: int
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class HandoverView:
+    """What a code hands over, and from whom; `moved` once it has."""
+
+    account: str
+    wallets: tuple[str, ...]
+    moved: bool
+
+
+async def offer(db: AsyncSession, actor: Actor, wallet_id: int | None = None) -> HandoverCode:
+    """Return a new code for one wallet of the actor's or, without an id, for all; it replaces an earlier code.
+
+    Raises WalletNotFound if it would hand nothing over.
+    """
+    mine = select(Wallet.id).where(Wallet.user_id == actor.user_id)
+    if wallet_id is not None:
+        mine = mine.where(Wallet.id == (wallet_id if 0 < wallet_id < 2**31 else 0))
+    count = len((await db.exec(mine)).all())
+    if not count:
+        raise WalletNotFound
+    await withdraw(db, actor)
+    code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
+    expires_at = await db.now() + LIFETIME
+    db.add(Handover(user_id=actor.user_id, wallet_id=wallet_id, code_hash=_hash(code), expires_at=expires_at))
+    await db.flush()
+    return HandoverCode("-".join(code[at : at + 4] for at in range(0, _LENGTH, 4)), expires_at, count)
+
+
+async def withdraw(db: AsyncSession, actor: Actor) -> None:
+    """Make the actor's code invalid, if there is one."""
+    await db.exec(delete(Handover).where(col(Handover.user_id) == actor.user_id))
+
+
+async def look(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
+    """Return what a code would hand over to the actor. Raises FieldRefused, TooMany."""
+    row, giver = await _read(db, actor, code)
+    return _view(giver, await _wallets(db, row), moved=False)
+
+
+async def take(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
+    """Make the wallets of a code the actor's, with the former account's choices and payout addresses.
+
+    The former owner gets a notice. Raises FieldRefused, also for more wallets than a person can have, and TooMany.
+    """
+    row, giver = await _read(db, actor, code)
+    keys = {f"{one.family}:{one.address}" for one in await _wallets(db, row)}
+    for key in sorted(keys):
+        # As a proof does: nobody else gets the wallet meanwhile.
+        await db.lock(key, WALLET_LOCKS)
+    wallets = await _wallets(db, row)
+    if not wallets or {f"{one.family}:{one.address}" for one in wallets} != keys:
+        raise FieldRefused("code", _(NO_SUCH_CODE))
+    has = len((await db.exec(select(Wallet.id).where(Wallet.user_id == actor.user_id))).all())
+    if has + len(wallets) > settings().wallets_per_person:
+        raise FieldRefused("code", str(TooManyWallets(has, settings().wallets_per_person)))
+    await queue.mark_people(db, sorted({actor.discord_id, giver.discord_id}), [one.address for one in wallets])
+    for one in wallets:
+        one.user_id = actor.user_id
+        one.evidence = {**one.evidence, "movedFrom": giver.discord_id}
+        db.add(one)
+    await db.flush()
+    ids = [one.id for one in wallets]
+    who = {"giver": row.user_id, "taker": actor.user_id, "moved": ids, "fresh": has == 0}
+    await db.execute(text(_CHOICES), who)
+    await db.execute(text(_PAYOUTS_GONE), who)
+    await db.execute(text(_LATER), {"giver": giver.discord_id, "seconds": LATER.total_seconds()})
+    await db.delete(row)
+    db.add(Notice(discord_id=giver.discord_id, kind="wallet.handed_over", data={"count": len(wallets)}))
+    await _record(db, actor, giver.discord_id)
+    await db.flush()
+    return _view(giver, wallets, moved=True)
+
+
+async def _record(db: AsyncSession, actor: Actor, giver: str) -> None:
+    """Write to each server's log that an account handed wallets over or got some; neither names the other one."""
+    lines = [audit.line("wallet.handed_over", actor=giver, subject=giver)]
+    rows = await db.execute(text(_MEMBERSHIPS), {"people": [giver, actor.discord_id]})
+    lines.extend(
+        audit.line("member.handed_over", server_id=int(server_id), actor=str(who), subject=str(who),
+                   data={"took": str(who) == actor.discord_id})
+        for server_id, who in rows.all()
+    )  # fmt: skip
+    await audit.record_all(db, lines)
+
+
+async def _read(db: AsyncSession, actor: Actor, code: str) -> tuple[Handover, User]:
+    """Return the row of a code, locked, and the user who made it. Raises FieldRefused, TooMany."""
+    await rate_limits.spend(rate_limits.HANDOVERS, actor.user_id)
+    plain = "".join(letter for letter in code.lower() if letter.isalnum())
+    found = None
+    if len(plain) == _LENGTH:
+        rows = await db.exec(select(Handover).where(Handover.code_hash == _hash(plain)).with_for_update())
+        found = rows.first()
+    if found is None or found.expires_at <= await db.now():
+        raise FieldRefused("code", _(NO_SUCH_CODE))
+    if found.user_id == actor.user_id:
+        raise FieldRefused("code", _("You made this code in this account. Log in to the other one and enter it there."))
+    return found, await db.get_one(User, found.user_id)
+
+
+async def _wallets(db: AsyncSession, row: Handover) -> list[Wallet]:
+    mine = select(Wallet).where(Wallet.user_id == row.user_id).order_by(col(Wallet.id))
+    if row.wallet_id is not None:
+        mine = mine.where(Wallet.id == row.wallet_id)
+    found = await db.exec(mine.execution_options(populate_existing=True))
+    return list(found.all())
+
+
+def _view(giver: User, wallets: list[Wallet], *, moved: bool) -> HandoverView:
+    return HandoverView(giver.username, tuple(one.address for one in wallets), moved)
+
+
+def _hash(code: str) -> bytes:
+    return hashlib.sha256(code.encode()).digest()
+
+
+# An account that had no wallet takes the choices over as they are. Otherwise the stricter one counts, in each server
+# for which the former account chose something: nothing is shown or counted that one of both did not want.
+_CHOICES = """
+    INSERT INTO member_choice (server_id, user_id, use_wallets, share_wallets, payout_wallet_id)
+    SELECT x.server_id, :taker,
+           CASE WHEN :fresh THEN x.use_wallets ELSE x.use_wallets AND COALESCE(y.use_wallets, true) END,
+           CASE WHEN :fresh THEN x.share_wallets ELSE x.share_wallets AND COALESCE(y.share_wallets, false) END,
+           COALESCE(y.payout_wallet_id,
+                    CASE WHEN x.payout_wallet_id = ANY(CAST(:moved AS integer[])) THEN x.payout_wallet_id END)
+    FROM member_choice x LEFT JOIN member_choice y ON y.server_id = x.server_id AND y.user_id = :taker
+    WHERE x.user_id = :giver
+    ON CONFLICT (server_id, user_id) DO UPDATE SET use_wallets = EXCLUDED.use_wallets,
+        share_wallets = EXCLUDED.share_wallets, payout_wallet_id = EXCLUDED.payout_wallet_id
+"""
+_PAYOUTS_GONE = """
+    UPDATE member_choice SET payout_wallet_id = NULL
+    WHERE user_id = :giver AND payout_wallet_id = ANY(CAST(:moved AS integer[]))
+"""
+# The new account gets its roles first. A mark that comes meanwhile brings the old one forward.
+_LATER = """
+    UPDATE due SET due_at = now() + make_interval(secs => :seconds)
+    WHERE kind = 'member' AND key IN (
+        SELECT m.server_id || ':' || m.discord_id FROM member m WHERE m.discord_id = :giver)
+"""
+_MEMBERSHIPS = """
+    SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id AND s.bot_invited
+    WHERE m.discord_id = ANY(CAST(:people AS text[])) AND m.left_at IS NULL ORDER BY m.server_id, m.discord_id
+"""

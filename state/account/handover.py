@@ -1,0 +1,115 @@
+"""Wallets for another Discord account of the person: the code that hands them over, and entering one."""
+
+import reflex as rx
+
+from locales import _, day_and_time, ngettext
+from models import transaction
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, WalletNotFound
+from services.privacy import handover
+from state.account.wallets import WalletsState
+from state.core.gate import public, signed_in
+from state.core.toasts import say
+
+LONGEST_CODE = 40
+
+
+class HandoverState(rx.State):
+    """The card about two accounts on the wallets screen."""
+
+    giving: bool = False
+    """Whether the form that hands wallets over is open."""
+    wallet: str = ""
+    """The id of the wallet to hand over; empty for all."""
+    code: str = ""
+    valid: str = ""
+    """Until when the code is valid, as a sentence."""
+    entered: str = ""
+    fault: str = ""
+    asked: str = ""
+    """What the entered code would do, as a question; empty while no dialog is open."""
+    working: bool = False
+
+    @public
+    def begin(self) -> None:
+        """Open the form that hands wallets over."""
+        self.giving = True
+
+    @public
+    def set_wallet(self, wallet_id: str) -> None:
+        """Choose the wallet to hand over; empty for all."""
+        self.wallet = wallet_id[:20]
+        self.code = self.valid = ""
+
+    @public
+    def set_entered(self, code: str) -> None:
+        """Set the code of the other account."""
+        self.entered, self.fault = code[:LONGEST_CODE], ""
+
+    @signed_in
+    async def offer(self, actor: Actor) -> None:
+        """Show a new code."""
+        wallet_id = int(self.wallet) if self.wallet.isascii() and self.wallet.isdigit() else None
+        try:
+            async with transaction() as db:
+                made = await handover.offer(db, actor, wallet_id)
+        except WalletNotFound:
+            self.code, self.valid = "", _("This account has no such wallet.")
+            return
+        self.code = made.code
+        said = ngettext(
+            "Valid until {time}, once, for {count} wallet. Never tell it to anybody.",
+            "Valid until {time}, once, for {count} wallets. Never tell it to anybody.",
+            made.wallets,
+        )
+        self.valid = said.format(time=day_and_time(made.expires_at), count=made.wallets)
+
+    @signed_in
+    async def withdraw(self, actor: Actor) -> None:
+        """Make the shown code invalid."""
+        async with transaction() as db:
+            await handover.withdraw(db, actor)
+        self.code, self.valid = "", ""
+
+    @signed_in
+    async def look(self, actor: Actor) -> None:
+        """Open the dialog with what the entered code does."""
+        self.fault = ""
+        try:
+            async with transaction() as db:
+                found = await handover.look(db, actor, self.entered)
+        except FieldRefused as refused:
+            self.fault = refused.message
+            return
+        count = len(found.wallets)
+        asks = ngettext(
+            "{count} wallet of {account} becomes yours?", "{count} wallets of {account} become yours?", count
+        )
+        self.asked = asks.format(count=count, account=found.account)
+
+    @public
+    def keep(self, is_open: bool) -> None:
+        """Close the dialog."""
+        if not is_open:
+            self.asked = ""
+
+    @signed_in
+    async def take(self, actor: Actor):
+        """Take the wallets over."""
+        if not self.asked:
+            return
+        self.asked, self.working = "", True
+        yield
+        try:
+            async with transaction() as db:
+                found = await handover.take(db, actor, self.entered)
+            self.entered = ""
+            count = len(found.wallets)
+            title = ngettext("{count} wallet is yours now", "{count} wallets are yours now", count)
+            text = _("Your roles come first. The other account loses the roles that only these wallets earned.")
+            await say(self, title.format(count=count), text)
+        except FieldRefused as refused:
+            self.fault = refused.message
+        finally:
+            self.working = False
+        yield WalletsState.read_again

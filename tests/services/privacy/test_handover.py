@@ -1,0 +1,152 @@
+"""Wallets for another Discord account of the same person: both sides say so, and everything moves at once."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import pytest
+from sqlmodel import col, select, update
+
+from models import Due, Event, Handover, MemberChoice, Notice, Server, User, Wallet, now, transaction
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, TooMany, WalletNotFound
+from services.privacy import handover
+from services.runtime import rate_limits
+from settings import settings
+from tests.support.builders import a_member, a_server, address
+
+
+@pytest.fixture(autouse=True)
+async def no_tries_yet() -> None:
+    await rate_limits.forget()
+
+
+@dataclass(frozen=True)
+class Two:
+    """Two accounts in one server: the old one with two wallets, the new one with none."""
+
+    server: Server
+    old: Actor
+    new: Actor
+    wallets: tuple[str, str]
+
+
+async def an_actor(db: AsyncSession, discord_id: str) -> Actor:
+    user = (await db.exec(select(User).where(User.discord_id == discord_id))).one()
+    return Actor(user_id=user.id or 0, discord_id=user.discord_id, username=user.username)
+
+
+async def two_accounts(db: AsyncSession) -> Two:
+    server, wallets = await a_server(db), (address(), address())
+    one, other = await a_member(db, server, wallet=wallets[0]), await a_member(db, server, wallet=address())
+    old, new = await an_actor(db, one.discord_id), await an_actor(db, other.discord_id)
+    for row in (await db.exec(select(Wallet).where(Wallet.user_id == new.user_id))).all():
+        await db.delete(row)
+    db.add(Wallet(user_id=old.user_id, family="evm", address=wallets[1], method="transaction"))
+    await db.flush()
+    return Two(server, old, new, wallets)
+
+
+async def of(db: AsyncSession, actor: Actor) -> list[str]:
+    rows = await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id).order_by(col(Wallet.id)))
+    return list(rows.all())
+
+
+async def choice(db: AsyncSession, two: Two, actor: Actor) -> tuple[bool, bool, int | None] | None:
+    row = await db.get(MemberChoice, (two.server.id, actor.user_id), populate_existing=True)
+    return (row.use_wallets, row.share_wallets, row.payout_wallet_id) if row else None
+
+
+async def test_both_accounts_say_so_and_wallets_choices_and_payouts_move_at_once(database: str) -> None:
+    async with transaction() as db:
+        two = await two_accounts(db)
+        payout = (await db.exec(select(Wallet.id).where(Wallet.address == two.wallets[1]))).one()
+        db.add(
+            MemberChoice(
+                server_id=two.server.id or 0, user_id=two.old.user_id, share_wallets=True, payout_wallet_id=payout
+            )
+        )
+        made = await handover.offer(db, two.old)
+        assert (made.wallets, made.code.count("-")) == (2, 2)
+        stored = (await db.exec(select(Handover))).one()
+        assert made.code.replace("-", "").encode() not in stored.code_hash
+    async with transaction() as db:
+        seen = await handover.look(db, two.new, f" {made.code.upper()} ")
+        assert (seen.account, set(seen.wallets), seen.moved) == (two.old.username, set(two.wallets), False)
+        with pytest.raises(FieldRefused, match="You made this code in this account"):
+            await handover.take(db, two.old, made.code)
+    async with transaction() as db:
+        assert (await handover.take(db, two.new, made.code)).moved
+    async with transaction() as db:
+        assert (await of(db, two.old), set(await of(db, two.new))) == ([], set(two.wallets))
+        assert await choice(db, two, two.new) == (True, True, payout)
+        assert await choice(db, two, two.old) == (True, True, None)
+        due = {one.key.partition(":")[2]: one.due_at for one in (await db.exec(select(Due))).all()}
+        assert due[two.old.discord_id] - due[two.new.discord_id] == handover.LATER, "the new account comes first"
+        notices = await db.exec(select(Notice.kind).where(Notice.discord_id == two.old.discord_id))
+        assert notices.all() == ["wallet.handed_over"]
+        lines = (await db.exec(select(Event).where(Event.server_id == two.server.id))).all()
+        assert {(one.kind, one.actor, one.subject) for one in lines} == {
+            ("member.handed_over", who, who) for who in (two.old.discord_id, two.new.discord_id)
+        }
+        for line in lines:
+            assert not {*two.wallets, two.old.discord_id, two.new.discord_id} & set(map(str, line.data.values()))
+        with pytest.raises(FieldRefused, match="not valid"):
+            await handover.take(db, two.new, made.code)
+
+
+async def test_one_wallet_moves_back_the_same_way_and_the_stricter_choice_counts(database: str) -> None:
+    async with transaction() as db:
+        two = await two_accounts(db)
+        (_first, second) = two.wallets
+        other = address()
+        db.add(Wallet(user_id=two.new.user_id, family="evm", address=other, method="transaction"))
+        for user_id, shares in ((two.old.user_id, False), (two.new.user_id, True)):
+            db.add(MemberChoice(server_id=two.server.id or 0, user_id=user_id, share_wallets=shares))
+        await db.flush()
+        wallet_id = (await db.exec(select(Wallet.id).where(Wallet.address == second))).one()
+        made = await handover.offer(db, two.old, wallet_id)
+        await handover.take(db, two.new, made.code)
+        assert (await of(db, two.old), set(await of(db, two.new))) == ([two.wallets[0]], {second, other})
+        assert await choice(db, two, two.new) == (True, False, None)
+        back = await handover.offer(db, two.new, wallet_id)
+        await handover.take(db, two.old, back.code)
+        assert (set(await of(db, two.old)), await of(db, two.new)) == (set(two.wallets), [other])
+
+
+async def test_a_code_ends_with_its_time_a_newer_one_or_its_withdrawal(database: str) -> None:
+    async with transaction() as db:
+        two = await two_accounts(db)
+        first = await handover.offer(db, two.old)
+        second = await handover.offer(db, two.old)
+        with pytest.raises(FieldRefused):
+            await handover.look(db, two.new, first.code)
+        assert len((await handover.look(db, two.new, second.code)).wallets) == 2
+        await db.exec(update(Handover).values(expires_at=now() - timedelta(seconds=1)))
+        with pytest.raises(FieldRefused):
+            await handover.look(db, two.new, second.code)
+        third = await handover.offer(db, two.old)
+        await handover.withdraw(db, two.old)
+        for odd in (third.code, "", "x" * 4_000, "----"):
+            with pytest.raises(FieldRefused, match="not valid"):
+                await handover.look(db, two.new, odd)
+        with pytest.raises(WalletNotFound):
+            await handover.offer(db, two.new)
+
+
+async def test_tries_are_bounded_and_so_are_the_wallets_of_a_person(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with transaction() as db:
+        two = await two_accounts(db)
+        made = await handover.offer(db, two.old)
+        monkeypatch.setattr(handover, "settings", lambda: settings().model_copy(update={"wallets_per_person": 1}))
+        with pytest.raises(FieldRefused, match="at most 1"):
+            await handover.take(db, two.new, made.code)
+        assert await of(db, two.new) == []
+        guesser = replace(two.new, user_id=two.new.user_id + 1_000_000)
+        for _ in range(rate_limits.HANDOVERS.per_minute):
+            with pytest.raises(FieldRefused):
+                await handover.look(db, guesser, "2222-2222-2222")
+        with pytest.raises(TooMany):
+            await handover.look(db, guesser, made.code)
