@@ -3,6 +3,11 @@
 `… rollup --rebuild` recomputes the counts behind the charts.
 """
 
+import gc
+
+if __name__ == "__main__":
+    gc.disable()  # until `settle`
+
 import argparse
 import asyncio
 import contextlib
@@ -16,6 +21,7 @@ from sqlalchemy.exc import OperationalError
 
 from gateways import close_gateways, gateways
 from jobs import proof_watch, scheduler
+from jobs.census_taker import CensusTaker
 from jobs.follower import Follower
 from jobs.follower_turns import FollowerTurns
 from jobs.new_heads import HeadCalls
@@ -25,6 +31,7 @@ from jobs.restart import run_forever
 from jobs.rival_namer import RivalNamer
 from jobs.role_writer import Writer
 from jobs.solana_follower import AssetFollower
+from jobs.webhook_sender import WebhookSender
 from models import transaction, use
 from services.core import queue, rollups
 from services.core.queue import CHANNEL
@@ -40,7 +47,7 @@ from services.triggers.solana_poller import SOLANA
 from services.triggers.transfer_poller import followed_chains
 from settings import settings
 
-PARTS = ("clock", "looker", "watch", "writer", "followers", "proofs")
+PARTS = ("clock", "looker", "watch", "writer", "followers", "proofs", "counts")
 PATIENCE_SECONDS = 0.05
 Life = Callable[[], Coroutine[Any, Any, None]]
 
@@ -60,7 +67,7 @@ def lives(parts: Collection[str]) -> list[Life]:
     if "writer" in parts:
         found.append(Writer(intent_called).run)
     if "watch" in parts:
-        found += [Watch().run, RivalNamer().run]
+        found += [Watch().run, RivalNamer().run, WebhookSender().run]
     if "followers" in parts:
         turns = FollowerTurns(worker_name())
         for chain in followed_chains(gateways()):
@@ -73,6 +80,9 @@ def lives(parts: Collection[str]) -> list[Life]:
                 found.append(HeadCalls(chain, called).run)
         if gateways().chains.endpoints(SOLANA) and settings().solana_follow_requests:
             found.append(AssetFollower(turns).run)
+    if "counts" in parts:
+        # Two, so that a chain whose nodes are slow does not keep the counts on others waiting.
+        found += [CensusTaker(f"{worker_name()}:{place}").run for place in range(2)]
     if "proofs" in parts:
         found.append(proof_watch.run)
     if "clock" in parts:
@@ -144,12 +154,12 @@ def main() -> int:
     counting = commands.add_parser("rollup", help="the counts that the charts show")
     counting.add_argument("--rebuild", action="store_true", required=True, help="recompute everything from the log")
     given = parser.parse_args()
+    garbage_collection.settle()
     logs.set_up()
     if given.command == "sweep":
         return asyncio.run(_ask_for_sweep())
     if given.command == "rollup":
         return asyncio.run(_rebuild())
-    garbage_collection.settle()
     logs.note_start("jobs")
     asyncio.run(_run({part for part in PARTS if part not in given.without}))
     return 0

@@ -14,11 +14,13 @@ from apscheduler.triggers.base import BaseTrigger  # pyright: ignore[reportMissi
 
 from jobs.restart import LONGEST_PAUSE_SECONDS, RESTART_SECONDS, cancellation_first
 from models import transaction
+from services.collections.census import days
 from services.core import rollups
 from services.guilds import rivals
 from services.privacy import erasure, retention
 from services.roles.moves import coverage, orders
 from services.rules import pausing
+from services.rules.moving import contract_migrations
 from services.runtime import database_faults, schedules
 from services.runtime.schedules import Work
 from services.runtime.tasks import backoff, stop
@@ -81,6 +83,8 @@ FOLD_EVERY = timedelta(seconds=10)
 """How long counts wait to be folded. Until then each read adds them up."""
 COUNT_EVERY = timedelta(seconds=5)
 """How often the coverage of one move is stored; each is stored once within `coverage.STORED_EVERY`."""
+REACH_EVERY = timedelta(seconds=5)
+"""How often one rule without numbers of today gets its daily count."""
 HOUSEKEEPING_EVERY = timedelta(hours=1)
 
 
@@ -92,10 +96,13 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob("erasure", EACH_SECOND, erasure.finish),
         ScheduledJob("truces", EACH_SECOND, rivals.end_expired),
         ScheduledJob("moves", EACH_SECOND, orders.begin_due),
+        ScheduledJob("migrations", EACH_SECOND, contract_migrations.end_due),
         ScheduledJob("move_counts", EACH_SECOND, coverage.store_oldest, COUNT_EVERY),
+        ScheduledJob("reach_days", EACH_SECOND, days.begin_due, REACH_EVERY),
         ScheduledJob("refused_roles", EACH_SECOND, pausing.retry_refused),
         ScheduledJob("rollups", EACH_SECOND, rollups.fold, FOLD_EVERY),
         ScheduledJob("verified_counts", EACH_SECOND, verified_counts.fold, FOLD_EVERY),
+        ScheduledJob(retention.STRANGERS, EACH_SECOND, retention.forget_strangers, HOUSEKEEPING_EVERY),
         ScheduledJob(retention.SCHEDULE, EACH_SECOND, retention.housekeep, HOUSEKEEPING_EVERY),
     )
 

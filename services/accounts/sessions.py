@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import bindparam
 from sqlmodel import col, delete, func, select, update
 
+from locales import _
 from models import Session, User, now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
@@ -35,8 +36,8 @@ def name_of(user_agent: str) -> str:
     browser = next((name for sign, name in _BROWSERS if sign in user_agent), "")
     system = next((name for sign, name in _SYSTEMS if sign in user_agent), "")
     if browser and system:
-        return f"{browser} on {system}"
-    return browser or system or user_agent[:40] or "A program without a name"
+        return _("{browser} on {system}").format(browser=browser, system=system)
+    return browser or system or user_agent[:40] or _("A program without a name")
 
 
 STORAGE_KEY = "session-id"

@@ -11,8 +11,11 @@ from sqlalchemy import text
 
 from models import Event, now
 from models.db.session import AsyncSession
-from services.core import request_ids
+from services.core import actors, request_ids
 from services.core.event_kinds import EVENT_KINDS, Kind
+
+BY_TOKEN = "byToken"
+"""The name in a line's data of the API token with which the actor's program acted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,11 @@ def line(
     """Return one line in the form that `record_all` expects. Raises ValueError for an undeclared kind."""
     if kind not in EVENT_KINDS:
         raise ValueError(f"no kind of event is called {kind!r}; services/core/event_kinds declares them")
+    token = actors.token_name() if actor is not None else None
+    noted = {**(data or {}), **({BY_TOKEN: token} if token else {})}
     return {
         "at": now(), "kind": kind, "server_id": server_id, "actor": actor, "subject": subject, "role_id": role_id,
-        "rule_id": rule_id, "batch": batch, "data": dict(data or {}), "request_id": request_ids.current(),
+        "rule_id": rule_id, "batch": batch, "data": noted, "request_id": request_ids.current(),
     }  # fmt: skip
 
 
@@ -71,10 +76,29 @@ async def record_all(db: AsyncSession, entries: list[dict[str, Any]]) -> None:
         await db.execute(text(_RECORD), {"rows": json.dumps(entries, default=str)})
 
 
+# What a webhook asked for is queued for it in the transaction of the event. A member's wallet concerns only the servers
+# with whose admins they share it; the address itself is read when the delivery is sent, if they still do.
 _RECORD = """
-    INSERT INTO event (at, kind, server_id, actor, subject, role_id, rule_id, batch, data, request_id)
+    WITH line AS (INSERT INTO event (at, kind, server_id, actor, subject, role_id, rule_id, batch, data, request_id)
     SELECT at, kind, server_id, actor, subject, role_id, rule_id, batch, data, request_id
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS e (
         at timestamptz, kind text, server_id integer, actor text, subject text, role_id text, rule_id integer,
         batch uuid, data jsonb, request_id text)
+    RETURNING id, kind, server_id, subject)
+    INSERT INTO webhook_delivery (uuid, state, attempts, created_at, next_at, server_id, event_id, event)
+    SELECT gen_random_uuid(), 'waiting', 0, now(), now(), d.server_id, d.event_id, d.event FROM (
+    SELECT w.server_id, l.id AS event_id,
+           CASE WHEN l.kind LIKE 'rule.%' THEN 'rule.changed' ELSE l.kind END AS event
+    FROM line l JOIN webhook w ON w.server_id = l.server_id
+    WHERE (l.kind IN ('role.given', 'role.taken', 'breaker.tripped') AND l.kind = ANY(w.events))
+       OR (l.kind IN ('rule.created', 'rule.changed', 'rule.paused', 'rule.resumed', 'rule.deleted')
+           AND 'rule.changed' = ANY(w.events))
+    UNION ALL
+    SELECT w.server_id, l.id, l.kind
+    FROM line l JOIN "user" u ON u.discord_id = l.subject
+    JOIN member_choice c ON c.user_id = u.id AND c.use_wallets AND c.share_wallets
+    JOIN member m ON m.server_id = c.server_id AND m.discord_id = l.subject AND m.left_at IS NULL
+    JOIN server s ON s.id = c.server_id AND s.bot_left_at IS NULL
+    JOIN webhook w ON w.server_id = c.server_id AND l.kind = ANY(w.events)
+    WHERE l.kind = 'wallet.proved') d ORDER BY d.event_id
 """

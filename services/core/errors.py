@@ -81,10 +81,24 @@ class MoveNotFound(NotFound):
         super().__init__(_(message))
 
 
+class MigrationNotFound(NotFound):
+    """The server has no such migration in which both contracts count."""
+
+    def __init__(self, message: str = N_("There is no such migration, or it has ended.")) -> None:
+        super().__init__(_(message))
+
+
 class RuleNotFound(NotFound):
     """No such rule in the servers that the caller runs."""
 
     def __init__(self, message: str = N_("Verification rule not found")) -> None:
+        super().__init__(_(message))
+
+
+class ReachNotFound(NotFound):
+    """No such count in the servers that the caller runs."""
+
+    def __init__(self, message: str = N_("Count not found")) -> None:
         super().__init__(_(message))
 
 
@@ -120,6 +134,20 @@ class ListNotFound(NotFound):
     """No such list of addresses in the servers that the caller runs."""
 
     def __init__(self, message: str = N_("List not found")) -> None:
+        super().__init__(_(message))
+
+
+class ApiTokenNotFound(NotFound):
+    """No such API token in the servers that the caller runs."""
+
+    def __init__(self, message: str = N_("Token not found")) -> None:
+        super().__init__(_(message))
+
+
+class WebhookNotFound(NotFound):
+    """The server has no webhook."""
+
+    def __init__(self, message: str = N_("This server has no webhook.")) -> None:
         super().__init__(_(message))
 
 

@@ -12,6 +12,7 @@ import httpx
 from models import Rule, Wallet, transaction
 from services.accounts.users import ensure
 from services.core import queue
+from services.guilds import members
 from services.guilds.members import MemberFacts
 from services.rules.expression import Requirement, to_document
 from services.triggers import gateway_events
@@ -100,9 +101,12 @@ class Town:
             ),
         )  # fmt: skip
         async with transaction() as db:
-            began = await gateway_events.list_begins(db)
+            began = await gateway_events.list_begins(db, facts.id)
             await gateway_events.seen(db, facts)
-            await gateway_events.listed(db, facts.id, facts.members)
+            server = await gateway_events.known(db, facts.id)
+            assert server is not None
+            # Everybody in the town is stored, as if they had met us.
+            await members.listed(db, server.id or 0, facts.members)
             await gateway_events.list_ended(db, facts.id, began)
             await gateway_events.who_runs(db, facts)
             server = await gateway_events.known(db, guild["id"])

@@ -14,15 +14,18 @@ Kind = Literal[
     "role.given", "role.taken", "role.lost", "role.reasons", "role.taken_over", "role.deleted", "role.protected",
     "role.left_alone", "role.followed_again",
     "rule.created", "rule.changed", "rule.previewed", "rule.paused", "rule.resumed", "rule.deleted",
-    "rule.imported", "rule.exported",
+    "rule.imported", "rule.exported", "rule.migrated", "rule.migration_ended",
+    "rule.role_replaced",
     "breaker.tripped", "breaker.approved", "breaker.dismissed",
     "batch.undone",
     "member.left", "member.protected", "member.chose", "member.forgotten",
     "recheck.asked",
     "bot.joined", "bot.left", "server.added", "server.exported", "channel.repaired", "log_channel.chosen",
     "panel.changed", "move.begun", "move.changed", "move.approved", "move.undone",
-    "member.chose_payout", "server.payouts_downloaded",
-    "user.signed_in", "user.connected", "wallet.proved", "wallet.removed", "wallet.moved", "writer.stopped",
+    "member.chose_payout", "member.handed_over", "server.payouts_downloaded",
+    "token.created", "token.revoked", "webhook.set", "webhook.deleted",
+    "user.signed_in", "user.connected", "wallet.proved", "wallet.removed", "wallet.moved",
+    "wallet.handed_over", "writer.stopped",
 ]  # fmt: skip
 """A family and an event; the type checker refuses any other."""
 Tone = Literal["good", "bad", "warning", "info", "quiet"]
@@ -93,6 +96,9 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
     "rule.deleted": EventKind(sentences.rule_deleted, EventGroup.RULES, "trash-2", undoable=True),
     "rule.imported": EventKind(sentences.imported, EventGroup.RULES, "upload"),
     "rule.exported": EventKind(sentences.exported, EventGroup.RULES, "download"),
+    "rule.migrated": EventKind(sentences.migrated, EventGroup.RULES, "replace", undoable=True),
+    "rule.migration_ended": EventKind(sentences.migration_ended, EventGroup.RULES, "replace", undoable=True),
+    "rule.role_replaced": EventKind(sentences.role_replaced, EventGroup.RULES, "replace", undoable=True),
     "breaker.tripped": EventKind(sentences.breaker_tripped, EventGroup.BREAKER, "shield-alert", "warning"),
     "breaker.approved": EventKind(
         lambda facts: _("{who} approved the held-back removals of {role}.").format(who=facts.who, role=facts.role),
@@ -107,6 +113,7 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
         lambda facts: _("A member deleted their data. Their roles are taken first."),
         EventGroup.MEMBERS
     ),
+    "member.handed_over": EventKind(sentences.handed_over, EventGroup.MEMBERS, "arrow-right-left"),
     "recheck.asked": EventKind(sentences.rechecked, EventGroup.RECHECKS, "refresh-cw"),
     "bot.joined": EventKind(
         lambda facts: _("{bot} joined the server.").format(bot=settings().bot_name),
@@ -123,6 +130,28 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
     ),
     "member.chose_payout": EventKind(sentences.chose_payout, EventGroup.MEMBERS),
     "server.payouts_downloaded": EventKind(sentences.payouts_downloaded, EventGroup.SERVER, "download"),
+    "token.created": EventKind(
+        # Translators: {name} is what an admin called an API token, {scopes} are words such as "read, rules".
+        lambda facts: _("{who} created the API token “{name}” ({scopes}).").format(
+            who=facts.who, name=facts.data.get("name", ""), scopes=sentences.scopes(facts)
+        ),
+        EventGroup.SERVER, "key-round", "warning"
+    ),
+    "token.revoked": EventKind(
+        lambda facts: _("{who} revoked the API token “{name}”.").format(
+            who=facts.who, name=facts.data.get("name", "")
+        ),
+        EventGroup.SERVER, "key-round"
+    ),
+    "webhook.set": EventKind(
+        # Translators: {host} is the name of a host, such as hooks.example.org.
+        lambda facts: _("{who} set the webhook to {host}.").format(who=facts.who, host=facts.data.get("host", "")),
+        EventGroup.SERVER, "webhook", "warning"
+    ),
+    "webhook.deleted": EventKind(
+        lambda facts: _("{who} deleted the webhook.").format(who=facts.who),
+        EventGroup.SERVER, "webhook"
+    ),
     "channel.repaired": EventKind(sentences.channel, EventGroup.SERVER),
     "panel.changed": EventKind(
         lambda facts: _("{who} changed the panel's texts.").format(who=facts.who),
@@ -149,6 +178,9 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
     "wallet.removed": EventKind(lambda facts: _("{member} removed a wallet.").format(member=facts.member)),
     "wallet.moved": EventKind(
         lambda facts: _("Somebody else verified a wallet of {member}, who lost it.").format(member=facts.member)
+    ),
+    "wallet.handed_over": EventKind(
+        lambda facts: _("{member} handed wallets over to another account of theirs.").format(member=facts.member)
     ),
     "writer.stopped": EventKind(lambda facts: _("Discord rejects the bot's token: no role can be given or taken.")),
 }  # fmt: skip

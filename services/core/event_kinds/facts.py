@@ -67,6 +67,10 @@ class EventFacts(Protocol):
         """Why no rule entitles the member to the role, or empty."""
         ...
 
+    def contract(self, name: str) -> str:
+        """Return a contract in the data with its chain, as `Mellow Cats on Base`."""
+        ...
+
     def count(self, name: str) -> int:
         """Return a number in the data."""
         ...

@@ -299,6 +299,47 @@ def exported(facts: EventFacts) -> str:
     ).format(who=facts.who, count=count)
 
 
+def migrated(facts: EventFacts) -> str:
+    """Return the sentence about a collection or coin that got another contract."""
+    count, old, new = facts.count("rules"), facts.contract("old"), facts.contract("new")
+    told = ngettext(
+        "{who} replaced {old} with {new} in {count} rule", "{who} replaced {old} with {new} in {count} rules", count
+    ).format(who=facts.who, old=old, new=new, count=count)
+    if not facts.data.get("both"):
+        return _("{sentence}.").format(sentence=told)
+    if facts.data.get("until"):
+        # Translators: {told} is such as "Ada replaced Cats on Base with New Cats on Base in 3 rules".
+        return _("{told}; both count until {time}.").format(told=told, time=move_end(facts))
+    return _("{told}; both count until somebody ends that.").format(told=told)
+
+
+def migration_ended(facts: EventFacts) -> str:
+    """Return the sentence about the end of a migration."""
+    count, old, new = facts.count("rules"), facts.contract("old"), facts.contract("new")
+    return ngettext(
+        "{who} ended the migration from {old} to {new}: only the new one counts in {count} rule.",
+        "{who} ended the migration from {old} to {new}: only the new one counts in {count} rules.",
+        count,
+    ).format(who=facts.who, old=old, new=new, count=count)
+
+
+def role_replaced(facts: EventFacts) -> str:
+    """Return the sentence about a role in another's place."""
+    count, old = facts.count("rules"), str(facts.data.get("oldName") or "")
+    return ngettext(
+        "{who} replaced the role {old} with {role} in {count} rule.",
+        "{who} replaced the role {old} with {role} in {count} rules.",
+        count,
+    ).format(who=facts.who, old=old, role=facts.role, count=count)
+
+
+def handed_over(facts: EventFacts) -> str:
+    """Return the sentence about wallets that changed between two accounts of a person; it never names both."""
+    if facts.data.get("took"):
+        return _("{member} took wallets over from another account of theirs.").format(member=facts.member)
+    return _("{member} handed wallets over to another account of theirs.").format(member=facts.member)
+
+
 def moved(facts: EventFacts) -> str:
     """Return the roles that are moved from another bot, in words."""
     roles = cast("list[str]", facts.data.get("roles") or [])
@@ -331,3 +372,8 @@ def move_undone(facts: EventFacts) -> str:
         "{who} undid the move of {roles}: {count} members get roles back.",
         count,
     ).format(who=facts.who, roles=moved(facts), count=count)
+
+
+def scopes(facts: EventFacts) -> str:
+    """Return the scopes of an API token as they are called in the API, in a list."""
+    return ", ".join(cast("list[str]", facts.data.get("scopes") or []))

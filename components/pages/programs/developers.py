@@ -1,0 +1,30 @@
+"""The Developers tab: the webhook, and the API tokens."""
+
+import reflex as rx
+
+from components.pages.programs.token_card import tokens_card
+from components.pages.programs.webhook_card import webhook_card
+from components.pages.server.loading import once_loaded
+from components.ui.empty import skeleton
+from locales import _
+from state.server.developers import DevelopersState
+
+
+def developers_tab() -> rx.Component:
+    """Return the two cards, and where the calls are described."""
+    return once_loaded(
+        DevelopersState,
+        DevelopersState.load,
+        rx.el.div(
+            webhook_card(),
+            tokens_card(),
+            rx.el.p(
+                _("All calls are described at "),
+                rx.el.a("/api/docs", href="/api/docs", class_name="link font-medium", reload_document=True),
+                ".",
+                class_name="muted text-sm",
+            ),
+            class_name="grid grid-cols-1 items-start gap-5",
+        ),
+        rx.el.div(skeleton("h-64"), skeleton("h-64"), class_name="grid grid-cols-1 gap-5"),
+    )

@@ -1,0 +1,168 @@
+"""The card with a server's API tokens: the list, the form for a new one, and the dialog before one is revoked."""
+
+import reflex as rx
+
+from components.ui.badge import badge
+from components.ui.button import button
+from components.ui.card import card, card_title
+from components.ui.copy import copyable
+from components.ui.dialog import confirm
+from components.ui.effects.texts import filled
+from components.ui.empty import empty
+from components.ui.field import field, select_input, switch, text_input
+from locales import _, ngettext
+from state.server.developers import LIVES, DevelopersState, ScopeChoiceView, TokenRowView
+
+
+def tokens_card() -> rx.Component:
+    """Return the tokens, and what there is to do with them."""
+    return card(
+        card_title(
+            _("API tokens"),
+            _(
+                "A program of yours calls the API with one. It reaches this server alone, does what its scopes allow, "
+                "and stops while the person who made it does not run the server."
+            ),
+        ),
+        rx.cond(DevelopersState.token != "", _shown_once()),
+        rx.cond(DevelopersState.rows, _list(), rx.cond(DevelopersState.is_open, rx.fragment(), _none())),
+        rx.cond(
+            DevelopersState.is_open,
+            _form(),
+            rx.cond(DevelopersState.rows, rx.el.div(_new(), class_name="mt-5")),
+        ),
+        _question(),
+    )
+
+
+def _none() -> rx.Component:
+    return empty(
+        "key-round",
+        _("No API tokens"),
+        _("Make one for a script or a bot of your own that works with this server."),
+        _new(),
+    )
+
+
+def _new() -> rx.Component:
+    return button(_("New token"), icon="plus", on_click=DevelopersState.open_form)
+
+
+def _shown_once() -> rx.Component:
+    return rx.el.div(
+        rx.el.p(_("Copy the token now. It is shown this once."), class_name="mb-2 font-medium"),
+        copyable(DevelopersState.token, _("Copy the token")),
+        button(_("I have copied the token"), kind="quiet", class_name="btn-sm mt-2", on_click=DevelopersState.hide),
+        class_name="mb-5 rounded-box border border-warning/50 bg-warning/12 p-4",
+        role="status",
+    )
+
+
+def _list() -> rx.Component:
+    return rx.el.ul(
+        rx.foreach(DevelopersState.rows, _token), class_name="divide-y divide-base-300", aria_label=_("API tokens")
+    )
+
+
+def _token(row: rx.vars.ObjectVar[TokenRowView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            rx.el.p(
+                rx.el.span(row.name, class_name="break-words font-medium"),
+                rx.el.code(f"{row.prefix}…", class_name="code text-sm"),
+                rx.match(
+                    row.state,
+                    ("expired", badge(_("Expired"))),
+                    ("stopped", badge(_("Stopped"), "warning")),
+                    rx.fragment(),
+                ),
+                class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
+            ),
+            rx.el.p(row.scopes, class_name="text-sm"),
+            rx.el.p(row.origin, " · ", row.use, class_name="muted break-words text-sm"),
+            class_name="min-w-0 flex-1 basis-60",
+        ),
+        button(
+            _("Revoke"),
+            kind="quiet",
+            icon="trash-2",
+            class_name="btn-sm",
+            disabled=DevelopersState.working,
+            on_click=DevelopersState.ask(row.id),
+            aria_label=filled(_("Revoke the token {name}"), name=row.name),
+        ),
+        key=row.id,
+        class_name="flex flex-wrap items-center gap-x-4 gap-y-2 py-3",
+    )
+
+
+def _error(name: str) -> rx.Var[str]:
+    return rx.cond(DevelopersState.fault_field == name, DevelopersState.fault_text, "")
+
+
+def _form() -> rx.Component:
+    return rx.el.div(
+        field(
+            _("Name of the token"),
+            text_input(
+                "tokenName",
+                value=DevelopersState.name,
+                on_change=DevelopersState.set_name,
+                placeholder=_("Such as: nightly report"),
+            ),
+            name="tokenName",
+            error=_error("name"),
+        ),
+        rx.el.fieldset(
+            rx.el.legend(_("What it may do"), class_name="mb-2 text-sm font-semibold"),
+            rx.el.div(rx.foreach(DevelopersState.choices, _scope), class_name="grid grid-cols-1 gap-3"),
+            rx.cond(
+                _error("scopes") != "",
+                rx.el.p(_error("scopes"), class_name="mt-2 text-sm font-medium text-error", role="alert"),
+            ),
+        ),
+        field(
+            _("Expires after"),
+            select_input(
+                "tokenLife",
+                *(
+                    rx.el.option(ngettext("{count} day", "{count} days", int(days)).format(count=days), value=days)
+                    for days in LIVES
+                ),
+                value=DevelopersState.life,
+                on_change=DevelopersState.set_life,
+            ),
+            name="tokenLife",
+            error=_error("expiresAt"),
+        ),
+        rx.el.div(
+            button(_("Cancel"), kind="quiet", on_click=DevelopersState.close_form),
+            button(
+                _("Create token"), kind="primary", busy=DevelopersState.working, busy_label=_("Creating..."),
+                on_click=DevelopersState.create,
+            ),
+            class_name="flex flex-wrap justify-end gap-3",
+        ),
+        class_name="mt-5 grid max-w-xl grid-cols-1 gap-5 border-t hairline pt-5",
+    )  # fmt: skip
+
+
+def _scope(one: rx.vars.ObjectVar[ScopeChoiceView]) -> rx.Component:
+    return switch(
+        f"scope-{one.key}",
+        one.label,
+        one.hint,
+        checked=one.chosen,
+        on_change=lambda chosen: DevelopersState.choose(one.key, chosen),
+    )
+
+
+def _question() -> rx.Component:
+    return confirm(
+        is_open=DevelopersState.asked_id != 0,
+        on_open_change=DevelopersState.keep,
+        title=filled(_("Revoke the token {name}?"), name=DevelopersState.asked_name),
+        text=_("Programs that use it are refused at once. This cannot be undone."),
+        cancel=button(_("Keep the token"), kind="quiet", on_click=DevelopersState.keep(False)),
+        action=button(_("Revoke token"), kind="danger", on_click=DevelopersState.revoke),
+    )

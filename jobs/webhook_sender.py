@@ -1,0 +1,133 @@
+"""Posts servers' events to their webhooks."""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from jobs.restart import database_errors_logged
+from models import transaction
+from services.accounts.programs import deliveries
+from services.accounts.programs.deliveries import DeliveryTurn
+from services.accounts.programs.posting import WebhookClient
+
+log = logging.getLogger("holdfast.jobs.webhook_sender")
+
+PAUSE_SECONDS = 1.0
+"""Pause when nothing is due."""
+LANES = 16
+"""Servers served at a time."""
+UNHEALTHY_LANES = 4
+"""How many of them whose receivers fail or are slow: thousands of those delay nobody else."""
+SLOW_SECONDS = 3.0
+"""A receiver that needs longer for one delivery is slow."""
+TURN_SECONDS = 30.0
+"""After so long a server's turn ends; the rest of its deliveries waits for the next one."""
+MOST_FOR_ONE_HOST = 4
+"""Servers that are served at one host at a time."""
+CROWDED = timedelta(seconds=2)
+UNREADABLE = "the secret cannot be read any more: make a new one"
+
+
+class WebhookSender:
+    """One runs in each jobs process; a server's deliveries are sent by one lane of one of them at a time."""
+
+    def __init__(self, client: WebhookClient | None = None) -> None:
+        self._client = client or WebhookClient()
+        self._lanes = asyncio.Semaphore(LANES)
+        self._hosts = Counter[str]()
+        self._unhealthy = 0
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as turns:
+                while True:
+                    await self._lanes.acquire()
+                    turn = None
+                    with database_errors_logged(log, "deliveries will be sent later"):
+                        turn = await self._claim()
+                    if turn is not None:
+                        turns.create_task(self._lane(turn))
+                        continue
+                    self._lanes.release()
+                    await asyncio.sleep(PAUSE_SECONDS)
+        finally:
+            await self._client.close()
+
+    async def once(self) -> bool:
+        """Serve one server; return False if nothing is due."""
+        turn = await self._claim()
+        if turn is not None:
+            await self._take(turn)
+        return turn is not None
+
+    async def _lane(self, turn: DeliveryTurn) -> None:
+        try:
+            with database_errors_logged(log, "deliveries will be sent again"):
+                await self._take(turn)
+        finally:
+            self._lanes.release()
+
+    async def _claim(self) -> DeliveryTurn | None:
+        async with transaction() as db:
+            return await deliveries.claim(db, uuid.uuid4().hex, healthy=self._unhealthy >= UNHEALTHY_LANES)
+
+    async def _take(self, turn: DeliveryTurn) -> None:
+        slow = None
+        host = urlsplit(turn.url).hostname or ""
+        crowded = self._hosts[host] >= MOST_FOR_ONE_HOST
+        try:
+            if not crowded:
+                with self._counted(host, unhealthy=turn.slow or turn.failures > 0):
+                    slow = await self._serve(turn)
+        finally:
+            async with transaction() as db:
+                await deliveries.release(db, turn, CROWDED if crowded else None, slow=slow)
+
+    @contextmanager
+    def _counted(self, host: str, *, unhealthy: bool) -> Generator[None]:
+        self._hosts[host] += 1
+        self._unhealthy += unhealthy
+        try:
+            yield
+        finally:
+            self._unhealthy -= unhealthy
+            self._hosts[host] -= 1
+            if not self._hosts[host]:
+                del self._hosts[host]
+
+    async def _serve(self, turn: DeliveryTurn) -> bool | None:
+        """Send the turn's deliveries in their order, up to the first that fails; return whether the receiver is slow.
+
+        A slow one's turn ends with its delivery.
+        """
+        end = time.monotonic() + TURN_SECONDS
+        slow = None
+        for order in turn.orders:
+            if time.monotonic() >= end:
+                break
+            if order.body is None:
+                async with transaction() as db:
+                    await deliveries.drop(db, order)
+                continue
+            begun = time.monotonic()
+            fault = await self._client.post(turn, order, order.body) if turn.secrets else UNREADABLE
+            slow = time.monotonic() - begun > SLOW_SECONDS
+            async with transaction() as db:
+                if not fault:
+                    await deliveries.delivered(db, turn, order)
+                else:
+                    await deliveries.failed(db, turn, order, fault)
+            if fault:
+                log.info(
+                    "webhook delivery failed server=%s attempts=%d reason=%s", turn.server_id, order.attempts + 1, fault
+                )
+            if fault or slow:
+                break
+        return slow

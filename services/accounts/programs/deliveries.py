@@ -1,0 +1,262 @@
+"""Deliveries to webhooks: claimed for one server at a time, made into signed bodies, and retried for a day."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+
+from models.db.session import AsyncSession
+from services.accounts import token_encryption
+from services.accounts.programs.webhooks import TEST
+from services.accounts.token_encryption import UnreadableToken
+from services.core.addresses import shorten
+
+AT_ONCE = 20
+"""Deliveries of one server in one turn."""
+LEASE = timedelta(minutes=2)
+"""A turn lasts less than half of it; after it another worker takes over from one that died."""
+LIFE = timedelta(days=1)
+"""How long a delivery is tried."""
+PAUSES = (5, 30, 120, 600, 1_800, 3_600, 7_200)
+"""Seconds between the attempts of a delivery; the last one repeats."""
+LONGEST_REST = 1_800
+"""Seconds that a failing webhook waits at most before its other deliveries are tried."""
+OFTEN = 5
+"""A webhook that failed more often in a row gets its turn after all others."""
+MOST_EXPIRED = 1_000
+"""Deliveries that one turn gives up because they have waited for LIFE."""
+KEPT = timedelta(days=3)
+"""How long a finished delivery is kept for the screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One delivery with its body; None if it may no longer be sent."""
+
+    id: int
+    uuid: UUID
+    event: str
+    attempts: int
+    created_at: datetime
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryTurn:
+    """The due deliveries of one server, for one worker; without secrets if they cannot be read."""
+
+    server_id: int
+    url: str
+    secrets: tuple[str, ...]
+    failures: int
+    slow: bool
+    worker: str
+    orders: tuple[Delivery, ...]
+
+
+def signature(secrets: Sequence[str], at: int, body: bytes) -> str:
+    """Return the header `Holdfast-Signature`, with one `v1` for each secret in force."""
+    signed = [hmac.new(secret.encode(), b"%d." % at + body, hashlib.sha256).hexdigest() for secret in secrets]
+    return ",".join([f"t={at}", *(f"v1={one}" for one in signed)])
+
+
+async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> DeliveryTurn | None:
+    """Claim the webhook that has waited longest for its turn, of those with a due delivery, or return None.
+
+    With `healthy` only one whose receiver answered the last time, and soon. Gives up what has waited for LIFE.
+    """
+    found = await db.execute(
+        text(
+            """
+            UPDATE webhook SET claimed_until = now() + :lease, claimed_by = :worker, served_at = now()
+            WHERE server_id = (
+                SELECT w.server_id FROM webhook w
+                WHERE w.next_at <= now() + interval '1 second' AND (w.claimed_until IS NULL OR w.claimed_until < now())
+                AND EXISTS (
+                    SELECT 1 FROM webhook_delivery d WHERE d.server_id = w.server_id AND d.state = 'waiting'
+                    AND d.next_at <= now() + interval '1 second')
+                AND NOT (CAST(:healthy AS boolean) AND (w.slow OR w.failures > 0))
+                ORDER BY w.failures > :often, w.served_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+            RETURNING server_id, url, secret, CASE WHEN old_until > now() THEN old_secret END, failures, slow,
+                created_at
+            """
+        ),
+        {"lease": LEASE, "worker": worker, "healthy": healthy, "often": OFTEN},
+    )
+    row = found.first()
+    if row is None:
+        return None
+    server_id, url, secret, former, failures, slow, created_at = row
+    await _expire(db, int(server_id))
+    rows = await db.execute(text(_DUE), {"server": server_id, "since": created_at, "most": AT_ONCE})
+    orders = tuple(_order(one) for one in rows.mappings().all())
+    return DeliveryTurn(int(server_id), str(url), _unsealed(secret, former), int(failures), bool(slow), worker, orders)
+
+
+def _unsealed(*sealed: bytes | None) -> tuple[str, ...]:
+    """Return the secrets; none if they were sealed with a key that is lost, so that only this webhook fails."""
+    try:
+        return tuple(token_encryption.unseal(bytes(one)) for one in sealed if one is not None)
+    except UnreadableToken:
+        return ()
+
+
+async def _expire(db: AsyncSession, server_id: int) -> None:
+    gone = await db.execute(
+        text(
+            """
+            UPDATE webhook_delivery SET state = 'failed', done_at = now(), fault = COALESCE(fault, 'not tried in time')
+            WHERE id IN (SELECT id FROM webhook_delivery WHERE server_id = :server AND state = 'waiting'
+                         ORDER BY id LIMIT :most)
+            AND created_at <= now() - :life RETURNING id
+            """
+        ),
+        {"server": server_id, "most": MOST_EXPIRED, "life": LIFE},
+    )
+    if gone.first() is not None:
+        await db.execute(text("UPDATE webhook SET gave_up_at = now() WHERE server_id = :server"), {"server": server_id})
+
+
+# A wallet is read at this moment, and only if its owner still shares it with this server's admins.
+_DUE = """
+    SELECT d.id, d.uuid, d.event, d.attempts, d.created_at, d.event_id, s.id AS server_id, s.discord_id AS guild_id,
+           d.created_at > CAST(:since AS timestamptz) - interval '5 seconds' AS ours,
+           e.id IS NOT NULL AS known, e.at, e.kind, e.subject, e.role_id, e.rule_id,
+           e.data, r.name AS rule_name,
+           EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = e.subject)
+               OR COALESCE(e.subject LIKE 'forgotten-%', false) AS forgotten,
+           (SELECT json_build_object('address', w.address, 'family', w.family) FROM wallet w
+            JOIN "user" u ON u.id = w.user_id AND u.discord_id = e.subject
+            JOIN member_choice c ON c.server_id = d.server_id AND c.user_id = u.id AND c.use_wallets AND c.share_wallets
+            JOIN member m ON m.server_id = d.server_id AND m.discord_id = e.subject AND m.left_at IS NULL
+            WHERE e.kind = 'wallet.proved' AND s.bot_left_at IS NULL
+            AND w.id = CAST(e.data ->> 'walletId' AS integer)) AS wallet
+    FROM webhook_delivery d JOIN server s ON s.id = d.server_id
+    LEFT JOIN event e ON e.id = d.event_id
+    LEFT JOIN rule r ON r.id = e.rule_id AND r.server_id = d.server_id
+    WHERE d.server_id = :server AND d.state = 'waiting' AND d.next_at <= now() + interval '1 second'
+    ORDER BY d.id LIMIT :most
+"""
+
+
+def _order(row: Mapping[Any, Any]) -> Delivery:
+    body = None
+    data = _data(row) if row["ours"] and not row["forgotten"] else None
+    if data is not None:
+        at: datetime = row["at"] or row["created_at"]
+        document = {
+            "id": str(row["uuid"]), "event": row["event"], "createdAt": at.isoformat(), "serverId": row["server_id"],
+            "guildId": row["guild_id"], "data": data,
+        }  # fmt: skip
+        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return Delivery(row["id"], row["uuid"], row["event"], row["attempts"], row["created_at"], body)
+
+
+def _data(row: Mapping[Any, Any]) -> dict[str, Any] | None:
+    """Return what the body has about the event, or None if it may not be sent."""
+    if row["event"] == TEST:
+        return {}
+    if not row["known"]:
+        return None
+    said: dict[str, Any] = row["data"]
+    match row["event"]:
+        case "role.given" | "role.taken":
+            return {"discordId": row["subject"], "roleId": row["role_id"], "ruleIds": said.get("ruleIds") or []}
+        case "rule.changed":
+            documents = [said[name] for name in ("rule", "after") if isinstance(said.get(name), dict)]
+            name = next((one["name"] for one in documents if one.get("name")), row["rule_name"])
+            return {"ruleId": row["rule_id"], "ruleName": name, "change": str(row["kind"]).partition(".")[2]}
+        case "breaker.tripped":
+            return {"roleId": row["role_id"], "wouldLose": said.get("wouldLose"), "holders": said.get("holders")}
+        case "wallet.proved" if row["wallet"]:
+            return {
+                "discordId": row["subject"], "wallet": shorten(row["wallet"]["address"]),
+                "family": row["wallet"]["family"], "method": said.get("method"),
+            }  # fmt: skip
+        case _:
+            return None
+
+
+async def delivered(db: AsyncSession, turn: DeliveryTurn, order: Delivery) -> None:
+    """Record that the receiver has accepted a delivery."""
+    await _finish(db, order, "delivered")
+    await db.execute(
+        text(
+            "UPDATE webhook SET failures = 0, failing_since = NULL, gave_up_at = NULL "
+            "WHERE server_id = :server AND (failures > 0 OR gave_up_at IS NOT NULL) AND url = :url"
+        ),
+        {"server": turn.server_id, "url": turn.url},
+    )
+
+
+async def drop(db: AsyncSession, order: Delivery) -> None:
+    """Record that a delivery may no longer be sent."""
+    await _finish(db, order, "dropped", attempted=False)
+
+
+async def _finish(db: AsyncSession, order: Delivery, state: str, *, attempted: bool = True, fault: str = "") -> None:
+    await db.execute(
+        text(
+            "UPDATE webhook_delivery SET state = :state, attempts = attempts + :one, fault = NULLIF(:fault, ''), "
+            "done_at = now() WHERE id = :id AND state = 'waiting'"
+        ),
+        {"id": order.id, "state": state, "one": int(attempted), "fault": fault},
+    )
+
+
+async def failed(db: AsyncSession, turn: DeliveryTurn, order: Delivery, fault: str) -> None:
+    """Record a failed attempt: try again after a pause that grows, or give up after LIFE. The webhook pauses too."""
+    seconds = PAUSES[min(order.attempts, len(PAUSES) - 1)]
+    tried = await db.execute(
+        text(
+            """
+            UPDATE webhook_delivery SET attempts = attempts + 1, fault = :fault, next_at = now() + :pause
+            WHERE id = :id AND state = 'waiting' AND created_at > now() + :pause - :life RETURNING id
+            """
+        ),
+        {"id": order.id, "fault": fault[:200], "pause": timedelta(seconds=seconds), "life": LIFE},
+    )
+    gave_up = tried.first() is None
+    if gave_up:
+        await _finish(db, order, "failed", fault=fault[:200])
+    rest = min(PAUSES[min(turn.failures, len(PAUSES) - 1)], LONGEST_REST)
+    await db.execute(
+        text(
+            """
+            UPDATE webhook SET failures = failures + 1, failing_since = COALESCE(failing_since, now()),
+                next_at = now() + :rest, gave_up_at = CASE WHEN :gave_up THEN now() ELSE gave_up_at END
+            WHERE server_id = :server AND url = :url
+            """
+        ),
+        {"server": turn.server_id, "url": turn.url, "rest": timedelta(seconds=rest), "gave_up": gave_up},
+    )
+
+
+async def release(
+    db: AsyncSession, turn: DeliveryTurn, rest: timedelta | None = None, *, slow: bool | None = None
+) -> None:
+    """End a turn; with `rest` the next one is that much later. `slow` is whether the receiver was, if it is known."""
+    await db.execute(
+        text(
+            "UPDATE webhook SET claimed_until = NULL, claimed_by = NULL, slow = :slow, "
+            "next_at = GREATEST(next_at, now() + CAST(:rest AS interval)) "
+            "WHERE server_id = :server AND claimed_by = :worker"
+        ),
+        {
+            "server": turn.server_id, "worker": turn.worker, "rest": rest or timedelta(),
+            "slow": turn.slow if slow is None else slow,
+        },
+    )  # fmt: skip
+
+
+async def clear(db: AsyncSession) -> None:
+    """Delete deliveries after KEPT; by then every one was finished, or its webhook is gone."""
+    await db.execute(
+        text("DELETE FROM webhook_delivery WHERE created_at < now() - :kept - :life"), {"kept": KEPT, "life": LIFE}
+    )

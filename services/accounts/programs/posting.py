@@ -1,0 +1,37 @@
+"""Posts deliveries to the addresses that admins chose, by the guarded client."""
+
+from gateways.transport.errors import ProviderError
+from gateways.transport.safe_fetch import Fetcher
+from models import now
+from services.accounts.programs.deliveries import Delivery, DeliveryTurn, signature
+from settings import settings
+
+DEADLINE_SECONDS = 10.0
+"""Longest wait for one receiver's answer."""
+
+
+class WebhookClient:
+    """Posts to public https addresses only, and in the sandbox to this machine; follows no redirect."""
+
+    def __init__(self, fetcher: Fetcher | None = None) -> None:
+        chosen = settings()
+        self._fetcher = fetcher or Fetcher(
+            agent=f"{chosen.product_name} (+{chosen.public_url})", own_machine=chosen.sandbox, deadline=DEADLINE_SECONDS
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._fetcher.close()
+
+    async def post(self, turn: DeliveryTurn, order: Delivery, body: bytes) -> str:
+        """Post one body and return why that failed; empty if the receiver accepted it."""
+        headers = {
+            "Holdfast-Signature": signature(turn.secrets, int(now().timestamp()), body),
+            "Holdfast-Event": order.event,
+            "Holdfast-Delivery": str(order.uuid),
+        }
+        try:
+            status = await self._fetcher.deliver(turn.url, body, headers)
+        except ProviderError as fault:
+            return str(fault)
+        return "" if 200 <= status < 300 else f"HTTP {status}"

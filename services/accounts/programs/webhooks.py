@@ -1,0 +1,223 @@
+"""The webhook of a server: where its events are posted, which ones, and the secret that signs them."""
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+from sqlmodel import col, delete, func, select, update
+
+from gateways import Gateways
+from gateways.transport.public_addresses import is_public
+from locales import N_, _
+from models import Server, Webhook, WebhookDelivery, now
+from models.db.session import AsyncSession
+from services.accounts import token_encryption
+from services.core import audit
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, WebhookNotFound
+from services.core.json_view import json_view
+from services.guilds import permissions
+from settings import settings
+
+EVENTS: Final = ("role.given", "role.taken", "wallet.proved", "rule.changed", "breaker.tripped")
+TEST: Final = "test"
+SHOWN = 20
+"""Deliveries that an admin sees, the newest."""
+OVERLAP = timedelta(days=1)
+"""How long deliveries are signed with the former secret as well after a new one was made."""
+LONGEST_URL = 1_000
+_PREFIX = "whsec_"
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
+_DISCORD = re.compile(r"(.*\.)?discord(app)?\.com\.?")
+_NOT_HTTPS = N_("The address has to begin with https:// and use the usual port.")
+_NOT_PUBLIC = N_("The address has to be one that the whole internet can reach.")
+_NOT_DISCORD = N_("Discord does not accept these events. Use the address of a program of your own.")
+MOST_COUNTED = 10_000
+"""Waiting deliveries are counted up to so many."""
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class DeliveryView:
+    """One event for the webhook; `id` is the one in its body.
+
+    `state` is `waiting`, `delivered`, `failed` after a day of attempts, or `dropped` if it may no longer be sent: the
+    member withdrew their consent, or was forgotten. `fault` is the last attempt's.
+    """
+
+    id: str
+    event: str
+    state: str
+    attempts: int
+    fault: str | None
+    created_at: datetime
+    next_at: datetime | None
+    done_at: datetime | None
+
+
+@json_view
+@dataclass(frozen=True, slots=True)
+class WebhookView:
+    """A server's webhook without its secret, with its newest deliveries.
+
+    `failingSince` is set while no delivery succeeds. `gaveUpAt` is when a delivery was last given up; it is unset by
+    the next one that succeeds. `waiting` counts up to 10,000. Until `formerSecretUntil` deliveries are signed with the
+    former secret as well.
+    """
+
+    url: str
+    events: tuple[str, ...]
+    created_at: datetime
+    former_secret_until: datetime | None
+    failing_since: datetime | None
+    gave_up_at: datetime | None
+    waiting: int
+    deliveries: tuple[DeliveryView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookChange:
+    """A webhook as it is now, and its secret if it was made by this change."""
+
+    view: WebhookView
+    secret: str | None
+
+
+async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> WebhookView:
+    """Return the server's webhook. Raises ServerNotFound unless the actor runs it, WebhookNotFound."""
+    if (found := await find(db, outside, actor, server_id)) is None:
+        raise WebhookNotFound
+    return found
+
+
+async def find(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> WebhookView | None:
+    """Return the server's webhook, or None. Raises ServerNotFound unless the actor runs it."""
+    await permissions.to_read(db, outside, actor, server_id)
+    row = await db.get(Webhook, server_id, populate_existing=True)
+    return None if row is None else await _view(db, row)
+
+
+async def _view(db: AsyncSession, row: Webhook) -> WebhookView:
+    server_id = row.server_id
+    theirs = WebhookDelivery.server_id == server_id
+    some = select(WebhookDelivery.id).where(theirs, WebhookDelivery.state == "waiting").limit(MOST_COUNTED).subquery()
+    waiting = (await db.exec(select(func.count()).select_from(some))).one()
+    newest = select(WebhookDelivery).where(theirs).order_by(col(WebhookDelivery.id).desc()).limit(SHOWN)
+    return WebhookView(
+        row.url, tuple(row.events), row.created_at,
+        row.old_until if row.old_until is not None and row.old_until > now() else None,
+        row.failing_since, row.gave_up_at, waiting, tuple(map(_delivery, (await db.exec(newest)).all())),
+    )  # fmt: skip
+
+
+def _delivery(row: WebhookDelivery) -> DeliveryView:
+    due = row.next_at if row.state == "waiting" else None
+    return DeliveryView(
+        str(row.uuid), row.event, row.state, row.attempts, row.fault, row.created_at, due, row.done_at
+    )  # fmt: skip
+
+
+async def put(
+    db: AsyncSession,
+    outside: Gateways,
+    actor: Actor,
+    server_id: int,
+    url: str,
+    events: Sequence[str],
+    *,
+    new_secret: bool = False,
+) -> WebhookChange:
+    """Set the server's webhook. The first time, and with `new_secret`, return a secret that nobody can read again.
+
+    Raises ServerNotFound, ProviderUnavailable, FieldRefused.
+    """
+    url, events = _url(url), _events(events)
+    await permissions.by_id(db, outside, actor, server_id)
+    await db.exec(select(Server.id).where(Server.id == server_id).with_for_update(key_share=True))
+    row = await db.get(Webhook, server_id, populate_existing=True)
+    secret = _PREFIX + secrets.token_urlsafe(32) if row is None or new_secret else None
+    if row is None:
+        row = Webhook(server_id=server_id, url=url, events=list(events), secret=token_encryption.seal(secret or ""))
+    elif secret is not None:
+        row.old_secret, row.old_until = row.secret, now() + OVERLAP
+        row.secret = token_encryption.seal(secret)
+    if row.url != url:
+        # Another address starts without the former one's failures.
+        row.failures, row.slow, row.failing_since, row.gave_up_at, row.next_at = 0, True, None, None, now()
+    row.url, row.events = url, list(events)
+    db.add(row)
+    await db.flush()
+    data = {"host": urlsplit(url).hostname, "events": list(events), "newSecret": secret is not None}
+    await audit.record(db, audit.line("webhook.set", server_id=server_id, actor=actor.discord_id, data=data))
+    return WebhookChange(await _view(db, row), secret)
+
+
+def _url(given: str) -> str:
+    url = given.strip()
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise FieldRefused("url", _(_NOT_HTTPS)) from None
+    readable = url.isascii() and url.isprintable() and " " not in url
+    if len(url) > LONGEST_URL or not readable or (host and not _HOST.fullmatch(host)):
+        raise FieldRefused("url", _("The address cannot be read."))
+    if settings().sandbox and parts.scheme in {"http", "https"} and host in {"localhost", "127.0.0.1"}:
+        return url
+    if parts.scheme != "https" or not host or port not in {None, 443} or parts.username is not None:
+        raise FieldRefused("url", _(_NOT_HTTPS))
+    literal = host.replace(".", "").isdigit() or ":" in host
+    if (literal and not is_public(host)) or "." not in host.strip(".") or host.endswith((".local", ".internal")):
+        raise FieldRefused("url", _(_NOT_PUBLIC))
+    if _DISCORD.fullmatch(host):
+        # What Discord refuses counts against this machine's address, and so against every server's roles.
+        raise FieldRefused("url", _(_NOT_DISCORD))
+    return url
+
+
+def _events(given: Sequence[str]) -> tuple[str, ...]:
+    if not given or set(given) - set(EVENTS):
+        raise FieldRefused("events", _("Choose at least one of: {events}.").format(events=", ".join(EVENTS)))
+    return tuple(event for event in EVENTS if event in given)
+
+
+async def remove(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
+    """Delete the server's webhook with everything that waits for it.
+
+    Raises ServerNotFound, ProviderUnavailable, WebhookNotFound.
+    """
+    await permissions.by_id(db, outside, actor, server_id)
+    await db.exec(delete(WebhookDelivery).where(col(WebhookDelivery.server_id) == server_id))
+    gone = await db.execute(
+        delete(Webhook).where(col(Webhook.server_id) == server_id).returning(col(Webhook.server_id))
+    )  # fmt: skip
+    if gone.first() is None:
+        raise WebhookNotFound
+    await audit.record(db, audit.line("webhook.deleted", server_id=server_id, actor=actor.discord_id))
+
+
+async def send_test(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
+    """Queue a test event, unless one waits already, and try everything that waits at once.
+
+    Raises ServerNotFound, ProviderUnavailable, WebhookNotFound.
+    """
+    await permissions.by_id(db, outside, actor, server_id)
+    row = await db.get(Webhook, server_id, populate_existing=True)
+    if row is None:
+        raise WebhookNotFound
+    row.next_at = now()
+    db.add(row)
+    retried = await db.execute(
+        update(WebhookDelivery)
+        .where(
+            col(WebhookDelivery.server_id) == server_id, col(WebhookDelivery.event) == TEST,
+            col(WebhookDelivery.state) == "waiting",
+        )
+        .values(next_at=now()).returning(col(WebhookDelivery.id))
+    )  # fmt: skip
+    if retried.first() is None:
+        db.add(WebhookDelivery(server_id=server_id, event=TEST))

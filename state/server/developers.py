@@ -1,0 +1,204 @@
+"""The Developers tab of a server: its API tokens; the webhook has its own state."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import reflex as rx
+
+from gateways import gateways
+from locales import _, day, listed
+from models import now, transaction
+from services.accounts.programs import tokens, webhooks
+from services.accounts.programs.tokens import SCOPES, ApiTokenView
+from services.accounts.programs.webhooks import WebhookView
+from services.core.actors import Actor
+from services.core.ages import ago
+from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.runtime import rate_limits
+from state.core.gate import public, signed_in
+from state.core.toasts import refuse, say
+from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.server.webhook_form import WebhookState
+
+LIVES = ("30", "90", "365")
+"""Days that a token may live, as offered."""
+USUAL = "90"
+LONGEST_TYPED = 200
+
+
+@dataclass(frozen=True)
+class ScopeChoiceView:
+    """A scope to choose: what a token with it may do."""
+
+    key: str
+    label: str
+    hint: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class TokenRowView:
+    """A token of the list; `state` is as in `ApiTokenView`."""
+
+    id: int
+    name: str
+    prefix: str
+    state: str
+    scopes: str
+    origin: str
+    use: str
+
+
+class DevelopersState(ServerTab, rx.State):
+    """The tokens, the form for a new one, and the dialog before one is revoked."""
+
+    rows: list[TokenRowView] = []
+    is_open: bool = False
+    """Whether the form is open."""
+    name: str = ""
+    choices: list[ScopeChoiceView] = []
+    life: str = USUAL
+    fault_field: str = ""
+    fault_text: str = ""
+    token: str = ""
+    """The token that was just created; shown until the admin has it."""
+    asked_id: int = 0
+    asked_name: str = ""
+    working: bool = False
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Read the tokens and the webhook if their tab is open."""
+        page = await open_tab(self, "developers")
+        if page is not None:
+            await self._read(actor, page)
+
+    async def _read(self, actor: Actor, page: ServerPageState) -> None:
+        async def read() -> tuple[tuple[ApiTokenView, ...], WebhookView | None]:
+            async with transaction() as db:
+                found = await tokens.list_of(db, gateways(), actor, page.server_id)
+                return found, await webhooks.find(db, gateways(), actor, page.server_id)
+
+        if (seen := await self._tried(page, read)) is None:
+            return
+        self.rows = [_row(one) for one in seen[0]]
+        if self.shown_for != page.server_id:
+            self._close()
+            self.token = ""
+        (await self.get_state(WebhookState))._open(page.server_id, seen[1])
+        self.shown_for = page.server_id
+
+    def _close(self) -> None:
+        self.is_open, self.name, self.life, self.asked_id = False, "", USUAL, 0
+        self.fault_field = self.fault_text = ""
+
+    @public
+    def open_form(self) -> None:
+        """Show the form for a new token."""
+        self._close()
+        self.choices, self.is_open, self.token = _choices(), True, ""
+
+    @public
+    def close_form(self) -> None:
+        """Hide the form."""
+        self._close()
+
+    @public
+    def hide(self) -> None:
+        """Hide the new token; nobody can read it again."""
+        self.token = ""
+
+    @public
+    def set_name(self, value: str) -> None:
+        """Name the new token."""
+        self.name = value[:LONGEST_TYPED]
+
+    @public
+    def set_life(self, value: str) -> None:
+        """Choose when the new token expires."""
+        self.life = value if value in LIVES else USUAL
+
+    @public
+    def choose(self, key: str, chosen: bool) -> None:
+        """Give the new token a scope, or leave it out."""
+        self.choices = [
+            ScopeChoiceView(one.key, one.label, one.hint, chosen if one.key == key else one.chosen)
+            for one in self.choices
+        ]
+
+    @signed_in
+    async def create(self, actor: Actor):
+        """Create the token and show it this once."""
+        self.working, self.fault_field, self.fault_text = True, "", ""
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            await rate_limits.spend(rate_limits.WRITES, actor.user_id)
+            scopes = [one.key for one in self.choices if one.chosen]
+            end = now() + timedelta(days=int(self.life))
+            async with transaction() as db:
+                made = await tokens.create(db, gateways(), actor, page.server_id, self.name, scopes, end)
+            self._close()
+            self.token = made.token
+            await self._read(actor, page)
+        except FieldRefused as fault:
+            self.fault_field, self.fault_text = fault.field, fault.message
+        except HoldfastError as fault:
+            if isinstance(fault, NotSignedIn):
+                raise
+            await refuse(self, _("Token not created"), fault.message)
+        finally:
+            self.working = False
+
+    @public
+    def ask(self, token_id: int) -> None:
+        """Open the dialog before a token is revoked."""
+        row = next((one for one in self.rows if one.id == token_id), None)
+        self.asked_id, self.asked_name = (row.id, row.name) if row is not None else (0, "")
+
+    @public
+    def keep(self, is_open: bool) -> None:
+        """Close the dialog."""
+        if not is_open:
+            self.asked_id = 0
+
+    @signed_in
+    async def revoke(self, actor: Actor):
+        """Revoke the token that the dialog asks about."""
+        token_id, self.asked_id = self.asked_id, 0
+        if not token_id:
+            return
+        self.working = True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            async with transaction() as db:
+                await tokens.revoke(db, gateways(), actor, page.server_id, token_id)
+            self.token = ""
+            await say(self, _("Token revoked"), _("No program can use it any more."))
+            await self._read(actor, page)
+        finally:
+            self.working = False
+
+
+def _choices() -> list[ScopeChoiceView]:
+    texts = {
+        "read": (_("Read the server"), _("Rules, health, the move and its numbers; no member.")),
+        "rules": (_("Change rules"), _("Rules, lists, moves and held-back removals; checking everybody again.")),
+        "members": (
+            _("Members"),
+            _("Members, the log, payout addresses, shared wallets; checking and protecting a member."),
+        ),
+    }
+    return [ScopeChoiceView(one, *texts[one], chosen=one == "read") for one in SCOPES]
+
+
+def _row(one: ApiTokenView) -> TokenRowView:
+    labels = {choice.key: choice.label for choice in _choices()}
+    origin = _("By {name} on {day}; expires on {end}").format(
+        name=one.created_by, day=day(one.created_at), end=day(one.expires_at)
+    )
+    use = _("Never used") if one.used_at is None else _("Last used {time}").format(time=ago(one.used_at))
+    return TokenRowView(
+        one.id, one.name, one.prefix, one.state, listed([labels[scope] for scope in one.scopes]), origin, use
+    )

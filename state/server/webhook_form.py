@@ -1,0 +1,280 @@
+"""The webhook of a server on its Developers tab: its form, its secret, shown once, and its last deliveries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import reflex as rx
+
+from gateways import gateways
+from locales import _, day_and_minute, day_and_time, ngettext
+from models import transaction
+from services.accounts.programs import webhooks
+from services.accounts.programs.webhooks import EVENTS, MOST_COUNTED, TEST, DeliveryView, WebhookView
+from services.core.actors import Actor
+from services.core.ages import ago
+from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, WebhookNotFound
+from services.runtime import rate_limits
+from state.core.gate import public, signed_in
+from state.core.toasts import refuse, say
+from state.dashboard.server_page import ServerPageState, open_tab
+
+DELETE, NEW_SECRET = "delete", "secret"
+"""What a dialog asks about."""
+LONGEST_TYPED = 2_000
+
+
+@dataclass(frozen=True)
+class WebhookEventView:
+    """An event to choose."""
+
+    key: str
+    label: str
+    hint: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class DeliveryRowView:
+    """A delivery of the list; `tone` is good, warning, bad or off."""
+
+    id: str
+    event: str
+    tone: str
+    state: str
+    time: str
+    detail: str
+
+
+class WebhookState(rx.State):
+    """The card with the webhook."""
+
+    is_set: bool = False
+    url: str = ""
+    events: list[str] = []
+    """The chosen events, in words."""
+    status: str = ""
+    trouble: str = ""
+    overlap: str = ""
+    deliveries: list[DeliveryRowView] = []
+
+    editing: bool = False
+    typed: str = ""
+    choices: list[WebhookEventView] = []
+    fault_field: str = ""
+    fault_text: str = ""
+    secret: str = ""
+    """The secret that was just made; shown until the admin has it."""
+    asked: str = ""
+    saving: bool = False
+    working: bool = False
+    _chosen: list[str] = []
+    _shown_for: int = 0
+
+    def _open(self, server_id: int, found: WebhookView | None) -> None:
+        """Show the webhook; what an admin has typed meanwhile stays, unless it was for another server."""
+        if self._shown_for != server_id:
+            self._shown_for, self.secret = server_id, ""
+            self._close()
+        self.is_set = found is not None
+        self.url, self._chosen = (found.url, list(found.events)) if found is not None else ("", [])
+        self.events = [_titles()[one][0] for one in self._chosen]
+        self.deliveries = [_row(one) for one in found.deliveries] if found is not None else []
+        self.status, self.trouble, self.overlap = _status(found), _trouble(found), _overlap(found)
+
+    def _close(self) -> None:
+        self.editing, self.asked = False, ""
+        self.fault_field = self.fault_text = ""
+
+    @signed_in
+    async def read_again(self, actor: Actor) -> None:
+        """Read the webhook and its deliveries."""
+        page = await open_tab(self, "developers")
+        if page is not None and self._shown_for == page.server_id:
+            await self._read(actor, page)
+
+    async def _read(self, actor: Actor, page: ServerPageState) -> None:
+        async with transaction() as db:
+            found = await webhooks.find(db, gateways(), actor, page.server_id)
+        self._open(page.server_id, found)
+
+    @public
+    def edit(self) -> None:
+        """Show the form with the webhook as it is."""
+        self._close()
+        chosen = self._chosen or [one for one in EVENTS if one != "wallet.proved"]
+        self.typed, self.choices = self.url, _choices(chosen)
+        self.editing, self.secret = True, ""
+
+    @public
+    def close_form(self) -> None:
+        """Hide the form."""
+        self._close()
+
+    @public
+    def hide(self) -> None:
+        """Hide the secret; nobody can read it again."""
+        self.secret = ""
+
+    @public
+    def set_typed(self, value: str) -> None:
+        """Type the address."""
+        self.typed = value[:LONGEST_TYPED]
+
+    @public
+    def choose(self, key: str, chosen: bool) -> None:
+        """Choose an event, or leave it out."""
+        self.choices = _choices([one.key for one in self.choices if (chosen if one.key == key else one.chosen)])
+
+    @signed_in
+    async def save(self, actor: Actor):
+        """Set the webhook; the first time its secret is shown, this once."""
+        self.saving, self.fault_field, self.fault_text = True, "", ""
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            await rate_limits.spend(rate_limits.WRITES, actor.user_id)
+            chosen = [one.key for one in self.choices if one.chosen]
+            async with transaction() as db:
+                made = await webhooks.put(db, gateways(), actor, page.server_id, self.typed, chosen)
+            self._close()
+            self.secret = made.secret or ""
+            self._open(page.server_id, made.view)
+            await say(self, _("Webhook saved"), _("Events are posted there from now on."))
+        except FieldRefused as fault:
+            self.fault_field, self.fault_text = fault.field, fault.message
+        except HoldfastError as fault:
+            if isinstance(fault, NotSignedIn):
+                raise
+            await refuse(self, _("Webhook not saved"), fault.message)
+        finally:
+            self.saving = False
+
+    @signed_in
+    async def send_test(self, actor: Actor):
+        """Queue a test event."""
+        self.working = True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
+            async with transaction() as db:
+                await webhooks.send_test(db, gateways(), actor, page.server_id)
+            await say(self, _("Test event queued"), _("It is sent within seconds. Refresh the list to see the result."))
+            await self._read(actor, page)
+        except HoldfastError as fault:
+            if isinstance(fault, NotSignedIn):
+                raise
+            await refuse(self, _("No test event sent"), fault.message)
+        finally:
+            self.working = False
+
+    @public
+    def ask(self, what: str) -> None:
+        """Open the dialog before the webhook is deleted, or gets another secret."""
+        self.asked = what if self.is_set and what in {DELETE, NEW_SECRET} else ""
+
+    @public
+    def keep(self, is_open: bool) -> None:
+        """Close the dialog."""
+        if not is_open:
+            self.asked = ""
+
+    @signed_in
+    async def confirm(self, actor: Actor):
+        """Carry out what the dialog asks about."""
+        what, self.asked = self.asked, ""
+        if not what:
+            return
+        self.working = True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            await rate_limits.spend(rate_limits.WRITES, actor.user_id)
+            async with transaction() as db:
+                if what == DELETE:
+                    await webhooks.remove(db, gateways(), actor, page.server_id)
+                    self.secret = ""
+                else:
+                    # As it is stored: another admin may have changed it since it was shown.
+                    stored = await webhooks.view(db, gateways(), actor, page.server_id)
+                    made = await webhooks.put(
+                        db, gateways(), actor, page.server_id, stored.url, stored.events, new_secret=True
+                    )
+                    self.secret = made.secret or ""
+            if what == DELETE:
+                await say(self, _("Webhook deleted"), _("Nothing is posted any more."))
+            await self._read(actor, page)
+        except WebhookNotFound as fault:
+            await refuse(self, fault.message)
+            await self._read(actor, await self.get_state(ServerPageState))
+        finally:
+            self.working = False
+
+
+def _titles() -> Mapping[str, tuple[str, str]]:
+    return {
+        "role.given": (_("Role given"), _("We gave a member a role.")),
+        "role.taken": (_("Role taken"), _("We took a role from a member.")),
+        "wallet.proved": (
+            _("Wallet proved"), _("Only for members who share their wallets with you, and shortened."),
+        ),
+        "rule.changed": (_("Rule changed"), _("A rule was created, changed, paused, resumed or deleted.")),
+        "breaker.tripped": (_("Removals held back"), _("The breaker waits for your decision.")),
+        TEST: (_("Test event"), ""),
+    }  # fmt: skip
+
+
+def _choices(chosen: Sequence[str]) -> list[WebhookEventView]:
+    return [WebhookEventView(one, *_titles()[one], chosen=one in chosen) for one in EVENTS]
+
+
+def _status(found: WebhookView | None) -> str:
+    if found is None:
+        return ""
+    if not found.waiting:
+        return _("Nothing waits to be delivered.")
+    if found.waiting >= MOST_COUNTED:
+        return _("Thousands of events wait to be delivered.")
+    said = ngettext("{count} event waits to be delivered.", "{count} events wait to be delivered.", found.waiting)
+    return said.format(count=found.waiting)
+
+
+def _trouble(found: WebhookView | None) -> str:
+    if found is None:
+        return ""
+    if found.failing_since is not None:
+        return _("Deliveries have failed since {time}. Each is tried for a day.").format(
+            time=day_and_time(found.failing_since)
+        )
+    if found.gave_up_at is not None:
+        return _("Deliveries were given up, last on {time}.").format(time=day_and_time(found.gave_up_at))
+    return ""
+
+
+def _overlap(found: WebhookView | None) -> str:
+    if found is None or found.former_secret_until is None:
+        return ""
+    return _("Until {time} deliveries are signed with the former secret as well.").format(
+        time=day_and_time(found.former_secret_until)
+    )
+
+
+def _row(one: DeliveryView) -> DeliveryRowView:
+    looks = {
+        "delivered": ("good", _("Delivered")), "failed": ("bad", _("Given up")),
+        "dropped": ("off", _("Not sent: it may no longer be shared")),
+    }  # fmt: skip
+    waits = ("warning", _("Waits for another attempt")) if one.attempts else ("unknown", _("Waits"))
+    tone, state = looks.get(one.state, waits)
+    title = _titles().get(one.event, (one.event, ""))[0]
+    return DeliveryRowView(one.id, title, tone, state, ago(one.created_at), _detail(one))
+
+
+def _detail(one: DeliveryView) -> str:
+    if not one.attempts or (one.attempts == 1 and not one.fault):
+        return ""
+    said = ngettext("{count} attempt", "{count} attempts", one.attempts).format(count=one.attempts)
+    parts = [said, *([one.fault] if one.fault and one.state != "delivered" else [])]
+    if one.next_at is not None:
+        parts.append(_("next on {time}").format(time=day_and_minute(one.next_at)))
+    return " · ".join(parts)
