@@ -2,8 +2,10 @@
 
 import argparse
 import asyncio
+import gc
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from app.build import KEPT, BuildFailed, ensure_built
 from app.postgres.account import NoDatabaseAccount
@@ -14,6 +16,9 @@ from app.supervisor.output import say
 from app.supervisor.plan import Web, make_plan
 from app.supervisor.supervisor import StartFailed, Supervisor
 from settings import ROOT, SettingsError, load, version
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 
 def main() -> int:
@@ -47,6 +52,14 @@ def main() -> int:
         print(f"holdfast| {fault}", flush=True)
         return 1
     return 0
+
+
+def web() -> "ASGIApp":
+    """Import the web app for granian; garbage collection is off until the app starts (`garbage_collection.settle`)."""
+    gc.disable()
+    from app.app import app
+
+    return app()
 
 
 async def _run(supervisor: Supervisor, parent: int | None) -> None:

@@ -1,6 +1,6 @@
 """The REST API: one module for each noun, joined here into the ASGI app that is served beside the screens."""
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter
 
 from app.api import (
     analytics,
@@ -10,15 +10,15 @@ from app.api import (
     events,
     health,
     me,
-    members,
     protection,
     rules,
-    server_health,
     servers,
     wallets,
 )
 from app.api.requests import openapi, problems
 from app.api.requests.limits import AddressLimits, BodyLimit
+from app.api.server import health as server_health
+from app.api.server import members, programs, webhook_events
 from app.http.access_log import AccessLog
 from app.http.concurrency import WithBody
 from app.http.headers import SecurityHeaders
@@ -28,12 +28,14 @@ from settings import settings
 __all__ = ["api"]
 
 
-def _made() -> FastAPI:
+def _made() -> openapi.DescribedApi:
     """Return the API with its calls, its error answers, and its middleware."""
-    made = FastAPI(
+    made = openapi.DescribedApi(
         title=f"{settings().product_name} API",
-        description="Everything the dashboard does. Sign in with the cookie or the `x-session-id` header.",
+        description="Everything the dashboard does. Sign in with the cookie or the `x-session-id` header. "
+        "A program sends a server's API token: `Authorization: Bearer hf_…`.",
         version="1",
+        webhooks=webhook_events.router,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -43,12 +45,13 @@ def _made() -> FastAPI:
     problems.answer_for(made)
     calls = APIRouter(prefix="/api", responses=problems.PROBLEMS)
     nouns = (
-        auth, servers, server_health, members, protection, events, analytics, discord, collections,
+        auth, servers, programs, server_health, members, protection, events, analytics, discord, collections,
         rules, wallets, me, openapi,
     )  # fmt: skip
     for noun in nouns:
         calls.include_router(noun.router)
     calls.include_router(protection.moves)
+    calls.include_router(collections.migrating)
     made.include_router(health.router)
     made.include_router(calls)
     made.include_router(problems.router)

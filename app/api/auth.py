@@ -11,7 +11,7 @@ from app.api.requests.shapes import Done, Text
 from app.http.languages import set_cookie
 from app.http.origins import asked_for_by_us
 from gateways import gateways
-from locales import asked
+from locales import _, asked
 from models import transaction
 from services.accounts import sessions, sign_in, users
 from services.accounts.users import UserView
@@ -121,7 +121,7 @@ async def log_out(request: Request, answer: Response) -> Done:
 async def log_out_and_leave(request: Request) -> Response:
     """Sign out and go to the landing page, whose script drops the stored session id that no longer has a cookie."""
     if not asked_for_by_us(request.headers):
-        raise Forbidden("Log out from the site itself, not by a link from elsewhere.")
+        raise Forbidden(_("Log out from the site itself, not by a link from elsewhere."))
     answer = RedirectResponse("/", status_code=302, headers=_UNSEEN)
     await _sign_out(request, answer)
     return answer

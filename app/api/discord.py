@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from app.api.requests.caller import Caller
 from app.api.requests.shapes import ApiAnswer, Text
 from gateways import gateways
+from locales import _
 from models import transaction
 from services.core.errors import FieldRefused
 from services.servers import servers
@@ -33,7 +34,7 @@ async def invite(caller: Caller) -> InviteAnswer:
 async def invite_to(caller: Caller, server_id: ServerId) -> InviteAnswer:
     """Return the URL that adds the bot to this server."""
     if not (server_id.isascii() and server_id.isdigit() and len(server_id) <= 20):
-        raise FieldRefused("serverId", "The server id must be Discord's: digits only.")
+        raise FieldRefused("serverId", _("The server id must be Discord's: digits only."))
     return InviteAnswer(invite_url=servers.invite_url(gateways(), server_id))
 
 

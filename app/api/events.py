@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import PathId, Text
+from app.api.requests.shapes import CSV, PathId, Text
 from gateways import gateways
 from models import transaction
 from services.core.errors import BatchNotFound
@@ -68,7 +68,7 @@ async def log(
         return await activity.read(db, gateways(), caller, server_id, wanted, before=before, limit=limit)
 
 
-@router.get("/events.csv", response_class=StreamingResponse)
+@router.get("/events.csv", response_class=StreamingResponse, responses=CSV)
 async def table(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingResponse:
     """Return the log as CSV in UTF-8, newest first, with the same filters."""
     async with transaction() as db:

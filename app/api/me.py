@@ -8,12 +8,13 @@ from pydantic import StrictBool, StrictInt
 
 from app.api.auth import unset_session
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import Done, PathId, Payload, Text
+from app.api.requests.shapes import Done, Loose, PathId, Payload, Text
 from gateways import gateways
 from models import reading, transaction
 from services.accounts import sessions, sign_in, users
 from services.accounts.sessions import SessionView
-from services.privacy import preferences
+from services.privacy import handover, preferences
+from services.privacy.handover import HandoverCode, HandoverView
 from services.privacy.preferences import ChoiceView, EndingRole
 from settings import settings
 
@@ -83,6 +84,47 @@ async def choose(caller: Caller, server_id: PathId, payload: ChoicePayload) -> C
             share_wallets=payload.share_wallets,
             payout=payout,
         )
+
+
+class HandoverPayload(Payload):
+    """The wallet to hand over; without one, all of them."""
+
+    wallet_id: StrictInt | None = None
+
+
+class HandoverCodePayload(Payload):
+    """The code that the other account made."""
+
+    code: Loose = ""
+
+
+@router.post("/handover", status_code=201)
+async def offer_handover(caller: Caller, payload: HandoverPayload) -> HandoverCode:
+    """Return a code that hands wallets over to another account of the caller's, valid for ten minutes, once."""
+    async with transaction() as db:
+        return await handover.offer(db, caller, payload.wallet_id)
+
+
+@router.delete("/handover")
+async def withdraw_handover(caller: Caller) -> Done:
+    """Make the caller's code invalid."""
+    async with transaction() as db:
+        await handover.withdraw(db, caller)
+    return Done()
+
+
+@router.post("/handover/look")
+async def look_at_handover(caller: Caller, payload: HandoverCodePayload) -> HandoverView:
+    """Return which account's wallets a code would make the caller's; changes nothing."""
+    async with transaction() as db:
+        return await handover.look(db, caller, payload.code)
+
+
+@router.post("/handover/take")
+async def take_handover(caller: Caller, payload: HandoverCodePayload) -> HandoverView:
+    """Make the wallets of a code the caller's; roles follow, the caller's first."""
+    async with transaction() as db:
+        return await handover.take(db, caller, payload.code)
 
 
 @router.get("/export")

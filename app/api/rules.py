@@ -11,6 +11,8 @@ from app.api.requests.caller import Caller
 from app.api.requests.shapes import ApiAnswer, InternalId, Loose, PathId, Payload, QueryId
 from gateways import gateways
 from models import transaction
+from services.collections.census import reach
+from services.collections.census.reach import ReachView
 from services.engine import preview as impact
 from services.engine import trial
 from services.engine.preview import MemberImpact, Proposal
@@ -148,6 +150,12 @@ class CallTrialPayload(Payload):
     wallet: Loose = ""
 
 
+class ReachAnswer(ApiAnswer):
+    """A count that has begun; its id is for `GET /api/verification-rules/reach/{id}`."""
+
+    id: int
+
+
 class DeletedAnswer(ApiAnswer):
     """The deletion of a rule; the roles of `members` are settled now."""
 
@@ -238,6 +246,23 @@ async def try_view_call(caller: Caller, payload: CallTrialPayload) -> CallResult
         await try_call.allow(db, gateways(), caller)
     asked = CallTrial(payload.chain, payload.contract, payload.function, payload.args, payload.path, payload.wallet)
     return await try_call.run(gateways(), asked)
+
+
+@router.post("/reach", status_code=202)
+async def count_holders(caller: Caller, payload: PreviewPayload) -> ReachAnswer:
+    """Have the addresses counted that meet a new rule, or the stored one of `id`, on chain; needs no name and role.
+
+    The same conditions are counted once an hour.
+    """
+    async with transaction() as db:
+        return ReachAnswer(id=await reach.begin(db, gateways(), caller, _proposal(payload)))
+
+
+@router.get("/reach/{reach_id}")
+async def counted_holders(caller: Caller, reach_id: PathId) -> ReachView:
+    """Return how many addresses meet a rule and how many are verified in its server, or how far the count is."""
+    async with transaction() as db:
+        return await reach.get(db, gateways(), caller, reach_id)
 
 
 def _proposal(payload: PreviewPayload) -> Proposal:

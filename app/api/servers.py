@@ -12,8 +12,9 @@ from starlette.responses import Response, StreamingResponse
 
 from app.api.requests.caller import Caller
 from app.api.requests.limits import LARGEST_LIST
-from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Loose, PathId, Payload, Text
+from app.api.requests.shapes import CSV, AcceptedAnswer, ApiAnswer, Loose, PathId, Payload, Text
 from gateways import gateways
+from locales import _
 from models import now, transaction
 from services.privacy import payouts
 from services.rules.moving import documents, exports, imports, own_format
@@ -194,7 +195,7 @@ async def _order(body: bytes) -> ImportPayload:
     return payload
 
 
-@router.get("/servers/{server_id}/members.csv", response_class=StreamingResponse)
+@router.get("/servers/{server_id}/members.csv", response_class=StreamingResponse, responses=CSV)
 async def table(caller: Caller, server_id: PathId) -> StreamingResponse:
     """Return the server's members as CSV in UTF-8."""
     async with transaction() as db:
@@ -208,7 +209,7 @@ async def table(caller: Caller, server_id: PathId) -> StreamingResponse:
     return _file(written(), f"members-{server_id}.csv", "text/csv; charset=utf-8")
 
 
-@router.get("/servers/{server_id}/payout.csv", response_class=StreamingResponse)
+@router.get("/servers/{server_id}/payout.csv", response_class=StreamingResponse, responses=CSV)
 async def payout_list(
     caller: Caller, server_id: PathId, rule_id: Annotated[int | None, Query(alias="ruleId")] = None
 ) -> StreamingResponse:
@@ -267,7 +268,7 @@ async def add_list(caller: Caller, server_id: PathId, request: Request) -> Store
         return await stored_lists.put(db, gateways(), caller, server_id, given)
 
 
-@router.get("/servers/{server_id}/address-lists/{name}", response_class=StreamingResponse)
+@router.get("/servers/{server_id}/address-lists/{name}", response_class=StreamingResponse, responses=CSV)
 async def one_list(caller: Caller, server_id: PathId, name: Text) -> StreamingResponse:
     """Return the addresses of a list as CSV, for people who run the server."""
     async with transaction() as db:
@@ -349,8 +350,10 @@ class BreakerAnswer(ApiAnswer):
 
 @router.get("/servers")
 async def run_by_caller(caller: Caller) -> list[ServerView]:
-    """Return the known servers where the caller is owner or administrator."""
+    """Return the known servers where the caller is owner or administrator; for an API token its own."""
     async with transaction() as db:
+        if caller.token is not None:
+            return [await servers.get(db, gateways(), caller, caller.token.server_id)]
         await servers.ask_again(db, gateways(), caller)
         return await servers.list_servers(db, caller)
 
@@ -383,7 +386,7 @@ async def recheck(caller: Caller, server_id: PathId) -> AcceptedAnswer:
     """Queue every member to be checked again soon."""
     async with transaction() as db:
         await sweep.recheck_server(db, gateways(), caller, server_id)
-    return AcceptedAnswer(message="All members are being checked again.")
+    return AcceptedAnswer(message=_("All members are being checked again."))
 
 
 @router.get("/servers/{server_id}/breaker")

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from app.api.requests.caller import Caller
 from app.api.requests.shapes import ApiAnswer, Done, Loose, PathId, Payload, Text
 from gateways import gateways
+from locales import _
 from models import reading, transaction
 from services.core.actors import Actor
 from services.core.errors import Conflict, FieldRefused, Forbidden, NotConnected, ProviderUnavailable
@@ -139,4 +140,4 @@ async def remove(caller: Caller, wallet_id: PathId) -> Done:
 def _own(caller: Actor, user_id: int | str | None) -> None:
     """Refuse a request that names another person; the session alone decides who the caller is."""
     if user_id is not None and str(user_id) != str(caller.user_id):
-        raise Forbidden("This session belongs to another user.")
+        raise Forbidden(_("This session belongs to another user."))

@@ -74,7 +74,9 @@ def _web(settings: Settings, web: Web) -> Program:
     if web is Web.RELOADING:
         # Loopback only: development servers are not for other machines.
         where = ("--backend-host", "127.0.0.1", "--frontend-port", str(settings.port))
-        return Program("web", (*_reflex(), "run", "--env", "preview", *where))
+        # Brotli takes seconds, and each change of the code builds again.
+        quick = {"REFLEX_FRONTEND_COMPRESSION_FORMATS": "gzip"}
+        return Program("web", (*_reflex(), "run", "--env", "preview", *where), quick)
     argv, environment = command()
     return Program("web", tuple(argv), environment, stop_seconds=15)
 

@@ -6,7 +6,7 @@ import sys
 
 from settings import ROOT, settings
 
-APP = "app.app:app"
+APP = "app.__main__:web"
 
 
 def command() -> tuple[list[str], dict[str, str]]:

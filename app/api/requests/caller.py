@@ -1,13 +1,17 @@
-"""The caller: the session of a request, by cookie or by header, and its person."""
+"""The caller: the session of a request, by cookie or by header, or its API token, and the person behind it."""
 
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import Depends, Request
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 
+from app.api.requests import scopes
 from app.api.requests.rates import limits_of
 from models import reading
 from services.accounts import sessions
+from services.accounts.programs import tokens
+from services.core import actors
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn
 from services.runtime import rate_limits
@@ -22,25 +26,45 @@ def shown_session_id(headers: Headers) -> str | None:
     return by_header or by_cookie
 
 
+def shown_token(headers: Headers) -> str | None:
+    """Return the API token of a request, or None. Raises NotSignedIn when it has a session as well."""
+    scheme, _, token = headers.get("authorization", "").strip().partition(" ")
+    # Proxies add credentials of their own, which are none of ours.
+    if scheme.lower() != "bearer" or not token.strip().startswith(tokens.PREFIX):
+        return None
+    if shown_session_id(headers) is not None:
+        raise NotSignedIn
+    return token.strip()
+
+
 async def caller_of(request: Request) -> Actor:
-    """Return the signed-in person of a request, and count the call. Raises NotSignedIn and TooMany."""
+    """Return the signed-in person of a request, or a token's creator with its bounds, and count the call.
+
+    Raises NotSignedIn, TooMany, and for a token what `scopes.check` raises.
+    """
     actor = await known_caller(request)
+    actors.begin(actor)
     for limit in limits_of(request.method, request.url.path):
-        await rate_limits.spend(limit, actor.user_id)
+        await rate_limits.spend_for(limit, actor)
+    if actor.token is not None:
+        route = cast("APIRoute", request.scope["route"])
+        # The prefix that app/api/__init__.py gives all routers is not part of their routes' paths.
+        path = f"/api{route.path_format}"
+        scopes.check(actor.token, request.method, path, request.path_params.get("server_id"))
     return actor
 
 
 async def known_caller(request: Request) -> Actor:
-    """Return the signed-in person of a request without counting the call. Raises NotSignedIn."""
-    session_id = shown_session_id(request.headers)
-    if session_id is None:
+    """Return the caller of a request without counting the call or checking scopes. Raises NotSignedIn."""
+    token, session_id = shown_token(request.headers), shown_session_id(request.headers)
+    if token is None and session_id is None:
         raise NotSignedIn
     async with reading() as db:
-        actor = await sessions.actor_of(db, session_id)
+        actor = await sessions.actor_of(db, session_id) if token is None else await tokens.actor_of(db, token)
     if actor is None:
         raise NotSignedIn
     return actor
 
 
 Caller = Annotated[Actor, Depends(caller_of)]
-"""The signed-in person; without one the call answers 401 before any other check."""
+"""The signed-in person, or a program by its token; without either the call answers 401 before any other check."""

@@ -12,6 +12,7 @@ from app.api.requests.caller import known_caller
 from app.api.requests.problems import told
 from app.api.requests.rates import limits_of_address
 from app.http.proxies import caller_address
+from locales import _
 from services.core.errors import NotSignedIn, TooMany
 from services.runtime import rate_limits
 from services.runtime.rate_limits import SIGN_INS
@@ -25,7 +26,7 @@ LISTS_AT_ONCE = 8
 SLOWEST_BODY = 15.0
 """Seconds; a slower body would hold a place that others need."""
 _WITH_LISTS = re.compile(
-    r"/api/verification-rules(?:/[0-9]{1,10}|/preview|/try)?|/api/servers/[0-9]{1,10}/(?:address-lists|import)"
+    r"/api/verification-rules(?:/[0-9]{1,10}|/preview|/try|/reach)?|/api/servers/[0-9]{1,10}/(?:address-lists|import)"
 )
 _LEAVING = frozenset({"/api/auth/discord", "/api/auth/discord/connect"})
 _RETURNING = "/api/auth/discord/callback"
@@ -57,7 +58,7 @@ class BodyLimit:
 
     async def _with_list(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._lists >= LISTS_AT_ONCE:
-            answer = {"message": "Other lists are being read right now. Please try again in a few seconds."}
+            answer = {"message": _("Other lists are being read right now. Please try again in a few seconds.")}
             await JSONResponse(answer, status_code=429, headers={"Retry-After": "3"})(scope, receive, send)
             return
         self._lists += 1
@@ -72,9 +73,9 @@ class BodyLimit:
             async with asyncio.timeout(SLOWEST_BODY):
                 body = await _read(receive, most)
         except TimeoutError:
-            body, refusal = None, JSONResponse({"message": "The request took too long to arrive."}, status_code=408)
+            body, refusal = None, JSONResponse({"message": _("The request took too long to arrive.")}, status_code=408)
         except _Unreadable:
-            body, refusal = None, JSONResponse({"message": "The request's body is malformed."}, status_code=400)
+            body, refusal = None, JSONResponse({"message": _("The request's body is malformed.")}, status_code=400)
         if body is None:
             await refusal(scope, receive, send)
             return
@@ -91,7 +92,7 @@ class _Unreadable(Exception):
 
 def _too_large(most: int) -> JSONResponse:
     size = f"{most // 1024} KiB" if most < 1024 * 1024 else f"{most // 1024 // 1024} MiB"
-    return JSONResponse({"message": f"The request is larger than {size}."}, status_code=413)
+    return JSONResponse({"message": _("The request is larger than {size}.").format(size=size)}, status_code=413)
 
 
 async def _may_have_list(scope: Scope) -> bool:

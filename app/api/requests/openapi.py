@@ -2,9 +2,13 @@
 
 from functools import cache
 from html import escape
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from app.api.requests import examples
+from app.api.requests.scopes import OPEN
 
 router = APIRouter(include_in_schema=False)
 _STYLE = (
@@ -12,6 +16,24 @@ _STYLE = (
     "code{font-weight:600}"
 )
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
+
+
+class DescribedApi(FastAPI):
+    """An API whose description has examples, and the scopes that a call needs of a token, as `x-scopes`."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document; it is made once."""
+        if self.openapi_schema is None:
+            document = super().openapi()
+            bearer = {"type": "http", "scheme": "bearer", "description": "An API token of one server."}
+            document["components"]["securitySchemes"] = {"token": bearer}
+            for call, scopes in OPEN.items():
+                method, _, path = call.partition(" ")
+                operation = document["paths"][path][method.lower()]
+                operation["security"], operation["x-scopes"] = [{"token": []}, {}], sorted(scopes)
+            examples.add_to(document)
+            self.openapi_schema = document
+        return self.openapi_schema
 
 
 @router.get("/openapi.json")

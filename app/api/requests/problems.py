@@ -19,6 +19,7 @@ from app.api.requests.caller import known_caller
 from app.api.requests.shapes import ApiAnswer
 from app.http.answer_begun import Begun
 from gateways.transport.errors import ProviderError
+from locales import _, listed, sentences
 from models import DatabaseUrlMissing
 from services.core import request_ids
 from services.core.errors import HoldfastError, NotSignedIn, QuestionTimedOut, Retryable, explained, unavailable
@@ -74,12 +75,12 @@ def told(error: HoldfastError) -> JSONResponse:
     return JSONResponse({"message": error.message, **error.more}, status_code=error.status, headers=headers)
 
 
-async def _told(_: Request, error: Exception) -> Response:
+async def _told(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HoldfastError)
     return told(error)
 
 
-async def _provider_at_fault(_: Request, error: Exception) -> Response:
+async def _provider_at_fault(_request: Request, error: Exception) -> Response:
     assert isinstance(error, ProviderError)
     _log.warning("A provider gave no usable answer: %s", error)
     return told(unavailable(error))
@@ -94,7 +95,8 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
     for fault in error.errors():
         place = ".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"})
         faults.append(f"{place}: {fault['msg']}" if place else str(fault["msg"]))
-    return JSONResponse({"message": f"Some fields are missing or have a wrong type. {'; '.join(faults)}"}, 422)
+    message = sentences(_("Some fields are missing or have a wrong type."), "; ".join(faults))
+    return JSONResponse({"message": message}, 422)
 
 
 async def _nobody(request: Request) -> Response | None:
@@ -123,7 +125,7 @@ async def _database_away(request: Request, error: Exception) -> Response:
         _log.warning("the database did not answer path=%s reason=%s", request.url.path, first_line(error))
     else:
         _log.error("the database could not answer path=%s", request.url.path, exc_info=error)
-    message = "The database does not answer right now. Please try again in a few seconds."
+    message = _("The database does not answer right now. Please try again in a few seconds.")
     return JSONResponse({"message": message}, status_code=503, headers={"Retry-After": "5"})
 
 
@@ -149,7 +151,7 @@ class Faults:
             if begun.yet:
                 raise
             _log.exception("A request could not be answered.")
-            message = f"Something went wrong on our side (request {request_ids.current()})."
+            message = _("Something went wrong on our side (request {id}).").format(id=request_ids.current())
             await JSONResponse({"message": message}, 500)(scope, receive, send)
 
 
@@ -160,9 +162,9 @@ async def no_such_call(request: Request) -> Response:
     path = request.url.path
     taken = sorted({method for call, methods in _calls(request.app) if call.match(path) for method in methods})
     if taken:
-        message = f"This call takes {' or '.join(taken)}."
+        message = _("This call takes {methods}.").format(methods=listed(taken, "or"))
         return JSONResponse({"message": message}, status_code=405, headers={"Allow": ", ".join(taken)})
-    return JSONResponse({"message": "There is no such call."}, status_code=404)
+    return JSONResponse({"message": _("There is no such call.")}, status_code=404)
 
 
 @cache

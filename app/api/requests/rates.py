@@ -12,10 +12,13 @@ COSTLY: Sequence[tuple[re.Pattern[str], Limit]] = (
     (re.compile(r"/api/collection/.*"), LOOKUPS),
     (re.compile(r"/api/discord/roles"), LOOKUPS),
     (
-        re.compile(r"/api/verification-rules/(?:preview|try|try-call)|/api/servers/[^/]+/(?:import|move/preview)"),
+        re.compile(
+            r"/api/verification-rules/(?:preview|try|try-call|reach)"
+            r"|/api/servers/[^/]+/(?:import|move/preview|migrations(?:/preview|/[^/]+/preview)?)"
+        ),
         PREVIEWS,
     ),
-    (re.compile(r"/api/servers/[^/]+/(?:members/[^/]+/)?recheck|/api/admin/sync-servers"), RECHECKS),
+    (re.compile(r"/api/servers/[^/]+/(?:(?:members/[^/]+/)?recheck|webhook/test)|/api/admin/sync-servers"), RECHECKS),
 )
 # Calls that ask Discord whether the caller runs a server; `services/guilds/permissions.py` counts them for the person.
 _ABOUT_SERVERS = re.compile(r"/api/(?:servers/.+|verification-rules(?:/.+)?|discord/roles|analytics/history)")

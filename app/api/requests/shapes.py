@@ -82,4 +82,7 @@ InternalId = Annotated[int, BeforeValidator(_internal_id)]
 PathId = Annotated[int, BeforeValidator(_internal_id), Path()]
 QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]
 
-__all__ = ["AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose", "PathId", "Payload", "QueryId", "Text"]
+CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
+"""The description of an answer that is a CSV file."""
+
+__all__ = ["CSV", "AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose", "PathId", "Payload", "QueryId", "Text"]

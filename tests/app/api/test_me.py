@@ -7,8 +7,10 @@ from sqlmodel import select
 
 from gateways import gateways
 from gateways.transport.errors import Unauthorized
-from models import User, transaction
+from models import User, Wallet, transaction
+from services.accounts import sessions, users
 from services.accounts.token_encryption import unseal
+from services.runtime import rate_limits
 from tests.app.api.browsers import Browser
 from tests.app.api.requests.test_problems import signed_in
 from tests.support.builders import a_member, a_server
@@ -88,3 +90,28 @@ async def test_a_foreign_page_cannot_have_somebody_forgotten(browser: Browser, d
     await browser.sign_in("erin")
     assert (await browser.client.delete("/api/me", headers={"origin": "https://evil.example"})).status_code == 403
     assert (await browser.client.get("/api/auth/user")).status_code == 200
+
+
+async def test_wallets_are_handed_over_by_the_calls_of_both_accounts(
+    browser: Browser, new_browser: Callable[[], Browser], product: None
+):
+    await rate_limits.forget()
+    headers = await signed_in()
+    assert (await browser.client.post("/api/me/handover", json={}, headers=headers)).status_code == 404
+    async with transaction() as db:
+        (user,) = (await db.exec(select(User))).all()
+        other = await users.ensure(db, "43", "amy")
+        for wallet in ("0x" + "1" * 40, "0x" + "2" * 40):
+            db.add(Wallet(user_id=user.id or 0, family="evm", address=wallet, method="transaction"))
+        session = await sessions.open_session(db, other, "A browser")
+    made = await browser.client.post("/api/me/handover", json={}, headers=headers)
+    assert (made.status_code, made.json()["wallets"]) == (201, 2)
+    code, amy, away = {"code": made.json()["code"]}, new_browser().client, {"x-session-id": session}
+    assert (await browser.client.post("/api/me/handover/take", json=code, headers=headers)).status_code == 400
+    seen = await amy.post("/api/me/handover/look", json=code, headers=away)
+    assert (seen.json()["account"], len(seen.json()["wallets"]), seen.json()["moved"]) == ("zoe", 2, False)
+    assert (await amy.post("/api/me/handover/take", json=code, headers=away)).json()["moved"] is True
+    assert (await amy.post("/api/me/handover/take", json=code, headers=away)).status_code == 400
+    again = await amy.post("/api/me/handover", json={"walletId": 10**9}, headers=away)
+    assert again.status_code == 404
+    assert (await amy.delete("/api/me/handover", headers=away)).status_code == 200

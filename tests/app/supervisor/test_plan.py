@@ -75,6 +75,11 @@ def test_the_web_is_watched_and_told_apart_from_a_plain_start(sandboxed: Setting
     assert plan.ready_text.startswith("Holdfast is ready at http://localhost:3000 (sandbox console: http://")
 
 
+def test_hot_reload_compresses_nothing_with_brotli(sandboxed: Settings) -> None:
+    (web,) = (one for one in make_plan(sandboxed, Web.RELOADING).programs if one.name == "web")
+    assert web.environment == {"REFLEX_FRONTEND_COMPRESSION_FORMATS": "gzip"}
+
+
 async def test_a_supervised_web_process_brings_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_SUPERVISED", "1")
     async with start_if_alone() as database_url:

@@ -11,10 +11,31 @@ from sqlmodel import col, select, update
 
 from gateways import gateways
 from gateways.discord.own_guilds import OwnGuilds
-from models import Access, Due, Event, Grant, MemberChoice, Rule, Server, ServerMove, Truce, User, now, transaction
+from models import (
+    Access,
+    ApiToken,
+    ContractMigration,
+    Due,
+    Event,
+    Grant,
+    MemberChoice,
+    Reach,
+    Rule,
+    Server,
+    ServerMove,
+    Truce,
+    User,
+    Webhook,
+    now,
+    transaction,
+)
 from models.rule import AddressListRow
+from services.accounts import token_encryption
+from services.accounts.users import ensure
+from services.collections.census import reach
 from services.core import audit
 from services.core.addresses import shorten
+from services.rules.expression import parse
 from services.rules.types import list_text, stored_lists
 from settings import settings
 from tests.app.api.browsers import Browser
@@ -24,7 +45,8 @@ from tests.jobs.town import STRANGER, Town, a_town, until
 
 Names = dict[str, Any]
 """What the calls about a town name: `server_id`, `guild_id`, `rule_id`, `role_id`, `discord_id`, `batch`, `name` (of a
-list of addresses), `draft`, `until`."""
+list of addresses), `draft`, `until`, `token_id`, `reach_id`, `migration`, `migration_id`,
+`replacement`."""
 Call = tuple[str, str, Callable[[Names], Any] | None]
 """`METHOD path` as our description has it, the query, and what makes the body: JSON, or a text as it is."""
 
@@ -47,12 +69,20 @@ CALLS: tuple[Call, ...] = (
     (f"GET {AT}/move", "", None),
     (f"GET {AT}/move/members", "?roleId={role_id}", None),
     (f"POST {AT}/move/preview", "", None),
+    (f"GET {AT}/tokens", "", None),
+    (f"GET {AT}/migrations", "", None),
+    (f"POST {AT}/migrations/role/preview", "", lambda names: names["replacement"]),
+    (f"POST {AT}/migrations/preview", "", lambda names: names["migration"]),
+    (f"POST {AT}/migrations/{{migration_id}}/preview", "", None),
+    (f"GET {AT}/webhook", "", None),
     ("GET /api/analytics/history", "?serverId={server_id}", None),
     ("GET /api/discord/roles", "?serverId={guild_id}", None),
     (f"GET {RULES}", "?serverId={server_id}", None),
     (f"GET {RULES}/{{rule_id}}", "", None),
     (f"POST {RULES}/preview", "", lambda names: names["draft"]),
     (f"POST {RULES}/try", "", lambda names: {**names["draft"], "address": STRANGER}),
+    (f"POST {RULES}/reach", "", lambda names: names["draft"]),
+    (f"GET {RULES}/reach/{{reach_id}}", "", None),
     ("POST /api/servers", "", lambda names: {"discordServerId": names["guild_id"], "serverName": "Mine"}),
     (f"POST {AT}/breaker", "", lambda _: {"approve": True}),
     (f"POST {AT}/health/follow-again", "", lambda names: {"roleId": names["role_id"]}),
@@ -65,13 +95,22 @@ CALLS: tuple[Call, ...] = (
     (f"POST {AT}/move/approve", "", None),
     (f"PUT {AT}/move", "", lambda names: {"until": names["until"], "roles": [names["role_id"]]}),
     (f"DELETE {AT}/move", "", None),
+    (f"POST {AT}/migrations/role", "", lambda names: names["replacement"]),
+    (f"POST {AT}/migrations", "", lambda names: names["migration"]),
+    (f"POST {AT}/migrations/{{migration_id}}/end", "", None),
     (f"POST {AT}/import", "", lambda _: {"source": "collabland", "document": [], "apply": True}),
     (f"POST {RULES}", "", lambda names: names["draft"]),
+    (f"POST {AT}/tokens", "", lambda _: {"name": "ci", "scopes": ["read"]}),
+    (f"DELETE {AT}/tokens/{{token_id}}", "", None),
+    (f"DELETE {AT}/tokens", "", None),
+    (f"PUT {AT}/webhook", "", lambda _: {"url": "https://hooks.example.org/", "events": ["role.given"]}),
+    (f"POST {AT}/webhook/test", "", None),
+    (f"DELETE {AT}/webhook", "", None),
     (f"PATCH {RULES}/{{rule_id}}", "", lambda _: {"state": "paused"}),
     (f"DELETE {RULES}/{{rule_id}}", "", None),
 )
 """Every call about a server; whoever runs it can make them all in this order."""
-READS = tuple(call for call in CALLS if call[0].startswith("GET") or call[0].endswith(("/preview", "/try")))
+READS = tuple(call for call in CALLS if call[0].startswith("GET") or call[0].endswith(("/preview", "/try", "/reach")))
 REMEMBERED = "GET /api/analytics/history"
 """Counts over the servers that a person runs as far as Discord has told us."""
 OTHERS = {
@@ -118,10 +157,29 @@ async def names_of(town: Town) -> Names:
             db.add(Truce(server_id=town.server_id, discord_id=town.people[who]["id"], role_id=role_id, until=until))
         ended = now() - timedelta(hours=1)
         db.add(ServerMove(server_id=town.server_id, roles=[role_id], begins_at=ended, begun_at=ended, until=ended))
+        ada = await ensure(db, town.people["ada"]["id"], town.people["ada"]["username"])
+        token = ApiToken(
+            server_id=town.server_id, user_id=ada, name="old", hash=uuid.uuid4().bytes, prefix="hf_", scopes=["read"],
+            expires_at=until,
+        )  # fmt: skip
+        webhook = Webhook(server_id=town.server_id, url="https://hooks.example.org/", secret=token_encryption.seal("s"))
+        db.add_all([token, webhook])
+        await db.flush()
+        reach_id = await reach.start(db, town.server_id, parse(rule.expression))
+        old = {"chain": "base", "contract": town.contract}
+        migration = ContractMigration(
+            server_id=town.server_id, new_chain="base", new_contract=STRANGER, batch=uuid.uuid4(), **old
+        )
+        db.add(migration)
+        await db.flush()
+        migration_id = migration.id
     return {
         "server_id": town.server_id, "guild_id": (await town.guild())["id"], "rule_id": rule_id, "role_id": role_id,
         "discord_id": town.people["carol"]["id"], "batch": batch, "name": listed.digest,
         "draft": draft(town, role_id), "until": until.isoformat(),
+        "token_id": token.id, "reach_id": reach_id,
+        "migration": {**old, "newContract": STRANGER}, "migration_id": migration_id,
+        "replacement": {"oldRole": role_id, "newRole": await town.role("Collector")},
     }  # fmt: skip
 
 
@@ -139,7 +197,21 @@ async def rows() -> list[list[dict[str, Any]]]:
     async with transaction() as db:
         found = [
             (await db.exec(select(table))).all()
-            for table in (Server, Rule, Grant, Event, Due, Access, AddressListRow, Truce, ServerMove)
+            for table in (
+                Server,
+                Rule,
+                Grant,
+                Event,
+                Due,
+                Access,
+                AddressListRow,
+                Truce,
+                ServerMove,
+                ApiToken,
+                Reach,
+                ContractMigration,
+                Webhook,
+            )
         ]
         return [[row.model_dump() for row in table] for table in found]
 
@@ -160,8 +232,8 @@ def test_every_call_about_a_server_or_a_rule_is_tried_here() -> None:
         f"{method.upper()} {path}"
         for path, methods in api.openapi()["paths"].items()
         for method, operation in methods.items()
-        if path in {"/api/servers", RULES, f"{RULES}/preview", f"{RULES}/try"}
-        or {"server_id", "serverId", "rule_id"} & {one["name"] for one in operation.get("parameters", [])}
+        if path in {"/api/servers", RULES, f"{RULES}/preview", f"{RULES}/try", f"{RULES}/reach"}
+        or {"server_id", "serverId", "rule_id", "reach_id"} & {one["name"] for one in operation.get("parameters", [])}
     }
     assert found == {operation for operation, _, _ in CALLS} | set(OTHERS)
 

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from app.api.requests.caller import Caller
 from app.api.requests.shapes import AcceptedAnswer, PathId, Text
 from gateways import gateways
+from locales import _
 from models import transaction
 from services.servers import explain, member_list
 from services.servers.explain import MemberWhy
@@ -30,7 +31,7 @@ async def recheck(caller: Caller, server_id: PathId, discord_id: Text) -> Accept
     """Queue one member to be checked again soon."""
     async with transaction() as db:
         await rechecks.of_member(db, gateways(), caller, server_id, discord_id)
-    return AcceptedAnswer(message="This member is being checked again.")
+    return AcceptedAnswer(message=_("This member is being checked again."))
 
 
 @router.get("/{discord_id}/why")

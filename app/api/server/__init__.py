@@ -1,0 +1,1 @@
+"""The parts of one server: its members, its health, and the programs of its admins."""

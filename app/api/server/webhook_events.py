@@ -1,0 +1,132 @@
+"""The bodies that are posted to a server's webhook, for the OpenAPI document and for those who write receivers."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header
+
+from app.api.requests.shapes import ApiAnswer
+
+
+class RoleEventData(ApiAnswer):
+    """The member, the role, and the rules because of which it was given or taken; never a wallet."""
+
+    discord_id: str | None
+    role_id: str | None
+    rule_ids: list[int]
+
+
+class WalletEventData(ApiAnswer):
+    """The member and the wallet, with its address shortened. Sent only while its owner shares it with the admins."""
+
+    discord_id: str | None
+    wallet: str
+    family: str
+    method: str | None
+
+
+class RuleEventData(ApiAnswer):
+    """Which rule, and what happened to it: `created`, `changed`, `paused`, `resumed` or `deleted`."""
+
+    rule_id: int | None
+    rule_name: str | None
+    change: str
+
+
+class BreakerEventData(ApiAnswer):
+    """The role whose removals wait for an admin: how many of its holders would have lost it."""
+
+    role_id: str | None
+    would_lose: int | None
+    holders: int | None
+
+
+class NoEventData(ApiAnswer):
+    """Nothing: a test event has no subject."""
+
+
+class PostedEvent(ApiAnswer):
+    """What every event has; `id` is the same in each repetition of a delivery, `guildId` is Discord's id."""
+
+    id: str
+    created_at: datetime
+    server_id: int
+    guild_id: str
+
+
+class RoleGivenEvent(PostedEvent):
+    """We gave a member a role."""
+
+    event: Literal["role.given"]
+    data: RoleEventData
+
+
+class RoleTakenEvent(PostedEvent):
+    """We took a role from a member."""
+
+    event: Literal["role.taken"]
+    data: RoleEventData
+
+
+class WalletProvedEvent(PostedEvent):
+    """A member who shares their wallets with the server's admins proved one."""
+
+    event: Literal["wallet.proved"]
+    data: WalletEventData
+
+
+class RuleChangedEvent(PostedEvent):
+    """A rule was created, changed, paused, resumed or deleted."""
+
+    event: Literal["rule.changed"]
+    data: RuleEventData
+
+
+class BreakerTrippedEvent(PostedEvent):
+    """Removals of a role are held back until an admin decides."""
+
+    event: Literal["breaker.tripped"]
+    data: BreakerEventData
+
+
+class SentTestEvent(PostedEvent):
+    """An admin sent a test event."""
+
+    event: Literal["test"]
+    data: NoEventData
+
+
+Signature = Annotated[str, Header(alias="Holdfast-Signature")]
+"""`t=…,v1=…`: the moment in seconds, and the hex HMAC-SHA256 of `t`, a dot and the body under the secret."""
+
+router = APIRouter()
+
+
+@router.post("role.given", status_code=204)
+def role_given(signature: Signature, body: RoleGivenEvent) -> None:
+    """Post that we gave a member a role."""
+
+
+@router.post("role.taken", status_code=204)
+def role_taken(signature: Signature, body: RoleTakenEvent) -> None:
+    """Post that we took a role from a member."""
+
+
+@router.post("wallet.proved", status_code=204)
+def wallet_proved(signature: Signature, body: WalletProvedEvent) -> None:
+    """Post that a member who shares their wallets proved one."""
+
+
+@router.post("rule.changed", status_code=204)
+def rule_changed(signature: Signature, body: RuleChangedEvent) -> None:
+    """Post that a rule changed."""
+
+
+@router.post("breaker.tripped", status_code=204)
+def breaker_tripped(signature: Signature, body: BreakerTrippedEvent) -> None:
+    """Post that removals are held back."""
+
+
+@router.post("test", status_code=204)
+def sent_test(signature: Signature, body: SentTestEvent) -> None:
+    """Post a test event."""

@@ -1,0 +1,266 @@
+"""Write the client's calls and shapes from the OpenAPI document: `python clients/python/generate.py`.
+
+With `--check` nothing is written, and the exit code says whether the files are up to date.
+"""
+
+import keyword
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+PACKAGE = HERE / "holdfast_client"
+WIDTH = 120
+_AT, _RULES = "/api/servers/{server_id}", "/api/verification-rules"
+NAMES: Mapping[str, str] = {
+    "GET /api/servers": "list_servers",
+    f"GET {_AT}/breaker": "list_held_back_removals",
+    f"POST {_AT}/breaker": "decide_removals",
+    f"GET {_AT}/health": "get_health",
+    f"POST {_AT}/health/follow-again": "follow_again",
+    f"GET {_AT}/move": "get_move",
+    f"PUT {_AT}/move": "set_move",
+    f"DELETE {_AT}/move": "undo_move",
+    f"POST {_AT}/move/approve": "approve_move",
+    f"POST {_AT}/move/preview": "preview_move_end",
+    f"GET {_AT}/move/members": "list_move_members",
+    f"GET {_AT}/migrations": "list_migrations",
+    f"POST {_AT}/migrations": "migrate_contract",
+    f"POST {_AT}/migrations/preview": "preview_migration",
+    f"POST {_AT}/migrations/{{migration_id}}/end": "end_migration",
+    f"POST {_AT}/migrations/{{migration_id}}/preview": "preview_migration_end",
+    f"POST {_AT}/migrations/role": "replace_role",
+    f"POST {_AT}/migrations/role/preview": "preview_role_replacement",
+    f"GET {_AT}/rules.json": "export_rules",
+    f"POST {_AT}/import": "import_rules",
+    f"GET {_AT}/export": "export_server",
+    f"POST {_AT}/recheck": "recheck_everybody",
+    f"GET {_AT}/events": "list_events",
+    f"GET {_AT}/events.csv": "download_events",
+    f"GET {_AT}/events/{{batch}}/undo": "preview_undo",
+    f"POST {_AT}/events/{{batch}}/undo": "undo",
+    f"GET {_AT}/members": "list_members",
+    f"GET {_AT}/members.csv": "download_members",
+    f"GET {_AT}/members/{{discord_id}}/why": "explain_member",
+    f"POST {_AT}/members/{{discord_id}}/recheck": "recheck_member",
+    f"GET {_AT}/payout.csv": "download_payouts",
+    f"GET {_AT}/protection": "get_protection",
+    f"PUT {_AT}/protection/members/{{discord_id}}": "protect_member",
+    f"PUT {_AT}/protection/roles/{{role_id}}": "protect_role",
+    f"GET {_AT}/address-lists/{{name}}": "download_address_list",
+    f"POST {_AT}/address-lists": "upload_address_list",
+    "GET /api/discord/roles": "list_roles",
+    f"GET {_RULES}": "list_rules",
+    f"POST {_RULES}": "create_rule",
+    f"GET {_RULES}/{{rule_id}}": "get_rule",
+    f"PATCH {_RULES}/{{rule_id}}": "change_rule",
+    f"DELETE {_RULES}/{{rule_id}}": "delete_rule",
+    f"POST {_RULES}/activate": "activate_rules",
+    f"POST {_RULES}/preview": "preview_rule",
+    f"POST {_RULES}/reach": "count_reach",
+    f"GET {_RULES}/reach/{{reach_id}}": "get_reach",
+    f"POST {_RULES}/try": "try_rule",
+    f"POST {_RULES}/try-call": "try_view_call",
+    "POST /api/collection/parse": "find_collection",
+    "GET /api/collection/{contract}/traits": "list_trait_types",
+    "GET /api/collection/{contract}/traits/{trait_type}": "list_trait_values",
+}
+"""The methods of the client; a call that is not here has the name of its operation."""
+_SIMPLE = {"integer": "int", "number": "float", "string": "str", "boolean": "bool", "null": "None"}
+_JSON, _CSV = "application/json", "text/csv"
+
+
+class Writer:
+    """Writes the two modules from one document."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._paths = document["paths"]
+        self._webhooks = document["webhooks"]
+        self._schemas: dict[str, Any] = dict(document["components"]["schemas"])
+        self._used: dict[str, Any] = {}
+
+    def modules(self) -> dict[str, str]:
+        """Return the text of each generated file by its name."""
+        calls = sorted(self._call(name, operation) for name, operation in self._operations())
+        events = [self._type(one["post"]["requestBody"]["content"][_JSON]["schema"]) for one in self._webhooks.values()]
+        shapes = [self._shape(name, schema) for name, schema in sorted(self._used.items())]
+        union = f"WebhookEvent: TypeAlias = {' | '.join(sorted(events))}\n" + _doc("What is posted to a webhook.", "")
+        named = sorted(name for name in self._used if any(re.search(rf"\b{name}\b", call) for call in calls))
+        head = '"""{what}; generate.py writes this file from the OpenAPI document."""\n\n'
+        calls_head = "from typing import Any, cast\n\n" + (
+            f"from holdfast_client.shapes import {', '.join(named)}\n\n" if named else "\n"
+        )
+        base = 'class Calls:\n    """Every call that an API token may make."""\n\n' + _CALL
+        return {
+            "calls.py": head.format(what="The calls of the API") + calls_head + base + "\n".join(calls),
+            "shapes.py": head.format(what="The shapes of JSON that the API takes and answers with")
+            + "from __future__ import annotations\n\n"
+            + "from typing import Any, Literal, NotRequired, TypeAlias, TypedDict\n\n"
+            + "\n\n".join(shapes)
+            + "\n\n"
+            + union,
+        }
+
+    def _operations(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for path, methods in self._paths.items():
+            for method, operation in methods.items():
+                if "x-scopes" in operation:
+                    yield f"{method.upper()} {path}", operation
+
+    def _call(self, call: str, operation: Mapping[str, Any]) -> str:
+        method, _, path = call.partition(" ")
+        name = NAMES.get(call) or re.sub(r"\W+", "_", operation["operationId"])
+        places = {"path": list[str](), "query": list[str]()}
+        needed, optional = list[str](), list[str]()
+        for one in operation.get("parameters", []):
+            argument = _snake(one["name"])
+            kind = self._type(one["schema"])
+            places[one["in"]].append(f'"{one["name"]}": {argument}')
+            if one.get("required"):
+                needed.append(f"{argument}: {kind}")
+            else:
+                optional.append(f"{argument}: {' | '.join(dict.fromkeys([*kind.split(' | '), 'None']))} = None")
+        given = operation.get("requestBody", {}).get("content", {})
+        extra = ""
+        if _JSON in given:
+            needed.append(f"body: {self._type(given[_JSON]['schema'])}")
+            extra = ", body=body"
+        elif _CSV in given:
+            needed.append("csv: str")
+            extra = ", csv=csv"
+        for place, pairs in places.items():
+            if pairs:
+                extra += f", {'places' if place == 'path' else place}={{{', '.join(pairs)}}}"
+        answer = self._answer(operation)
+        arguments = ", ".join(["self", *needed, *(["*", *optional] if optional else [])])
+        said = f"{operation['description']}\n\nNeeds the scope {' and '.join(operation['x-scopes'])}."
+        asked = f'self._call("{method}", "{path}"{extra})'
+        last = f"return cast({_quoted(answer)}, {asked})" if answer != "None" else asked
+        return f"    def {name}({arguments}) -> {answer}:\n{_doc(said, '        ')}        {last}\n"
+
+    def _answer(self, operation: Mapping[str, Any]) -> str:
+        good = next(body for status, body in operation["responses"].items() if status.startswith("2"))
+        content = good.get("content", {})
+        if _CSV in content:
+            return "str"
+        return self._type(content[_JSON]["schema"]) if _JSON in content else "None"
+
+    def _type(self, schema: Mapping[str, Any]) -> str:
+        if "$ref" in schema:
+            name = schema["$ref"].rpartition("/")[2]
+            return self._named(name, self._schemas[name])
+        if "anyOf" in schema:
+            return " | ".join(dict.fromkeys(self._type(one) for one in schema["anyOf"]))
+        if "const" in schema or "enum" in schema:
+            return f"Literal[{', '.join(repr(one) for one in schema.get('enum', [schema.get('const')]))}]"
+        match schema.get("type"):
+            case "array":
+                return f"list[{self._type(schema.get('items', {}))}]"
+            case "object" if "properties" in schema and "title" in schema:
+                return self._named(schema["title"], schema)
+            case "object":
+                return "dict[str, Any]"
+            case None:
+                return "Any"
+            case kind:
+                return _SIMPLE[kind]
+
+    def _named(self, name: str, schema: Mapping[str, Any]) -> str:
+        if name not in self._used:
+            self._used[name] = schema
+            for one in schema.get("properties", {}).values():
+                self._type(one)
+        return name
+
+    def _shape(self, name: str, schema: Mapping[str, Any]) -> str:
+        required = set(schema.get("required", ()))
+        lines = [f"class {name}(TypedDict):", _doc(schema.get("description", name), "    ")]
+        for field, one in schema.get("properties", {}).items():
+            if not field.isidentifier() or keyword.iskeyword(field):
+                raise ValueError(f"{name}.{field} cannot be a field of a TypedDict")
+            kind = self._type(one)
+            lines.append(f"    {field}: {kind if field in required else f'NotRequired[{kind}]'}")
+        return "\n".join(lines)
+
+
+_CALL = """    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        places: dict[str, Any] | None = None,
+        query: dict[str, Any] | None = None,
+        body: Any = None,
+        csv: str | None = None,
+    ) -> Any:
+        raise NotImplementedError
+
+"""
+
+
+def _doc(text: str, indent: str) -> str:
+    """Return a docstring, its lines wrapped."""
+    lines = list[str]()
+    for line in text.replace("\\", "\\\\").replace('"""', "'''").split("\n"):
+        words, row = line.split(" "), ""
+        for word in words:
+            if row and len(indent) + len(row) + len(word) + 1 > WIDTH - 6:
+                lines.append(row)
+                row = word
+            else:
+                row = f"{row} {word}" if row else word
+        lines.append(row)
+    whole = "\n".join(f"{indent}{line}".rstrip() for line in lines)[len(indent) :]
+    return f'{indent}"""{whole}"""\n' if len(lines) == 1 else f'{indent}"""{whole}\n{indent}"""\n'
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def _quoted(kind: str) -> str:
+    return f'"{kind}"'
+
+
+def formatted(name: str, text: str) -> str:
+    """Return a module as ruff writes it, with its imports in order."""
+    for work in (["check", "--quiet", "--fix", "--select", "I"], ["format"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *work, "--stdin-filename", str(PACKAGE / name), "-"],
+            input=text, capture_output=True, text=True, check=True, cwd=HERE.parents[1],
+        )  # fmt: skip
+        text = done.stdout
+    return text
+
+
+def written() -> dict[Path, str]:
+    """Return what the generated files have to be, by their paths."""
+    from app.api import api
+
+    modules = Writer(api.openapi()).modules()
+    return {PACKAGE / name: formatted(name, text) for name, text in modules.items()}
+
+
+def stale(files: Mapping[Path, str]) -> list[str]:
+    """Return the names of the generated files that are not as they have to be."""
+    return [path.name for path, text in files.items() if not path.exists() or path.read_text() != text]
+
+
+def main() -> int:
+    """Write the files, or check them. Return the exit code."""
+    sys.path.insert(0, str(HERE.parents[1]))
+    files = written()
+    if "--check" in sys.argv[1:]:
+        for name in stale(files):
+            print(f"{name} is not up to date: run clients/python/generate.py")
+        return int(bool(stale(files)))
+    for path, text in files.items():
+        path.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

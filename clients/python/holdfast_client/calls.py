@@ -1,0 +1,656 @@
+"""The calls of the API; generate.py writes this file from the OpenAPI document."""
+
+from typing import Any, cast
+
+from holdfast_client.shapes import (
+    AcceptedAnswer,
+    ActivationAnswer,
+    ActivationPayload,
+    BreakerAnswer,
+    BreakerPayload,
+    CallResult,
+    CallTrialPayload,
+    CollectionPayload,
+    CollectionView,
+    DeletedAnswer,
+    Done,
+    FollowAgainAnswer,
+    FollowAgainPayload,
+    HealthView,
+    HeldBackView,
+    HoldersPage,
+    ImportPayload,
+    ImportView,
+    LogLine,
+    MembersPage,
+    MemberWhy,
+    MigrationPayload,
+    MigrationView,
+    MovePayload,
+    MovePreview,
+    MoveUndone,
+    MoveView,
+    PreviewAnswer,
+    PreviewPayload,
+    ProtectionPayload,
+    ProtectionView,
+    ReachAnswer,
+    ReachView,
+    RoleReplacement,
+    RoleReplacementPayload,
+    RoleView,
+    RuleChanges,
+    RulePayload,
+    RulesDocument,
+    RuleView,
+    RunningMigration,
+    ServerExportAnswer,
+    ServerView,
+    StoredList,
+    TraitTypesAnswer,
+    TraitValuesAnswer,
+    Trial,
+    TrialPayload,
+    UndoView,
+)
+
+
+class Calls:
+    """Every call that an API token may make."""
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        places: dict[str, Any] | None = None,
+        query: dict[str, Any] | None = None,
+        body: Any = None,
+        csv: str | None = None,
+    ) -> Any:
+        raise NotImplementedError
+
+    def activate_rules(self, body: ActivationPayload) -> ActivationAnswer:
+        """Activate rules in shadow of one server, all of them or none.
+
+        Needs the scope rules.
+        """
+        return cast("ActivationAnswer", self._call("POST", "/api/verification-rules/activate", body=body))
+
+    def approve_move(self, server_id: int) -> MoveView:
+        """End the move once its time is over: rules decide about its roles, and removals pass the breaker.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "MoveView", self._call("POST", "/api/servers/{server_id}/move/approve", places={"server_id": server_id})
+        )
+
+    def change_rule(self, rule_id: int, body: RuleChanges) -> RuleView:
+        """Change fields of a rule, or its state: `active`, `paused` or `shadow`.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "RuleView", self._call("PATCH", "/api/verification-rules/{rule_id}", body=body, places={"rule_id": rule_id})
+        )
+
+    def count_reach(self, body: PreviewPayload) -> ReachAnswer:
+        """Have the addresses counted that meet a new rule, or the stored one of `id`, on chain; needs no name and
+        role.
+
+        The same conditions are counted once an hour.
+
+        Needs the scope rules.
+        """
+        return cast("ReachAnswer", self._call("POST", "/api/verification-rules/reach", body=body))
+
+    def create_rule(self, body: RulePayload) -> RuleView:
+        """Create a rule; it takes effect at once unless it is in `shadow`.
+
+        Needs the scope rules.
+        """
+        return cast("RuleView", self._call("POST", "/api/verification-rules", body=body))
+
+    def decide_removals(self, server_id: int, body: BreakerPayload) -> BreakerAnswer:
+        """Approve the removals that were held back because too many would have lost a role, or dismiss them.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "BreakerAnswer",
+            self._call("POST", "/api/servers/{server_id}/breaker", body=body, places={"server_id": server_id}),
+        )
+
+    def delete_rule(self, rule_id: int) -> DeletedAnswer:
+        """Delete a rule; roles that only it kept follow its removal policy.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "DeletedAnswer", self._call("DELETE", "/api/verification-rules/{rule_id}", places={"rule_id": rule_id})
+        )
+
+    def download_address_list(self, server_id: int, name: str) -> str:
+        """Return the addresses of a list as CSV, for people who run the server.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "str",
+            self._call(
+                "GET", "/api/servers/{server_id}/address-lists/{name}", places={"server_id": server_id, "name": name}
+            ),
+        )
+
+    def download_events(
+        self,
+        server_id: int,
+        *,
+        kind: str | None = None,
+        member: str | None = None,
+        actor: str | None = None,
+        role_id: str | None = None,
+        rule_id: int | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> str:
+        """Return the log as CSV in UTF-8, newest first, with the same filters.
+
+        Needs the scope members.
+        """
+        return cast(
+            "str",
+            self._call(
+                "GET",
+                "/api/servers/{server_id}/events.csv",
+                places={"server_id": server_id},
+                query={
+                    "kind": kind,
+                    "member": member,
+                    "actor": actor,
+                    "roleId": role_id,
+                    "ruleId": rule_id,
+                    "since": since,
+                    "until": until,
+                },
+            ),
+        )
+
+    def download_members(self, server_id: int) -> str:
+        """Return the server's members as CSV in UTF-8.
+
+        Needs the scope members.
+        """
+        return cast("str", self._call("GET", "/api/servers/{server_id}/members.csv", places={"server_id": server_id}))
+
+    def download_payouts(self, server_id: int, *, rule_id: int | None = None) -> str:
+        """Return the payout addresses that members chose for this server, with holdings and block, as CSV in UTF-8.
+
+        Needs the scope members.
+        """
+        return cast(
+            "str",
+            self._call(
+                "GET", "/api/servers/{server_id}/payout.csv", places={"server_id": server_id}, query={"ruleId": rule_id}
+            ),
+        )
+
+    def end_migration(self, server_id: int, migration_id: int) -> MigrationView:
+        """Let only the new contract count from now on.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "MigrationView",
+            self._call(
+                "POST",
+                "/api/servers/{server_id}/migrations/{migration_id}/end",
+                places={"server_id": server_id, "migration_id": migration_id},
+            ),
+        )
+
+    def explain_member(self, server_id: int, discord_id: str) -> MemberWhy:
+        """Return why the member has or lacks each role, from the rules, the ledger and the newest readings.
+
+        Needs the scope members.
+        """
+        return cast(
+            "MemberWhy",
+            self._call(
+                "GET",
+                "/api/servers/{server_id}/members/{discord_id}/why",
+                places={"server_id": server_id, "discord_id": discord_id},
+            ),
+        )
+
+    def export_rules(self, server_id: int) -> RulesDocument:
+        """Return all rules of the server as a document to keep, or to import on another server.
+
+        Needs the scope read.
+        """
+        return cast(
+            "RulesDocument", self._call("GET", "/api/servers/{server_id}/rules.json", places={"server_id": server_id})
+        )
+
+    def export_server(self, server_id: int) -> ServerExportAnswer:
+        """Return the server's rules, and its members with the roles that rules are about.
+
+        Needs the scope members and read.
+        """
+        return cast(
+            "ServerExportAnswer", self._call("GET", "/api/servers/{server_id}/export", places={"server_id": server_id})
+        )
+
+    def find_collection(self, body: CollectionPayload) -> CollectionView:
+        """Return the collection of an address or a page; a token's page leads to the token's collection.
+
+        Where another is meant than can be told, or it is on another chain, the error carries `offers`:
+        collections that
+        can be taken over as they stand.
+
+        Needs the scope rules.
+        """
+        return cast("CollectionView", self._call("POST", "/api/collection/parse", body=body))
+
+    def follow_again(self, server_id: int, body: FollowAgainPayload) -> FollowAgainAnswer:
+        """Give and take a role by its rules again that was left alone because others reversed it repeatedly.
+
+        Needs the scope members.
+        """
+        return cast(
+            "FollowAgainAnswer",
+            self._call(
+                "POST", "/api/servers/{server_id}/health/follow-again", body=body, places={"server_id": server_id}
+            ),
+        )
+
+    def get_health(self, server_id: int) -> HealthView:
+        """Return bot, permissions, role order, providers, lag, last sweep, and pauses, each with its cause and
+        remedy.
+
+        Needs the scope read.
+        """
+        return cast("HealthView", self._call("GET", "/api/servers/{server_id}/health", places={"server_id": server_id}))
+
+    def get_move(self, server_id: int) -> MoveView:
+        """Return the server's move: per role who has arrived, who has not, and who else moves it.
+
+        Needs the scope read.
+        """
+        return cast("MoveView", self._call("GET", "/api/servers/{server_id}/move", places={"server_id": server_id}))
+
+    def get_protection(self, server_id: int) -> ProtectionView:
+        """Return the protected members and roles.
+
+        Needs the scope members.
+        """
+        return cast(
+            "ProtectionView", self._call("GET", "/api/servers/{server_id}/protection", places={"server_id": server_id})
+        )
+
+    def get_reach(self, reach_id: int) -> ReachView:
+        """Return how many addresses meet a rule and how many are verified in its server, or how far the count is.
+
+        Needs the scope read.
+        """
+        return cast(
+            "ReachView", self._call("GET", "/api/verification-rules/reach/{reach_id}", places={"reach_id": reach_id})
+        )
+
+    def get_rule(self, rule_id: int) -> RuleView:
+        """Return one rule.
+
+        Needs the scope read.
+        """
+        return cast("RuleView", self._call("GET", "/api/verification-rules/{rule_id}", places={"rule_id": rule_id}))
+
+    def import_rules(self, server_id: int, body: ImportPayload) -> ImportView:
+        """Return what each rule of another bot, or of an export, becomes here, and why some become none.
+
+        With `apply` they are made as rules in shadow, which give and take nothing until somebody activates them.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "ImportView",
+            self._call("POST", "/api/servers/{server_id}/import", body=body, places={"server_id": server_id}),
+        )
+
+    def list_events(
+        self,
+        server_id: int,
+        *,
+        before: int | None = None,
+        limit: int | None = None,
+        kind: str | None = None,
+        member: str | None = None,
+        actor: str | None = None,
+        role_id: str | None = None,
+        rule_id: int | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> list[LogLine]:
+        """Return the events, newest first; `before` is the id of the last line of the page already read.
+
+        Needs the scope members.
+        """
+        return cast(
+            "list[LogLine]",
+            self._call(
+                "GET",
+                "/api/servers/{server_id}/events",
+                places={"server_id": server_id},
+                query={
+                    "before": before,
+                    "limit": limit,
+                    "kind": kind,
+                    "member": member,
+                    "actor": actor,
+                    "roleId": role_id,
+                    "ruleId": rule_id,
+                    "since": since,
+                    "until": until,
+                },
+            ),
+        )
+
+    def list_held_back_removals(self, server_id: int) -> list[HeldBackView]:
+        """Return the removals that wait for an admin: members, roles, the evidence, and earlier changes.
+
+        Needs the scope read.
+        """
+        return cast(
+            "list[HeldBackView]", self._call("GET", "/api/servers/{server_id}/breaker", places={"server_id": server_id})
+        )
+
+    def list_members(self, server_id: int, *, query: str | None = None, page: int | None = None) -> MembersPage:
+        """Return the members by name; `query` is part of a name or a whole Discord id.
+
+        Needs the scope members.
+        """
+        return cast(
+            "MembersPage",
+            self._call(
+                "GET",
+                "/api/servers/{server_id}/members",
+                places={"server_id": server_id},
+                query={"query": query, "page": page},
+            ),
+        )
+
+    def list_migrations(self, server_id: int) -> list[RunningMigration]:
+        """Return the migrations of the server in which both contracts count at present.
+
+        Needs the scope read.
+        """
+        return cast(
+            "list[RunningMigration]",
+            self._call("GET", "/api/servers/{server_id}/migrations", places={"server_id": server_id}),
+        )
+
+    def list_move_members(
+        self, server_id: int, role_id: str, *, standing: str | None = None, page: int | None = None
+    ) -> HoldersPage:
+        """Return the holders of a role of the move by standing: `right`, `wrong`, `unverified` or `unknown`.
+
+        Needs the scope members.
+        """
+        return cast(
+            "HoldersPage",
+            self._call(
+                "GET",
+                "/api/servers/{server_id}/move/members",
+                places={"server_id": server_id},
+                query={"roleId": role_id, "standing": standing, "page": page},
+            ),
+        )
+
+    def list_roles(self, server_id: str) -> list[RoleView]:
+        """Return the roles of a server that the caller runs, without @everyone.
+
+        Needs the scope read.
+        """
+        return cast("list[RoleView]", self._call("GET", "/api/discord/roles", query={"serverId": server_id}))
+
+    def list_rules(self, server_id: int) -> list[RuleView]:
+        """Return the rules of a server, by its internal id.
+
+        Needs the scope read.
+        """
+        return cast("list[RuleView]", self._call("GET", "/api/verification-rules", query={"serverId": server_id}))
+
+    def list_servers(self) -> list[ServerView]:
+        """Return the known servers where the caller is owner or administrator; for an API token its own.
+
+        Needs the scope read.
+        """
+        return cast("list[ServerView]", self._call("GET", "/api/servers"))
+
+    def list_trait_types(self, contract: str, *, blockchain: str | None = None) -> TraitTypesAnswer:
+        """Return the kinds of traits of a collection's tokens: from OpenSea, or else from some of the tokens.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "TraitTypesAnswer",
+            self._call(
+                "GET",
+                "/api/collection/{contract}/traits",
+                places={"contract": contract},
+                query={"blockchain": blockchain},
+            ),
+        )
+
+    def list_trait_values(self, contract: str, trait_type: str, *, blockchain: str | None = None) -> TraitValuesAnswer:
+        """Return the values of one kind of trait; none for numbers, of which OpenSea has only bounds.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "TraitValuesAnswer",
+            self._call(
+                "GET",
+                "/api/collection/{contract}/traits/{trait_type}",
+                places={"contract": contract, "trait_type": trait_type},
+                query={"blockchain": blockchain},
+            ),
+        )
+
+    def migrate_contract(self, server_id: int, body: MigrationPayload) -> MigrationView:
+        """Return what each rule that names the old contract becomes, and why some stay; with `apply`, change them.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "MigrationView",
+            self._call("POST", "/api/servers/{server_id}/migrations", body=body, places={"server_id": server_id}),
+        )
+
+    def preview_migration(self, server_id: int, body: MigrationPayload) -> MovePreview:
+        """Return what a migration would do to members; changes nothing.
+
+        Needs the scope members and rules.
+        """
+        return cast(
+            "MovePreview",
+            self._call(
+                "POST", "/api/servers/{server_id}/migrations/preview", body=body, places={"server_id": server_id}
+            ),
+        )
+
+    def preview_migration_end(self, server_id: int, migration_id: int) -> MovePreview:
+        """Return what letting only the new contract count would do to members; changes nothing.
+
+        Needs the scope members and rules.
+        """
+        return cast(
+            "MovePreview",
+            self._call(
+                "POST",
+                "/api/servers/{server_id}/migrations/{migration_id}/preview",
+                places={"server_id": server_id, "migration_id": migration_id},
+            ),
+        )
+
+    def preview_move_end(self, server_id: int) -> MovePreview:
+        """Return what the end of the move would do to members; changes nothing.
+
+        Needs the scope members and rules.
+        """
+        return cast(
+            "MovePreview", self._call("POST", "/api/servers/{server_id}/move/preview", places={"server_id": server_id})
+        )
+
+    def preview_role_replacement(self, server_id: int, body: RoleReplacementPayload) -> MovePreview:
+        """Return what replacing a role would do to members; changes nothing.
+
+        Needs the scope members and rules.
+        """
+        return cast(
+            "MovePreview",
+            self._call(
+                "POST", "/api/servers/{server_id}/migrations/role/preview", body=body, places={"server_id": server_id}
+            ),
+        )
+
+    def preview_rule(self, body: PreviewPayload) -> PreviewAnswer:
+        """Return what creating a rule, or changing or deleting one (by its `id`), would do to members; stores no
+        rule.
+
+        Needs the scope members and rules.
+        """
+        return cast("PreviewAnswer", self._call("POST", "/api/verification-rules/preview", body=body))
+
+    def preview_undo(self, server_id: int, batch: str) -> UndoView:
+        """Return what undoing the batch would do; nothing is changed.
+
+        Needs the scope members and rules.
+        """
+        return cast(
+            "UndoView",
+            self._call(
+                "GET", "/api/servers/{server_id}/events/{batch}/undo", places={"server_id": server_id, "batch": batch}
+            ),
+        )
+
+    def protect_member(self, server_id: int, discord_id: str, body: ProtectionPayload) -> Done:
+        """Protect a member from all removals, or end the protection.
+
+        Needs the scope members.
+        """
+        return cast(
+            "Done",
+            self._call(
+                "PUT",
+                "/api/servers/{server_id}/protection/members/{discord_id}",
+                body=body,
+                places={"server_id": server_id, "discord_id": discord_id},
+            ),
+        )
+
+    def protect_role(self, server_id: int, role_id: str, body: ProtectionPayload) -> Done:
+        """Protect a role from all removals, or end the protection.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "Done",
+            self._call(
+                "PUT",
+                "/api/servers/{server_id}/protection/roles/{role_id}",
+                body=body,
+                places={"server_id": server_id, "role_id": role_id},
+            ),
+        )
+
+    def recheck_everybody(self, server_id: int) -> AcceptedAnswer:
+        """Queue every member to be checked again soon.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "AcceptedAnswer", self._call("POST", "/api/servers/{server_id}/recheck", places={"server_id": server_id})
+        )
+
+    def recheck_member(self, server_id: int, discord_id: str) -> AcceptedAnswer:
+        """Queue one member to be checked again soon.
+
+        Needs the scope members.
+        """
+        return cast(
+            "AcceptedAnswer",
+            self._call(
+                "POST",
+                "/api/servers/{server_id}/members/{discord_id}/recheck",
+                places={"server_id": server_id, "discord_id": discord_id},
+            ),
+        )
+
+    def replace_role(self, server_id: int, body: RoleReplacementPayload) -> RoleReplacement:
+        """Return which rules give the new role in place of the old one; with `apply`, let them do so from now on.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "RoleReplacement",
+            self._call("POST", "/api/servers/{server_id}/migrations/role", body=body, places={"server_id": server_id}),
+        )
+
+    def set_move(self, server_id: int, body: MovePayload) -> MoveView:
+        """Begin a move, or change the one that runs. Until an admin approves its end nobody loses a role of it.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "MoveView", self._call("PUT", "/api/servers/{server_id}/move", body=body, places={"server_id": server_id})
+        )
+
+    def try_rule(self, body: TrialPayload) -> Trial:
+        """Return what a new rule, or the stored one of `id`, says about a member with this wallet alone; stores
+        nothing.
+
+        Needs the scope rules.
+        """
+        return cast("Trial", self._call("POST", "/api/verification-rules/try", body=body))
+
+    def try_view_call(self, body: CallTrialPayload) -> CallResult:
+        """Return what a contract's view function answers about a wallet now, or why it does not; stores nothing.
+
+        Needs the scope rules.
+        """
+        return cast("CallResult", self._call("POST", "/api/verification-rules/try-call", body=body))
+
+    def undo(self, server_id: int, batch: str) -> UndoView:
+        """Undo one batch: a rule's deletion, change or pause, or removals made together.
+
+        Needs the scope members and rules.
+        """
+        return cast(
+            "UndoView",
+            self._call(
+                "POST", "/api/servers/{server_id}/events/{batch}/undo", places={"server_id": server_id, "batch": batch}
+            ),
+        )
+
+    def undo_move(self, server_id: int) -> MoveUndone:
+        """Call the move off, or undo it after its approval: what it took is given back, and everybody keeps its
+        roles.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "MoveUndone", self._call("DELETE", "/api/servers/{server_id}/move", places={"server_id": server_id})
+        )
+
+    def upload_address_list(self, server_id: int, csv: str) -> StoredList:
+        """Store addresses, one or more a line, or the lines of a CSV file, for a condition that names the list.
+
+        Mistakes and repetitions are reported by their lines. A list that no rule uses is deleted after a day.
+
+        Needs the scope rules.
+        """
+        return cast(
+            "StoredList",
+            self._call("POST", "/api/servers/{server_id}/address-lists", csv=csv, places={"server_id": server_id}),
+        )

@@ -1,0 +1,124 @@
+"""The client: sends calls with an API token, and raises an error with a sentence for a person."""
+
+import re
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from holdfast_client.calls import Calls
+
+_OWN_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class HoldfastError(Exception):
+    """The API refused a call, or did not answer.
+
+    `status` is the HTTP status, 0 without an answer. `retry_after` is in how many seconds the call may be made again,
+    where the API says so. `fields` has what else the answer had.
+    """
+
+    def __init__(
+        self, status: int, message: str, retry_after: float | None = None, fields: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.retry_after = retry_after
+        self.fields: Mapping[str, Any] = fields or {}
+
+
+class Holdfast(Calls):
+    """The calls of one server, made with its API token. Use it as a context manager, or call `close`.
+
+    `url` is where the dashboard is, such as `https://roles.example.org`. The token is sent there alone: no redirect is
+    followed, and only this machine is asked without https. One client may be used by several threads.
+    """
+
+    def __init__(
+        self, url: str, token: str, *, timeout: float = 30.0, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        base = httpx.URL(url)
+        if base.scheme != "https" and (base.scheme != "http" or base.host not in _OWN_MACHINE):
+            raise ValueError("The address has to begin with https://, or be of this machine.")
+        if not re.fullmatch(r"hf_[A-Za-z0-9_-]+", token):
+            raise ValueError("This is no API token: one begins with hf_.")
+        self._http = httpx.Client(
+            base_url=base,
+            headers={"Authorization": f"Bearer {token}", "Accept": "application/json, text/csv"},
+            timeout=timeout,
+            transport=transport,
+            follow_redirects=False,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        places: dict[str, Any] | None = None,
+        query: dict[str, Any] | None = None,
+        body: Any = None,
+        csv: str | None = None,
+    ) -> Any:
+        address = path.format_map({name: _segment(value) for name, value in (places or {}).items()})
+        asked = {name: value for name, value in (query or {}).items() if value is not None}
+        sent: dict[str, Any] = {}
+        if body is not None:
+            sent["json"] = body
+        elif csv is not None:
+            sent = {"content": csv.encode(), "headers": {"Content-Type": "text/csv"}}
+        try:
+            answer = self._http.request(method, address, params=asked, **sent)
+        except httpx.HTTPError as fault:
+            raise HoldfastError(0, f"No answer ({type(fault).__name__}).") from fault
+        if not answer.is_success:
+            raise _refusal(answer)
+        if answer.headers.get("content-type", "").startswith("application/json"):
+            return _json(answer)
+        return answer.text or None
+
+
+def _segment(value: object) -> str:
+    """Return a value as one part of a path, which cannot lead to another call."""
+    text = str(value)
+    if text in {"", ".", ".."}:
+        raise ValueError(f"{text!r} cannot be a part of an address.")
+    return quote(text, safe="")
+
+
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        raise HoldfastError(answer.status_code, "The answer is not JSON.") from None
+
+
+def _refusal(answer: httpx.Response) -> HoldfastError:
+    try:
+        found = answer.json()
+    except ValueError:
+        found = None
+    fields = found if isinstance(found, dict) else {}
+    message = fields.get("message")
+    waits = answer.headers.get("retry-after", "")
+    return HoldfastError(
+        answer.status_code,
+        message if isinstance(message, str) else f"HTTP {answer.status_code}",
+        float(waits) if waits.isascii() and waits.isdigit() else None,
+        {name: value for name, value in fields.items() if name != "message"},
+    )

@@ -1,0 +1,262 @@
+"""API tokens: one server, its scopes, its creator's rights, and nothing after it was revoked."""
+
+import uuid
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from sqlmodel import col, delete, select, update
+
+from app.api import api
+from app.api.requests.scopes import OPEN
+from gateways import gateways
+from models import Access, ApiToken, Server, now, transaction
+from services.accounts.programs import tokens
+from services.core.actors import Actor
+from services.core.errors import FieldRefused
+from settings import settings
+from tests.app.api.browsers import Browser
+from tests.app.api.servers.test_rights import AT, CALLS, RULES, Call, change, make, names_of, refused
+from tests.jobs.town import Town, a_town
+
+CLOSED = {
+    "GET /api/auth/user", "GET /api/auth/discord", "GET /api/auth/discord/connect", "GET /api/auth/discord/callback",
+    "GET /api/auth/logout", "POST /api/auth/logout",
+    "GET /api/me/sessions", "DELETE /api/me/sessions", "DELETE /api/me/sessions/{session}", "GET /api/me/export",
+    "DELETE /api/me", "GET /api/me/forget", "GET /api/me/servers", "GET /api/status", "PUT /api/me/servers/{server_id}",
+    "GET /api/wallet-challenge", "POST /api/verify-wallet", "GET /api/wallet-verifications",
+    "DELETE /api/wallet-verifications/{wallet_id}",
+    "POST /api/me/handover", "DELETE /api/me/handover", "POST /api/me/handover/look", "POST /api/me/handover/take",
+    "GET /api/analytics", "GET /api/analytics/history", "POST /api/servers", "POST /api/admin/sync-servers",
+    "GET /api/discord/invite", "GET /api/discord/invite-url", "GET /api/discord/servers",
+    f"GET {AT}/tokens", f"POST {AT}/tokens", f"DELETE {AT}/tokens", f"DELETE {AT}/tokens/{{token_id}}",
+    f"GET {AT}/webhook", f"PUT {AT}/webhook", f"DELETE {AT}/webhook", f"POST {AT}/webhook/test",
+}  # fmt: skip
+"""Calls about a person, about no server or several, about the tokens themselves, and about where events are posted."""
+EVERYTHING = ["read", "rules", "members"]
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    """ada owns it, bob administers it by the role Admin, carol is a member with a proved wallet."""
+    async with a_town(sandbox_url, "ada", "bob", "carol") as made:
+        await change(made, "bob", "add_role", role="Admin")
+        await made.see()
+        await made.prove("carol")
+        yield made
+
+
+async def signed_in(new_browser: Callable[[], Browser], town: Town, who: str) -> Browser:
+    browser = new_browser()
+    await browser.sign_in(town.people[who]["username"])
+    return browser
+
+
+async def made(browser: Browser, town: Town, **fields: Any) -> dict[str, Any]:
+    body = {"name": "ci", "scopes": EVERYTHING, **fields}
+    answer = await browser.client.post(f"/api/servers/{town.server_id}/tokens", json=body)
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    return answer.json()
+
+
+def program(new_browser: Callable[[], Browser], token: str) -> Browser:
+    """A program with a token and no cookies."""
+    browser = new_browser()
+    browser.client.headers["Authorization"] = f"Bearer {token}"
+    return browser
+
+
+async def rules(browser: Browser, town: Town) -> httpx.Response:
+    return await browser.client.get(f"{RULES}?serverId={town.server_id}")
+
+
+def test_every_call_names_its_scopes_or_is_closed_to_tokens() -> None:
+    described = {
+        f"{method.upper()} {path}": operation
+        for path, methods in api.openapi()["paths"].items()
+        for method, operation in methods.items()
+        if path.startswith("/api/")
+    }
+    assert described.keys() - OPEN.keys() == CLOSED
+    assert OPEN.keys() <= described.keys()
+    assert all(needed and needed <= set(tokens.SCOPES) for needed in OPEN.values())
+
+
+async def test_a_token_of_another_server_finds_nothing_even_if_its_creator_runs_both(
+    new_browser: Callable[[], Browser], town: Town
+) -> None:
+    names = await names_of(town)
+    owner = await signed_in(new_browser, town, "ada")
+    token = (await made(owner, town))["token"]
+    async with transaction() as db:
+        other = Server(discord_id=str(uuid.uuid4().int)[:18], name="Another")
+        db.add(other)
+        await db.flush()
+        db.add(Access(server_id=other.id or 0, discord_id=town.people["ada"]["id"], owner=True))
+        # Its use was just noted, so that no call changes even that.
+        used = now() + timedelta(hours=1)
+        await db.exec(update(ApiToken).where(col(ApiToken.name) == "ci").values(server_id=other.id, used_at=used))
+    theirs = program(new_browser, token)
+    not_about_it = {"POST /api/servers", "GET /api/analytics/history"}
+    await refused(theirs, names, [call for call in CALLS if call[0] not in not_about_it])
+    for call in CALLS:
+        if call[0] in not_about_it:
+            assert (await make(theirs, call, names)).status_code == 403
+    # The bot is not there and Discord does not list it: its creator does not run it.
+    assert (await theirs.client.get("/api/servers")).status_code == 404
+
+
+async def test_a_token_makes_the_calls_of_its_scopes_and_no_other(
+    new_browser: Callable[[], Browser], town: Town
+) -> None:
+    names = await names_of(town)
+    owner = await signed_in(new_browser, town, "ada")
+    about = [call for call in CALLS if call[0] in OPEN]
+    bare = {scope: program(new_browser, (await made(owner, town, scopes=[scope]))["token"]) for scope in EVERYTHING}
+
+    async def forbidden(browser: Browser, call: Call) -> None:
+        answer = await make(browser, call, names)
+        assert answer.status_code == 403, f"{call[0]}: {answer.status_code} {answer.text}"
+
+    for call in about:
+        for scope, browser in bare.items():
+            if OPEN[call[0]] - {scope}:
+                await forbidden(browser, call)
+    full = program(new_browser, (await made(owner, town))["token"])
+    for call in CALLS:
+        if call[0] in CLOSED:
+            await forbidden(full, call)
+    for path in ("/api/me/sessions", "/api/auth/user", "/api/me/export"):
+        assert (await full.client.get(path)).status_code == 403
+    for call in about:
+        answer = await make(full, call, names)
+        assert answer.is_success, f"{call[0]}: {answer.status_code} {answer.text}"
+    assert [one["internalId"] for one in (await full.client.get("/api/servers")).json()] == [town.server_id]
+
+
+async def test_a_token_is_shown_once_and_the_log_names_it(new_browser: Callable[[], Browser], town: Town) -> None:
+    owner = await signed_in(new_browser, town, "ada")
+    token = await made(owner, town, name=" nightly  build ", scopes=["members", "rules", "rules"])
+    assert (token["name"], token["scopes"], token["state"]) == ("nightly build", ["rules", "members"], "active")
+    caller = program(new_browser, token["token"])
+    assert (await caller.client.post(f"/api/servers/{town.server_id}/recheck")).status_code == 202
+    [listed] = (await owner.client.get(f"/api/servers/{town.server_id}/tokens")).json()
+    assert listed["usedAt"] is not None
+    assert token["token"].startswith(listed["prefix"])
+    assert len(listed["prefix"]) < 12
+    log = await owner.client.get(f"/api/servers/{town.server_id}/events")
+    texts = {line["kind"]: (line["text"], line["actorName"]) for line in log.json()}
+    name = texts["token.created"][1]
+    assert texts["token.created"][0] == f"{name} created the API token “nightly build” (rules, members)."
+    assert texts["recheck.asked"][0].startswith(f"The token “nightly build” of {name} had everybody checked again")
+    assert texts["recheck.asked"][1] == f"the token “nightly build” of {name}"
+    async with transaction() as db:
+        row = (await db.exec(select(ApiToken))).one()
+    for shown in (listed, log.text, row.model_dump()):
+        assert token["token"] not in str(shown)
+
+
+async def test_a_token_stops_at_once_when_it_is_revoked_or_ends_or_its_creator_or_server_is_gone(
+    new_browser: Callable[[], Browser], town: Town
+) -> None:
+    owner, admin = [await signed_in(new_browser, town, who) for who in ("ada", "bob")]
+    at = f"/api/servers/{town.server_id}/tokens"
+
+    async def fresh() -> tuple[int, Browser]:
+        token = await made(admin, town)
+        caller = program(new_browser, token["token"])
+        assert (await rules(caller, town)).status_code == 200
+        return token["id"], caller
+
+    token_id, caller = await fresh()
+    assert (await owner.client.delete(f"{at}/{token_id}")).json() == {"success": True, "revoked": 1}
+    assert (await rules(caller, town)).status_code == 401
+    assert (await owner.client.delete(f"{at}/{token_id}")).status_code == 404
+    _, caller = await fresh()
+    assert (await owner.client.delete(at)).json()["revoked"] == 1
+    assert (await rules(caller, town)).status_code == 401
+    _, caller = await fresh()
+    async with transaction() as db:
+        await db.exec(update(ApiToken).values(expires_at=now() - timedelta(seconds=1)))
+    assert (await rules(caller, town)).status_code == 401
+    assert [one["state"] for one in (await owner.client.get(at)).json()] == ["expired"]
+    _, caller = await fresh()
+    await change(town, "bob", "remove_role", role="Admin")
+    assert (await rules(caller, town)).status_code == 404
+    await town.see()
+    assert [one["state"] for one in (await owner.client.get(at)).json()] == ["stopped", "expired"]
+    async with transaction() as db:
+        await db.exec(delete(Server).where(col(Server.id) == town.server_id))
+        assert (await db.exec(select(ApiToken))).all() == []
+    assert (await rules(caller, town)).status_code == 401
+
+
+async def test_a_token_and_a_session_do_not_mix(new_browser: Callable[[], Browser], town: Town) -> None:
+    owner = await signed_in(new_browser, town, "ada")
+    token = (await made(owner, town))["token"]
+    caller = program(new_browser, token)
+    # No browser sends the header by itself, so where the request comes from says nothing.
+    assert (
+        await caller.client.post(f"/api/servers/{town.server_id}/recheck", headers={"Origin": "https://evil.example"})
+    ).status_code == 202
+    for headers in (
+        {"Cookie": f"hf_session={owner.session_id}"},
+        {"x-session-id": str(owner.session_id)},
+        {"Authorization": "Bearer hf_" + "a" * 43},
+        {"Authorization": "Bearer hf_"},
+        {"Authorization": f"Basic {token}"},
+    ):
+        answer = await caller.client.get("/api/servers", headers=headers)
+        assert (answer.status_code, answer.json()) == (401, {"message": "Unauthorized"}), headers
+    # What a proxy adds for itself changes nothing for a session.
+    assert (await owner.client.get("/api/servers", headers={"Authorization": "Basic eDp5"})).status_code == 200
+
+
+async def test_a_token_has_limits_of_its_own(
+    new_browser: Callable[[], Browser], town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = await signed_in(new_browser, town, "ada")
+    first, second = [program(new_browser, (await made(owner, town))["token"]) for _ in range(2)]
+    monkeypatch.setenv("LIMIT_RECHECKS", "2")
+    settings.cache_clear()
+    path = f"/api/servers/{town.server_id}/recheck"
+    assert [(await first.client.post(path)).status_code for _ in range(3)] == [202, 202, 429]
+    assert (await second.client.post(path)).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"name": " "}, "The name needs"),
+        ({"name": "x" * 51}, "The name needs"),
+        ({"name": "a\u202eb"}, "The name needs"),
+        ({"scopes": []}, "Choose at least one of: read, rules, members."),
+        ({"scopes": ["read", "admin"]}, "Choose at least one of"),
+        ({"end": datetime(2020, 1, 1, tzinfo=UTC)}, "in the future"),
+        ({"end": datetime(2999, 1, 1, tzinfo=UTC)}, "within a year"),
+    ],
+)
+async def test_a_token_that_makes_no_sense_is_not_created(product: None, fields: dict[str, Any], field: str) -> None:
+    body = {"name": "ci", "scopes": ["read"], "end": None, **fields}
+    async with transaction() as db:
+        with pytest.raises(FieldRefused, match=field):
+            await tokens.create(
+                db, gateways(), Actor(1, "1", "ada"), 1, body["name"], body["scopes"], body["end"]
+            )  # fmt: skip
+
+
+async def test_a_server_has_only_so_many_tokens(
+    new_browser: Callable[[], Browser], town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "MOST", 2)
+    owner = await signed_in(new_browser, town, "ada")
+    first = await made(owner, town)
+    await made(owner, town)
+    body = {"name": "third", "scopes": ["read"]}
+    answer = await owner.client.post(f"/api/servers/{town.server_id}/tokens", json=body)
+    assert (answer.status_code, answer.json()["message"][:35]) == (409, "A server has at most 2 API tokens. ")
+    await owner.client.delete(f"/api/servers/{town.server_id}/tokens/{first['id']}")
+    assert (await owner.client.post(f"/api/servers/{town.server_id}/tokens", json=body)).status_code == 201

@@ -1,0 +1,59 @@
+"""The webhook of a server by calls: its address, its secret, its deliveries."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.app.api.browsers import Browser
+from tests.jobs.town import Town, a_town
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    """ada owns it."""
+    async with a_town(sandbox_url, "ada") as made:
+        yield made
+
+
+async def test_an_admin_sets_tests_and_deletes_a_webhook_and_sees_its_secret_once(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    at = f"/api/servers/{town.server_id}/webhook"
+    assert (await browser.client.get(at)).json() == {"message": "This server has no webhook."}
+    body = {"url": "https://hooks.example.org/in?key=s3cret", "events": ["rule.changed", "role.given"]}
+    made = await browser.client.put(at, json=body)
+    assert (made.status_code, made.headers["cache-control"]) == (200, "no-store")
+    secret = made.json()["secret"]
+    assert secret.startswith("whsec_")
+    assert made.json()["events"] == ["role.given", "rule.changed"]
+    again = (await browser.client.put(at, json={**body, "events": ["role.given"]})).json()
+    assert (again["secret"], again["webhook"]["formerSecretUntil"]) == (None, None)
+    rotated = (await browser.client.put(at, json={**body, "newSecret": True})).json()
+    assert rotated["secret"] not in {None, secret}
+    assert rotated["webhook"]["formerSecretUntil"] is not None
+    assert (await browser.client.post(f"{at}/test")).status_code == 202
+    assert (await browser.client.post(f"{at}/test")).status_code == 202, "one waits already"
+    seen = await browser.client.get(at)
+    assert [(one["event"], one["state"]) for one in seen.json()["deliveries"]] == [("test", "waiting")]
+    assert seen.json()["waiting"] == 1
+    log = (await browser.client.get(f"/api/servers/{town.server_id}/events?kind=webhook")).text
+    assert "set the webhook to hooks.example.org." in log
+    for shown in (seen.text, log):
+        assert secret not in shown
+        assert rotated["secret"] not in shown
+    assert "s3cret" not in log
+    assert (await browser.client.delete(at)).json() == {"success": True}
+    assert (await browser.client.delete(at)).status_code == 404
+    assert (await browser.client.post(f"{at}/test")).status_code == 404
+    for url in (
+        "", "http://hooks.example.org/", "ftp://hooks.example.org/", "https://user:pw@hooks.example.org/",
+        "https://hooks.example.org:8443/", "https://10.0.0.1/", "https://[::1]/", "https://169.254.169.254/latest",
+        "https://discord.com/api/webhooks/1/a", "https://ptb.Discordapp.com/", "https://dis%63ord.com/",
+        "https://intranet/", "https://printer.local/", "https://db.internal/",
+        f"https://hooks.example.org/{'a' * 1000}",
+        "https://hooks.example.org/a b", "https://[", "https://hooks.example.org:x/",
+    ):  # fmt: skip
+        refused = await browser.client.put(at, json={"url": url, "events": ["role.given"]})
+        assert refused.status_code == 400, f"{url}: {refused.text}"
+    for events in ([], ["role.given", "user.signed_in"]):
+        refused = await browser.client.put(at, json={"url": "https://hooks.example.org/", "events": events})
+        assert refused.json()["message"].startswith("Choose at least one of: role.given")
