@@ -1,5 +1,10 @@
 """Run the bot (`python -m bot`): log in to Discord's gateway and stay connected."""
 
+import gc
+
+if __name__ == "__main__":
+    gc.disable()  # until `settle`
+
 import asyncio
 import contextlib
 import signal

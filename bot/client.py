@@ -22,9 +22,10 @@ from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
 from bot.interaction.background import Busy
 from bot.interaction.presses import Presses
-from bot.known_members import KnownMembers
+from bot.member_reader import MemberReader
 from bot.rereads import Rereads
 from gateways import gateways
+from locales.stored import storable_count
 from models import transaction
 from services.guilds.gateway import identifies, shards
 from services.runtime.tasks import backoff, stop
@@ -83,8 +84,8 @@ class Bot(commands.AutoShardedBot):
     @property
     def may_ask_for_members(self) -> bool:
         """Whether the session lacks the intent for members and a new one would get it."""
-        known = self.get_cog(KnownMembers.__name__)
-        return isinstance(known, KnownMembers) and known.switched_on
+        reader = self.get_cog(MemberReader.__name__)
+        return isinstance(reader, MemberReader) and reader.switched_on
 
     async def connect(self, *, reconnect: bool = True) -> None:
         """Run this process's shards until one of them ends for a reason that concerns all."""
@@ -106,7 +107,13 @@ class Bot(commands.AutoShardedBot):
         """Wait until the daily limit of identifies allows the shard one."""
         while (pause := await self._pause()) > 0:
             log.error("identifies exhausted shard=%s wait_seconds=%.0f", shard_id, pause)
-            await tell(f"Discord allows no more connections for now; the bot connects again in {_minutes(pause)}.")
+            await tell(
+                storable_count(
+                    "Discord allows no more connections for now; the bot connects again in {count} minute.",
+                    "Discord allows no more connections for now; the bot connects again in {count} minutes.",
+                    max(1, round(pause / 60)),
+                )
+            )
             await asyncio.sleep(min(pause, WAIT_SECONDS))
 
     async def _pause(self) -> float:
@@ -219,11 +226,6 @@ class Bot(commands.AutoShardedBot):
                     return
 
 
-def _minutes(seconds: float) -> str:
-    count = max(1, round(seconds / 60))
-    return f"{count} minute{'' if count == 1 else 's'}"
-
-
 def _in_turn(request: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
     """Return the library's request function, limited to the requests a second that all our processes share.
 
@@ -260,7 +262,7 @@ def build(told: bool = True) -> Bot:
     bot.keeper.busy = events.is_busy
     bot.keeper.handling = lambda: {*bot.handling(), *events.checks.values(), *rereads.tasks()}
     heartbeat = Heartbeat(bot, events, bot.unreadable, bot.keeper)
-    listeners = (events, rereads, KnownMembers(bot, events, bot.keeper), heartbeat, presses)
+    listeners = (events, rereads, MemberReader(bot, events, bot.keeper), heartbeat, presses)
     for cog in (*listeners, *cogs(presses)):
         bot.add_cog(cog)
     return bot

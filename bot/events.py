@@ -11,12 +11,14 @@ from nextcord.ext import commands
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.conversions import admin_roles, guild_facts, member_facts
+from bot.gateway.member_reports import MemberReport, MemberReports
 from bot.gateway.picture import picture
 from bot.interaction.background import Busy
 from gateways import gateways
 from models import transaction
 from services.guilds import channels, members, members_intent
-from services.guilds.gateway import pictures
+from services.guilds.gateway import known_people, pictures
+from services.guilds.gateway.known_people import ReportedMember
 from services.guilds.members import MemberFacts, UnreadableMember
 from services.runtime.database_faults import is_the_databases, tell
 from services.triggers import gateway_events
@@ -64,6 +66,7 @@ class Events(Busy):
         self.lists: dict[int, asyncio.Task[None]] = {}
         """By guild, the task that reads its members."""
         self.room: asyncio.Semaphore = asyncio.Semaphore(LISTS_AT_ONCE)
+        self.reports: MemberReports = MemberReports(self.turns, self.write, self._report)
         self.touched: dict[int, set[str]] = {}
         """By guild whose members are being read, those who changed meanwhile: the list may be older."""
         self.checks: dict[int, asyncio.Task[None]] = {}
@@ -146,16 +149,23 @@ class Events(Busy):
         """Pass on that a member joined, changed or left (no facts)."""
         if (touched := self.touched.get(guild_id)) is not None:
             touched.add(str(user_id))
-        guild, place = str(guild_id), self.bot.get_guild(guild_id)
+        place = self.bot.get_guild(guild_id)
         if place is not None and user_id == place.me.id:
             self._changed(guild_id)
+        is_admin = place is not None and facts is not None and bool(admin_roles(place) & facts.roles)
+        await self.reports.add(guild_id, MemberReport(str(user_id), facts, joined, is_admin))
+
+    async def _report(self, guild_id: int, report: MemberReport) -> None:
+        """Write down one event about somebody we know; the caller holds the guild's turn."""
+        guild, facts = str(guild_id), report.facts
         if facts is None:
-            await self._tell(guild_id, lambda db: gateway_events.member_left(db, guild, str(user_id)))
-        elif joined:
-            await self._tell(guild_id, lambda db: gateway_events.member_joined(db, guild, facts))
+            await self.write(lambda db: gateway_events.member_left(db, guild, report.discord_id))
+        elif report.joined:
+            await self.write(lambda db: gateway_events.member_joined(db, guild, facts))
         else:
+            place = self.bot.get_guild(guild_id)
             mighty = frozenset[str]() if place is None else admin_roles(place)
-            await self._tell(guild_id, lambda db: gateway_events.member_changed(db, guild, facts, mighty))
+            await self.write(lambda db: gateway_events.member_changed(db, guild, facts, mighty))
 
     @commands.Cog.listener()
     async def on_guild_channel_delete(self, channel: nextcord.abc.GuildChannel) -> None:
@@ -164,10 +174,13 @@ class Events(Busy):
         await self._tell(guild_id, lambda db: channels.gone(db, str(guild_id), str(channel.id)))
 
     def is_busy(self, number: int) -> bool:
-        """Return whether guilds of this shard are still to be passed on, or their members are being read."""
+        """Return whether guilds of this shard are still to be passed on, or their members are being read.
+
+        A guild whose list Discord refuses does not count: the database knows that its list has to be read.
+        """
         count = self.bot.shard_count or 1
         waits = self.opened is not None and number in self.opened
-        return waits or any((guild_id >> 22) % count == number for guild_id in self.lists)
+        return waits or any((guild_id >> 22) % count == number for guild_id in self.lists.keys() - self.refused)
 
     def list_again(self, guild: nextcord.Guild) -> None:
         """Read a guild's members again, until Discord returns the list."""
@@ -246,7 +259,7 @@ class Events(Busy):
     async def _list(self, guild: nextcord.Guild) -> None:
         # Over REST: the gateway answers one request for all members in 30 seconds, so a bot that restarts quickly would
         # get no answer.
-        began = await self._tell(guild.id, gateway_events.list_begins)
+        began = await self._tell(guild.id, lambda db: gateway_events.list_begins(db, str(guild.id)))
         touched = self.touched[guild.id] = set[str]()
         try:
             listed = await self._list_parts(guild)
@@ -311,6 +324,9 @@ class Events(Busy):
         guild, user = str(guild_id), str(user_id)
         async with self.turns[guild_id]:
             facts = await members.live(gateways(), guild, user)
+            asked = [ReportedMember(guild, user, facts.roles if facts is not None else ())]
+            if await self.write(lambda db: known_people.strangers(db, asked)):
+                return
             if facts is None:
                 await self.write(lambda db: gateway_events.member_left(db, guild, user))
             else:
@@ -321,7 +337,10 @@ class Events(Busy):
 
         async def write(db: Any) -> None:
             touched = self.touched.get(guild_id, ())
-            await gateway_events.listed(db, str(guild_id), [one for one in part if one.discord_id not in touched])
+            place = self.bot.get_guild(guild_id)
+            mighty = frozenset[str]() if place is None else admin_roles(place)
+            untouched = [one for one in part if one.discord_id not in touched]
+            await gateway_events.listed(db, str(guild_id), untouched, mighty)
 
         await self._tell(guild_id, write)
 

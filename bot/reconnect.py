@@ -12,6 +12,8 @@ from bot.client import Bot
 from bot.gateway.shard_keeper import OtherCount
 from bot.heartbeat import tell
 from gateways import gateways
+from locales import N_
+from locales.stored import said, storable
 from services.guilds import members_intent
 from services.guilds.gateway import shards
 from settings import settings
@@ -28,9 +30,9 @@ LIVED_WELL = 180.0
 CANCELLED_EVERY, CLOSES_WITHIN = 1.0, 5.0
 TOLD_EVERY, CHECKED_EVERY = 20.0, 5.0
 
-NO_INTENT = f"Discord refuses the intent (4014). {members_intent.WHERE}"
-NO_TOKEN = "Discord rejects DISCORD_BOT_TOKEN. Copy it again: Developer Portal › Bot › Reset Token."
-TOO_FEW = (
+NO_INTENT = N_("Discord refuses the intent (4014). Turn on Server Members Intent: Developer Portal › Bot.")
+NO_TOKEN = N_("Discord rejects DISCORD_BOT_TOKEN. Copy it again: Developer Portal › Bot › Reset Token.")
+TOO_FEW = N_(
     "Discord refuses the bot's connection: it is in more servers than so few shards may have (4011). Set BOT_SHARDS to "
     "auto, or to the number of shards that `make live-check` shows."
 )
@@ -55,11 +57,11 @@ class Build(Protocol):
 
 
 def reason(fault: BaseException | None) -> tuple[str, bool]:
-    """Return why a client ended, as a sentence, and whether somebody has to act first."""
+    """Return why a client ended, as a stored sentence, and whether somebody has to act first."""
     if isinstance(fault, OtherCount):
-        return f"Another process runs {fault.count} shards.", False
+        return storable("Another process runs {count} shards.", count=fault.count), False
     if isinstance(fault, SwitchedOn):
-        return "The Server Members Intent was switched on.", False
+        return N_("The Server Members Intent was switched on."), False
     if isinstance(fault, nextcord.PrivilegedIntentsRequired):
         return NO_INTENT, True
     if isinstance(fault, nextcord.LoginFailure):
@@ -71,14 +73,14 @@ def reason(fault: BaseException | None) -> tuple[str, bool]:
             return NO_TOKEN, True
         if fault.code in _SHARD_CODES:
             return TOO_FEW, settings().bot_shards != shards.AUTO
-        return f"Discord closed the connection (code {fault.code}).", False
+        return storable("Discord closed the connection (code {code}).", code=fault.code or 0), False
     if isinstance(fault, nextcord.HTTPException):
-        return f"Discord does not let the bot connect (HTTP {fault.status}).", False
+        return storable("Discord does not let the bot connect (HTTP {status}).", status=fault.status), False
     if isinstance(fault, OSError | nextcord.GatewayNotFound):
-        return "Discord cannot be reached.", False
+        return N_("Discord cannot be reached."), False
     if fault is None:
-        return "The connection ended.", False
-    return f"Something came from Discord that could not be read ({type(fault).__name__}).", False
+        return N_("The connection ended."), False
+    return storable("Something came from Discord that could not be read ({error}).", error=type(fault).__name__), False
 
 
 async def live(build: Build, token: str) -> None:
@@ -99,16 +101,16 @@ async def live(build: Build, token: str) -> None:
         if sentence == TOO_FEW and not refused:
             least = (bot.shard_count or 1) + 1
         if isinstance(fault, OtherCount):
-            log.info("%s", sentence)
+            log.info("%s", said(sentence))
             continue
         if isinstance(fault, SwitchedOn):
-            log.info("%s", sentence)
+            log.info("%s", said(sentence))
             denied_until = 0.0
             continue
         if refused:
-            log.critical("%s", sentence)
+            log.critical("%s", said(sentence))
         else:
-            log.error("the bot's client ended, another follows: %s", sentence, exc_info=fault)
+            log.error("the bot's client ended, another follows: %s", said(sentence), exc_info=fault)
         pause = FIRST_PAUSE if loop.time() - began > LIVED_WELL else min(pause * 2, LONGEST_PAUSE)
         longest = SHARDS_PAUSE if sentence == TOO_FEW else REFUSED_PAUSE
         await _rest(longest if refused else pause, sentence)

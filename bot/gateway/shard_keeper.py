@@ -11,6 +11,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.gateway.connections import OVER, RESUMABLE, Connection, ResumePoint
+from locales import N_
+from locales.stored import storable
 from models import transaction
 from services.guilds.gateway import pictures, shards
 from services.guilds.gateway.shards import BotProcess, GatewaySession, ShardBeat, ShardPart
@@ -43,7 +45,7 @@ class ShardKeeper:
         self.part: ShardPart = part
         self.count: int = 0
         self.connections: dict[int, Connection] = {}
-        self.down: str | None = "The bot has just started."
+        self.down: str | None = N_("The bot has just started.")
         """Why this process is not connected, for the others."""
         self.last: ShardBeat | None = None
         self.held_until: float = 0.0
@@ -65,7 +67,9 @@ class ShardKeeper:
         if self.last is None:
             return None
         if self.last.free:
-            return f"{self.last.free} of {self.count} shards of the bot run in no process."
+            return storable(
+                "{free} of {count} shards of the bot run in no process.", free=self.last.free, count=self.count
+            )
         return self.last.others_down
 
     async def run(self, count: int) -> None:

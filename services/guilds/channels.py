@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import text
 from sqlmodel import select
 
 from gateways import Gateways
@@ -31,8 +30,9 @@ ANNOUNCEMENTS = 5
 VIEW, SEND, EMBED, HISTORY = 1 << 10, 1 << 11, 1 << 14, 1 << 16
 MANAGE_CHANNELS = 1 << 4
 _NAMES = {
-    MANAGE_CHANNELS: "Manage Channels", VIEW: "View Channels", SEND: "Send Messages", EMBED: "Embed Links",
-    HISTORY: "Read Message History",
+    # Translators: permissions, as Discord's client calls them in your language.
+    MANAGE_CHANNELS: N_("Manage Channels"), VIEW: N_("View Channels"), SEND: N_("Send Messages"),
+    EMBED: N_("Embed Links"), HISTORY: N_("Read Message History"),
 }  # fmt: skip
 BOT_ALLOWED = VIEW | SEND | EMBED | HISTORY
 MEMBERS_ALLOWED = VIEW | HISTORY
@@ -182,18 +182,20 @@ async def _inspect(db: AsyncSession, outside: Gateways, found: Rights) -> tuple[
     try:
         channel = await _stored(outside, found.server)
     except MissingAccess:
-        return None, ("The bot cannot see the channel any more: let it view the channel, or delete it.",)
+        return None, (_("The bot cannot see the channel any more: let it view the channel, or delete it."),)
     if channel is None:
-        return None, () if found.server.verify_channel_id is None else ("The channel was deleted.",)
+        return None, () if found.server.verify_channel_id is None else (_("The channel was deleted."),)
     faults: list[str] = []
     me = (await outside.discord.me()).id
     if any(one != _have(channel, one.id) for one in _wanted(found, channel, me)):
-        faults.append("Its permissions were changed: members must be able to read but not write, the bot must write.")
+        faults.append(
+            _("Its permissions were changed: members must be able to read but not write, the bot must write.")
+        )
     message = await _stored_panel(outside, found.server, channel)
     if message is None:
-        faults.append("The panel was deleted.")
+        faults.append(_("The panel was deleted."))
     elif not panel.fits(message, await _body(db, found, me)):
-        faults.append("The panel is not up to date.")
+        faults.append(_("The panel is not up to date."))
     return channel, tuple(faults)
 
 
@@ -229,7 +231,7 @@ def _english(done: list[str], channel: Channel) -> list[str]:
 
 async def _lock(db: AsyncSession, server: Server) -> None:
     """Let one change at a time through, so that two presses do not make two channels or two panels."""
-    await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 2))"), {"name": f"channel:{server.id}"})
+    await db.lock(f"channel:{server.id}", 2)
     await db.refresh(server)
 
 
@@ -272,7 +274,7 @@ async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, 
         # A channel whose creation went unanswered is ours too: nothing else has this topic.
         channel = next((one for one in await outside.discord.channels(guild.id) if one.topic in _topics()), None)
     if channel is None:
-        lacking = [name for bit, name in _NAMES.items() if not (bot.is_admin or bot.permissions & bit)]
+        lacking = [_(name) for bit, name in _NAMES.items() if not (bot.is_admin or bot.permissions & bit)]
         if lacking:
             raise Conflict(
                 _(

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from locales import _
+
 MOST_NESTED = 6
 """How deep styles may be nested; deeper marks stay as they are typed."""
 
@@ -154,7 +156,7 @@ def _styled(match: re.Match[str], style: StyledRun, depth: int) -> Iterator[Styl
 def _mentioned(inner: str) -> str:
     """Return the preview's placeholder for a mention, an emoji or a time, whose name only Discord knows."""
     if inner.startswith("t:"):
-        return "a time"
+        return _("a time")
     if inner.lstrip("a").startswith(":"):
         return f":{inner.split(':')[1]}:"
     return _NAMES[inner.rstrip("0123456789").rstrip("!")]

@@ -6,7 +6,6 @@ from locales import N_, _, number
 from models.db.session import AsyncSession
 from settings import settings
 
-WHERE = "Turn on Server Members Intent: Developer Portal › Bot."
 NOT_TOLD = N_(
     "Discord does not tell the bot who joins, leaves or changes (50001), so it reads the people it knows again in each "
     "sweep. Turn on Server Members Intent: Developer Portal › Bot."
@@ -18,6 +17,10 @@ NOT_ASKED = N_(
 REVIEWED_FROM = 10_000
 """Users from which on Discord reviews who gets the intent (docs/facts.md#discord-intents)."""
 WARNED_FROM = 8_000
+ENDS_BELOW = 7_500
+"""Users below which a warning in log channels is over: the number moves with everybody who joins or leaves."""
+MOST_SERVERS = 10
+"""The most servers for which the warning is posted in log channels: in more, few admins know who runs the bot."""
 
 
 async def is_off(outside: Gateways) -> bool | None:
@@ -40,9 +43,28 @@ async def is_heard(db: AsyncSession) -> bool:
     return not any(reason in {NOT_TOLD, NOT_ASKED} for (reason,) in rows)
 
 
+async def are_listed(db: AsyncSession) -> bool:
+    """Return whether the bot is connected and may list members, as it lately reported."""
+    (rows,) = await db.together(
+        (
+            "SELECT reason FROM provider_state WHERE provider = 'bot' AND state = 'ok' "
+            "AND checked_at > now() - interval '1 minute'",
+            {},
+        )
+    )
+    return bool(rows) and not any(reason in {NOT_TOLD, NOT_ASKED} for (reason,) in rows)
+
+
 def without() -> str:
     """Return the sentence for Health about a bot that hears nothing of members."""
     return NOT_ASKED if settings().members_intent == "off" else NOT_TOLD
+
+
+async def users(db: AsyncSession) -> tuple[int, int]:
+    """Return the members of all servers and the number of servers; people in several servers count in each."""
+    rows = await db.together(("SELECT COALESCE(sum(member_count), 0), count(*) FROM server WHERE bot_invited", {}))
+    ((count, servers),) = rows[0]
+    return int(count), servers
 
 
 def of_users(count: int) -> str:

@@ -50,7 +50,7 @@ async def by_id(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
 
     With `brief`, for reads that work without Discord too, it waits only briefly and then raises ProviderUnavailable.
     """
-    await rate_limits.spend(rate_limits.READS, actor.user_id)
+    await rate_limits.spend_for(rate_limits.READS, actor)
     return await _of(db, outside, actor, await find_server(db, server_id), brief=brief)
 
 
@@ -60,9 +60,9 @@ async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     While Discord does not answer, its last answer counts for `last_answers.KEPT_SECONDS`, unless the bot has heard
     otherwise since. Raises TooMany, ProviderUnavailable.
     """
-    await rate_limits.spend(rate_limits.READS, actor.user_id)
+    await rate_limits.spend_for(rate_limits.READS, actor)
     server = await find_server(db, server_id)
-    if server is None or not await _was_met(db, actor, server_id):
+    if server is None or not actor.reaches(server_id) or not await _was_met(db, actor, server_id):
         raise ServerNotFound
     answers = last_answers.of(outside.discord)
     stands = answers.stands(actor.discord_id, server_id) and await is_listed(db, actor, server_id)
@@ -111,7 +111,7 @@ async def find_server(db: AsyncSession, server_id: int) -> Server | None:
 
 async def is_listed(db: AsyncSession, actor: Actor, server_id: int) -> bool:
     """Return whether the actor ran the server according to the last that Discord or the bot reported."""
-    if await find_server(db, server_id) is None:
+    if not actor.reaches(server_id) or await find_server(db, server_id) is None:
         return False
     return await db.get(Access, (server_id, actor.discord_id)) is not None
 
@@ -127,7 +127,7 @@ async def _was_met(db: AsyncSession, actor: Actor, server_id: int) -> bool:
 
 async def by_discord_id(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
     """Return the actor's rights in a server by Discord's id of it. Raises as `by_id` does."""
-    await rate_limits.spend(rate_limits.READS, actor.user_id)
+    await rate_limits.spend_for(rate_limits.READS, actor)
     server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
     return await _of(db, outside, actor, server)
 
@@ -155,7 +155,7 @@ async def to_set_up(db: AsyncSession, outside: Gateways, actor: Actor, discord_i
 async def _of(
     db: AsyncSession, outside: Gateways, actor: Actor, server: Server | None, *, brief: bool = False
 ) -> Rights:
-    if server is None:
+    if server is None or not actor.reaches(server.id):
         raise ServerNotFound
     answers = last_answers.of(outside.discord)
     try:

@@ -15,21 +15,21 @@ UNKNOWN_ROLE = N_("Unknown Role")
 
 # Bits and names: facts of Discord's permission table (docs/security.md names why each is dangerous).
 DANGEROUS = {
-    "Administrator": 1 << 3,
-    "Kick Members": 1 << 1,
-    "Ban Members": 1 << 2,
-    "Manage Channels": 1 << 4,
-    "Manage Server": 1 << 5,
-    "View Audit Log": 1 << 7,
-    "Manage Messages": 1 << 13,
-    "Mention Everyone": 1 << 17,
-    "Manage Nicknames": 1 << 27,
-    "Manage Roles": 1 << 28,
-    "Manage Webhooks": 1 << 29,
-    "Manage Expressions": 1 << 30,
-    "Manage Events": 1 << 33,
-    "Manage Threads": 1 << 34,
-    "Moderate Members": 1 << 40,
+    N_("Administrator"): 1 << 3,
+    N_("Kick Members"): 1 << 1,
+    N_("Ban Members"): 1 << 2,
+    N_("Manage Channels"): 1 << 4,
+    N_("Manage Server"): 1 << 5,
+    N_("View Audit Log"): 1 << 7,
+    N_("Manage Messages"): 1 << 13,
+    N_("Mention Everyone"): 1 << 17,
+    N_("Manage Nicknames"): 1 << 27,
+    N_("Manage Roles"): 1 << 28,
+    N_("Manage Webhooks"): 1 << 29,
+    N_("Manage Expressions"): 1 << 30,
+    N_("Manage Events"): 1 << 33,
+    N_("Manage Threads"): 1 << 34,
+    N_("Moderate Members"): 1 << 40,
 }
 
 
@@ -151,7 +151,7 @@ def translated(text: str, role: str) -> str:
             return _(known).format(role=role)
     for permission in DANGEROUS:
         if text == _CARRIES.format(role=role, permission=permission):
-            return _(_CARRIES).format(role=role, permission=permission)
+            return _(_CARRIES).format(role=role, permission=_(permission))
     return said(text)
 
 
@@ -176,7 +176,7 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
     if found := dangers(role.permissions):
         return NotGrantable(
             "dangerous",
-            _(_CARRIES).format(role=role.name, permission=found[0]),
+            _(_CARRIES).format(role=role.name, permission=_(found[0])),
             _("Take {permissions} from {role} in Server Settings › Roles, or choose another role.").format(
                 permissions=listed(found), role=role.name
             ),

@@ -12,7 +12,7 @@ from models import Grant, Member, Rule, Server, now
 from models.db.session import AsyncSession, joined
 from services.core import audit, queue
 from services.guilds import members
-from services.guilds.gateway import pictures
+from services.guilds.gateway import known_people, pictures
 from services.guilds.members import MemberFacts
 from services.guilds.role_safety import ADMINISTRATOR, find, is_too_low, judge, standing
 from services.rules import pausing
@@ -72,21 +72,31 @@ async def seen(db: AsyncSession, guild: GuildFacts) -> None:
         await queue.mark_server(db, server_id, queue.JOINED)
 
 
-async def list_begins(db: AsyncSession) -> datetime:
+async def list_begins(db: AsyncSession, guild_id: str) -> datetime:
     """Return the database's time, from which `list_ended` finds members missing on the list."""
+    await known_people.list_begins(db, guild_id)
     return await db.now()
 
 
-async def listed(db: AsyncSession, guild_id: str, part: Sequence[MemberFacts]) -> None:
-    """Store a part of a guild's member list."""
+async def listed(
+    db: AsyncSession, guild_id: str, part: Sequence[MemberFacts], admin_roles: Collection[str] = ()
+) -> None:
+    """Store those of a part of a guild's member list whom we know, or who run it by one of the `admin_roles`."""
     if server := await known(db, guild_id):
-        await members.listed(db, server.id or 0, part)
+        people = ((one.discord_id, one.roles) for one in part)
+        ours = await known_people.among(db, server.id or 0, people, admin_roles)
+        await members.listed(db, server.id or 0, [one for one in part if one.discord_id in ours])
 
 
 async def list_ended(db: AsyncSession, guild_id: str, began: datetime) -> int:
     """Record as gone the members missing on the list that began then, some at a time; return how many."""
     server = await known(db, guild_id)
-    return await members.list_ended(db, server.id or 0, began) if server else 0
+    if server is None:
+        return 0
+    gone = await members.list_ended(db, server.id or 0, began)
+    if not gone:
+        await known_people.list_ended(db, server.id or 0, began)
+    return gone
 
 
 async def who_runs(db: AsyncSession, guild: GuildFacts, *, whole: bool = True) -> None:
@@ -116,7 +126,8 @@ async def _who_runs(db: AsyncSession, server_id: int, guild: GuildFacts) -> None
 
 _MIGHTY = """
     SELECT discord_id FROM member WHERE server_id = :server AND left_at IS NULL
-    AND (:everybody OR roles && CAST(:mighty AS text[]))
+    AND (roles && CAST(:mighty AS text[])
+         OR :everybody AND EXISTS (SELECT 1 FROM "user" u WHERE u.discord_id = member.discord_id))
 """
 _FORBID = """
     DELETE FROM access WHERE server_id = :server
@@ -224,10 +235,15 @@ async def member_read(db: AsyncSession, guild_id: str, member: MemberFacts) -> N
 
 
 async def member_met(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
-    """Record a member as an interaction shows them, if that differs from what is stored."""
+    """Record a member as an interaction shows them, if that differs from what is stored.
+
+    Somebody new is looked for in the other servers too: nothing else reports where they are.
+    """
     server = await known(db, guild_id)
     if server is not None and await known_members.differs(db, server.id or 0, member):
         await member_read(db, guild_id, member)
+        if await known_members.first_met(db, server.id or 0, member.discord_id):
+            await known_people.look_elsewhere(db, server.id or 0, member.discord_id, member.name)
 
 
 async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:

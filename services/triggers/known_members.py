@@ -39,6 +39,23 @@ async def to_read(
     return [KnownMember(*row) for row in rows]
 
 
+async def never_read(
+    db: AsyncSession, limit: int, without: Collection[str] = (), numbers: Collection[int] = (0,), count: int = 1
+) -> list[KnownMember]:
+    """Return people whom a sign-in or the use of the bot elsewhere made known, and who were not read here yet."""
+    values = {"limit": limit, "without": list(without), "numbers": sorted(numbers), "count": count}
+    (rows,) = await db.together((_NEVER_READ, values))
+    return [KnownMember(*row) for row in rows]
+
+
+_NEVER_READ = """
+    SELECT s.id, s.discord_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
+    WHERE m.seen_at = to_timestamp(0) AND s.bot_invited AND s.discord_id <> ALL(CAST(:without AS text[]))
+    AND mod(CAST(s.discord_id AS bigint) >> 22, CAST(:count AS bigint)) = ANY(CAST(:numbers AS bigint[]))
+    ORDER BY s.id, m.discord_id LIMIT :limit
+"""
+
+
 _TO_READ = """
     SELECT s.id, s.discord_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
     WHERE s.bot_invited AND NOT m.bot AND s.discord_id <> ALL(CAST(:without AS text[]))
@@ -61,10 +78,24 @@ async def was_read(db: AsyncSession, one: KnownMember) -> None:
 async def differs(db: AsyncSession, server_id: int, facts: MemberFacts) -> bool:
     """Return whether the stored member is not as Discord shows them now."""
     statement = (
-        "SELECT name, avatar, roles, pending, left_at FROM member WHERE server_id = :server AND discord_id = :who"
+        "SELECT name, avatar, roles, pending, left_at, met_at IS NOT NULL FROM member "
+        "WHERE server_id = :server AND discord_id = :who"
     )
     (rows,) = await db.together((statement, {"server": server_id, "who": facts.discord_id}))
-    return [tuple(row) for row in rows] != [(facts.name, facts.avatar, sorted(facts.roles), facts.pending, None)]
+    shown = (facts.name, facts.avatar, sorted(facts.roles), facts.pending, None, True)
+    return [tuple(row) for row in rows] != [shown]
+
+
+async def first_met(db: AsyncSession, server_id: int, discord_id: str) -> bool:
+    """Note that a member used the bot here; return whether it is the first time."""
+    first = await db.execute(
+        text(
+            "UPDATE member SET met_at = now() WHERE server_id = :server AND discord_id = :who AND met_at IS NULL "
+            "RETURNING 1"
+        ),
+        {"server": server_id, "who": discord_id},
+    )
+    return first.first() is not None
 
 
 async def met_elsewhere(db: AsyncSession, discord_id: str, name: str, servers: Collection[int]) -> None:

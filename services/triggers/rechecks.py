@@ -44,9 +44,7 @@ async def waiting(db: AsyncSession, server_id: int, discord_id: str | None = Non
 
 async def ask(db: AsyncSession, actor: Actor, server_id: int) -> None:
     """Queue the member ahead of all others. Raises TooMany with the seconds until they may ask again."""
-    await db.execute(
-        text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 3))"), {"key": f"{server_id}:{actor.discord_id}"}
-    )
+    await db.lock(f"{server_id}:{actor.discord_id}", 3)
     result = await db.execute(
         text(
             """

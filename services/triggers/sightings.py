@@ -16,6 +16,8 @@ from services.triggers.chain_cursor import ANY
 KEPT = timedelta(days=2)
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 120.0
 """Seconds between two marks of one wallet by one contract's logs; doubled each time while they continue."""
+NOTED_EVERY = timedelta(minutes=5)
+"""How often it is noted at most that the tokens of a counted collection moved."""
 MOST_REMEMBERED = 100_000
 """Wallets and contracts whose last marks are remembered; the oldest are dropped first."""
 
@@ -99,9 +101,24 @@ def concern(
             "seen": json.dumps([{"address": address, "block": block} for address, block in newest.items()]),
         },
     )  # fmt: skip
+    _note_move(db, chain, moved)
     # Any token counts for a rule about any NFT, also one of a contract that other rules name.
     places = {(contract, address) for contract, address, _ in moved} | {(ANY, address) for address in newest}
     _mark(db, chain, [place for place in places if servers.get(place[0])], servers, newest, marks, clock)
+
+
+def _note_move(db: AsyncSession, chain: str, moved: Collection[Moved]) -> None:
+    """Note that the counts of these contracts are out of date; one that is being advanced has to wait for its next."""
+    contracts = {one.contract for one in moved} - {ANY}
+    if contracts:
+        db.later(
+            """
+            UPDATE census SET moved_at = now() WHERE id IN (
+                SELECT id FROM census WHERE chain = :chain AND contract = ANY(string_to_array(:contracts, ','))
+                AND (moved_at IS NULL OR moved_at < now() - :pause) FOR UPDATE SKIP LOCKED)
+            """,
+            {"chain": chain, "contracts": ",".join(sorted(contracts)), "pause": NOTED_EVERY},
+        )
 
 
 def _mark(

@@ -37,6 +37,7 @@ from services.health import server as server_health
 from services.rules.expression import Requirement, to_document
 from services.runtime import schedules
 from settings import settings
+from tests.bot.acquaintance import all_known
 from tests.bot.test_life import bot as bot
 from tests.jobs.conftest import product as product
 from tests.sandbox.conftest import BASE, Outside
@@ -301,18 +302,17 @@ async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
 
 
 @pytest.fixture
-async def living(product: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """The bot's life with short pauses."""
-    for module in (client, events, connections):
+async def living(product: None, discord: Outside, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """The bot's life with short pauses, where everybody has met us."""
+    await all_known(discord)
+    for module in (client, events, connections, reconnect):
         monkeypatch.setattr(module, "FIRST_PAUSE", 0.05)
     monkeypatch.setattr(connections, "LONGEST_PAUSE", 0.2)
-    for name, seconds in (("REFUSED_PAUSE", 0.2), ("CHECKED_EVERY", 0.05), ("FIRST_PAUSE", 0.05)):
-        monkeypatch.setattr(reconnect, name, seconds)
     monkeypatch.setattr(reconnect, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(reconnect, "REFUSED_PAUSE", 0.2)
+    monkeypatch.setattr(reconnect, "CHECKED_EVERY", 0.05)
     monkeypatch.setattr(heartbeat, "PAUSE_SECONDS", 0.1)
-
-    # There are no other shards for whose sake the next identify would wait.
-    monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)
+    monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)  # no other shard has just identified
     task = asyncio.create_task(reconnect.live(build, settings().discord_bot_token.get_secret_value()))
     yield
     task.cancel()
@@ -366,11 +366,11 @@ async def test_what_happened_while_the_gateway_was_cut_for_long_is_known_when_it
     await is_(carol, (True, 0))
     await discord.control("faults", target="gateway", kind="down", seconds=600)
     await is_(_state_alone, "down")
-    # So long that Discord keeps the session no more.
-    discord.sandbox.discord.gateway.sessions.clear()
+    discord.sandbox.discord.gateway.sessions.clear()  # so long that Discord keeps the session no more
     await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
     await discord.control("members", guild=BASE, user="dave", action="leave")
     new = await discord.control("people", username="newcomer")
+    await all_known(discord)
     await discord.control("members", guild=BASE, user=new["id"], action="join")
     await discord.http.delete("/control/faults")
     await is_(gateway_state, ("ok", None))

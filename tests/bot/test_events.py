@@ -16,6 +16,7 @@ from bot import events
 from bot.events import Events
 from gateways import gateways
 from models import now, transaction
+from services.guilds.gateway import known_people
 from services.guilds.members import MemberFacts
 from services.health import readiness
 from services.runtime.tasks import stop
@@ -119,6 +120,21 @@ class SomeBot:
         return True
 
 
+async def all_known() -> None:
+    """Whoever is in a guild here has met us: only such members are stored."""
+    async with transaction() as db:
+        await db.execute(
+            text(
+                'INSERT INTO "user" (discord_id, username, connected, created_at, updated_at) '
+                "SELECT guild * 1000000 + place, 'somebody', false, now(), now() "
+                "FROM generate_series(1, 10) guild, generate_series(0, 5) place UNION ALL "
+                "SELECT 1000000 + place, 'somebody', false, now(), now() FROM generate_series(6, 30000) place "
+                "UNION ALL "
+                "SELECT guild * 1000000 + 999999, 'somebody', false, now(), now() FROM generate_series(1, 2) guild"
+            )
+        )
+
+
 async def members_of(guild: SomeGuild) -> int:
     async with transaction() as db:
         count = await db.execute(
@@ -132,6 +148,7 @@ async def members_of(guild: SomeGuild) -> int:
 
 
 async def test_no_guild_waits_for_another_ones_list(product: None) -> None:
+    await all_known()
     large, small = SomeGuild(1, 30_000), SomeGuild(2, 3)
     cog = Events(SomeBot(large, small))  # pyright: ignore[reportArgumentType]
     cog._begin(small)  # pyright: ignore[reportArgumentType]
@@ -166,6 +183,7 @@ async def _idle(cog: Events) -> bool:
 async def test_a_list_that_replaces_another_is_still_older_than_the_events_meanwhile(
     product: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await all_known()
     guild = SomeGuild(1, 3)
     cog = Events(SomeBot(guild))  # pyright: ignore[reportArgumentType]
     person, begun = str(guild.owner_id + 1), list[asyncio.Task[None]]()
@@ -206,6 +224,7 @@ async def test_a_list_that_replaces_another_is_still_older_than_the_events_meanw
 
 
 async def test_a_guild_that_cannot_be_listed_keeps_nobody_waiting(product: None) -> None:
+    await all_known()
     began = now()
     here = [SomeGuild(1, 3, fails=True), *(SomeGuild(place, 3) for place in range(2, 8))]
     cog = Events(SomeBot(*here))  # pyright: ignore[reportArgumentType]
@@ -224,6 +243,7 @@ async def test_a_guild_that_cannot_be_listed_keeps_nobody_waiting(product: None)
 async def test_a_refused_list_is_asked_for_again_and_counts_as_a_refusal(
     product: None, monkeypatch: pytest.MonkeyPatch, refusal: type[nextcord.HTTPException]
 ) -> None:
+    await all_known()
     monkeypatch.setattr(events, "FIRST_PAUSE", 0.01)
     answer: Any = SimpleNamespace(status=403 if refusal is nextcord.Forbidden else 404, reason="no")
     refused = SomeGuild(1, 3, fails=refusal(answer, {"code": 50001, "message": "Missing Access"}))
@@ -234,6 +254,22 @@ async def test_a_refused_list_is_asked_for_again_and_counts_as_a_refusal(
         assert gateways().discord.refusals.untold == (1 if refusal is nextcord.Forbidden else 0)
         refused.fails = False
         await until(lambda: _all_there(refused))
+    finally:
+        await stop(*cog.tasks())
+
+
+async def test_a_guild_that_is_always_refused_keeps_no_session_from_being_stored(product: None) -> None:
+    answer: Any = SimpleNamespace(status=403, reason="no")
+    refused = SomeGuild(1, 3, fails=nextcord.Forbidden(answer, {"code": 50001, "message": "Missing Access"}))
+    cog = Events(SomeBot(refused))  # pyright: ignore[reportArgumentType]
+    cog.opened = set()
+    try:
+        tried = cog._begin(refused)  # pyright: ignore[reportArgumentType]
+        assert cog.is_busy(0)
+        await tried
+        assert not cog.is_busy(0)
+        async with transaction() as db:
+            assert await known_people.to_list(db) == ["1"], "who resumes the session reads the list"
     finally:
         await stop(*cog.tasks())
 

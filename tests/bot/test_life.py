@@ -15,7 +15,9 @@ from bot import reconnect as life
 from bot.client import build
 from bot.heartbeat import tell
 from gateways import gateways
+from locales.stored import said
 from models import Grant, Member, Notice, Rule, Server, now, transaction
+from services.accounts import users
 from services.core.actors import Actor
 from services.guilds import channels
 from services.guilds.gateway import identifies
@@ -318,7 +320,7 @@ async def test_a_rejected_token_is_told_on_health_and_tried_again(
 )
 def test_each_end_has_its_reason(fault: BaseException | None, says: str, somebody_must_act: bool) -> None:
     sentence, refused = life.reason(fault)
-    assert says in sentence
+    assert says in said(sentence)
     assert refused is somebody_must_act
 
 
@@ -372,6 +374,8 @@ async def test_members_who_cannot_be_listed_at_first_are_known_as_soon_as_discor
 
     guild_id = (await town.guild())["id"]
     await town.see(without="carol")
+    async with transaction() as db:
+        await users.ensure(db, town.people["carol"]["id"], "carol")
     monkeypatch.setattr(nextcord.Guild, "fetch_members", failing)
     monkeypatch.setattr(events, "FIRST_PAUSE", 0.01)
     async with bot():

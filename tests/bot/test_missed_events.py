@@ -14,6 +14,7 @@ from services.guilds import members_intent
 from services.health import server as server_health
 from services.rules.expression import Requirement, to_document
 from settings import settings
+from tests.bot.acquaintance import all_known
 from tests.bot.test_bad_weather import EVERYBODY, is_, members, names, server
 from tests.bot.test_bad_weather import living as living
 from tests.bot.test_bad_weather import sandbox_url as sandbox_url
@@ -57,6 +58,7 @@ async def test_an_unreadable_change_of_a_member_is_read_from_discord_instead(dis
 async def test_an_unreadable_newcomer_is_known_and_heard_from_then_on(discord: Outside, living: None) -> None:
     await is_(names, EVERYBODY)
     await discord.control("people", username="zoe")
+    await all_known(discord)
     await spoil(discord, "GUILD_MEMBER_ADD")
     await discord.control("members", guild=BASE, user="zoe", action="join")
     await is_(lambda: roles_of("Zoe"), 0)

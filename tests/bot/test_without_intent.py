@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import select
 
-from bot import known_members
+from bot import member_reader
 from gateways import gateways
 from models import Grant, Rule, Wallet, transaction
 from sandbox.discord.world import intents
@@ -40,7 +40,7 @@ ADDRESS = "0x" + "ab" * 20
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PAUSE_SECONDS", "REST_SECONDS", "SWITCH_SECONDS"):
-        monkeypatch.setattr(known_members, name, 0.05)
+        monkeypatch.setattr(member_reader, name, 0.05)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from models import transaction
 from services.guilds.gateway import identifies, shards
 from services.guilds.gateway.shards import BotProcess
 from settings import settings
+from tests.bot.acquaintance import all_known
 from tests.bot.test_bad_weather import is_, names
 from tests.bot.test_bad_weather import sandbox_url as sandbox_url
 from tests.jobs.conftest import product as product
@@ -124,6 +125,7 @@ async def ready(life: Life, *numbers: int) -> None:
 
 
 async def test_a_restart_resumes_the_session_and_misses_nothing(discord: Outside) -> None:
+    await all_known(discord)
     async with process("first") as life:
         await ready(life, 0)
         await is_(lambda: knows("Carol"), True)
@@ -164,6 +166,7 @@ async def stored_roles(discord: Outside) -> int:
 
 
 async def test_a_session_that_discord_no_longer_knows_costs_one_identify(discord: Outside) -> None:
+    await all_known(discord)
     async with process("first") as life:
         await ready(life, 0)
     discord.sandbox.discord.gateway.sessions.clear()
@@ -176,6 +179,7 @@ async def test_a_session_that_discord_no_longer_knows_costs_one_identify(discord
 
 
 async def test_a_process_that_dies_leaves_its_shards_to_another_which_resumes_them(discord: Outside) -> None:
+    await all_known(discord)
     await discord.control("guilds", guild=CLUB, action="add_bot")
     await discord.control("application", shards=3)
     async with process("first") as first, process("second") as second:
@@ -249,6 +253,7 @@ async def test_a_fixed_number_of_shards_that_is_too_small_is_said_and_not_tried_
 
 
 async def test_a_message_that_cannot_be_read_is_asked_for_again_once_and_costs_no_identify(discord: Outside) -> None:
+    await all_known(discord)
     async with process("first") as life:
         await ready(life, 0)
         before = left(discord)
@@ -262,6 +267,7 @@ async def test_a_message_that_cannot_be_read_is_asked_for_again_once_and_costs_n
 
 
 async def test_a_gateway_that_says_nothing_readable_for_a_while_costs_no_identify(discord: Outside) -> None:
+    await all_known(discord)
     async with process("first") as life:
         await ready(life, 0)
         before = left(discord)

@@ -109,13 +109,13 @@ async def test_whoever_signs_in_is_noted_where_they_are_and_their_roles_are_read
     one = KnownMember(server.id or 0, server.discord_id, new)
     async with transaction() as db:
         assert await known_members.differs(db, one.server_id, MemberFacts(new, "new", frozenset({"7"})))
+        assert await known_members.first_met(db, one.server_id, new)
+        assert not await known_members.first_met(db, one.server_id, new)
         assert not await known_members.differs(db, one.server_id, MemberFacts(new, "new", frozenset()))
 
 
 @pytest.mark.parametrize("is_heard", [True, False])
-async def test_signing_in_tells_where_somebody_is_only_while_nothing_else_does(
-    monkeypatch: pytest.MonkeyPatch, is_heard: bool
-) -> None:
+async def test_signing_in_shows_where_somebody_is(monkeypatch: pytest.MonkeyPatch, is_heard: bool) -> None:
     who = Actor(1, snowflake(), "new")
     async with transaction() as db:
         here, without_bot = await a_server(db), await a_server(db, bot_invited=False)
@@ -130,4 +130,4 @@ async def test_signing_in_tells_where_somebody_is_only_while_nothing_else_does(
     async with transaction() as db:
         assert await servers.sync(db, gateways(), who) == 0
         rows = (await db.exec(select(Member).where(Member.discord_id == who.discord_id))).all()
-    assert [row.server_id for row in rows] == ([] if is_heard else [here.id])
+    assert [row.server_id for row in rows] == [here.id]

@@ -1,4 +1,4 @@
-"""The cog that reads the people we know by their ids, while Discord reports nothing about members."""
+"""The cog that reads the people we know by their ids: all while Discord reports no members, else those new to us."""
 
 import asyncio
 import contextlib
@@ -18,6 +18,7 @@ from gateways import gateways
 from models import transaction
 from services.core.errors import ProviderUnavailable
 from services.guilds import members_intent
+from services.guilds.gateway import known_people
 from services.runtime.database_faults import tell
 from services.triggers import gateway_events, known_members
 from services.triggers.known_members import KnownMember
@@ -36,9 +37,10 @@ SWITCH_SECONDS = 60.0
 """Seconds between two questions whether the intent was switched on."""
 
 
-class KnownMembers(Busy):
+class MemberReader(Busy):
     """Reads known people again in each sweep, and keeps what interactions say of their members.
 
+    While Discord reports members, only those who became known are read, and lists that somebody needs.
     Each read is a Get Guild Member, so it costs nothing for people who never met us. Nothing here concludes from
     silence that somebody left: `members.live` needs two different answers.
     """
@@ -66,7 +68,7 @@ class KnownMembers(Busy):
     async def on_interaction(self, interaction: nextcord.Interaction[nextcord.Client]) -> None:
         """Keep the member that an interaction carries: nothing else reports them."""
         member = interaction.user
-        if self.events.untold and isinstance(member, nextcord.Member):
+        if isinstance(member, nextcord.Member):
             facts, guild_id = member_facts(member), member.guild.id
             async with self.events.turns[guild_id]:
                 await self.events.write(lambda db: gateway_events.member_met(db, str(guild_id), facts))
@@ -76,8 +78,10 @@ class KnownMembers(Busy):
             while True:
                 await asyncio.sleep(PAUSE_SECONDS)
                 try:
-                    while self.events.untold and self.bot.is_ready() and await self.read_some():
+                    while self.bot.is_ready() and await (self.read_some() if self.events.untold else self.read_new()):
                         pass
+                    if not self.events.untold and self.bot.is_ready():
+                        await self.list_wanted()
                 except SQLAlchemyError as fault:
                     tell(log, fault, "known members are read later")
 
@@ -97,6 +101,28 @@ class KnownMembers(Busy):
             )
         if not people and not self.resting:
             self.looked = began, clock()
+        return await self._read_all(people)
+
+    async def read_new(self) -> int:
+        """Read some of those who were never read in a server; return how many were tried."""
+        clock = asyncio.get_running_loop().time
+        self.resting = {guild: until for guild, until in self.resting.items() if until > clock()}
+        async with transaction() as db:
+            people = await known_members.never_read(
+                db, MOST, self.resting, list(self.keeper.connections), self.keeper.count or 1
+            )
+        return await self._read_all(people)
+
+    async def list_wanted(self) -> None:
+        """Read the lists of guilds that need it: a role is newly watched, or the last read did not end."""
+        async with transaction() as db:
+            wanted = await known_people.to_list(db, list(self.keeper.connections), self.keeper.count or 1)
+        for guild_id in map(int, wanted):
+            guild = self.bot.get_guild(guild_id)
+            if guild is not None and not guild.unavailable and guild_id not in self.events.lists:
+                self.events.list_again(guild)
+
+    async def _read_all(self, people: Collection[KnownMember]) -> int:
         room = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(self._read(one, room) for one in people))
         return len(people)

@@ -1,0 +1,66 @@
+"""What Discord reports about members, guild by guild in its order; people we do not know cost no round trip each."""
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from services.guilds.gateway import known_people
+from services.guilds.gateway.known_people import ReportedMember
+from services.guilds.members import MemberFacts
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class MemberReport:
+    """An event about a member: their facts (None for one who left), and whether they joined."""
+
+    discord_id: str
+    facts: MemberFacts | None
+    joined: bool
+    is_admin: bool = False
+    """Whether one of their roles makes them an administrator."""
+
+
+class MemberReports:
+    """Collects events of members while their guild's turn is another's, and drops those of people we do not know."""
+
+    def __init__(
+        self,
+        turns: MutableMapping[int, Any],
+        write: Callable[[Callable[[Any], Awaitable[Any]]], Awaitable[Any]],
+        apply: Callable[[int, MemberReport], Awaitable[None]],
+    ) -> None:
+        self._turns: MutableMapping[int, AbstractAsyncContextManager[Any]] = turns
+        self._write: Callable[[Callable[[Any], Awaitable[Any]]], Awaitable[Any]] = write
+        self._apply: Callable[[int, MemberReport], Awaitable[None]] = apply
+        self._waiting: defaultdict[int, list[MemberReport]] = defaultdict(list)
+        """By guild, the events whose turn has not come."""
+
+    async def add(self, guild_id: int, report: MemberReport) -> None:
+        """Pass on one event; when this returns, it is written or dropped."""
+        self._waiting[guild_id].append(report)
+        async with self._turns[guild_id]:
+            # The first to get the turn passes on everything that waits; the others find nothing left.
+            reports = self._waiting.pop(guild_id, [])
+            if reports:
+                await self._pass_on(guild_id, reports)
+
+    async def _pass_on(self, guild_id: int, reports: list[MemberReport]) -> None:
+        guild = str(guild_id)
+        asked = [ReportedMember(guild, one.discord_id, one.facts.roles if one.facts else ()) for one in reports]
+        strangers = await self._write(lambda db: known_people.strangers(db, asked))
+        # Somebody whom one of the events makes known is known in all of them.
+        known = {one.discord_id for place, one in enumerate(reports) if place not in strangers or one.is_admin}
+        faults: list[Exception] = []
+        for report in reports:
+            if report.discord_id not in known:
+                continue
+            try:
+                await self._apply(guild_id, report)
+            except Exception as fault:  # noqa: BLE001  the others' events do not depend on it
+                faults.append(fault)
+        if faults:
+            raise ExceptionGroup(f"events of members of guild {guild}", faults)

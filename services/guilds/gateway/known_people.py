@@ -1,0 +1,167 @@
+"""The people of a server whom we know: nobody else is stored, whatever Discord reports."""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import text
+
+from models.db.session import AsyncSession
+
+DELETED_AT_ONCE = 5_000
+"""Rows of people we do not know that one transaction deletes."""
+MOST_OTHERS = 100
+"""Servers up to which somebody new is looked for in all others; with more, they are found when they use the bot."""
+WATCHED_DAYS = 1
+"""How long a role is watched that a preview asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedMember:
+    """A person in a guild as an event reports them; without roles for one who left."""
+
+    guild_id: str
+    discord_id: str
+    roles: Collection[str] = ()
+
+
+async def strangers(db: AsyncSession, reported: Sequence[ReportedMember]) -> frozenset[int]:
+    """Return the places in the sequence of people whom nothing needs to be known of.
+
+    One statement answers for all of them. A guild without a row of ours has none: its events wait for the row.
+    """
+    rows = [
+        {"place": place, "guild": one.guild_id, "who": one.discord_id, "roles": list(one.roles)}
+        for place, one in enumerate(reported)
+    ]
+    (found,) = await db.together((_STRANGERS, {"rows": json.dumps(rows)}))
+    return frozenset(int(place) for (place,) in found)
+
+
+async def among(
+    db: AsyncSession, server_id: int, people: Iterable[tuple[str, Collection[str]]], admin_roles: Collection[str] = ()
+) -> set[str]:
+    """Return whom of these people (id and roles) we know, or who have one of the `admin_roles`."""
+    rows = [{"who": who, "roles": list(roles)} for who, roles in people]
+    values = {"server": server_id, "rows": json.dumps(rows), "admins": list(admin_roles)}
+    (found,) = await db.together((_AMONG, values))
+    return {str(who) for (who,) in found}
+
+
+async def list_begins(db: AsyncSession, guild_id: str) -> None:
+    """Record that a guild's list is being read, so that another process reads it if this one ends before."""
+    await db.execute(
+        text("UPDATE server SET list_wanted = true WHERE discord_id = :guild AND NOT list_wanted"), {"guild": guild_id}
+    )
+
+
+async def list_ended(db: AsyncSession, server_id: int, began: object) -> None:
+    """Record that everybody is stored who had one of the watched roles when the list began."""
+    values = {"server": server_id, "began": began}
+    await db.execute(text("UPDATE server SET list_wanted = false WHERE id = :server AND list_wanted"), values)
+    await db.execute(
+        text(
+            "UPDATE role_watch SET listed_at = now() WHERE server_id = :server AND listed_at IS NULL AND at <= :began"
+        ),
+        values,
+    )
+
+
+async def to_list(db: AsyncSession, numbers: Collection[int] = (0,), count: int = 1) -> list[str]:
+    """Return the guilds of these shards (of `count`) whose list has to be read."""
+    (found,) = await db.together((_TO_LIST, {"numbers": sorted(numbers), "count": count}))
+    return [str(guild_id) for (guild_id,) in found]
+
+
+async def unlisted(db: AsyncSession, server_id: int, roles: Collection[str]) -> list[str]:
+    """Return those of the roles of which some holders may not be stored."""
+    values = {"server": server_id, "roles": sorted(roles)}
+    (found,) = await db.together((_UNLISTED, values))
+    return [str(role_id) for (role_id,) in found]
+
+
+async def watch(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
+    """Have everybody stored who has one of these roles."""
+    await db.execute(
+        text(
+            "INSERT INTO role_watch (server_id, role_id) SELECT :server, r FROM unnest(CAST(:roles AS text[])) r "
+            "ORDER BY r ON CONFLICT (server_id, role_id) DO UPDATE SET at = now()"
+        ),
+        {"server": server_id, "roles": sorted(roles)},
+    )
+
+
+async def look_elsewhere(db: AsyncSession, server_id: int, discord_id: str, name: str) -> None:
+    """Have somebody new looked for in the other servers, if those are few."""
+    await db.execute(text(_LOOK_ELSEWHERE), {"server": server_id, "who": discord_id, "name": name, "most": MOST_OTHERS})
+
+
+async def forget_strangers(db: AsyncSession, after: int) -> tuple[int, int]:
+    """Delete some stored people we do not know, in the next server after this one.
+
+    Return that server's id, 0 if there is none, and how many were deleted.
+    """
+    (found,) = await db.together(("SELECT id FROM server WHERE id > :after ORDER BY id LIMIT 1", {"after": after}))
+    if not found:
+        return 0, 0
+    server_id = int(found[0][0])
+    gone = await db.execute(text(_FORGET), {"server": server_id, "most": DELETED_AT_ONCE})
+    return server_id, len(gone.all())
+
+
+async def forget_watches(db: AsyncSession) -> None:
+    """Delete what is watched for no rule, no move and no preview any more."""
+    await db.execute(text(_FORGET_WATCHES), {"days": WATCHED_DAYS})
+
+
+# A person as `p.who` with `p.roles` in the server `s`.
+_REASONS = """
+    EXISTS (SELECT 1 FROM "user" u WHERE u.discord_id = p.who)
+    OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = s.id AND g.discord_id = p.who)
+    OR EXISTS (SELECT 1 FROM role_watch w WHERE w.server_id = s.id AND w.role_id = ANY(p.roles))
+    OR EXISTS (SELECT 1 FROM access a WHERE a.server_id = s.id AND a.discord_id = p.who)
+    OR p.who = ANY(s.protected_members)
+"""
+# A stored row is kept up to date until it is deleted.
+_STORED = "EXISTS (SELECT 1 FROM member m WHERE m.server_id = s.id AND m.discord_id = p.who)"
+_STRANGERS = f"""
+    SELECT p.place
+    FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS p (place integer, guild text, who text, roles text[])
+    JOIN server s ON s.discord_id = p.guild WHERE NOT ({_STORED} OR {_REASONS})
+"""
+_AMONG = f"""
+    SELECT p.who FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS p (who text, roles text[])
+    JOIN server s ON s.id = :server WHERE {_STORED} OR {_REASONS} OR p.roles && CAST(:admins AS text[])
+"""
+_TO_LIST = """
+    SELECT s.discord_id FROM server s WHERE s.bot_invited AND s.id IN (
+        SELECT id FROM server WHERE list_wanted UNION SELECT server_id FROM role_watch WHERE listed_at IS NULL)
+    AND mod(CAST(s.discord_id AS bigint) >> 22, CAST(:count AS bigint)) = ANY(CAST(:numbers AS bigint[]))
+"""
+_UNLISTED = """
+    SELECT r FROM unnest(CAST(:roles AS text[])) r WHERE NOT EXISTS (
+        SELECT 1 FROM role_watch w WHERE w.server_id = :server AND w.role_id = r AND w.listed_at IS NOT NULL)
+"""
+# They count as gone until they are found: `known_members` reads those who were never read.
+_LOOK_ELSEWHERE = """
+    INSERT INTO member (server_id, discord_id, name, roles, pending, bot, left_at, seen_at)
+    SELECT id, :who, :name, '{}', false, false, now(), to_timestamp(0) FROM server
+    WHERE bot_invited AND id <> :server AND (SELECT count(*) FROM server WHERE bot_invited) <= :most ORDER BY id
+    ON CONFLICT DO NOTHING
+"""
+# Somebody in the log has met us, and what was done to them can be undone.
+_FORGET = f"""
+    DELETE FROM member WHERE server_id = :server AND discord_id IN (
+        SELECT p.discord_id FROM (SELECT m.*, m.discord_id AS who FROM member m) p JOIN server s ON s.id = p.server_id
+        WHERE p.server_id = :server AND p.met_at IS NULL AND NOT ({_REASONS}) AND NOT EXISTS (
+            SELECT 1 FROM event e WHERE e.server_id = p.server_id AND e.subject = p.who)
+        LIMIT :most)
+    RETURNING 1
+"""
+_FORGET_WATCHES = """
+    DELETE FROM role_watch w WHERE w.at < now() - make_interval(days => :days)
+    AND NOT EXISTS (SELECT 1 FROM rule r WHERE r.server_id = w.server_id AND r.role_id = w.role_id
+                    AND r.deleted_at IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM server_move v WHERE v.server_id = w.server_id AND v.state IN ('open', 'approved')
+                    AND w.role_id = ANY(v.roles))
+"""
