@@ -101,6 +101,7 @@ class Settings(BaseSettings):
     limit_sign_ins: int = Field(default=60, ge=1)
     limit_writes: int = Field(default=240, ge=1)
     limit_proofs: int = Field(default=120, ge=1)
+    limit_handovers: int = Field(default=10, ge=1)
     limit_lookups: int = Field(default=120, ge=1)
     limit_previews: int = Field(default=60, ge=1)
     limit_reads: int = Field(default=300, ge=1)

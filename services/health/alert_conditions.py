@@ -15,6 +15,7 @@ from locales.stored import said
 from models import ProviderState, Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.addresses import shorten
+from services.guilds import members_intent
 from services.guilds.role_safety import ADMINISTRATOR, translated
 from services.health.backlog import mend_of
 from services.health.provider_status import QUARANTINE_REASON, consequence
@@ -22,6 +23,7 @@ from services.health.server import NEEDED
 from services.roles import rival_reports
 from services.rules import pausing
 from services.triggers import quarantine
+from settings import settings
 
 _BEGINS_AFTER = timedelta(seconds=30)
 _ENDS_AFTER = timedelta(seconds=60)
@@ -68,6 +70,7 @@ async def of_all(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
         *await _nodes(db, languages),
         *await _quarantined(db, languages),
         *await _rivals(db, languages),
+        *await _review(db, languages),
     ]
 
 
@@ -274,6 +277,29 @@ async def _rivals(db: AsyncSession, languages: Languages) -> list[Trouble]:
         *_each(languages, [(one.server_id, one) for one in moving], _moving_roles),
         *_each(languages, [(one.server_id, one) for one in alone], _left_alone),
     ]
+
+
+async def _review(db: AsyncSession, languages: Languages) -> list[Trouble]:
+    """Return, while the bot hears of members in few servers, that Discord reviews soon whether it may."""
+    count, servers = await members_intent.users(db)
+    if servers > members_intent.MOST_SERVERS or count < members_intent.ENDS_BELOW:
+        return []
+    heard = settings().members_intent != "off" and await members_intent.is_heard(db)
+    return _each(languages, [(server_id, count) for server_id in languages], _reviewed) if heard else []
+
+
+def _reviewed(server_id: int, count: int) -> Trouble:
+    return Trouble(
+        server_id,
+        "intent review",
+        _("Discord reviews the Server Members Intent soon"),
+        members_intent.of_users(count),
+        _(
+            "Whoever runs the bot answers Discord's questions in the Developer Portal; docs/privileged-intents.md has "
+            "the answers."
+        ),
+        certain=count >= members_intent.WARNED_FROM,
+    )
 
 
 def _moving_roles(server_id: int, one: rival_reports.Rival) -> Trouble:

@@ -69,7 +69,7 @@ class DeepHealth:
 
 def without_database(reason: str) -> PartHealth:
     """Return the database's part when it does not answer."""
-    return PartHealth(BAD, f"The database does not answer ({reason}).")
+    return PartHealth(BAD, _("The database does not answer ({reason}).").format(reason=reason))
 
 
 async def look(db: AsyncSession) -> DeepHealth:
@@ -80,7 +80,7 @@ async def look(db: AsyncSession) -> DeepHealth:
     followers = await lag(db, moment)
     sweep = await backlog.last_sweep(db, moment)
     state = worst(queue.state, bot.state, sweep.state, *(one.state for one in followers))
-    database = PartHealth(GOOD, "The database answers.")
+    database = PartHealth(GOOD, _("The database answers."))
     return DeepHealth(state, moment, database, queue, bot, followers, sweep)
 
 
@@ -146,14 +146,9 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
         return BotHeartbeat(
             WARNING, f"{_('The bot is connected to Discord.')} {said(members_intent.NOT_TOLD)}", True, seconds
         )
-    parts = (_("The bot is connected to Discord."), said(row.reason or ""), await _users(db))
+    count, _servers = await members_intent.users(db)
+    parts = (_("The bot is connected to Discord."), said(row.reason or ""), members_intent.of_users(count))
     return BotHeartbeat(GOOD, " ".join(filter(None, parts)), True, seconds)
-
-
-async def _users(db: AsyncSession) -> str:
-    """Return what to know about Discord's review once there are many users; those in several servers count in each."""
-    count = (await db.execute(text("SELECT sum(member_count) FROM server WHERE bot_invited"))).scalar_one()
-    return members_intent.of_users(int(count or 0))
 
 
 async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:

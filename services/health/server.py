@@ -41,12 +41,12 @@ from services.triggers.chain_cursor import ANY, COINS, CONTRACTS, WALLETS
 # Bits: docs/facts.md#discord-permissions; their purposes are ours. Together they are the per-server invite's 2416004112
 # without the right to use commands, which people need and the bot does not.
 NEEDED = {
-    "Manage Roles": (1 << 28, N_("No role can be given or taken.")),
-    "Manage Channels": (1 << 4, N_("The verification channel cannot be made or repaired.")),
-    "View Channels": (1 << 10, N_("The bot sees no channel, so it can post no panel and no alert.")),
-    "Send Messages": (1 << 11, N_("Neither the panel nor alerts can be posted.")),
-    "Embed Links": (1 << 14, N_("The panel and alerts cannot be shown as they should.")),
-    "Read Message History": (1 << 16, N_("The panel cannot be found again to be repaired.")),
+    N_("Manage Roles"): (1 << 28, N_("No role can be given or taken.")),
+    N_("Manage Channels"): (1 << 4, N_("The verification channel cannot be made or repaired.")),
+    N_("View Channels"): (1 << 10, N_("The bot sees no channel, so it can post no panel and no alert.")),
+    N_("Send Messages"): (1 << 11, N_("Neither the panel nor alerts can be posted.")),
+    N_("Embed Links"): (1 << 14, N_("The panel and alerts cannot be shown as they should.")),
+    N_("Read Message History"): (1 << 16, N_("The panel cannot be found again to be repaired.")),
 }
 _AT_THE_BOTTOM = N_(
     "The bot's own role is below every role that a rule could give, so the bot can give none yet. "
@@ -194,7 +194,7 @@ def _permissions(place: _Place) -> PermissionsHealth:
         return PermissionsHealth(state=WARNING, text=text, known=False, missing=())
     admin = bool(bits & ADMINISTRATOR) or bool(place.bot and place.bot.owner)
     missing = tuple(
-        MissingPermission(name, _(text), _(_INVITE))
+        MissingPermission(_(name), _(text), _(_INVITE))
         for name, (bit, text) in NEEDED.items()
         if not (admin or bits & bit)
     )

@@ -24,7 +24,7 @@ from services.core.event_kinds import EVENT_KINDS
 from services.core.json_view import json_view
 from services.guilds import permissions
 from services.rules.expression import parse, requirements
-from services.servers.activity_sentences import KnownNames, readings_of, sentence
+from services.servers.activity_sentences import KnownNames, actor_name, readings_of, sentence
 
 BY_ITSELF = "itself"
 """The actor of events without a person."""
@@ -137,7 +137,7 @@ async def lines(
 def _line(event: EventView, known: KnownNames, undone: frozenset[str]) -> LogLine:
     return LogLine(
         id=event.id, at=event.at, kind=event.kind, text=sentence(event, known),
-        actor=event.actor, actor_name=None if event.actor is None else known.person(event.actor),
+        actor=event.actor, actor_name=None if event.actor is None else actor_name(event, known),
         subject=event.subject, subject_name=None if event.subject is None else known.person(event.subject),
         role_id=event.role_id, role_name=known.roles.get(event.role_id or ""),
         rule_id=event.rule_id, rule_name=known.rules.get(event.rule_id or 0),

@@ -5,12 +5,15 @@ import io
 import re
 from collections.abc import Iterable
 
+from locales import NP_, pgettext
 from services.servers.activity import LogLine
 
 HEAD = (
-    "time", "kind", "what happened", "done by", "done by (id)", "member", "member (id)", "role", "role (id)", "rule",
-    "rule (id)", "batch",
+    NP_("column", "time"), NP_("column", "kind"), NP_("column", "what happened"), NP_("column", "done by"),
+    NP_("column", "done by (id)"), NP_("column", "member"), NP_("column", "member (id)"), NP_("column", "role"),
+    NP_("column", "role (id)"), NP_("column", "rule"), NP_("column", "rule (id)"), NP_("column", "batch"),
 )  # fmt: skip
+"""The names of the columns, in the catalogue under `column`."""
 _RUNS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """A cell that begins so is a formula, in some spreadsheets also with the full-width characters of East Asian keyboards;
 a leading apostrophe makes it text."""
@@ -20,7 +23,7 @@ _INNER = re.compile(r'([;|\t\r\n])(?=[ "]{0,20}[=+\-@\uff1d\uff0b\uff0d\uff20])'
 
 def head() -> str:
     """Return the header row."""
-    return table([HEAD])
+    return heading(HEAD)
 
 
 def body(lines: Iterable[LogLine]) -> str:
@@ -33,6 +36,11 @@ def body(lines: Iterable[LogLine]) -> str:
         )
         for line in lines
     )  # fmt: skip
+
+
+def heading(columns: Iterable[str]) -> str:
+    """Return a header row in the reader's language."""
+    return table([[pgettext("column", one) for one in columns]])
 
 
 def table(rows: Iterable[Iterable[str]]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, cast
 from locales import N_, _, listed, ngettext
 from locales.stored import said
 from services.core.addresses import shorten
-from services.core.audit import EventView
+from services.core.audit import BY_TOKEN, EventView
 from services.core.chain_names import chain_title
 from services.core.event_kinds import EVENT_KINDS, EventKind
 from services.guilds.role_safety import UNKNOWN_ROLE, translated
@@ -54,7 +54,7 @@ class Told:
     @property
     def who(self) -> str:
         """The actor's name."""
-        return self.known.person(self.event.actor)
+        return actor_name(self.event, self.known)
 
     @property
     def member(self) -> str:
@@ -117,10 +117,25 @@ class Told:
         value = self.event.data.get(name)
         return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
+    def contract(self, name: str) -> str:
+        """Return a contract in the line's data with its chain, as `Mellow Cats on Base`."""
+        found = self.doc(name)
+        known, chain = found.get("name") or shorten(str(found.get("contract", ""))), str(found.get("chain", ""))
+        return _("{collection} on {chain}").format(collection=known, chain=chain_title(chain))
+
     def count(self, name: str) -> int:
         """Return a number in the line's data."""
         value = self.event.data.get(name)
         return value if isinstance(value, int) else 0
+
+
+def actor_name(event: EventView, known: KnownNames) -> str:
+    """Return the name of who acted; a program is named by its API token and the person who made it."""
+    person, token = known.person(event.actor), event.data.get(BY_TOKEN)
+    if not isinstance(token, str) or not token:
+        return person
+    # Translators: {name} is what an admin called an API token, {who} is that admin.
+    return _("the token “{name}” of {who}").format(name=token, who=person)
 
 
 def _quoted(name: str) -> str:

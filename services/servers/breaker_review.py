@@ -7,6 +7,7 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
+from locales import _
 from models import Breaker, Event, Rule
 from models.db.session import AsyncSession
 from services.collections import catalog
@@ -107,7 +108,7 @@ async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
         would_lose=row.would_lose,
         holders=row.holders,
         losers=tuple(
-            Loser(discord_id, name, why_not(found, names) or "no rule is left that gives it")
+            Loser(discord_id, name, why_not(found, names) or _("no rule is left that gives it"))
             for discord_id, name, found in losers[:NAMED]
         ),
         total=len(losers),

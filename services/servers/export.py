@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from gateways import Gateways
+from locales import NP_, _
 from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
@@ -14,7 +15,10 @@ from services.servers.member_list import MemberRow
 
 PAGE = 200
 """Members read at a time; a server may have more than fit into memory."""
-HEAD = ("member", "member (id)", "has a wallet that counts", "roles", "roles from us", "wallets shared with admins")
+HEAD = (
+    NP_("column", "member"), NP_("column", "member (id)"), NP_("column", "has a wallet that counts"),
+    NP_("column", "roles"), NP_("column", "roles from us"), NP_("column", "wallets shared with admins"),
+)  # fmt: skip
 
 
 async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> tuple[RuleView, ...]:
@@ -34,14 +38,14 @@ async def members(db: AsyncSession, server_id: int, after: str = "") -> tuple[Me
 
 def head() -> str:
     """Return the header row."""
-    return activity_csv.table([HEAD])
+    return activity_csv.heading(HEAD)
 
 
 def body(rows: Iterable[MemberRow]) -> str:
     """Return a row for each of these members."""
     return activity_csv.table(
         (
-            row.name, row.discord_id, "yes" if row.verified else "no",
+            row.name, row.discord_id, _("yes") if row.verified else _("no"),
             ", ".join(role.role_name for role in row.roles if role.held),
             ", ".join(role.role_name for role in row.roles if role.granted_by_us), ", ".join(row.wallets),
         )

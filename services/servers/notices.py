@@ -121,6 +121,8 @@ def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> s
             return _("Somebody else took {role} from you in this server, so {product} does not give it again.").format(
                 role=role, product=product
             )
+        case "wallet.handed_over":
+            return _("Your wallets were handed over to another account with your code, and no longer count for you.")
         case "wallet.moved":
             return _("The wallet {wallet} was verified by somebody else and no longer counts for you.").format(
                 wallet=data.get("address", "")

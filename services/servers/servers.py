@@ -22,7 +22,7 @@ from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.core.json_view import Internal, json_view
-from services.guilds import last_answers, members_intent, permissions
+from services.guilds import last_answers, permissions
 from services.guilds.channels import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
 from services.guilds.role_safety import MANAGE_ROLES, color_hex, judge, rank
 from services.roles import breaker
@@ -156,7 +156,7 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor, *, brief: bool
     await db.execute(
         delete(Access).where(col(Access.discord_id) == actor.discord_id, col(Access.server_id).not_in(mine))
     )
-    if known and not await members_intent.is_heard(db):
+    if known:
         with_bot = [server.id or 0 for server in known if server.bot_invited]
         await known_members.met_elsewhere(db, actor.discord_id, actor.username, with_bot)
     return len(mine)

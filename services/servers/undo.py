@@ -3,13 +3,14 @@
 A batch can be undone once, as long as its lines are kept (`log_days` in the settings).
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlmodel import col, select
+from sqlmodel.sql.expression import SelectOfScalar
 
 from gateways import Gateways
 from locales import _, listed, ngettext
@@ -27,6 +28,7 @@ from services.guilds.role_safety import find, refusal
 from services.rules import limits, mapping, rules
 from services.rules.draft import RuleDraft
 from services.rules.expression import lists_in, parse, requirements
+from services.rules.moving import contract_migrations, new_role
 from services.rules.types import stored_lists
 from services.servers.activity import UNDONE
 from services.servers.activity_sentences import changes
@@ -207,6 +209,55 @@ async def change_back(db: AsyncSession, found: Rights, _actor: Actor, event: Eve
     return words.format(rule=rule.name, changes=told), 0
 
 
+async def migrate_back(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
+    """Give the rules of a migration, or of its end, their former conditions again.
+
+    Raises Conflict when all of them were changed since.
+    """
+    rows = await db.exec(_changes_of(event))
+    back, left = await contract_migrations.put_back(db, found, cast("UUID", event.batch), _several(rows.all()))
+    words = ngettext(
+        "{count} rule asks for what it asked for before. Everybody is checked again.",
+        "{count} rules ask for what they asked for before. Everybody is checked again.",
+        len(back),
+    ).format(count=len(back))
+    return _with_rest(words, left), 0
+
+
+async def give_old_role(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
+    """Let the rules of a replaced role give the old one again. Raises Conflict, FieldRefused."""
+    rows = await db.exec(_changes_of(event))
+    back, left = await new_role.put_back(db, found, _several(rows.all()))
+    words = ngettext(
+        "{count} rule gives {role} again. Members get it first, and lose the other one after that.",
+        "{count} rules give {role} again. Members get it first, and lose the other one after that.",
+        len(back),
+    ).format(count=len(back), role=event.data.get("oldName"))
+    return _with_rest(words, left), 0
+
+
+def _changes_of(event: Event) -> SelectOfScalar[Event]:
+    """Return the query for the changed rules of a batch."""
+    return (
+        select(Event)
+        .where(Event.server_id == event.server_id, Event.batch == event.batch, Event.kind == "rule.changed")
+        .order_by(col(Event.id))
+    )
+
+
+def _several(lines: Iterable[Event]) -> list[dict[str, Any]]:
+    return [
+        {"rule": one.rule_id, "before": _document(one, "before"), "after": _document(one, "after")} for one in lines
+    ]
+
+
+def _with_rest(words: str, left: Sequence[str]) -> str:
+    if not left:
+        return words
+    names = listed([_("“{name}”").format(name=name) for name in left])
+    return words + " " + _("Changed since, or not yours to change: {rules}.").format(rules=names)
+
+
 async def resume(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
     """Resume the rules that were paused together. Raises Conflict when none of them is paused, FieldRefused."""
     rows = await db.exec(
@@ -305,7 +356,7 @@ async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, batch: UUID) -> UndoView:
     """Undo the batch and record that in the log; a batch is undone once. Raises as `preview` does."""
     found = await permissions.by_id(db, outside, actor, server_id)
-    await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:batch, 0))"), {"batch": str(batch)})
+    await db.lock(batch)
     rows = await db.exec(
         select(Event).where(Event.server_id == server_id, Event.batch == batch).order_by(col(Event.id))
     )
@@ -346,6 +397,9 @@ VERBS: Mapping[str, Callable[[AsyncSession, Rights, Actor, Event], Awaitable[Und
     "role.lost": give_again,
     "rule.deleted": bring_back,
     "rule.changed": change_back,
+    "rule.migrated": migrate_back,
+    "rule.migration_ended": migrate_back,
+    "rule.role_replaced": give_old_role,
     "rule.paused": resume,
 }
 """The function that undoes each kind declared as undoable in `services/core/event_kinds`."""

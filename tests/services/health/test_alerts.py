@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from sqlmodel import select, update
+from sqlmodel import delete, select, update
 
 from gateways import Gateways
 from gateways.discord.types import MissingAccess
@@ -13,6 +13,7 @@ from gateways.evm.transfer_logs import CONTRACTS
 from gateways.transport.errors import ProviderDown
 from gateways.transport.provider_reports import ProviderReport
 from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
+from services.guilds import members_intent
 from services.health import alerts, provider_log
 from services.health.alerts import Telling
 from services.rules import pausing
@@ -181,3 +182,27 @@ async def test_a_contract_in_quarantine_is_told_to_the_servers_that_name_it_unti
     async with transaction() as db:
         await quarantine.end(db, "base", CONTRACTS, [CONTRACT], {})
     assert await tell_all() == [(title, True)]
+
+
+async def members(count: int) -> list[tuple[str, bool]]:
+    async with transaction() as db:
+        await db.exec(update(Server).values(member_count=count))
+    return await tell_all()
+
+
+async def test_a_review_of_the_members_intent_is_told_early_once_and_only_where_few_servers_are_served() -> None:
+    title = "Discord reviews the Server Members Intent soon"
+    await a_logging_server()
+    assert await members(7_999) == []
+    assert await members(8_000) == [(title, False)]
+    assert await members(7_999) == [], "somebody left: the review is as near as it was"
+    assert await members(7_499) == [(title, True)]
+    assert await members(8_000) == [(title, False)]
+    async with transaction() as db:
+        await provider_log.keep(db, [provider_log.bot_is(connected=True, reason=members_intent.NOT_ASKED)])
+    assert await tell_all() == [(title, True)], "without the intent there is nothing to review"
+    async with transaction() as db:
+        await db.exec(delete(ProviderState))
+        for _ in range(members_intent.MOST_SERVERS):
+            await a_server(db)
+    assert await members(1_000) == []

@@ -25,6 +25,15 @@ def test_what_is_there_is_set_aside_and_what_comes_later_is_collected() -> None:
     assert after() is None
 
 
+def test_a_process_that_disabled_collection_for_its_imports_collects_from_then_on() -> None:
+    gc.disable()
+    try:
+        garbage_collection.settle()
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+
+
 def test_full_collections_wait_until_work_is_no_longer_in_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage_collection, "COLLECT_SECONDS", 0.0)
     usual = gc.get_threshold()
