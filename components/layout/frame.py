@@ -50,7 +50,8 @@ def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Comp
         rx.el.a(
             _("Skip to content"),
             href="#content",
-            class_name="btn btn-primary sr-only focus:not-sr-only focus:absolute focus:left-4 focus:top-4 focus:z-50",
+            class_name="btn btn-primary sr-only focus:not-sr-only focus:absolute focus:inset-s-4 focus:top-4 "
+            "focus:z-50",
         ),
         sandbox_banner(),
         bar,
@@ -63,7 +64,7 @@ def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Comp
 _ACTIONS = (
     "flex flex-wrap gap-2 sm:shrink-0 sm:flex-nowrap "
     # Below the heading, a button without a border aligns left with it; beside it, right with the page.
-    "max-sm:[&>.btn-ghost:first-child]:-ml-4 sm:[&>.btn-ghost:last-child]:-mr-4"
+    "max-sm:[&>.btn-ghost:first-child]:-ms-4 sm:[&>.btn-ghost:last-child]:-me-4"
 )
 
 

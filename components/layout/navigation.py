@@ -110,7 +110,7 @@ def member_bar(*, logout: bool = True) -> rx.Component:
         home="/dashboard",
         beside=(_invite_button(f"{_IN_BAR} cursor-pointer"),),
         below=(
-            _invite_button(f"{_IN_BAR} w-full cursor-pointer text-left"),
+            _invite_button(f"{_IN_BAR} w-full cursor-pointer text-start"),
             *([_log_out_button("mt-1 w-full justify-start px-3")] if logout else []),
         ),
     )
@@ -120,7 +120,7 @@ def _invite_button(class_name: str) -> rx.Component:
     """Return the navigation's invite link: Discord's own page, in a new tab, where the server is chosen."""
     return rx.el.button(
         _("Invite Bot"),
-        rx.icon("external-link", size=14, class_name="ml-1.5 inline", aria_hidden="true"),
+        rx.icon("external-link", size=14, class_name="ms-1.5 inline", aria_hidden="true"),
         type="button",
         on_click=NavigationInviteState.open,
         title=_("Opens Discord in a new tab"),
@@ -178,7 +178,7 @@ def _menu(links: tuple[tuple[str, str], ...], below: tuple[rx.Component, ...]) -
                 aria_label=_("Main, small"),
             ),
             *below,
-            class_name="surface absolute right-0 top-full z-30 mt-2 w-60 p-2",
+            class_name="surface absolute inset-e-0 top-full z-30 mt-2 w-60 p-2",
         ),
         class_name="relative lg:hidden",
     )

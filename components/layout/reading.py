@@ -37,7 +37,7 @@ def paragraph(text: Text) -> rx.Component:
 
 def bullets(items: Iterable[Text]) -> rx.Component:
     """Return a bulleted list."""
-    return rx.el.ul(*[rx.el.li(item) for item in items], class_name="list-disc space-y-1.5 pl-5 marker:text-accent")
+    return rx.el.ul(*[rx.el.li(item) for item in items], class_name="list-disc space-y-1.5 ps-5 marker:text-accent")
 
 
 def steps(items: Iterable[tuple[str, Text]]) -> rx.Component:

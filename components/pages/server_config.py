@@ -7,6 +7,9 @@ from typing import cast
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head
+from components.pages.programs.developers import developers_tab
+from components.pages.replacing.contract import contract_card
+from components.pages.replacing.role import role_card
 from components.pages.server.activity import activity_tab
 from components.pages.server.channels import channels_tab
 from components.pages.server.first_steps import first_steps
@@ -23,10 +26,12 @@ from settings import settings
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ActivityState
 from state.server.channels import ChannelsState
+from state.server.developers import DevelopersState
 from state.server.first_steps import FirstStepsState
 from state.server.health import ServerHealthState
 from state.server.held_back import SHOWN_ON, HeldBackState
 from state.server.members import MembersState
+from state.server.migration import MigrationState
 from state.server.move import MoveState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
@@ -42,14 +47,20 @@ class Tab:
     loads: tuple[object, ...]
 
 
+def _rules() -> rx.Component:
+    return rx.el.div(rules_tab(), contract_card(), role_card())
+
+
 TABS = (
-    Tab("rules", _("Rules"), rules_tab, (RulesState.load, ProtectedRolesState.load)),
+    Tab("rules", _("Rules"), _rules, (RulesState.load, ProtectedRolesState.load, MigrationState.load)),
     Tab("members", _("Members"), members_tab, (MembersState.load,)),
     Tab("activity", _("Activity"), activity_tab, (ActivityState.load,)),
     Tab("health", _("Health"), server_health_tab, (ServerHealthState.load,)),
     Tab("channel", _("Verification channel"), channels_tab, (ChannelsState.load,)),
     # Translators: a tab: moving in from another bot.
     Tab("move", _("Move"), move_tab, (MoveState.load,)),
+    # Translators: a tab: for those who write programs that work with the server.
+    Tab("developers", _("Developers"), developers_tab, (DevelopersState.load,)),
 )
 """In the order of the bar; the first is the default."""
 

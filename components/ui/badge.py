@@ -66,5 +66,5 @@ def chip(text: rx.Var[str], on_remove: rx.event.EventType[()]) -> rx.Component:
             title=_("Remove"),
             class_name="grid size-6 place-items-center rounded-full hover:bg-base-300",
         ),
-        class_name="inline-flex items-center gap-1 rounded-full bg-base-200 py-0.5 pl-3 pr-1 text-sm font-medium",
+        class_name="inline-flex items-center gap-1 rounded-full bg-base-200 py-0.5 ps-3 pe-1 text-sm font-medium",
     )

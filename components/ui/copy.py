@@ -18,5 +18,5 @@ def copyable(text: rx.Var[str] | str, label: str = "") -> rx.Component:
             on_click=[rx.set_clipboard(text), CopyState.mark(text)],
             aria_live="polite",
         ),
-        class_name="flex items-center gap-2 rounded-field bg-base-200 py-1.5 pl-2.5 pr-1",
+        class_name="flex items-center gap-2 rounded-field bg-base-200 py-1.5 ps-2.5 pe-1",
     )

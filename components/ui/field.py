@@ -52,7 +52,7 @@ def text_area(name: str, **props: Any) -> rx.Component:
     return rx.el.textarea(id=name, name=name, class_name="textarea min-h-24", **props)
 
 
-def switch(name: str, label: str, hint: str, **props: Any) -> rx.Component:
+def switch(name: str, label: str | rx.Var[str], hint: str | rx.Var[str], **props: Any) -> rx.Component:
     """Return a switch with a line about its effect."""
     return rx.el.label(
         rx.el.input(

@@ -45,7 +45,7 @@ def toaster() -> rx.Component:
         rx.el.div(rx.cond(said & ~ToastState.destructive, _toast()), aria_live="polite"),
         rx.el.div(rx.cond(said & ToastState.destructive, _toast()), aria_live="assertive"),
         hotkey=TOAST_HOTKEY,
-        class_name="toast-place fixed inset-x-4 bottom-4 z-[60] mx-auto w-auto sm:left-auto sm:right-6 sm:mx-0",
+        class_name="toast-place fixed inset-x-4 bottom-4 z-[60] mx-auto w-auto sm:inset-s-auto sm:inset-e-6 sm:mx-0",
         style={"max_width": f"{TOAST_WIDTH_PIXELS}px"},
         custom_attrs={"aria-label": _("Notifications ({key})").format(key=TOAST_HOTKEY)},
     )
@@ -84,7 +84,7 @@ def _toast() -> rx.Component:
         on_gone=ToastState.dismiss(ToastState.number),
         class_name=rx.cond(
             ToastState.destructive,
-            "toast-in surface flex items-start gap-3 border-l-4 border-l-error p-4",
-            "toast-in surface flex items-start gap-3 border-l-4 border-l-primary p-4",
+            "toast-in surface flex items-start gap-3 border-s-4 border-s-error p-4",
+            "toast-in surface flex items-start gap-3 border-s-4 border-s-primary p-4",
         ),
     )

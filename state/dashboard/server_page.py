@@ -16,7 +16,7 @@ from state.core.gate import signed_in
 from state.core.retry import ask
 from state.dashboard.servers import configure_url
 
-TABS = ("rules", "members", "activity", "health", "channel", "move")
+TABS = ("rules", "members", "activity", "health", "channel", "move", "developers")
 """Values of `tab` in the URL; any other value means the first."""
 T = TypeVar("T")
 

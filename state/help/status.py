@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import reflex as rx
 
+from locales import _
 from services.health import public_status
 from services.health.public_status import ChainStatus, ProviderStatus
 from state.core.gate import public
@@ -39,7 +40,7 @@ class PublicStatusState(rx.State):
         self.checked = f"{view.checked_at:%H:%M:%S} UTC"
         self.providers, self.chains = _lines(view.providers), _lines(view.chains)
         last = view.last_sweep
-        self.sweep = [] if last is None else [StatusLineView("Daily sweep", last.state, last.text)]
+        self.sweep = [] if last is None else [StatusLineView(_("Daily sweep"), last.state, last.text)]
         self.loaded = True
 
 

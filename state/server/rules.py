@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import reflex as rx
 
 from gateways import gateways
-from locales import N_, _, ngettext
+from locales import N_, _, ngettext, short_day
 from models import transaction
+from services.collections.census import days, reach
+from services.collections.census.days import ReachOnDay
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
 from services.engine.preview import Proposal
@@ -40,10 +42,14 @@ class RuleRowView:
     role_color: str
     state: str
     pause_reason: str
+    role_gone: bool
+    """Whether it is paused because its role was deleted in Discord."""
     removal: str
     takes_over: bool
     delegated: bool
     holders: int
+    reach: str
+    """How many addresses meet it, and on which day they were counted; empty if they were not."""
     edit_url: str
 
 
@@ -75,9 +81,10 @@ class RulesState(ServerTab, rx.State):
         if (found := await self._tried(page, lambda: _read(actor, page.server_id))) is not None:
             self._show(found, page)
 
-    def _show(self, found: tuple[list[rules.RuleView], str], page: ServerPageState) -> None:
-        listed, self.room = found
-        self.rows, self.shown_for = [_row(rule, page) for rule in listed], page.server_id
+    def _show(self, found: "_Found", page: ServerPageState) -> None:
+        self.room = found.room
+        self.rows = [_row(rule, found.reach.get(rule.id), page) for rule in found.rules]
+        self.shown_for = page.server_id
 
     async def _reread(self, actor: Actor) -> None:
         page = await self.get_state(ServerPageState)
@@ -171,11 +178,19 @@ class RulesState(ServerTab, rx.State):
         await say(self, _("Rule activated") if count == 1 else done, after)
 
 
-async def _read(actor: Actor, server_id: int) -> tuple[list[rules.RuleView], str]:
-    """Return the rules, and how much of its limits the server has used."""
+@dataclass(frozen=True)
+class _Found:
+    """What the tab shows: the rules, how much of its limits the server has used, and what was counted by rule."""
+
+    rules: list[rules.RuleView]
+    room: str
+    reach: Mapping[int, ReachOnDay]
+
+
+async def _read(actor: Actor, server_id: int) -> _Found:
     async with transaction() as db:
         listed = await rules.list_rules(db, gateways(), actor, server_id)
-        return list(listed), (await limits.room(db, server_id)).words
+        return _Found(list(listed), (await limits.room(db, server_id)).words, await days.newest(db, server_id))
 
 
 @dataclass(frozen=True)
@@ -240,7 +255,13 @@ def _counted(text: str, count: int) -> str:
     return text.format(count=count)
 
 
-def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:
+def _counted_on(found: ReachOnDay) -> str:
+    said = reach.in_words(found.holders, found.verified)
+    # Translators: {numbers} is a whole sentence, such as "5,204 addresses meet this, 12 verified here."
+    return _("{numbers} Counted on {day}.").format(numbers=said, day=short_day(found.day))
+
+
+def _row(rule: rules.RuleView, found: ReachOnDay | None, page: ServerPageState) -> RuleRowView:
     hours = rule.removal.hours or 0
     late = ngettext(
         "Taken {count} hour after it is no longer earned", "Taken {count} hours after it is no longer earned", hours
@@ -256,9 +277,11 @@ def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:
         role_color=rule.role_color,
         state=rule.state,
         pause_reason=rule.pause_reason or "",
+        role_gone=rule.state == "paused" and rule.pause_cause == "role_gone",
         removal=_counted(late, hours) if waits else _(AT_ONCE),
         takes_over=rule.takes_over,
         delegated=rule.delegated,
         holders=rule.holders,
+        reach=_counted_on(found) if found is not None else "",
         edit_url=f"{page.add_rule_url}&ruleId={rule.id}",
     )

@@ -138,9 +138,9 @@ def _roles() -> rx.Component:
         rx.cond(
             chart.peak > 0,
             rx.el.p(
-                key("mr-1"), rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
+                key("me-1"), rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
                 _(" given (up)"),
-                key("ml-4 mr-1", hatched=True),
+                key("ms-4 me-1", hatched=True),
                 rx.el.strong(chart.down_total, class_name="tabular-nums text-base-content"), _(" taken (down)"),
                 class_name="muted mt-1 flex flex-wrap items-center gap-x-1 text-sm",
             ),
@@ -157,14 +157,14 @@ def _day_table(*, proofs: bool) -> rx.Component:
 
     def row(day: rx.vars.ObjectVar[DayView]) -> rx.Component:
         numbers = (day.proofs,) if proofs else (day.given, day.taken)
-        cells = [rx.el.td(number, class_name="text-right tabular-nums") for number in numbers]
+        cells = [rx.el.td(number, class_name="text-end tabular-nums") for number in numbers]
         return rx.el.tr(heading_cell(day.day, "row", "whitespace-nowrap"), *cells)
 
     return table_behind(
         _("Show as a table"),
         rx.el.thead(
             rx.el.tr(
-                heading_cell(_("Day (UTC)"), "col"), *[heading_cell(column, "col", "text-right") for column in columns]
+                heading_cell(_("Day (UTC)"), "col"), *[heading_cell(column, "col", "text-end") for column in columns]
             )
         ),
         rx.el.tbody(rx.foreach(AnalyticsState.day_rows, row)),
@@ -214,7 +214,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleChartView]) -> rx.Component:
             ),
             rx.el.p(
                 rx.el.strong(rule.now, class_name="text-lg tabular-nums"),
-                rx.el.span(rule.change, class_name="muted ml-2 text-xs tabular-nums"),
+                rx.el.span(rule.change, class_name="muted ms-2 text-xs tabular-nums"),
                 class_name="whitespace-nowrap",
             ),
             class_name="mb-1 flex items-end justify-between gap-3",
@@ -229,7 +229,7 @@ def _holder_table() -> rx.Component:
     def row(rule: rx.vars.ObjectVar[RuleChartView]) -> rx.Component:
         return rx.el.tr(
             heading_cell(rule.name, "row", "min-w-40"),
-            rx.foreach(rule.holders, lambda count: rx.el.td(count, class_name="text-right tabular-nums")),
+            rx.foreach(rule.holders, lambda count: rx.el.td(count, class_name="text-end tabular-nums")),
         )
 
     return table_behind(
@@ -238,7 +238,7 @@ def _holder_table() -> rx.Component:
             rx.el.tr(
                 heading_cell(_("Rule"), "col"),
                 rx.foreach(
-                    AnalyticsState.day_names, lambda day: heading_cell(day, "col", "whitespace-nowrap text-right")
+                    AnalyticsState.day_names, lambda day: heading_cell(day, "col", "whitespace-nowrap text-end")
                 ),
             )
         ),

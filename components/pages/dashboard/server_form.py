@@ -62,5 +62,5 @@ def _form() -> rx.Component:
 def _next_steps() -> rx.Component:
     return card(
         card_title(_("Next Steps")),
-        rx.el.ol(*[rx.el.li(step) for step in NEXT_STEPS], class_name="muted list-decimal space-y-2 pl-5"),
+        rx.el.ol(*[rx.el.li(step) for step in NEXT_STEPS], class_name="muted list-decimal space-y-2 ps-5"),
     )

@@ -20,15 +20,21 @@ from components.ui.button import link_button
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.effects.health import health_line
+from locales import N_, _
 from settings import settings
 
 _NAME, _BOT = settings().product_name, settings().bot_name
 STAGING_CALLBACK = f"{settings().staging_url.rstrip('/')}{CALLBACK_PATH}"
 PROGRESS: tuple[tuple[str, str, str, str], ...] = (
-    ("backend", "Backend API deployment", "The processes run and /health answers.", "in-progress"),
-    ("database", "Database configuration", "DATABASE_URL names a PostgreSQL with backups.", "pending"),
-    ("domain", "Custom domain setup", "DNS leads to the host, and PUBLIC_URL is that address.", "pending"),
-    ("oauth", "Discord OAuth update", "The callback URL of that address is registered with Discord.", "pending"),
+    ("backend", _("Backend API deployment"), _("The processes run and /health answers."), N_("in-progress")),
+    ("database", _("Database configuration"), _("DATABASE_URL names a PostgreSQL with backups."), N_("pending")),
+    ("domain", _("Custom domain setup"), _("DNS leads to the host, and PUBLIC_URL is that address."), N_("pending")),
+    (
+        "oauth",
+        _("Discord OAuth update"),
+        _("The callback URL of that address is registered with Discord."),
+        N_("pending"),
+    ),
 )
 _TONES: dict[str, Tone] = {"completed": "good", "in-progress": "info", "pending": "neutral"}
 
@@ -36,32 +42,35 @@ _TONES: dict[str, Tone] = {"completed": "good", "in-progress": "info", "pending"
 def production_setup() -> rx.Component:
     """Return the page /production-setup."""
     return reading(
-        "Production Setup",
-        f"How {_NAME} goes from the sandbox to real servers.",
+        _("Production Setup"),
+        _("How {product} goes from the sandbox to real servers.").format(product=_NAME),
         callback_card(),
         chapter(
-            "In five steps",
+            _("In five steps"),
             steps(
                 (
-                    ("Create a Discord application", sentence(
-                        "In the ", link("Developer Portal", DEVELOPER_PORTAL), ". On its Bot page, create the token "
-                        "and turn on Server Members Intent.")),
-                    ("Register the callback", sentence(
-                        "Under OAuth2, add ", code(CALLBACK_PATH), " on your domain as a redirect. The scopes are ",
-                        code("identify"), " and ", code("guilds"), ".")),
-                    ("Set the environment", "The settings below. With only some of Discord's credentials the start "
-                     "is refused, and the message names what is missing."),
-                    ("Put a proxy with TLS in front", "It has to pass WebSockets on, and the Host header as it came."),
-                    ("Start it, then log in", sentence("The ", link("deployment status", "/deployment-status"),
-                     " page shows whether the backend answers.")),
+                    (_("Create a Discord application"), sentence(
+                        _("In the "), link(_("Developer Portal"), DEVELOPER_PORTAL),
+                        _(". On its Bot page, create the token and turn on Server Members Intent."))),
+                    (_("Register the callback"), sentence(
+                        _("Under OAuth2, add "), code(CALLBACK_PATH),
+                        _(" on your domain as a redirect. The scopes are "), code("identify"), _(" and "),
+                        code("guilds"), ".")),
+                    (_("Set the environment"), _(
+                        "The settings below. With only some of Discord's credentials the start is refused, and the "
+                        "message names what is missing.")),
+                    (_("Put a proxy with TLS in front"),
+                     _("It has to pass WebSockets on, and the Host header as it came.")),
+                    (_("Start it, then log in"), sentence(_("The "), link(_("deployment status"), "/deployment-status"),
+                     _(" page shows whether the backend answers."))),
                 )
             ),
         ),
         environment_chapter(),
         refused_chapter(),
         rx.el.div(
-            link_button("Setup Guide", SETUP_PATH, kind="primary"),
-            link_button("Return to Home", "/", kind="quiet"),
+            link_button(_("Setup Guide"), SETUP_PATH, kind="primary"),
+            link_button(_("Return to Home"), "/", kind="quiet"),
             class_name="flex flex-wrap gap-3",
         ),
     )  # fmt: skip
@@ -70,31 +79,31 @@ def production_setup() -> rx.Component:
 def product_setup() -> rx.Component:
     """Return both callback URLs, and six steps to register them."""
     return reading(
-        f"{_NAME} Setup",
-        "Register both callback URLs with Discord, and login works in production and in staging.",
+        _("{product} Setup").format(product=_NAME),
+        _("Register both callback URLs with Discord, and login works in production and in staging."),
         card(
-            card_title("Production callback URL", "Built from the host that you opened this page under."),
+            card_title(_("Production callback URL"), _("Built from the host that you opened this page under.")),
             callback_line(),
             callback_warning(),
         ),
-        card(card_title("Staging callback URL"), copyable(STAGING_CALLBACK)),
+        card(card_title(_("Staging callback URL")), copyable(STAGING_CALLBACK)),
         chapter(
-            "Six steps",
+            _("Six steps"),
             steps(
                 (
-                    ("Open the Developer Portal", link("discord.com/developers/applications", DEVELOPER_PORTAL)),
-                    ("Select your application", f"The one whose bot is {_BOT}."),
-                    ("Go to OAuth2, General", "The redirects are listed there."),
-                    ("Clear old redirects", "Those that name a host you no longer use."),
-                    ("Add both callback URLs", "Exactly as above, with no slash at the end."),
-                    ("Save", "Discord applies them at once."),
+                    (_("Open the Developer Portal"), link("discord.com/developers/applications", DEVELOPER_PORTAL)),
+                    (_("Select your application"), _("The one whose bot is {bot}.").format(bot=_BOT)),
+                    (_("Go to OAuth2, General"), _("The redirects are listed there.")),
+                    (_("Clear old redirects"), _("Those that name a host you no longer use.")),
+                    (_("Add both callback URLs"), _("Exactly as above, with no slash at the end.")),
+                    (_("Save"), _("Discord applies them at once.")),
                 )
             ),
         ),
         environment_chapter(),
         rx.el.div(
-            link_button("Test Discord Login", LOGIN_PATH, kind="primary", leaves_app=True),
-            link_button("Return to Home", "/"),
+            link_button(_("Test Discord Login"), LOGIN_PATH, kind="primary", leaves_app=True),
+            link_button(_("Return to Home"), "/"),
             class_name="flex flex-wrap gap-3",
         ),
     )
@@ -103,15 +112,15 @@ def product_setup() -> rx.Component:
 def deployment_status() -> rx.Component:
     """Return the backend's health and the fixed list of deployment steps."""
     return reading(
-        "Deployment Status",
-        "The first card is checked every five seconds. The list below it is a fixed reminder.",
-        card(card_title("Backend"), health_line()),
+        _("Deployment Status"),
+        _("The first card is checked every five seconds. The list below it is a fixed reminder."),
+        card(card_title(_("Backend")), health_line()),
         card(
-            card_title("Progress"),
+            card_title(_("Progress")),
             rx.el.ol(*[_item(*item) for item in PROGRESS], class_name="flex flex-col gap-4"),
         ),
         chapter(
-            "Environment variable checklist",
+            _("Environment variable checklist"),
             rx.el.ul(
                 *[
                     rx.el.li(
@@ -127,10 +136,10 @@ def deployment_status() -> rx.Component:
             ),
         ),
         rx.el.div(
-            link_button("Setup Guide", SETUP_PATH, kind="primary"),
+            link_button(_("Setup Guide"), SETUP_PATH, kind="primary"),
             *_hosting(),
-            link_button("Discord Developer Portal", DEVELOPER_PORTAL, target="_blank", rel="noopener"),
-            link_button("Return Home", "/", kind="quiet"),
+            link_button(_("Discord Developer Portal"), DEVELOPER_PORTAL, target="_blank", rel="noopener"),
+            link_button(_("Return Home"), "/", kind="quiet"),
             class_name="flex flex-wrap gap-3",
         ),
     )
@@ -139,7 +148,7 @@ def deployment_status() -> rx.Component:
 def _hosting() -> tuple[rx.Component, ...]:
     """Return the link to the hosting dashboard, if one is set."""
     url = settings().hosting_dashboard
-    return (link_button("Hosting dashboard", url, target="_blank", rel="noopener"),) if url else ()
+    return (link_button(_("Hosting dashboard"), url, target="_blank", rel="noopener"),) if url else ()
 
 
 def _item(name: str, title: str, text: str, status: str) -> rx.Component:
@@ -147,7 +156,7 @@ def _item(name: str, title: str, text: str, status: str) -> rx.Component:
         rx.el.div(
             rx.el.h3(title, class_name="font-semibold"), rx.el.p(text, class_name="muted text-sm"), class_name="min-w-0"
         ),
-        rx.el.span(badge(status, _TONES[status]), class_name="shrink-0 whitespace-nowrap"),
+        rx.el.span(badge(_(status), _TONES[status]), class_name="shrink-0 whitespace-nowrap"),
         id=f"progress-{name}",
         class_name="flex items-start justify-between gap-4",
     )
@@ -156,39 +165,43 @@ def _item(name: str, title: str, text: str, status: str) -> rx.Component:
 def replit_deployment() -> rx.Component:
     """Return the guide for a deployment on Replit."""
     return reading(
-        "Replit Deployment",
-        f"How to find a {_NAME} that runs on Replit, test it and give it a domain.",
+        _("Replit Deployment"),
+        _("How to find a {product} that runs on Replit, test it and give it a domain.").format(product=_NAME),
         chapter(
-            "Find the deployment",
-            "Open the Repl, then its Deployments tab. The deployment's address is at the top, its logs below.",
+            _("Find the deployment"),
+            _("Open the Repl, then its Deployments tab. The deployment's address is at the top, its logs below."),
         ),
         chapter(
-            "Test the health endpoint",
-            sentence("Open ", code("/health"), " on that address. A running backend answers with the status ",
-                     code("healthy"), " and a timestamp; one that is still starting answers 503."),
+            _("Test the health endpoint"),
+            sentence(_("Open "), code("/health"), _(" on that address. A running backend answers with the status "),
+                     code("healthy"), _(" and a timestamp; one that is still starting answers 503.")),
         ),
         chapter(
-            "Update the OAuth callback",
-            sentence("Set ", code("PUBLIC_URL"), " to the address that people will open, and register ",
-                     code(CALLBACK_PATH), " on it in the ", link("Developer Portal", DEVELOPER_PORTAL),
-                     " under OAuth2."),
+            _("Update the OAuth callback"),
+            sentence(_("Set "), code("PUBLIC_URL"), _(" to the address that people will open, and register "),
+                     code(CALLBACK_PATH), _(" on it in the "), link(_("Developer Portal"), DEVELOPER_PORTAL),
+                     _(" under OAuth2.")),
         ),
         chapter(
-            "Set the DNS",
-            "A common layout has two names:",
+            _("Set the DNS"),
+            _("A common layout has two names:"),
             bullets(
                 (
-                    sentence("the main domain, such as ", code("example.com"), ", for a marketing site of your own;"),
-                    sentence("a subdomain, such as ", code("api.example.com"), f", for the backend. All of {_NAME}'s "
-                             "screens and calls are served there, so this one is ", code("PUBLIC_URL"), "."),
+                    sentence(_("the main domain, such as "), code("example.com"),
+                             _(", for a marketing site of your own;")),
+                    sentence(_("a subdomain, such as "), code("api.example.com"), _(
+                        ", for the backend. All of {product}'s screens and calls are served there, so this one is "
+                    ).format(product=_NAME), code("PUBLIC_URL"), "."),
                 )
             ),
-            "Point the subdomain at the deployment with the record that the host names, and wait until it resolves "
-            "before you log in.",
+            _(
+                "Point the subdomain at the deployment with the record that the host names, and wait until it resolves "
+                "before you log in."
+            ),
         ),
         rx.el.div(
-            link_button("Deployment status", "/deployment-status", kind="primary"),
-            link_button("Return Home", "/", kind="quiet"),
+            link_button(_("Deployment status"), "/deployment-status", kind="primary"),
+            link_button(_("Return Home"), "/", kind="quiet"),
             class_name="flex flex-wrap gap-3",
         ),
     )  # fmt: skip

@@ -8,7 +8,9 @@ from components.ui.badge import badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
+from components.ui.effects.texts import filled
 from components.ui.empty import skeleton
+from locales import _
 from settings import settings
 from state.core.session import MEMBER, SessionState
 from state.help.operator import OperatorState, SettingPresence
@@ -17,33 +19,39 @@ DEVELOPER_PORTAL = "https://discord.com/developers/applications"
 CALLBACK_PATH = "/api/auth/discord/callback"
 SETUP_PATH = f"/{settings().product_name.lower().replace(' ', '-')}-setup"
 ENVIRONMENT = (
-    ("DISCORD_CLIENT_ID", "Client id: the application's id, on its OAuth2 page."),
-    ("DISCORD_CLIENT_SECRET", "Client secret, on the same page."),
-    ("DISCORD_BOT_TOKEN", "Bot token, on the Bot page."),
-    ("SECRET_KEY", "Session secret: a long random text; SESSION_SECRET is read as well."),
-    ("DATABASE_URL", "Database URL of a PostgreSQL. Empty means the embedded one."),
-    ("PUBLIC_URL", "Custom domain (optional): the address that people open."),
+    ("DISCORD_CLIENT_ID", _("Client id: the application's id, on its OAuth2 page.")),
+    ("DISCORD_CLIENT_SECRET", _("Client secret, on the same page.")),
+    ("DISCORD_BOT_TOKEN", _("Bot token, on the Bot page.")),
+    ("SECRET_KEY", _("Session secret: a long random text; SESSION_SECRET is read as well.")),
+    ("DATABASE_URL", _("Database URL of a PostgreSQL. Empty means the embedded one.")),
+    ("PUBLIC_URL", _("Custom domain (optional): the address that people open.")),
 )
 
 
 def oauth_setup() -> rx.Component:
     """Return the guide that sets the login up."""
     return reading(
-        "Discord OAuth Setup",
-        "What has to be registered with Discord before anybody can log in.",
+        _("Discord OAuth Setup"),
+        _("What has to be registered with Discord before anybody can log in."),
         callback_card(),
         chapter(
-            "Register the callback",
+            _("Register the callback"),
             steps(
                 (
-                    ("Open the Developer Portal", link("discord.com/developers/applications", DEVELOPER_PORTAL)),
-                    ("Select your application, then OAuth2", "Or create an application first."),
-                    ("Add the redirect", sentence("It ends in ", code(CALLBACK_PATH), " and is shown above in full.")),
-                    ("Save", "Discord applies it at once."),
+                    (_("Open the Developer Portal"), link("discord.com/developers/applications", DEVELOPER_PORTAL)),
+                    (_("Select your application, then OAuth2"), _("Or create an application first.")),
+                    (
+                        _("Add the redirect"),
+                        sentence(_("It ends in "), code(CALLBACK_PATH), _(" and is shown above in full.")),
+                    ),
+                    (_("Save"), _("Discord applies it at once.")),
                 )
             ),
         ),
-        chapter("Scopes", sentence("Login asks for ", code("identify"), " and ", code("guilds"), ", nothing else.")),
+        chapter(
+            _("Scopes"),
+            sentence(_("Login asks for "), code("identify"), _(" and "), code("guilds"), _(", nothing else.")),
+        ),
         environment_chapter(),
         _ways_on(),
     )
@@ -52,21 +60,26 @@ def oauth_setup() -> rx.Component:
 def oauth_fix() -> rx.Component:
     """Return what to check when Discord refuses a login."""
     return reading(
-        "Fix Discord OAuth",
-        "When logging in fails, the redirect URL is nearly always the reason.",
+        _("Fix Discord OAuth"),
+        _("When logging in fails, the redirect URL is nearly always the reason."),
         callback_card(),
         refused_chapter(),
         chapter(
-            "What to check",
+            _("What to check"),
             bullets(
                 (
-                    sentence("In the ", link("Developer Portal", DEVELOPER_PORTAL), " under OAuth2, the redirect is "
-                             "exactly the callback URL above: scheme, host, port and path."),
-                    sentence(code("PUBLIC_URL"), " is the address that people open, without a path."),
-                    sentence("The scopes are ", code("identify"), " and ", code("guilds"), "."),
-                    sentence(code("DISCORD_CLIENT_ID"), " and ", code("DISCORD_CLIENT_SECRET"),
-                             " belong to the same application."),
-                    "The product was restarted after a change of settings.",
+                    sentence(
+                        _("In the "), link(_("Developer Portal"), DEVELOPER_PORTAL),
+                        _(
+                            " under OAuth2, the redirect is exactly the callback URL above: scheme, host, port and "
+                            "path."
+                        ),
+                    ),
+                    sentence(code("PUBLIC_URL"), _(" is the address that people open, without a path.")),
+                    sentence(_("The scopes are "), code("identify"), _(" and "), code("guilds"), "."),
+                    sentence(code("DISCORD_CLIENT_ID"), _(" and "), code("DISCORD_CLIENT_SECRET"),
+                             _(" belong to the same application.")),
+                    _("The product was restarted after a change of settings."),
                 )
             ),
         ),
@@ -78,8 +91,8 @@ def oauth_fix() -> rx.Component:
 def oauth_debug() -> rx.Component:
     """Return the settings that sign-in uses now."""
     return reading(
-        "OAuth Debug",
-        "The settings that login uses now. Values are never shown.",
+        _("OAuth Debug"),
+        _("The settings that login uses now. Values are never shown."),
         callback_card(),
         _present_card(),
         refused_chapter(),
@@ -90,26 +103,26 @@ def oauth_debug() -> rx.Component:
 def test_auth() -> rx.Component:
     """Return whether this browser is signed in, and the settings that sign-in uses."""
     return reading(
-        "Test Authentication",
-        "Whether this browser is logged in, and which settings login uses.",
+        _("Test Authentication"),
+        _("Whether this browser is logged in, and which settings login uses."),
         card(
-            card_title("This browser"),
+            card_title(_("This browser")),
             rx.cond(
                 SessionState.audience == MEMBER,
-                rx.el.p("Logged in as ", rx.el.strong(SessionState.name), "."),
-                rx.el.p("Not logged in."),
+                rx.el.p(filled(_("Logged in as {name}."), name=SessionState.name)),
+                rx.el.p(_("Not logged in.")),
             ),
         ),
         callback_card(),
         _present_card(),
-        rx.el.div(link_button("Test Discord Login", LOGIN_PATH, kind="primary", leaves_app=True)),
+        rx.el.div(link_button(_("Test Discord Login"), LOGIN_PATH, kind="primary", leaves_app=True)),
     )
 
 
 def callback_card() -> rx.Component:
     """Return the callback URL of the current host, with a warning if sign-in uses another."""
     return card(
-        card_title("Callback URL", "Built from the host that you opened this page under."),
+        card_title(_("Callback URL"), _("Built from the host that you opened this page under.")),
         callback_line(),
         callback_warning(),
     )
@@ -125,9 +138,9 @@ def callback_warning() -> rx.Component:
     return rx.cond(
         OperatorState.used_callback_url != "",
         rx.el.p(
-            "Careful: login uses PUBLIC_URL, so Discord gets another callback URL: ",
+            _("Careful: login uses PUBLIC_URL, so Discord gets another callback URL: "),
             rx.el.code(OperatorState.used_callback_url, class_name="code break-all"),
-            ". Register that one, or set PUBLIC_URL to this host.",
+            _(". Register that one, or set PUBLIC_URL to this host."),
             class_name="mt-3 rounded-field bg-warning/12 p-3 font-medium text-warning",
             role="alert",
         ),
@@ -137,18 +150,19 @@ def callback_warning() -> rx.Component:
 def refused_chapter() -> rx.Component:
     """Return an explanation of the browser's error page."""
     return chapter(
-        "If a host refused to connect",
+        _("If a host refused to connect"),
         sentence(
-            "“", rx.el.strong(OperatorState.host, " refused to connect"), "” means a redirect URL mismatch: Discord "
-            "sent the browser to a redirect that is not where this product answers. Register the callback URL above, "
-            "remove the old ones, and log in again.",
+            "“", rx.el.strong(filled(_("{host} refused to connect"), host=OperatorState.host)), _(
+                "” means a redirect URL mismatch: Discord sent the browser to a redirect that is not where this "
+                "product answers. Register the callback URL above, remove the old ones, and log in again."
+            ),
         ),
     )  # fmt: skip
 
 
 def environment_chapter() -> rx.Component:
     """Return the settings that sign-in needs."""
-    return chapter("Environment settings", environment_list())
+    return chapter(_("Environment settings"), environment_list())
 
 
 def environment_list() -> rx.Component:
@@ -167,7 +181,7 @@ def environment_list() -> rx.Component:
 
 def _present_card() -> rx.Component:
     return card(
-        card_title("Settings", "Only whether each has a value. The sandbox creates its own SECRET_KEY."),
+        card_title(_("Settings"), _("Only whether each has a value. The sandbox creates its own SECRET_KEY.")),
         rx.cond(
             OperatorState.presences,
             rx.el.ul(rx.foreach(OperatorState.presences, _presence), class_name="flex flex-col gap-2"),
@@ -179,7 +193,7 @@ def _present_card() -> rx.Component:
 def _presence(presence: rx.vars.ObjectVar[SettingPresence]) -> rx.Component:
     return rx.el.li(
         rx.el.code(presence.name, class_name="code break-all"),
-        rx.cond(presence.present, badge("present", "good"), badge("missing", "warning")),
+        rx.cond(presence.present, badge(_("present"), "good"), badge(_("missing"), "warning")),
         key=presence.name,
         class_name="flex items-center justify-between gap-3",
     )
@@ -187,8 +201,8 @@ def _presence(presence: rx.vars.ObjectVar[SettingPresence]) -> rx.Component:
 
 def _ways_on() -> rx.Component:
     return rx.el.div(
-        link_button("Test Discord Login", LOGIN_PATH, kind="primary", leaves_app=True),
-        link_button("Setup Guide", SETUP_PATH),
-        link_button("Return to Home", "/", kind="quiet"),
+        link_button(_("Test Discord Login"), LOGIN_PATH, kind="primary", leaves_app=True),
+        link_button(_("Setup Guide"), SETUP_PATH),
+        link_button(_("Return to Home"), "/", kind="quiet"),
         class_name="flex flex-wrap gap-3",
     )

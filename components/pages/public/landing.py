@@ -84,7 +84,7 @@ def _hero() -> rx.Component:
                     link_button(
                         _("Login with Discord"), LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-lg"
                     ),
-                    link_button(_("See how it works"), "/#docs", kind="quiet", class_name="btn-lg max-[26rem]:-ml-5"),
+                    link_button(_("See how it works"), "/#docs", kind="quiet", class_name="btn-lg max-[26rem]:-ms-5"),
                     class_name="mt-8 flex flex-wrap gap-3",
                 ),
                 class_name="min-w-0",

@@ -12,7 +12,7 @@ from state.rule_form.rule_form import RuleFormState
 
 def called_contract() -> rx.Component:
     """Return the template and the contract, which come before the call's own fields."""
-    options = [rx.el.option(label, value=key) for key, label in TEMPLATE_OPTIONS]
+    options = [rx.el.option(_(label), value=key) for key, label in TEMPLATE_OPTIONS]
     return rx.el.div(
         field(
             _("Template"),

@@ -44,7 +44,7 @@ def rule_conditions() -> rx.Component:
                         on_click=RuleFormState.add_group,
                     ),
                 ),
-                class_name="-ml-3 flex flex-wrap gap-1",
+                class_name="-ms-3 flex flex-wrap gap-1",
             ),
             class_name="flex flex-col gap-4",
         ),
@@ -74,7 +74,7 @@ def _section(section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
                 _("Add a condition to this group"),
                 kind="quiet",
                 icon="plus",
-                class_name="btn-sm -ml-3 w-fit",
+                class_name="btn-sm -ms-3 w-fit",
                 on_click=RuleFormState.add_condition(section.number),
             ),
             class_name="flex flex-col gap-3 rounded-box border hairline bg-base-200 p-3 sm:p-4",
@@ -199,7 +199,7 @@ def _closed(row: rx.vars.ObjectVar[ConditionView]) -> rx.Component:
             _remove(row),
             class_name="flex items-center",
         ),
-        class_name="flex items-center justify-between gap-3 rounded-box border hairline bg-base-100 py-2.5 pl-4 pr-2",
+        class_name="flex items-center justify-between gap-3 rounded-box border hairline bg-base-100 py-2.5 ps-4 pe-2",
         key=row.number,
     )
 

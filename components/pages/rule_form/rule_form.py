@@ -5,6 +5,7 @@ import reflex as rx
 from components.layout.frame import member_frame, page_head
 from components.pages.rule_form.condition_fields import token_form
 from components.pages.rule_form.conditions import rule_conditions
+from components.pages.rule_form.reach import reach_panel
 from components.pages.rule_form.tiers import role_option, tiers
 from components.pages.rule_form.trial import trial_form, trial_panel
 from components.pages.server.loading import missing_server
@@ -95,7 +96,7 @@ def _form() -> rx.Component:
         rx.cond(
             RuleFormState.fault != "", rx.el.p(RuleFormState.fault, class_name="font-medium text-error", role="alert")
         ),
-        rx.cond(RuleFormState.room != "", rx.el.p(RuleFormState.room, class_name="muted text-right text-sm")),
+        rx.cond(RuleFormState.room != "", rx.el.p(RuleFormState.room, class_name="muted text-end text-sm")),
         _actions(),
         on_submit=RuleFormState.save,
         class_name="flex flex-col gap-5",
@@ -283,6 +284,7 @@ def _summary() -> rx.Component:
                     class_name="mt-6 border-t hairline pt-5",
                 ),
             ),
+            rx.el.div(_part(_("Reach"), reach_panel()), class_name="mt-6 border-t hairline pt-5"),
             rx.el.div(_part(_("Try an address"), trial_panel()), class_name="mt-6 border-t hairline pt-5"),
         ),
     )

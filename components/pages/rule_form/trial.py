@@ -68,7 +68,7 @@ def _found() -> rx.Component:
         ),
         rx.el.ul(
             rx.foreach(TrialState.lines, lambda line: requirement_line(line, several)),
-            class_name="mt-2 grid grid-cols-1 gap-2 border-l-2 hairline pl-4",
+            class_name="mt-2 grid grid-cols-1 gap-2 border-s-2 hairline ps-4",
         ),
         role="status",
     )

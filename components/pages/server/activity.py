@@ -196,7 +196,7 @@ def _event(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
             rx.el.p(event.text, class_name="break-words"),
             rx.cond(event.more, _more(event)),
             rx.el.div(
-                rx.el.time(event.age, title=event.time, class_name="muted py-1 pr-2 text-sm"),
+                rx.el.time(event.age, title=event.time, class_name="muted py-1 pe-2 text-sm"),
                 rx.cond(
                     event.member != "",
                     link_button(

@@ -26,7 +26,7 @@ def first_steps() -> rx.Component:
                     class_name="muted text-sm",
                     role="status",
                 ),
-                button(_("Hide"), kind="quiet", class_name="btn-sm ml-auto", on_click=FirstStepsState.hide),
+                button(_("Hide"), kind="quiet", class_name="btn-sm ms-auto", on_click=FirstStepsState.hide),
                 class_name="flex flex-wrap items-center gap-3",
             ),
             rx.el.ol(rx.foreach(FirstStepsState.steps, _step), class_name="mt-2 divide-y divide-base-300"),

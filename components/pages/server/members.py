@@ -38,7 +38,7 @@ def members_tab() -> rx.Component:
                 rx.icon(
                     "search",
                     size=18,
-                    class_name="muted absolute left-3 top-1/2 z-10 -translate-y-1/2",
+                    class_name="muted absolute inset-s-3 top-1/2 z-10 -translate-y-1/2",
                     aria_hidden="true",
                 ),
                 rx.el.input(
@@ -49,7 +49,7 @@ def members_tab() -> rx.Component:
                     placeholder=_("Name or Discord ID"),
                     auto_complete="off",
                     spell_check=False,
-                    class_name="input pl-10",
+                    class_name="input ps-10",
                     on_change=MembersState.search.debounce(DEBOUNCE_MS),
                 ),
                 class_name="relative min-w-0 flex-1 basis-full lg:basis-64",
@@ -184,7 +184,7 @@ def _member(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
             rx.el.span(
                 rx.el.span(member.name, class_name="block truncate font-semibold"),
                 rx.el.span(member.wallets, class_name="muted block truncate text-sm"),
-                class_name="min-w-0 flex-1 text-left",
+                class_name="min-w-0 flex-1 text-start",
             ),
             rx.el.span(
                 rx.foreach(member.roles, _tag),
@@ -251,7 +251,7 @@ def _why(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
             ),
         ),
         member_actions(member),
-        class_name="px-4 py-4 sm:pl-[4.25rem]",
+        class_name="px-4 py-4 sm:ps-[4.25rem]",
     )
 
 
@@ -279,7 +279,7 @@ def _role(role: rx.vars.ObjectVar[RoleWhyView]) -> rx.Component:
         ),
         rx.cond(
             role.rules,
-            rx.el.ul(rx.foreach(role.rules, _rule), class_name="mt-3 grid grid-cols-1 gap-3 border-l-2 hairline pl-4"),
+            rx.el.ul(rx.foreach(role.rules, _rule), class_name="mt-3 grid grid-cols-1 gap-3 border-s-2 hairline ps-4"),
         ),
         key=role.id,
         class_name="surface p-4",

@@ -203,8 +203,8 @@ def _count(role: rx.vars.ObjectVar[MovingRoleView], standing: str, label: str, c
         aria_pressed=is_open,
         class_name=rx.cond(
             is_open,
-            "rounded-field border border-primary bg-base-200 px-3 py-2 text-left",
-            "rounded-field border hairline bg-base-200 px-3 py-2 text-left enabled:hover:border-primary",
+            "rounded-field border border-primary bg-base-200 px-3 py-2 text-start",
+            "rounded-field border hairline bg-base-200 px-3 py-2 text-start enabled:hover:border-primary",
         ),
     )
 

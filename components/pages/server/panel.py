@@ -129,7 +129,7 @@ def _preview() -> rx.Component:
                     rx.el.p(PanelState.safe_name, class_name="mt-3 text-sm font-semibold"),
                     rx.el.div(rx.foreach(PanelState.safe, _block), class_name="text-sm"),
                     class_name="discord-embed",
-                    style={"border_left_color": PanelState.color},
+                    style={"border_inline_start_color": PanelState.color},
                 ),
                 rx.el.div(
                     rx.el.span(PanelState.button, class_name="discord-button discord-button-primary"),
@@ -159,7 +159,7 @@ def _block(block: rx.vars.ObjectVar[BlockView]) -> rx.Component:
         rx.el.span(mark, class_name="shrink-0"),
         rx.el.span(line, class_name="min-w-0 break-words"),
         class_name="flex gap-2",
-        style={"padding_left": f"{block.depth.to(int) * 1.25}rem"},
+        style={"padding_inline_start": f"{block.depth.to(int) * 1.25}rem"},
     )
     return rx.cond((block.kind == "bullet") | (block.kind == "number"), item, plain)
 

@@ -13,6 +13,7 @@ from components.ui.effects.texts import counted, filled
 from components.ui.empty import empty
 from locales import _, forms
 from state.dashboard.server_page import ServerPageState
+from state.server.new_role import NewRoleState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, Line, RuleRowView, RulesState
 
@@ -161,9 +162,19 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
             class_name="flex flex-wrap items-center gap-2",
         ),
         rx.el.div(rx.foreach(rule.lines.to(list[Line]), rule_line), class_name="muted mt-2 flex flex-col gap-0.5"),
+        rx.cond(rule.reach != "", rx.el.p(rule.reach, class_name="muted mt-2 text-sm tabular-nums")),
         rx.cond(
             rule.pause_reason != "",
             rx.el.p(rule.pause_reason, class_name="mt-2 text-sm font-medium text-warning"),
+        ),
+        rx.cond(
+            rule.role_gone,
+            button(
+                _("Give another role in its place"),
+                icon="replace",
+                class_name="btn-sm mt-2",
+                on_click=[NewRoleState.open_form(rule.role_id), rx.scroll_to("replace-role")],
+            ),
         ),
         rx.el.div(
             rx.el.div(
@@ -190,7 +201,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
 
 def rule_line(line: rx.vars.ObjectVar[Line]) -> rx.Component:
     """Return one line of a rule in words, indented like the rule."""
-    indent = rx.match(line.depth, (0, ""), (1, "pl-5"), (2, "pl-10"), "pl-15")
+    indent = rx.match(line.depth, (0, ""), (1, "ps-5"), (2, "ps-10"), "ps-15")
     return rx.el.p(line.text, class_name=f"break-words {indent}")
 
 

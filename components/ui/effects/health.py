@@ -5,11 +5,10 @@ import json
 import reflex as rx
 from reflex_base.utils.imports import ImportDict
 
+from locales import _
 from state.core.timing import HEALTH_POLL_MILLISECONDS
 
-CHECKING = "Checking backend status..."
-HEALTHY = "Backend is healthy and running"
-GONE = "Backend not accessible"
+CHECKING, HEALTHY, GONE = "checking", "healthy", "gone"
 
 _LOOK = f"""useEffect(() => {{
   const look = () => fetch("/health", {{ cache: "no-store" }})
@@ -37,18 +36,23 @@ class _HealthText(rx.el.P):
 @rx.memo
 def health_line() -> rx.Component:
     """Return the line with one of the three texts and its icon, kept current."""
-    text = rx.Var("backendHealth", _var_type=str)
+    health = rx.Var("backendHealth", _var_type=str)
     return _HealthText.create(
         rx.match(
-            text,
+            health,
             (HEALTHY, rx.icon("circle-check", size=22, class_name="shrink-0 text-success", aria_hidden="true")),
             (GONE, rx.icon("circle-x", size=22, class_name="shrink-0", aria_hidden="true")),
             rx.icon("loader", size=22, class_name="muted shrink-0", aria_hidden="true"),
         ),
-        text,
+        rx.match(
+            health,
+            (HEALTHY, _("Backend is healthy and running")),
+            (GONE, _("Backend not accessible")),
+            _("Checking backend status..."),
+        ),
         role="status",
         class_name=rx.cond(
-            text == GONE,
+            health == GONE,
             "flex items-center gap-2 text-lg font-semibold text-error",
             "flex items-center gap-2 text-lg font-semibold",
         ),

@@ -12,6 +12,7 @@ from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
 from state.server.activity import ActivityState
 from state.server.channels import ChannelsState
+from state.server.developers import DevelopersState
 from state.server.health import ServerHealthState
 from state.server.held_back import HeldBackState
 from state.server.members import MembersState
@@ -26,7 +27,7 @@ SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 SILENT = "Discord does not answer as it should right now."
 TABS: dict[Any, str] = {
     RulesState: "rules", ProtectedRolesState: "rules", MembersState: "members", ActivityState: "activity",
-    ChannelsState: "channel", MoveState: "move",
+    ChannelsState: "channel", MoveState: "move", DevelopersState: "developers",
 }  # fmt: skip
 
 

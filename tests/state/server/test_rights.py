@@ -11,11 +11,13 @@ from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
 from state.server.activity import ActivityState
 from state.server.channels import ChannelsState
+from state.server.developers import DevelopersState
 from state.server.health import ServerHealthState
 from state.server.held_back import HeldBackState
 from state.server.members import EVERYBODY, MembersState
 from state.server.move import END, UNDO, MoveState
 from state.server.rules import PAUSE, RulesState
+from state.server.webhook_form import DELETE, NEW_SECRET, WebhookState
 from tests.app.api.browsers import Browser
 from tests.app.api.servers.test_rights import change, names_of, rows
 from tests.app.api.servers.test_rights import town as town
@@ -41,6 +43,8 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
     members.opened = town.people["bob"]["id"]
     rules = await opened(tab, RulesState, server_id, "rules")
     move = await opened(tab, MoveState, server_id, "move")
+    developers = await opened(tab, DevelopersState, server_id, "developers")
+    webhook = await tab.state(WebhookState)
     general = (await town.guild())["channels"][0]["id"]
 
     async def save() -> None:
@@ -75,6 +79,24 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         move.asked = UNDO
         await tab.run(move.confirm())
 
+    async def create_token() -> None:
+        developers.open_form()
+        developers.set_name("nightly")
+        await tab.run(developers.create())
+
+    async def revoke_token() -> None:
+        developers.asked_id = int(names["token_id"])
+        await tab.run(developers.revoke())
+
+    async def set_webhook() -> None:
+        webhook.edit()
+        webhook.set_typed("https://elsewhere.example.org/")
+        await tab.run(webhook.save())
+
+    async def confirmed(what: str) -> None:
+        webhook.asked = what
+        await tab.run(webhook.confirm())
+
     return {
         "approve": decide,
         "undo": undo,
@@ -90,6 +112,12 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         "end a move": end_move,
         "begin a move": save_move,
         "undo a move": undo_move,
+        "create a token": create_token,
+        "revoke a token": revoke_token,
+        "set the webhook": set_webhook,
+        "send a test event": lambda: tab.run(webhook.send_test()),
+        "make a new secret": lambda: confirmed(NEW_SECRET),
+        "delete the webhook": lambda: confirmed(DELETE),
     }
 
 
@@ -122,7 +150,7 @@ async def test_what_is_read_again_once_the_rights_are_gone_shows_nothing_more(si
     page = await tab.state(ServerPageState)
     tabs = {
         RulesState: "rules", MembersState: "members", ActivityState: "activity", ServerHealthState: "health",
-        ChannelsState: "channel", MoveState: "move",
+        ChannelsState: "channel", MoveState: "move", DevelopersState: "developers",
     }  # fmt: skip
     for kind, name in tabs.items():
         page.missing = False  # as it was when the screen was opened

@@ -11,7 +11,7 @@ from playwright.async_api import Page
 from app.pages import OPERATOR_PAGES, PUBLIC_PAGES
 from tests.support.product import Product
 
-TABS = ("rules", "members", "activity", "health", "channel", "move")
+TABS = ("rules", "members", "activity", "health", "channel", "move", "developers")
 GUILD = "Base Builders"
 
 

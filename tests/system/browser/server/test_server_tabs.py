@@ -1,10 +1,17 @@
-"""The Health and the Verification channel tab of a server, by clicks."""
+"""The Health, the Verification channel and the Developers tab of a server, by clicks."""
 
+import asyncio
+import hashlib
+import hmac
 import uuid
 from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qs, urljoin, urlsplit
 
+from aiohttp import web
 from playwright.async_api import expect
 
+from tests.gateways.wire import wire
 from tests.system.browser.conftest import Product, Visitor
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
@@ -83,3 +90,41 @@ async def test_the_channel_is_made_its_loss_is_noticed_and_alerts_get_a_place(
     await expect(page.get_by_text("They are posted in #verify from now on.")).to_be_visible()
     posted = next(one for one in product.guild(name)["channels"] if one["name"] == "verify")["messages"]
     assert posted[-1]["embeds"][0]["title"] == "Alerts arrive here"
+
+
+async def test_a_webhook_is_set_and_tested_and_a_token_made_and_revoked(product: Product, visit: NewVisitor) -> None:
+    name, owner = a_guild(product)
+    visitor = await visit()
+    page = visitor.page
+    await visitor.enter(owner)
+    await page.get_by_role("listitem").filter(has_text=name).get_by_role("link", name="Configure").click()
+    await page.get_by_role("link", name="Developers").click()
+    await page.get_by_role("button", name="Set a webhook").click()
+    async with wire() as receiver:
+        receiver.says(web.Response(status=204))
+        await page.get_by_label("Address of your program").fill(f"{receiver.url}/in")
+        await page.get_by_role("button", name="Save webhook").click()
+        secret = (await page.get_by_text("whsec_").inner_text()).strip()
+        await page.get_by_role("button", name="Send a test event").click()
+        at = urljoin(page.url, f"/api/servers/{parse_qs(urlsplit(page.url).query)['serverId'][0]}/webhook")
+        deliveries: list[dict[str, Any]] = []
+        async with asyncio.timeout(30):
+            while not deliveries or deliveries[0]["state"] != "delivered":
+                await asyncio.sleep(0.2)
+                deliveries = (await (await page.request.get(at)).json())["deliveries"]
+        await page.get_by_role("button", name="Refresh").click()
+        await expect(page.get_by_text("Delivered", exact=True)).to_be_visible()
+        [asked] = receiver.asked
+    t, signed = asked.headers["Holdfast-Signature"].split(",")
+    told = f"{t.removeprefix('t=')}.{asked.body}".encode()
+    assert signed == f"v1={hmac.new(secret.encode(), told, hashlib.sha256).hexdigest()}"
+    await page.get_by_role("button", name="I have copied the secret").click()
+    await expect(page.get_by_text("whsec_")).to_have_count(0)
+
+    await page.get_by_role("button", name="New token").click()
+    await page.get_by_label("Name of the token").fill("nightly report")
+    await page.get_by_role("button", name="Create token").click()
+    await expect(page.get_by_text("Copy the token now. It is shown this once.")).to_be_visible()
+    await page.get_by_role("button", name="Revoke the token nightly report").click()
+    await page.get_by_role("button", name="Revoke token", exact=True).click()
+    await expect(page.get_by_text("No API tokens")).to_be_visible()
