@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date, datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from gettext import GNUTranslations
 from io import BytesIO
 from pathlib import Path
@@ -180,6 +180,12 @@ def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:
     if language() == MARKED:
         return marks.Mark.of(marks.LIST, list(words), joint)
     return format_list(list(words), "standard" if joint == "and" else "or", _locale())
+
+
+def sentences(*each: str) -> str:
+    """Return whole sentences as one text, separated as the reader's language separates them."""
+    # Translators: two sentences in a row; leave out the space where your language has none.
+    return reduce(lambda before, after: _("{before} {after}").format(before=before, after=after), each)
 
 
 def day(moment: datetime) -> str:
