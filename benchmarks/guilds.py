@@ -200,6 +200,14 @@ async def _many_rules(servers: Sequence[int]) -> dict[int, list[tuple[str, str]]
     return made
 
 
+_LEFT = """
+    SELECT count(*), max(attempts) FROM due
+    WHERE attempts > 0 OR claimed_until > now() OR due_at <= now() + interval '40 seconds'
+"""
+"""Members whom the round has not answered yet. Who was put off for seconds is one of them; who is only looked at again
+a minute later, in case a node lagged, is not."""
+
+
 async def _round(node: str, servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> Round:
     tally(node, "DELETE")
     began = time.perf_counter()
@@ -210,7 +218,7 @@ async def _round(node: str, servers: Sequence[int], members: int, rights: dict[i
     with longest_step() as step:
         while True:
             async with transaction() as db:
-                row = (await db.execute(text("SELECT count(*), max(attempts) FROM due"))).one()
+                row = (await db.execute(text(_LEFT))).one()
             if not row[0]:
                 break
             looks = max(looks, row[1] or 0)

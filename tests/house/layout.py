@@ -14,7 +14,15 @@ FULL_FOLDERS = frozenset({".", "models/migrations/versions"})
 # The packages of each room from the bottom up: a package imports itself and those before it. What lies in the room's
 # own folder is above all of them.
 FLOORS: Mapping[str, Sequence[str]] = {
-    "app": ("app/postgres", "app/http", "app/http/sockets", "app/supervisor", "app/api/requests", "app/api"),
+    "app": (
+        "app/postgres",
+        "app/http",
+        "app/http/sockets",
+        "app/supervisor",
+        "app/api/requests",
+        "app/api/server",
+        "app/api",
+    ),
     "bot": ("bot/messages", "bot/interaction", "bot/gateway", "bot/commands"),
     "components": (
         "components/ui/effects",
@@ -25,6 +33,8 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "components/pages/account",
         "components/pages/dashboard",
         "components/pages/server",
+        "components/pages/replacing",
+        "components/pages/programs",
         "components/pages/rule_form",
         "components/pages",
     ),
@@ -83,7 +93,9 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "services/roles",
         "services/engine",
         "services/servers",
+        "services/collections/census",
         "services/roles/moves",
+        "services/accounts/programs",
         "services/privacy",
         "services/health",
     ),

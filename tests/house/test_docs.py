@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from sqlmodel import SQLModel
 
+import models  # noqa: F401
 from gateways.chains.catalogue import CHAINS, evm_chains
 from settings import Settings
 from tests.house.pages import DOCS, PAGES, README, ROOT, name_of
@@ -253,3 +255,9 @@ def test_what_is_left_out_or_wrong_is_noticed() -> None:
     assert list(missing(["PORT", "NEW_ONE"], "| `PORT` | `3000` |")) == ["NEW_ONE"]
     assert list(wrong_defaults({"PORT": 3000}, "| `PORT` | `3001` | all |")) == ["PORT: `3001` instead of `3000`"]
     assert list(requirements("# words\n-r other.in\npytest[x]>=2\neth-utils\n")) == ["pytest", "eth-utils"]
+
+
+def test_each_table_has_a_row_on_the_page_of_the_house() -> None:
+    """A reader finds there what each table is for."""
+    page = (DOCS / "architecture.md").read_text().partition("## The tables")[2]
+    assert list(missing(sorted(SQLModel.metadata.tables), page)) == []
