@@ -1,11 +1,13 @@
 """The system account that runs PostgreSQL (which refuses to run as root), and its access to the files it needs."""
 
+import fcntl
 import os
 import pwd
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +48,9 @@ def account_for(directory: Path, say: Say) -> DatabaseAccount:
     if cluster.exists() and (owner := cluster.stat()).st_uid != 0:
         return DatabaseAccount(_name(owner.st_uid), owner.st_uid, owner.st_gid, switch=True)
     if not _exists(ACCOUNT):
-        _create(ACCOUNT, say)
+        with _alone():
+            if not _exists(ACCOUNT):
+                _create(ACCOUNT, say)
     for name in (ACCOUNT, *FALLBACKS):
         if _exists(name):
             entry = pwd.getpwnam(name)
@@ -98,6 +102,21 @@ def _exists(name: str) -> bool:
     except KeyError:
         return False
     return True
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until no other process of ours creates the account.
+
+    Two `useradd` of one name at the same moment may both succeed. The second then replaces the first's number, and
+    whoever has read that number runs as nobody. The lock is on the directory of the accounts: no file is left behind.
+    """
+    directory = os.open("/etc", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
 
 
 def _create(name: str, say: Say) -> None:
