@@ -108,8 +108,9 @@ def _exists(name: str) -> bool:
 def _alone() -> Iterator[None]:
     """Wait until no other process of ours creates the account.
 
-    Two `useradd` of one name at the same moment may both succeed. The second then replaces the first's number, and
-    a process that has read that number runs as nobody. The lock is on the directory of the accounts: no file is left behind.
+    Two `useradd` of one name at the same moment may both succeed. The second then replaces the first's number, and a
+    process that has read that number runs as nobody. The lock is on the directory of the accounts: no file is left
+    behind.
     """
     directory = os.open("/etc", os.O_RDONLY | os.O_DIRECTORY)
     try:
