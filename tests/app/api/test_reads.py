@@ -17,19 +17,19 @@ from tests.app.api.test_main_path import builders, with_server
 
 
 class Discord:
-    """What the sandbox's Discord was asked with the bot's token."""
+    """What the sandbox's Discord was asked about a guild with the bot's token."""
 
-    def __init__(self, sandbox: httpx.AsyncClient) -> None:
-        self._sandbox = sandbox
+    def __init__(self, sandbox: httpx.AsyncClient, guild_id: str) -> None:
+        self._sandbox, self._about = sandbox, f"/guilds/{guild_id}"
         self._since = 0
 
     async def start(self) -> None:
         self._since = (await self._sandbox.get("/control/requests")).json()["next"]
 
     async def asked(self) -> list[str]:
-        """The requests about guilds that came since `start`."""
+        """The requests about the guild that came since `start`."""
         noted = (await self._sandbox.get("/control/requests", params={"since": self._since})).json()["requests"]
-        return [f"{one['method']} {one['path']}" for one in noted if "/guilds/" in one["path"]]
+        return [f"{one['method']} {one['path']}" for one in noted if self._about in one["path"]]
 
 
 async def _server(ada: Browser, sandbox: httpx.AsyncClient) -> tuple[int, dict[str, Any]]:
@@ -45,7 +45,7 @@ async def test_strangers_cost_discord_nothing_and_equal_questions_are_asked_once
     async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
         server_id, world = await _server(ada, sandbox)
         await mallory.sign_in("mallory")
-        seen, path = Discord(sandbox), f"/api/verification-rules?serverId={server_id}"
+        seen, path = Discord(sandbox, builders(world)["id"]), f"/api/verification-rules?serverId={server_id}"
 
         await seen.start()
         answers = await asyncio.gather(*(mallory.client.get(path) for _ in range(40)))
