@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlmodel import col, delete
 
 from gateways import gateways
 from gateways.transport.errors import ProviderDown
@@ -46,6 +47,9 @@ async def test_strangers_cost_discord_nothing_and_equal_questions_are_asked_once
         server_id, world = await _server(ada, sandbox)
         await mallory.sign_in("mallory")
         seen, path = Discord(sandbox, builders(world)["id"]), f"/api/verification-rules?serverId={server_id}"
+        async with transaction() as db:
+            # In this world she may be a member, and signing in has then met her there.
+            await db.exec(delete(Member).where(col(Member.server_id) == server_id))
 
         await seen.start()
         answers = await asyncio.gather(*(mallory.client.get(path) for _ in range(40)))
