@@ -52,10 +52,12 @@ async def test_a_half_finished_migration_takes_nothing_and_its_end_follows_the_n
         async with transaction() as db:
             done = await contract_migrations.apply(db, gateways(), actor, town.server_id, both)
         assert len(done.rules) == 1
-        # Halfway: one token on either contract, which is still two.
-        await town.sells(carols[0])
+        # Halfway: one token on either contract, which is still two. She never has fewer: she buys before she sells.
         town.contract = order.new_contract
         await town.buys("carol")
+        town.contract = old
+        await town.sells(carols[0])
+        town.contract = order.new_contract
         await town.look()
         ends = Proposal(server_id=town.server_id, ends_migration=done.id or 0)
         assert await outcomes(town, ends) == {"carol": "lose", "dave": "lose"}
