@@ -22,6 +22,7 @@ from tests.house.pages import DOCS, PAGES, README, ROOT, name_of
 MADE = re.compile(r"(?:data|\.venv|\.web)(?:/|$)|\.env$")
 CODE_BLOCK = re.compile(r"^ *```.*?^ *```", re.S | re.M)
 IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
+IN_MODULE = re.compile(r"`([\w./-]+\.py)` \(([^()]*`[^()]*)\)")
 PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*/?")
 ENDINGS = (".py", ".md", ".txt", ".in", ".toml", ".json", ".css", ".env", ".example")
 LINK = re.compile(r"""(?:\]\(|src=")([^)"#:]+)(?:#[^)"]*)?[)"]""")
@@ -79,6 +80,15 @@ def not_there(page: str, beside: Path) -> Iterator[str]:
         file = ROOT / path
         if not file.exists() or (test and f"def {test}(" not in file.read_text()):
             yield text
+
+
+def not_inside(page: str) -> Iterator[str]:
+    """Names that a page puts in brackets behind a module, as in `a/b.py` (`c`), and the module does not contain."""
+    for path, brackets in IN_MODULE.findall(CODE_BLOCK.sub("", page)):
+        source = (ROOT / path).read_text() if (ROOT / path).exists() else ""
+        for name in IN_BACKTICKS.findall(brackets):
+            if name.isidentifier() and not re.search(rf"\b{name}\b", source):
+                yield f"{path}: {name}"
 
 
 def anchors(page: str) -> frozenset[str]:
@@ -186,6 +196,12 @@ def test_every_npm_package_has_its_reason(name: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_names_exists(page: Path) -> None:
     assert list(not_there(page.read_text(), page.parent)) == []
+    assert list(not_inside(page.read_text())) == []
+
+
+def test_a_name_that_its_module_does_not_have_is_noticed() -> None:
+    assert list(not_inside("`tests/house/pages.py` (`PAGES`, `name_of`) and `settings.py` (`settings`, twice)")) == []
+    assert list(not_inside("`tests/house/pages.py` (`PAGES`; `nowhere`)")) == ["tests/house/pages.py: nowhere"]
 
 
 def test_links_lead_from_the_readme_to_every_page() -> None:
