@@ -1,13 +1,14 @@
-"""What is fixed about each EVM chain: ids, paces, names elsewhere, and the addresses of shared contracts."""
+"""What is fixed about each EVM chain, as `chains.toml` has it, and the addresses of contracts and keepers."""
 
 import os
 import re
+import tomllib
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 
 MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"
 REGISTRY = "0x00000000000000447e69651d841bd8d104bed493"
-REGISTRY_ON_ABSTRACT = "0x0000000059a24eb229eed07ac44229db56c5d797"
 GREATEST_ID = 2**63 - 1
 _NAME, _NUMBER = re.compile(r"[a-z][a-z0-9]{1,19}"), re.compile(r"[1-9][0-9]{0,18}")
 # Deploys the contract accounts: at the start a Safe and an account of ERC-4337. Like a real factory it has one address
@@ -61,113 +62,23 @@ class Facts:
         return "0x" + sha256(f"sandbox deployer on {self.name}".encode()).hexdigest()[:40]
 
 
-OWN = {
-    facts.name: facts
-    for facts in (
-        Facts(
-            "ethereum",
-            1,
-            12,
-            12,
-            "ethereum",
-            "eth-mainnet",
-            Network("Ethereum", "ETH", "Ether", "Etherscan", "https://etherscan.io"),
-            (
-                ("Lantern Foxes", "LFOX", "lantern-foxes"),
-                ("Harbour Keys", "HKEY", "harbour-keys"),
-                ("Orchard Goods", "ORCH", "orchard-goods"),
-            ),
-            names=True,
-        ),
-        Facts(
-            "polygon",
-            137,
-            5,
-            64,
-            "polygon",
-            "polygon-mainnet",
-            Network("Polygon", "POL", "POL", "PolygonScan", "https://polygonscan.com", "0.0001", "0.3"),
-            (
-                ("Paper Kites Guild", "KITE", "paper-kites-guild"),
-                ("Copper Owls", "COWL", "copper-owls"),
-                ("Market Day Stamps", "STMP", "market-day-stamps"),
-            ),
-        ),
-        Facts(
-            "arbitrum",
-            42161,
-            4,
-            4,
-            "arbitrum",
-            "arb-mainnet",
-            Network("Arbitrum", "ETH", "Ether", "Arbiscan", "https://arbiscan.io"),
-            (
-                ("Night Tram Riders", "TRAM", "night-tram-riders"),
-                ("Glass Beetles", "GBTL", "glass-beetles"),
-                ("Ferry Tokens", "FERY", "ferry-tokens"),
-            ),
-        ),
-        Facts(
-            "optimism",
-            10,
-            4,
-            4,
-            "optimism",
-            "opt-mainnet",
-            Network("Optimism", "ETH", "Ether", "Optimistic Etherscan", "https://optimistic.etherscan.io"),
-            (
-                ("Sunny Walruses", "SWAL", "sunny-walruses"),
-                ("Red Kettle Society", "RKET", "red-kettle-society"),
-                ("Picnic Passes", "PCNC", "picnic-passes"),
-            ),
-        ),
-        Facts(
-            "base",
-            8453,
-            4,
-            4,
-            "base",
-            "base-mainnet",
-            Network("Base", "ETH", "Ether", "BaseScan", "https://basescan.org"),
-            (
-                ("Mellow Cats", "MCAT", "mellow-cats"),
-                ("Driftwood Bears", "DBEAR", "driftwood-bears"),
-                ("Corner Shop Cards", "CARD", "corner-shop-cards"),
-            ),
-        ),
-        Facts(
-            "apechain",
-            33139,
-            4,
-            4,
-            "ape_chain",
-            "apechain-mainnet",
-            Network("ApeChain", "APE", "ApeCoin", "ApeScan", "https://apescan.io", "0.0002", "0.6"),
-            (
-                ("Mangrove Postmen", "POST", "mangrove-postmen"),
-                ("Jungle Radios", "JRAD", "jungle-radios"),
-                ("Canopy Tickets", "CNPY", "canopy-tickets"),
-            ),
-        ),
-        Facts(
-            "abstract",
-            2741,
-            4,
-            4,
-            "abstract",
-            "abstract-mainnet",
-            Network("Abstract", "ETH", "Ether", "Abscan", "https://abscan.org"),
-            (
-                ("Soft Robots", "SBOT", "soft-robots"),
-                ("Pocket Penguins", "PPNG", "pocket-penguins"),
-                ("Arcade Badges", "ARCD", "arcade-badges"),
-            ),
-            multicall3=None,
-            registry=REGISTRY_ON_ABSTRACT,
-            zksync=True,
-        ),
-    )
-}
+def _own() -> dict[str, Facts]:
+    table = tomllib.loads(Path(__file__).with_name("chains.toml").read_text())
+    return {
+        name: Facts(
+            name,
+            **entry
+            | {
+                "multicall3": entry.get("multicall3", MULTICALL3) or None,
+                "network": Network(**entry["network"]),
+                "collections": tuple(map(tuple, entry["collections"])),
+            },
+        )
+        for name, entry in table.items()
+    }
+
+
+OWN = _own()
 
 
 class ChainsRefused(ValueError):
