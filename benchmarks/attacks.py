@@ -43,7 +43,7 @@ REPLY = ("/interactions/", "/webhooks/")
 
 
 @dataclass
-class Seen:
+class AttackPhase:
     """What others met in one phase: times in milliseconds, a role's in seconds."""
 
     name: str
@@ -58,7 +58,7 @@ class Seen:
     most: float = 0.0
     log: float = 0.0
     said: str = ""
-    calm: "Seen | None" = None
+    calm: "AttackPhase | None" = None
     """The same right before the attack."""
 
     @property
@@ -99,12 +99,12 @@ class Siege:
         self._role_id = product.role(GUILD, ROLE)
         ada.close()
 
-    async def phase(self, name: str | None, calm: Seen | None = None) -> Seen:
+    async def phase(self, name: str | None, calm: AttackPhase | None = None) -> AttackPhase:
         """Use the product for some seconds, beside this attack, or half as long beside none."""
-        seen = Seen(name or "none", calm=calm)
+        seen = AttackPhase(name or "none", calm=calm)
         target = await asyncio.to_thread(self._target)
         holders = await asyncio.to_thread(self._holders)
-        await self._requests(Seen(""))
+        await self._requests(AttackPhase(""))
         self.over.clear()
         size = self._machine.log.stat().st_size
         seen.before = seen.most = self._megabytes()
@@ -177,7 +177,9 @@ class Siege:
                 await process.wait()
         return told.decode().strip()
 
-    async def _again(self, seen: Seen, took: list[float], every: float, once: Callable[[], Awaitable[None]]) -> None:
+    async def _again(
+        self, seen: AttackPhase, took: list[float], every: float, once: Callable[[], Awaitable[None]]
+    ) -> None:
         while not self.over.is_set():
             began = time.perf_counter()
             try:
@@ -198,7 +200,7 @@ class Siege:
             answer.raise_for_status()
             await answer.read()
 
-    async def _screens(self, seen: Seen) -> None:
+    async def _screens(self, seen: AttackPhase) -> None:
         """The same server's page by the socket, in one tab."""
         place = f"/dashboard/server/{self._server_id}"
         headers = {"X-Forwarded-For": "198.51.100.7", "Cookie": f"hf_session={self._session}"}
@@ -210,7 +212,7 @@ class Siege:
 
             await self._again(seen, seen.page, PAGE_EVERY, load)
 
-    async def _roles(self, seen: Seen, wallets: Mapping[str, str]) -> None:
+    async def _roles(self, seen: AttackPhase, wallets: Mapping[str, str]) -> None:
         """Move tokens to members one after the other, and measure how long each role takes to follow.
 
         Each member is a new one: a token that moves back and forth is reconciled less and less often.
@@ -227,14 +229,14 @@ class Siege:
                 await asyncio.sleep(0.05)
             seen.roles.append(time.monotonic() - began)
 
-    async def _counts(self, seen: Seen) -> None:
+    async def _counts(self, seen: AttackPhase) -> None:
         """What Discord has been asked, and how large the web process is."""
         while True:
             await self._requests(seen)
             seen.most = max(seen.most, self._megabytes())
             await asyncio.sleep(0.25)
 
-    async def _requests(self, seen: Seen) -> None:
+    async def _requests(self, seen: AttackPhase) -> None:
         found: dict[str, Any] = await asyncio.to_thread(self._product.control, f"requests?since={self._next}")
         self._next = found["next"]
         for one in found["requests"]:
@@ -270,11 +272,11 @@ def machine(directory: Path) -> Machine:
     return made
 
 
-async def measure(running: Machine, names: Sequence[str], seconds: float) -> list[Seen]:
+async def measure(running: Machine, names: Sequence[str], seconds: float) -> list[AttackPhase]:
     """Every attack after a phase without one."""
     siege = Siege(running, seconds)
     await siege.settle_in()
-    found: list[Seen] = []
+    found: list[AttackPhase] = []
     for name in names:
         seen = await siege.phase(name, await siege.phase(None))
         found.append(seen)
@@ -288,7 +290,7 @@ def within(took: Sequence[float]) -> float:
     return quantiles(took, n=20, method="inclusive")[-1]
 
 
-def row(seen: Seen) -> str:
+def row(seen: AttackPhase) -> str:
     """One row of the table: what was measured just before the attack, then during it."""
     calm = seen.calm
     assert calm is not None
@@ -303,7 +305,7 @@ def row(seen: Seen) -> str:
     )
 
 
-def missed(seen: Seen) -> list[str]:
+def missed(seen: AttackPhase) -> list[str]:
     """Which of the goals an attack broke; what the machine itself is late by does not count."""
     calm = seen.calm
     assert calm is not None

@@ -31,7 +31,7 @@ CODE = "0x6004355460005260206000f3"
 
 
 @dataclass
-class Counted:
+class NodeTraffic:
     """What went to the node."""
 
     requests: int = 0
@@ -39,9 +39,9 @@ class Counted:
 
 
 @contextmanager
-def counted() -> Iterator[Counted]:
+def counted() -> Iterator[NodeTraffic]:
     """Count all requests to nodes and the bytes of their bodies."""
-    seen, post = Counted(), Node.post
+    seen, post = NodeTraffic(), Node.post
 
     async def counting(self: Node, body: bytes, decode: Decode = orjson.loads) -> object:
         seen.requests += 1

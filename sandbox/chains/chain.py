@@ -62,7 +62,7 @@ class Chain:
         self._head_file = data / f"{facts.name}.head"
         self._reserved = int(self._head_file.read_text()) if self._head_file.exists() else 0
         self._waiting: list[str] = []
-        self._ledger = ledger.Ledger()
+        self._ledger = ledger.Ownership()
         # A collection that a reset takes away lost its tokens before, in logs that are still to be read.
         self._ever_listed: set[str] = set()
         self._reading = asyncio.Lock()
@@ -290,7 +290,7 @@ class Chain:
     async def owners(self, block: int | None = None) -> dict[str, ledger.Owners]:
         """Contract → owners for every listed collection, now or as of a block."""
         if block is not None:
-            then = ledger.Ledger()
+            then = ledger.Ownership()
             await self._read_logs(then, block)
             return {contract: then.of(contract) for contract in self.collections}
         async with self._reading:
@@ -298,7 +298,7 @@ class Chain:
             await self._read_logs(now, int(await self.node.call("eth_blockNumber"), 16))
         return {contract: now.of(contract) for contract in self.collections}
 
-    async def _read_logs(self, known: ledger.Ledger, block: int) -> None:
+    async def _read_logs(self, known: ledger.Ownership, block: int) -> None:
         """Bring a ledger up to a block; what it knows already is not read again."""
         if block > known.block:
             asked = {"fromBlock": hex(known.block + 1), "toBlock": hex(block), "topics": [ledger.TOPICS]}
@@ -306,7 +306,7 @@ class Chain:
 
     def forget_owners(self) -> None:
         """Blocks were replaced: who owns what has to be read from the beginning."""
-        self._ledger = ledger.Ledger()
+        self._ledger = ledger.Ownership()
 
     async def world(self) -> dict[str, Any]:
         """This chain's part of GET /control/world."""

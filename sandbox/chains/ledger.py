@@ -19,7 +19,7 @@ Owners = dict[int, dict[str, int]]
 """token id → lower-case address → amount, without zeros"""
 
 
-class Ledger:
+class Ownership:
     """The owners of tokens after the logs that were given, and up to which block those reach."""
 
     def __init__(self) -> None:

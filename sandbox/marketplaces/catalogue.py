@@ -19,7 +19,7 @@ TokenId = int | str
 Owners = Mapping[TokenId, Mapping[str, int]]
 
 
-class Chain(Protocol):
+class ListedChain(Protocol):
     """What a marketplace needs of a chain."""
 
     @property
@@ -36,7 +36,7 @@ class Market:
     name: str
     opensea: str
     deployer: str
-    chain: Chain
+    chain: ListedChain
     block: int | None
 
     @cached_property
@@ -96,7 +96,7 @@ class Catalogue:
 
     def markets(self, since: float | None = None) -> dict[str, Market]:
         """The chains by our names; none where the sandbox runs without."""
-        by_name: Mapping[str, Chain] = self._chains.by_name if self._chains else {}
+        by_name: Mapping[str, ListedChain] = self._chains.by_name if self._chains else {}
         found = {
             name: Market(name, CHAINS[name].opensea, CHAINS[name].deployer, chain, _block(chain, since))
             for name, chain in by_name.items()
@@ -152,5 +152,5 @@ class Catalogue:
         ]
 
 
-def _block(chain: Chain, since: float | None) -> int | None:
+def _block(chain: ListedChain, since: float | None) -> int | None:
     return None if since is None else chain.head_at(since)

@@ -6,7 +6,11 @@ import pytest
 
 from tests.house import layout
 from tests.house.rules import Module
-from tests.house.test_rules import ROOT, product, stranger
+from tests.house.test_rules import ROOT, modules_of, product, stranger
+
+BESIDE = ("benchmarks", "clients", "tools")
+# Pytest loads it, not its importers: a fixture there imports the whole product when it starts one.
+LOADED_BY_PYTEST = "tests/conftest.py"
 
 
 def kept() -> list[str]:
@@ -33,10 +37,15 @@ def test_every_floor_is_there() -> None:
 
 def test_no_modules_import_one_another() -> None:
     assert list(layout.circles([*product(), *stranger()])) == []
+    tests = [module for module in modules_of([*BESIDE, "tests"]) if module.path != LOADED_BY_PYTEST]
+    assert list(layout.circles([*product(), *stranger(), *tests])) == []
 
 
 def test_no_class_name_stands_for_two_things() -> None:
     assert list(layout.class_names_given_twice(product())) == []
+    # The sandbox imports nothing of the product, and a client speaks of what it calls: each has its own words.
+    for beside in (stranger(), *([*modules_of([room])] for room in BESIDE)):
+        assert list(layout.class_names_given_twice(beside)) == []
 
 
 def test_a_full_folder_is_seen() -> None:
