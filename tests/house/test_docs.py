@@ -30,7 +30,8 @@ LINK = re.compile(r"""(?:\]\(|src=")([^)"#:]+)(?:#[^)"]*)?[)"]""")
 # What may refer to a document. The samples of this folder's tests refer to none.
 REFERRING = frozenset({".py", ".md", ".toml", ".in", ".yaml", ".css", ".env", ".example", ".sol", ""})
 SAMPLES = "tests/house/"
-ADDRESS = re.compile(r"https?://[^\s<>)\"'`]+")
+ADDRESS = re.compile(r"https?://[^\s<>)\"'`]+|^(?:---|\+\+\+) [ab]/\S+$", re.M)
+"""An address elsewhere, or a file that a diff names."""
 PAGE_NAMED = re.compile(r"([\w./-]*[\w-]\.md)\b(?:#([\w-]+))?")
 WITHIN_PAGE = re.compile(r"\]\(#([^)]*)\)")
 SECTION_OF_NOTHING = re.compile(r"(?<!RFC \d{4} )(?<!RFC \d{4}bis )§ ?[\d.]*")
@@ -244,6 +245,7 @@ def test_every_reference_leads_to_a_document_of_the_repository() -> None:
         ("(external-apis 4.1), external facts, facts/one.json", ["external-apis", "external facts", "facts/one"]),
         ("(design, section 7)", ["design, section"]),
         ("docs/facts.md#discord-error-codes, settings.md#discord, RFC 8878 §3.1.1, RFC 6265bis §4.1.3", []),
+        ("--- a/docs/nowhere.md\n+++ b/docs/nowhere.md\n", []),
         ("# Here\n[a](#here) <https://a.example/nowhere.md#x> README.md", []),
     ],
 )

@@ -21,8 +21,11 @@ COPIED = (
     "services",
     "state",
     "settings.py",
+    "sandbox/__init__.py",
+    "sandbox/base",
     "sandbox/product.env",
     "pyproject.toml",
+    "docs/settings.md",
 )
 COMMAND = """
 import asyncio
@@ -104,6 +107,27 @@ for held in ({"1": 1, "3": 1}, {"1": 1, "4": 1}):
 print("Set: several of certain tokens" in str(condition_fields().render()))
 """
 
+CHAIN = """
+from pathlib import Path
+from gateways.chains.catalogue import evm_chains, form_order
+from sandbox.base.chain_table import CHAINS as SIMULATED
+from services.rules.draft import RuleDraft, check, expression_of
+from services.rules.wording import in_words
+from services.wallets.transaction_check import read_reference
+from settings import settings
+from state.rule_form.rule_form import CHAIN_OPTIONS
+
+print([one.label for one in CHAIN_OPTIONS if one.name == form_order()[-1]], SIMULATED["ninth"].collections[0])
+print([url.partition("/rpc")[2] for url in settings().rpc["ninth"]])
+contract = "0x" + "c0" * 20
+leaf = expression_of(check(RuleDraft("Nines", contract, "ninth", "basic", "7", 1)))
+print(in_words(leaf, {("ninth", contract): "Owls"}))
+print(read_reference("https://explorer.ninth.example/tx/0x" + "ab" * 32).chain)
+page = Path("docs/settings.md").read_text()
+names = [kind + chain.upper() for chain in evm_chains() for kind in ("RPC_", "RPC_WS_", "FOLLOW_SECONDS_")]
+print([name for name in names if f"| `{name}` |" not in page])
+"""
+
 
 def recipe(title: str, page: str) -> dict[str, list[tuple[str, str]]]:
     """Return for each file that a section's diffs change the texts to find in it and what takes their place.
@@ -164,6 +188,15 @@ def follow(changes: Mapping[str, list[tuple[str, str]]], copy: Path) -> None:
             RULE_TYPE,
             ["At least 2 of the tokens 1 to 3 of Cats on Base\nyes\nno\nTrue"],
         ),
+        (
+            "Add a chain",
+            {"gateways/chains/chains.toml", "sandbox/base/chains.toml", "docs/settings.md"},
+            CHAIN,
+            [
+                "['Ninth Chain'] ('Ninth Owls', 'NOWL', 'ninth-owls')\n['/ninth', '2/ninth']\n",
+                "At least 1 token of Owls on Ninth Chain\nninth\n[]\n",
+            ],
+        ),
     ],
 )
 def test_a_recipe_works_as_it_is_written(
@@ -183,9 +216,9 @@ def test_a_recipe_works_as_it_is_written(
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert [text for text in shown if text not in ran.stdout] == [], ran.stdout
-    ruff = Path(sys.executable).with_name("ruff")
-    for command in (["check"], ["format", "--check"]):
-        tidy = subprocess.run([ruff, *command, *paths], cwd=tmp_path, capture_output=True, text=True, check=False)
+    ruff, modules = Path(sys.executable).with_name("ruff"), [path for path in paths if path.endswith(".py")]
+    for command in (["check"], ["format", "--check"]) if modules else ():
+        tidy = subprocess.run([ruff, *command, *modules], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert tidy.returncode == 0, tidy.stdout
 
 
