@@ -204,8 +204,8 @@ _LEFT = """
     SELECT count(*), max(attempts) FROM due
     WHERE attempts > 0 OR claimed_until > now() OR due_at <= now() + interval '40 seconds'
 """
-"""Members whom the round has not answered yet. Who was put off for seconds is one of them; who is only looked at again
-a minute later, in case a node lagged, is not."""
+"""Members whom the round has not answered yet. A member who was put off for seconds is one of them. A second look a
+minute later, in case a node lagged, does not count."""
 
 
 async def _round(node: str, servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> Round:

@@ -1,7 +1,7 @@
 """Films docs/pictures/demo.webp in the real product beside the sandbox: `make demo`.
 
 An admin writes a rule, a member proves a wallet and gets the role, and loses it with the token. Each picture is also
-saved in data/demo, to look at one by one.
+saved in data/demo.
 """
 
 import asyncio
