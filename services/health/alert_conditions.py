@@ -295,8 +295,8 @@ def _reviewed(server_id: int, count: int) -> Trouble:
         _("Discord reviews the Server Members Intent soon"),
         members_intent.of_users(count),
         _(
-            "Whoever runs the bot answers Discord's questions in the Developer Portal; docs/privileged-intents.md has "
-            "the answers."
+            "The person who runs the bot answers Discord's questions in the Developer Portal; "
+            "docs/privileged-intents.md has the answers."
         ),
         certain=count >= members_intent.WARNED_FROM,
     )
