@@ -1,22 +1,26 @@
-"""Docstrings and comments use plain technical English, and none of the words that only this project used."""
+"""What people read uses plain technical English, and none of the words that only this project used."""
 
 import ast
 import io
 import re
 import tokenize
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests.house.pages import DOCS, PAGES, name_of
 from tests.house.rules import Module
 from tests.house.test_rules import ROOT, modules_of, product, stranger
 
 # The folders whose docstrings and comments are plain. Add a folder once it has been rewritten.
 PLAIN = (
     "app",
+    "benchmarks",
     "bot",
+    "clients/python",
     "components",
+    "docs/pictures",
     "gateways",
     "jobs",
     "locales",
@@ -50,6 +54,51 @@ BANNED = re.compile(
     re.VERBOSE,
 )
 
+# Pages, texts of screens and lines of logs: "look at", "tells" and a heading "Who" are plain English there.
+STRANGE = re.compile(
+    r"""
+      \b(?i:whoever|whomever|anew|mend(?:s|ed|ing)?|by\ and\ by)\b
+    | \b(?i:but\ for)\b(?!\ (?:example|instance|now)\b)
+    | \b(?i:tell|tells|told)\ of\b
+    | \b(?i:what\ (?:came|comes|became|becomes)\ of)\b
+    | \b(?i:stands)\b(?!\ (?:for|in|out|by)\b)
+    | \b(?i:rests)\b
+    | \b(?i:(?:of|by)\ (?:it|him|her)self|(?:of|by)\ themselves)\b
+    | \b(?i:let(?:s|ting)?\ (?:it\ |them\ )?be)\b
+    | \b(?i:for\ good)\b(?!\ \w)
+    | \b(?i:in\ the\ end)\b
+    """,
+    re.VERBOSE,
+)
+# Its words are given.
+FIXED = DOCS / "specification.md"
+CODE_BLOCK = re.compile(r"^ *```.*?^ *```", re.S | re.M)
+MESSAGE = re.compile(r"^msgid(?:_plural)? (\".*?\"(?:\n\".*?\")*)$", re.M)
+LOGGED = frozenset({"debug", "info", "warning", "error", "exception"})
+
+
+def strange(text: str) -> list[str]:
+    """Return the banned words of a page or a text, each with what is before and after it."""
+    plain = CODE.sub("``", " ".join(CODE_BLOCK.sub("", text).split()))
+    return [plain[max(0, found.start() - 40) : found.end() + 20] for found in STRANGE.finditer(plain)]
+
+
+def messages(catalogue: str) -> list[str]:
+    """Return the English texts of a catalogue."""
+    found: list[str] = MESSAGE.findall(catalogue)
+    return ["".join(re.findall(r'"(.*)"', text)) for text in found]
+
+
+def log_lines(module: Module) -> Iterator[str]:
+    """Yield each constant that a module gives a logger to write."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LOGGED:
+            match node.args:
+                case [ast.Constant(value=str(text)), *_]:
+                    yield text
+                case _:
+                    pass
+
 
 def prose(module: Module) -> Iterator[tuple[int, str]]:
     """Yield the line and the text of each docstring and each block of comments, on one line each."""
@@ -81,8 +130,34 @@ def is_plain(path: str) -> bool:
 
 
 def test_the_plain_folders_stay_plain() -> None:
-    modules = [module for module in [*product(), *stranger(), *modules_of(["tools"])] if is_plain(module.path)]
+    beside = modules_of(["tools", "benchmarks", "clients", "docs"])
+    modules = [module for module in [*product(), *stranger(), *beside] if is_plain(module.path)]
     assert [fault for module in modules for fault in strange_words(module)] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != FIXED], ids=name_of)
+def test_pages_are_plain(page: Path) -> None:
+    assert strange(page.read_text()) == []
+
+
+def test_texts_and_log_lines_are_plain() -> None:
+    texts = messages((ROOT / "locales" / "holdfast.pot").read_text())
+    logged = [line for module in [*product(), *stranger()] for line in log_lines(module)]
+    assert len(texts) > 2_000
+    assert len(logged) > 50
+    assert [words for text in [*texts, *logged] for words in strange(text)] == []
+
+
+def test_a_strange_page_text_or_line_is_noticed() -> None:
+    assert strange("Whoever asks is served, and `whoever` is not.") == ["Whoever asks is served, and"]
+    assert strange("It is gone\nfor good.\n\n```sh\nmend\n```\n") == ["It is gone for good."]
+    assert strange("Each letter stands for a chain. Look at the rules. Who may use it.") == []
+    assert messages('msgid ""\n"A rule "\n"rests."\nmsgstr "x"\n\nmsgid "A"\nmsgid_plural "B"\n') == [
+        "A rule rests.",
+        "A",
+        "B",
+    ]
+    assert list(log_lines(Module("x/y.py", "log.info('mended %s', 1)\nf('x')\nlog.error(x)"))) == ["mended %s"]
 
 
 def test_every_plain_folder_is_there() -> None:
