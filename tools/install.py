@@ -25,7 +25,7 @@ IGNORED = frozenset({
 # Settings of pip that hold a list, and uv's option for each item.
 LISTS = {
     "index-url": "--default-index", "extra-index-url": "--index", "find-links": "--find-links",
-    "trusted-host": "--allow-insecure-host",
+    "trusted-host": "--allow-insecure-host", "constraint": "--constraints",
 }  # fmt: skip
 
 PIP_OPTIONS = ("--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--retries", "10")

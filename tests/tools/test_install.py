@@ -19,6 +19,7 @@ def test_pips_settings_are_put_into_uvs_terms() -> None:
             "extra-index-url": "https://two.example/simple\nfile:///three",
             "find-links": "/wheels",
             "trusted-host": "one.example",
+            "constraint": "/etc/constraints.txt",
             "cert": "/certificates.pem",
             "proxy": "http://proxy.example:8080",
             "timeout": "60",
@@ -28,13 +29,14 @@ def test_pips_settings_are_put_into_uvs_terms() -> None:
     assert options.argv == [
         "--default-index", "https://one.example/simple", "--index", "https://two.example/simple",
         "--index", "file:///three", "--find-links", "/wheels", "--allow-insecure-host", "one.example",
+        "--constraints", "/etc/constraints.txt",
     ]  # fmt: skip
     assert options.environment["SSL_CERT_FILE"] == "/certificates.pem"
     assert options.environment["HTTPS_PROXY"] == "http://proxy.example:8080"
     assert options.environment["UV_INDEX_STRATEGY"] == "unsafe-best-match"
 
 
-@pytest.mark.parametrize("setting", ["client-cert", "constraint", "no-binary", "something-new"])
+@pytest.mark.parametrize("setting", ["client-cert", "no-binary", "something-new"])
 def test_a_setting_that_uv_has_no_word_for_leaves_it_to_pip(setting: str) -> None:
     assert uv_options({"index-url": "https://one.example/simple", setting: "x"}) is None
 
