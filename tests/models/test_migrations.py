@@ -11,8 +11,11 @@ from alembic.config import CommandLine
 
 from models.db.database import libpq_url
 from tests.conftest import free_port
+from tools.release.way_back import FILL, KEPT, kept, rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
+FIRST_TO_UPDATE = "0039"
+"""The newest migration of the oldest commit that has updates and `make release`. No version has been tagged yet."""
 
 
 def alembic(database_url: str, *arguments: str) -> None:
@@ -31,6 +34,22 @@ def test_every_migration_can_be_undone_and_done_again(database_url: str) -> None
     alembic(database_url, "downgrade", "base")
     alembic(database_url, "upgrade", "head")
     alembic(database_url, "check")
+
+
+def test_every_rule_wallet_grant_and_session_is_kept_on_the_way_to_the_present_version_and_back(
+    database_url: str,
+) -> None:
+    alembic(database_url, "downgrade", FIRST_TO_UPDATE)
+    with psycopg.connect(libpq_url(database_url)) as connection:
+        connection.execute(FILL)
+        before = rows_of(connection)
+    assert {table: len(before[table]) for table in KEPT if len(before[table]) < 20} == {}
+    for command, revision in (("upgrade", "head"), ("downgrade", FIRST_TO_UPDATE), ("upgrade", "head")):
+        alembic(database_url, command, revision)
+        with psycopg.connect(libpq_url(database_url)) as connection:
+            assert kept(f"{command} to {revision}", before, rows_of(connection))
+            lost = {**before, "wallet": before["wallet"][1:]}
+            assert not kept("a loss", lost, rows_of(connection))
 
 
 def test_a_database_that_cannot_be_reached_is_told_with_what_to_do() -> None:

@@ -107,12 +107,17 @@ def fill(clone: Path) -> None:
 def rows(clone: Path) -> dict[str, list[dict[str, object]]]:
     """Return every row that must be kept."""
     with Postgres(_database(clone)) as postgres, psycopg.connect(libpq_url(postgres.url)) as connection:
-        return {
-            table: [
-                row for (row,) in connection.execute(f'SELECT to_jsonb(t) FROM "{table}" t ORDER BY to_jsonb(t)::text')
-            ]
-            for table in KEPT
-        }  # fmt: skip
+        return rows_of(connection)
+
+
+def rows_of(connection: psycopg.Connection) -> dict[str, list[dict[str, object]]]:
+    """Return the rows of every table in KEPT."""
+    return {
+        table: [
+            row for (row,) in connection.execute(f'SELECT to_jsonb(t) FROM "{table}" t ORDER BY to_jsonb(t)::text')
+        ]
+        for table in KEPT
+    }  # fmt: skip
 
 
 def kept(version: str, before: dict[str, list[dict[str, object]]], after: dict[str, list[dict[str, object]]]) -> bool:
