@@ -15,6 +15,7 @@ from app.supervisor.leftovers import AlreadyRunning
 from app.supervisor.output import say
 from app.supervisor.plan import Web, make_plan
 from app.supervisor.supervisor import StartFailed, Supervisor
+from app.supervisor.system import refusal
 from settings import ROOT, SettingsError, load, version
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ def main() -> int:
     parser.add_argument("--end-with", type=int, metavar="PID", help="stop when this parent process is gone")
     parser.set_defaults(web=Web.BUILT)
     arguments = parser.parse_args()
+    if refused := refusal():
+        print(f"holdfast| {refused}", flush=True)
+        return 1
     if os.geteuid() == 0:
         say("running as root, which nothing here needs: an ordinary user is safer")
     try:

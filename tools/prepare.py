@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
+from app.supervisor.system import refusal
 from tools.progress import StepFailed, Teller
 from tools.steps import (
     LOG,
@@ -43,6 +44,8 @@ LIVE_BUILD = {
     "DISCORD_CLIENT_ID": "none", "DISCORD_CLIENT_SECRET": "none", "DISCORD_BOT_TOKEN": "none",
     "SECRET_KEY": "not-needed-to-build-the-screens-at-all",
 }  # fmt: skip
+ANYWHERE = frozenset({"check", "texts", "lock", "audit", "release", "clean"})
+"""Targets that start nothing of the product and so need no Linux."""
 MADE = (".venv", ".web", ".states", ".pytest_cache", ".ruff_cache", ".hypothesis")
 
 
@@ -58,6 +61,9 @@ def main(target: str, arguments: list[str]) -> int:
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
         return 2
+    if target not in ANYWHERE and (refused := refusal()):
+        print(refused)
+        return 1
     os.chdir(ROOT)
     try:
         use_a_new_enough_python(target, arguments)

@@ -78,6 +78,12 @@ class Postgres:
         said = read_pid_file(self.cluster)
         return said is not None and serves(said.pid, self.cluster)
 
+    def migration(self) -> str:
+        """Return the number of the newest migration that the database has; an empty text if it has none."""
+        query = "SELECT version_num FROM alembic_version"
+        done = self._call("psql", *self._here(), "-d", DATABASE, "-XAtc", query)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
     @property
     def url(self) -> str:
         """The DATABASE_URL of the server, for SQLAlchemy with psycopg."""
@@ -224,9 +230,12 @@ class Postgres:
 
     def _ensure_database(self) -> None:
         query = f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'"
-        here = ("-h", self._socket_dir, "-p", PORT, "-U", DATABASE)
-        if self._run("psql", *here, "-d", "postgres", "-XAtc", query).strip() != "1":
-            self._run("createdb", *here, DATABASE)
+        if self._run("psql", *self._here(), "-d", "postgres", "-XAtc", query).strip() != "1":
+            self._run("createdb", *self._here(), DATABASE)
+
+    def _here(self) -> tuple[object, ...]:
+        """Return the options with which PostgreSQL's programs find the server."""
+        return ("-h", self._socket_dir, "-p", PORT, "-U", DATABASE)
 
     def _answers(self, socket_dir: Path) -> bool:
         """Return whether the server accepts connections, waiting while it starts or recovers."""

@@ -55,7 +55,7 @@ def make_plan(settings: Settings, web: Web) -> ProcessPlan:
         *([sandbox] if settings.sandbox else []),
         *([_web(settings, web)] if web is not Web.ABSENT else []),
         Program("bot", (*python, "bot")),
-        Program("jobs", (*python, "jobs"), stop_seconds=20),
+        Program("jobs", (*python, "jobs"), stop_seconds=20, after_health=True),
     )
     return ProcessPlan(
         data_dir=data_dir(settings),
@@ -65,9 +65,15 @@ def make_plan(settings: Settings, web: Web) -> ProcessPlan:
         environment=_environment(settings),
         database=None if settings.database_url else home / "db",
         migrate=(*python, "alembic", "upgrade", "head"),
+        newest_migration=newest_migration(),
         health=None if web is Web.ABSENT else (settings.port, "/health", settings.public_host),
         ready_text=f"Holdfast is ready at {settings.public_url}{console}",
     )
+
+
+def newest_migration() -> str:
+    """Return the number of the newest migration, with which the name of its file begins."""
+    return max(path.name.partition("_")[0] for path in (ROOT / "models/migrations/versions").glob("[0-9]*.py"))
 
 
 def _web(settings: Settings, web: Web) -> Program:

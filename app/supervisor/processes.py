@@ -40,6 +40,8 @@ class Program:
     `ready_port` is a loopback port that must accept a connection before the next program in the list starts.
     `stop_seconds` is how long it may take to end after SIGTERM before it is killed. `hopeless_code` is the exit code
     after which a restart would fail the same way. `without` names variables of the environment that it does not get.
+    `after_health` lets it start once the plan's health check answers, so that it takes no processor time from a start
+    for which people wait.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Program:
     stop_seconds: float = 10.0
     hopeless_code: int | None = None
     without: frozenset[str] = frozenset()
+    after_health: bool = False
 
 
 class Keeper:

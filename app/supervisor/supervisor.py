@@ -16,6 +16,8 @@ from app.supervisor.processes import Keeper, Pauses, Program, Say
 
 WATCH_SECONDS = 2.0
 SLOW_SECONDS = 60.0
+HEALTH_FIRST_SECONDS = 20.0
+"""Longest time for which `after_health` programs wait for the health check."""
 
 
 class StartFailed(Exception):
@@ -28,7 +30,8 @@ class ProcessPlan:
 
     `url` is what people open. `health` is the (port, path, Host header) of the health check, None without web.
     `database` is the directory of the embedded PostgreSQL, None when `environment` has a DATABASE_URL. `migrate` is the
-    command that migrates the database. Programs start in their order.
+    command that migrates the database; it is left out where the embedded one already has `newest_migration`. Programs
+    start in their order.
     """
 
     data_dir: Path
@@ -38,6 +41,7 @@ class ProcessPlan:
     environment: Mapping[str, str]
     database: Path | None = None
     migrate: tuple[str, ...] = ()
+    newest_migration: str = ""
     health: tuple[int, str, str] | None = None
     ready_text: str = "Holdfast is ready."
     pauses: Pauses = field(default_factory=Pauses)
@@ -90,7 +94,7 @@ class Supervisor:
         if self._postgres is not None and not self._stopping.is_set():
             self._say("starting PostgreSQL")
             self._environment["DATABASE_URL"] = await asyncio.to_thread(self._postgres.start)
-        if self._plan.migrate and not self._stopping.is_set():
+        if self._plan.migrate and not self._stopping.is_set() and not await self._is_migrated():
             self._say("bringing the database up to date")
             process = await asyncio.create_subprocess_exec(
                 *self._plan.migrate, cwd=self._plan.cwd, env=self._environment
@@ -98,8 +102,16 @@ class Supervisor:
             if await process.wait() != 0 and not self._stopping.is_set():
                 raise StartFailed("The database could not be brought up to date; the reason is above.")
 
+    async def _is_migrated(self) -> bool:
+        """Return whether the embedded database has the newest migration, which is cheaper than to start `migrate`."""
+        if self._postgres is None or not self._plan.newest_migration:
+            return False
+        return await asyncio.to_thread(self._postgres.migration) == self._plan.newest_migration
+
     async def _bring_up_programs(self) -> None:
         for program in self._plan.programs:
+            if program.after_health:
+                await self._wait_for_health()
             if self._stopping.is_set():
                 return
             self._say(f"starting {program.name}")
@@ -114,6 +126,12 @@ class Supervisor:
                 self._say(f"{program.name} is not ready yet; going on without it")
             for wait in waits:
                 wait.cancel()
+
+    async def _wait_for_health(self) -> None:
+        """Wait until the health check answers, but no longer than HEALTH_FIRST_SECONDS."""
+        deadline = time.monotonic() + HEALTH_FIRST_SECONDS
+        while not self._stopping.is_set() and time.monotonic() < deadline and not await self._is_healthy():
+            await asyncio.sleep(0.1)
 
     async def _watch(self) -> None:
         """Report the first time that all is well, and restart PostgreSQL if it ends."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from alembic.script import ScriptDirectory
 
 from app.supervisor.companions import start_if_alone
 from app.supervisor.leftovers import Lock, Running
@@ -73,6 +74,15 @@ def test_the_web_is_watched_and_told_apart_from_a_plain_start(sandboxed: Setting
     assert plan.health == (3000, "/health", "localhost:3000")
     assert plan.environment["HOLDFAST_SUPERVISED"] == "1"
     assert plan.ready_text.startswith("Holdfast is ready at http://localhost:3000 (sandbox console: http://")
+
+
+def test_the_start_knows_the_newest_migration_without_alembic(sandboxed: Settings) -> None:
+    newest = ScriptDirectory(str(ROOT / "models" / "migrations")).get_current_head()
+    assert make_plan(sandboxed, Web.BUILT).newest_migration == newest
+
+
+def test_the_jobs_leave_the_processor_to_what_people_wait_for(sandboxed: Settings) -> None:
+    assert [program.name for program in make_plan(sandboxed, Web.BUILT).programs if program.after_health] == ["jobs"]
 
 
 def test_hot_reload_compresses_nothing_with_brotli(sandboxed: Settings) -> None:

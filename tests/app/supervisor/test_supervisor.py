@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from app.supervisor import supervisor as supervisor_module
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, end_survivors, running
 from app.supervisor.processes import Pauses, Program
 from app.supervisor.supervisor import ProcessPlan, StartFailed, Supervisor
@@ -160,8 +161,8 @@ async def test_a_failed_migration_starts_nothing(tmp_path: Path, said: list[str]
     assert notes(tmp_path) == []
 
 
-async def test_it_says_ready_once_health_answers_200(tmp_path: Path, said: list[str]) -> None:
-    port = free_port()
+def web(port: int) -> Program:
+    """A fake web that notes each question, and is healthy from the third one on."""
     code = (
         "import http.server as h\n"
         "class H(h.BaseHTTPRequestHandler):\n"
@@ -171,7 +172,35 @@ async def test_it_says_ready_once_health_answers_200(tmp_path: Path, said: list[
         "        H.n += 1; self.send_response(503 if H.n < 3 else 200); self.end_headers()\n"
         f"h.HTTPServer(('127.0.0.1', {port}), H).serve_forever()"
     )
-    base = plan(tmp_path, child("web", code))
+    return child("web", code)
+
+
+async def test_a_program_that_nobody_waits_for_starts_after_the_web_is_healthy(tmp_path: Path, said: list[str]) -> None:
+    port = free_port()
+    base = plan(tmp_path, web(port), replace(patient("jobs"), after_health=True))
+    supervisor = Supervisor(replace(base, health=(port, "/health", "localhost")), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: "jobs begins" in notes(tmp_path))
+    assert notes(tmp_path)[:3] == ["asked"] * 3
+    supervisor.stop()
+    await task
+
+
+async def test_without_health_everything_starts_all_the_same(
+    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "HEALTH_FIRST_SECONDS", 0.2)
+    base = plan(tmp_path, replace(patient("jobs"), after_health=True))
+    supervisor = Supervisor(replace(base, health=(free_port(), "/health", "localhost")), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: "jobs begins" in notes(tmp_path))
+    supervisor.stop()
+    await task
+
+
+async def test_it_says_ready_once_health_answers_200(tmp_path: Path, said: list[str]) -> None:
+    port = free_port()
+    base = plan(tmp_path, web(port))
     supervisor = Supervisor(
         ProcessPlan(**{**vars(base), "health": (port, "/health", "localhost"), "ready_text": "ready!"}), say=said.append
     )
@@ -210,6 +239,24 @@ async def test_postgres_is_brought_up_handed_down_and_brought_back(short_dir: Pa
     supervisor.stop()
     await task
     assert not pid_file.exists()
+
+
+async def test_a_database_with_the_newest_migration_is_not_migrated(short_dir: Path, said: list[str]) -> None:
+    code = (
+        "import os, psycopg\n"
+        f"{NOTE.format(text='migrating')}\n"
+        "with psycopg.connect(os.environ['DATABASE_URL'].replace('+psycopg', '')) as db:\n"
+        "    db.execute('CREATE TABLE IF NOT EXISTS alembic_version AS SELECT 42 AS version_num')\n"
+    )
+    base = plan(short_dir, patient("bot"), migrate=(sys.executable, "-c", code))
+    for newest, runs in (("42", 1), ("42", 1), ("43", 2)):
+        (short_dir / "notes").write_text("".join(f"{line}\n" for line in notes(short_dir) if line == "migrating"))
+        supervisor = Supervisor(replace(base, database=short_dir / "db", newest_migration=newest), say=said.append)
+        task = asyncio.create_task(supervisor.run())
+        await until(lambda: "bot begins" in notes(short_dir), 90)
+        supervisor.stop()
+        await task
+        assert notes(short_dir).count("migrating") == runs
 
 
 HOST = """
