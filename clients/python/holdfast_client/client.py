@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 from urllib.parse import quote
 
 import httpx
@@ -110,10 +110,10 @@ def _json(answer: httpx.Response) -> Any:
 
 def _refusal(answer: httpx.Response) -> HoldfastError:
     try:
-        found = answer.json()
+        found: Any = answer.json()
     except ValueError:
         found = None
-    fields = found if isinstance(found, dict) else {}
+    fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     message = fields.get("message")
     waits = answer.headers.get("retry-after", "")
     return HoldfastError(
