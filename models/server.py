@@ -190,6 +190,7 @@ class ServerMove(SQLModel, table=True):
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index("ix_server_move_open", "server_id", unique=True, postgresql_where=text("state = 'open'")),
         Index("ix_server_move_server", "server_id", "id"),
+        Index("ix_server_move_messages", "messages_at", postgresql_where=text("messages_at IS NOT NULL")),
     )
 
     id: int | None = Field(default=None, primary_key=True)
@@ -209,6 +210,8 @@ class ServerMove(SQLModel, table=True):
     channel_id: str | None = None
     """Where an admin let us announce it, and the message there."""
     message_id: str | None = None
+    messages_at: datetime | None = maybe_moment()
+    """When its panel and its announcement are brought up to date next; None: they are, until the move changes."""
     created_at: datetime = moment()
 
 

@@ -141,18 +141,18 @@ async def change_panel(
     return channel.name if channel else None
 
 
-async def refresh_panel(db: AsyncSession, outside: Gateways, found: Rights) -> bool:
+async def refresh_panel(db: AsyncSession, outside: Gateways, server: Server) -> bool:
     """Bring the panel's text up to date, if there is a panel; return False if Discord did not let us."""
-    await _lock(db, found.server)
+    await _lock(db, server)
     try:
-        channel = await _stored(outside, found.server)
-        message = await _stored_panel(outside, found.server, channel) if channel else None
+        channel = await _stored(outside, server)
+        message = await _stored_panel(outside, server, channel) if channel else None
         if channel is not None and message is not None:
-            wanted = await _body(db, found, (await outside.discord.me()).id)
+            wanted = await _body(db, server, server.name, (await outside.discord.me()).id)
             if not panel.fits(message, wanted):
                 await outside.discord.edit_message(channel.id, message.id, wanted)
     except ProviderError as fault:
-        _log.info("panel not updated server=%s reason=%s", found.server.id, fault)
+        _log.info("panel not updated server=%s reason=%s", server.id, fault)
         return False
     return True
 
@@ -194,7 +194,7 @@ async def _inspect(db: AsyncSession, outside: Gateways, found: Rights) -> tuple[
     message = await _stored_panel(outside, found.server, channel)
     if message is None:
         faults.append(_("The panel was deleted."))
-    elif not panel.fits(message, await _body(db, found, me)):
+    elif not panel.fits(message, await _body(db, found.server, found.guild_with_bot()[0].name, me)):
         faults.append(_("The panel is not up to date."))
     return channel, tuple(faults)
 
@@ -252,9 +252,9 @@ def _not_permitted() -> Conflict:
     )
 
 
-async def _body(db: AsyncSession, found: Rights, me: str) -> Mapping[str, object]:
-    notice = await panel.move_notice(db, found.server)
-    return panel.body(me, panel.texts_of(found.server), found.guild_with_bot()[0].name, notice)
+async def _body(db: AsyncSession, server: Server, name: str, me: str) -> Mapping[str, object]:
+    notice = await panel.move_notice(db, server)
+    return panel.body(me, panel.texts_of(server), name, notice)
 
 
 async def _stored(outside: Gateways, server: Server) -> Channel | None:
@@ -348,7 +348,7 @@ def _may_read(found: Rights, channel: Channel, me: str) -> bool:
 
 async def _panel(db: AsyncSession, outside: Gateways, found: Rights, channel: Channel, me: str) -> list[str]:
     server = found.server
-    wanted = await _body(db, found, me)
+    wanted = await _body(db, found.server, found.guild_with_bot()[0].name, me)
     message = await _stored_panel(outside, server, channel)
     if message is None:
         recent = await outside.discord.recent_messages(channel.id)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, cast
 
 from sqlmodel import select
@@ -178,15 +179,26 @@ async def move_notice(db: AsyncSession, server: Server) -> str:
     if move is None:
         return ""
     with speaking(server.language):
-        return move_text(server, move)
+        return move_text(server, move, await db.now())
 
 
-def move_text(server: Server, move: ServerMove) -> str:
-    """Return what members do by when in an open move, in the reader's language, in Discord's markup."""
+def move_text(server: Server, move: ServerMove, at: datetime) -> str:
+    """Return what members do by when in an open move, in the reader's language, in Discord's markup.
+
+    `at` is the present: after the move's date the text names no date, but says what still holds.
+    """
     where = f"<#{server.verify_channel_id}>" if server.verify_channel_id else ""
     button = texts_of(server).button
     # Translators: {button} is the label of a button of the panel, {channel} a channel. Keep the **.
     how = _("Press **{button}** in {channel}").format(button=button, channel=where) if where else _("Type `/verify`")
+    if move.until <= at:
+        # Translators: {how} is "Press **Verify** in #verify" or "Type `/verify`".
+        late = _(
+            "{bot} will soon decide about {roles}. Do you have one of these roles? {how}, and show that a wallet is "
+            "yours to keep it. No wallet is ever connected.\n\n"
+            "Nobody loses one of these roles for lack of a wallet before an admin ends the move."
+        )
+        return late.format(bot=settings().bot_name, roles=roles_of_move(move), how=how)
     # Translators: {how} is "Press **Verify** in #verify" or "Type `/verify`". {until} is a date and time.
     said = _(
         "{bot} will decide about {roles}. Do you have one of these roles? {how}, and show that a wallet is yours, "

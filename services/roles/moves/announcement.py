@@ -1,6 +1,7 @@
 """What a move says in Discord: one message in a channel that an admin chose, besides the panel. Nobody is mentioned."""
 
 import secrets
+from datetime import datetime
 from typing import Any
 
 from gateways import Gateways
@@ -14,14 +15,14 @@ from services.guilds import panel
 from settings import settings
 
 
-def body(server: Server, move: ServerMove) -> dict[str, Any]:
-    """Return the message in Discord's format, in the server's language."""
+def body(server: Server, move: ServerMove, at: datetime) -> dict[str, Any]:
+    """Return the message in Discord's format, in the server's language; `at` is the present."""
     with speaking(server.language):
         bot, roles = settings().bot_name, panel.roles_of_move(move)
         match move.state:
             case "open":
                 title = _("Our roles move to {bot}").format(bot=bot)
-                said = panel.move_text(server, move)
+                said = panel.move_text(server, move, at)
             case "approved":
                 title = _("The move to {bot} is over").format(bot=bot)
                 said = _(
@@ -34,7 +35,7 @@ def body(server: Server, move: ServerMove) -> dict[str, Any]:
     return {"embeds": [{"title": title, "description": said, "color": COLORS["info"]}]}
 
 
-async def post(outside: Gateways, server: Server, move: ServerMove, channel_id: str) -> None:
+async def post(outside: Gateways, server: Server, move: ServerMove, at: datetime, channel_id: str) -> None:
     """Post the message in a channel of the server, or edit it if it is there already.
 
     Raises FieldRefused for a channel of another server or one in which the bot may not write, ProviderUnavailable.
@@ -45,11 +46,11 @@ async def post(outside: Gateways, server: Server, move: ServerMove, channel_id: 
             raise FieldRefused("channelId", _("There is no such channel in this server (any more)."))
         if move.channel_id == channel_id and move.message_id is not None:
             try:
-                await outside.discord.edit_message(channel_id, move.message_id, body(server, move))
+                await outside.discord.edit_message(channel_id, move.message_id, body(server, move, at))
                 return
             except MessageGone:
                 pass
-        posted = await outside.discord.post_message(channel_id, body(server, move), secrets.token_hex(8))
+        posted = await outside.discord.post_message(channel_id, body(server, move, at), secrets.token_hex(8))
     except (MissingAccess, MissingPermissions):
         raise FieldRefused(
             "channelId",
@@ -60,12 +61,12 @@ async def post(outside: Gateways, server: Server, move: ServerMove, channel_id: 
     move.channel_id, move.message_id = channel_id, posted.id
 
 
-async def edit(outside: Gateways, server: Server, move: ServerMove) -> bool:
+async def edit(outside: Gateways, server: Server, move: ServerMove, at: datetime) -> bool:
     """Write the move's present state into the message, if there is one; return whether it is up to date."""
     if move.channel_id is None or move.message_id is None:
         return True
     try:
-        await outside.discord.edit_message(move.channel_id, move.message_id, body(server, move))
+        await outside.discord.edit_message(move.channel_id, move.message_id, body(server, move, at))
     except (ChannelGone, MessageGone):
         return True
     except ProviderError:

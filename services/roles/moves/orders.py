@@ -10,7 +10,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from locales import _, ngettext
-from models import Breaker, Grant, Rule, ServerMove
+from models import Breaker, Grant, Rule, Server, ServerMove
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
@@ -25,6 +25,8 @@ from services.roles.moves import announcement
 
 MOST_ROLES = 50
 LONGEST = timedelta(days=366)
+TOLD_AGAIN, TOLD_FOR = timedelta(minutes=15), timedelta(days=1)
+"""Pause before messages that Discord did not let us change are tried again, and for how long after the last change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +73,27 @@ async def put(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
     await queue.mark_server(db, server_id, queue.CHANGED)
     await _make_gifts(db, server_id, dropped)
     await _end_gifts(db, server_id, roles)
-    is_told = await _announced(outside, found, move, order.channel_id)
+    is_told = await _announced(outside, found, move, await db.now(), order.channel_id)
     db.add(move)
     await db.flush()
-    is_told = await channels.refresh_panel(db, outside, found) and is_told
+    is_told = await channels.refresh_panel(db, outside, found.server) and is_told
+    move.messages_at = until if is_told else min(until, await db.now() + TOLD_AGAIN)
+    db.add(move)
+    await db.flush()
     data = {"until": until.isoformat(), "roles": await _names(db, server_id, roles), "begins": begins_at.isoformat()}
     kind = "move.begun" if is_new else "move.changed"
     await audit.record(db, audit.line(kind, server_id=server_id, actor=actor.discord_id, data=data))
     return is_told
 
 
-async def _announced(outside: Gateways, found: Rights, move: ServerMove, channel_id: str | None) -> bool:
+async def _announced(outside: Gateways, found: Rights, move: ServerMove, at: datetime, channel_id: str | None) -> bool:
     """Post or edit the announcement; in a channel that is no longer chosen, say that the move was called off there."""
     if channel_id is not None and channel_id == move.channel_id:
-        await announcement.post(outside, found.server, move, channel_id)
+        await announcement.post(outside, found.server, move, at, channel_id)
         return True
     former = (move.channel_id, move.message_id)
     if channel_id is not None:
-        await announcement.post(outside, found.server, move, channel_id)
+        await announcement.post(outside, found.server, move, at, channel_id)
     else:
         move.channel_id = move.message_id = None
     return await announcement.withdraw(outside, found.server, move, *former)
@@ -196,11 +201,39 @@ async def begin_due(db: AsyncSession) -> int:
     return len(servers)
 
 
+async def bring_messages_up_to_date(db: AsyncSession, outside: Gateways) -> bool:
+    """Change the panel and the announcement of one move whose date has passed, or where Discord did not let us before.
+
+    Return whether there was one. After the date or the end of a move they are tried for TOLD_FOR.
+    """
+    due = select(ServerMove).where(col(ServerMove.messages_at) <= func.now()).order_by(col(ServerMove.messages_at))
+    seen = (await db.exec(due.limit(1).with_for_update(skip_locked=True))).first()
+    if seen is None:
+        return False
+    server, at = await db.get_one(Server, seen.server_id), await db.now()
+    if not server.bot_invited or await _told(db, outside, server, seen):
+        seen.messages_at = seen.until if seen.state == "open" and seen.until > at else None
+    else:
+        last = max(one for one in (seen.until, seen.approved_at, seen.ended_at) if one is not None)
+        seen.messages_at = at + TOLD_AGAIN if at < last + TOLD_FOR else None
+    db.add(seen)
+    await db.flush()
+    return True
+
+
 async def _tell(db: AsyncSession, outside: Gateways, found: Rights, move: ServerMove) -> bool:
-    posted = await announcement.edit(outside, found.server, move)
-    if found.guild is None:
-        return posted
-    return await channels.refresh_panel(db, outside, found) and posted
+    is_told = await _told(db, outside, found.server, move, with_panel=found.guild is not None)
+    move.messages_at = None if is_told else await db.now() + TOLD_AGAIN
+    db.add(move)
+    await db.flush()
+    return is_told
+
+
+async def _told(
+    db: AsyncSession, outside: Gateways, server: Server, move: ServerMove, *, with_panel: bool = True
+) -> bool:
+    posted = await announcement.edit(outside, server, move, await db.now())
+    return (not with_panel or await channels.refresh_panel(db, outside, server)) and posted
 
 
 async def _lock(db: AsyncSession, server_id: int) -> None:

@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 from sqlmodel import col, update
 
-from models import Grant, Member, RivalMove, ServerMove, now, transaction
+from gateways import gateways
+from models import Grant, Member, RivalMove, Server, ServerMove, now, transaction
+from services.core.actors import Actor
+from services.guilds import channels
+from services.roles.moves import orders
 from services.servers import notices
 from tests.app.api.browsers import Browser
 from tests.app.api.servers.test_rivals import owner as owner
@@ -25,8 +29,8 @@ async def put(owner: Browser, town: Town, **changes: Any) -> Any:
 
 
 async def said_in(town: Town, channel_id: str) -> list[dict[str, Any]]:
-    channels = (await town.guild())["channels"]
-    return next(one["messages"] for one in channels if one["id"] == channel_id)
+    listed = (await town.guild())["channels"]
+    return next(one["messages"] for one in listed if one["id"] == channel_id)
 
 
 async def test_a_move_says_per_role_who_has_arrived_and_who_else_moves_it(owner: Browser, town: Town) -> None:
@@ -129,6 +133,41 @@ async def test_the_panel_and_one_message_say_what_to_do_by_when_until_the_end(ow
     (message,) = await said_in(town, general)
     assert "was called off" in message["embeds"][0]["title"]
     assert (await owner.client.delete(f"/api/servers/{town.server_id}/move")).status_code == 404
+
+
+async def test_after_the_date_the_panel_and_the_message_name_none_and_a_failure_is_tried_again(
+    owner: Browser, town: Town
+) -> None:
+    general = (await town.guild())["channels"][0]["id"]
+    ada = town.people["ada"]
+    async with transaction() as db:
+        await channels.create_or_repair(db, gateways(), Actor(1, ada["id"], ada["username"]), town.server_id)
+        panel_id = (await db.get_one(Server, town.server_id)).verify_channel_id or ""
+    assert (await put(owner, town, channelId=general)).json()["messagesUpdated"] is True
+
+    async def texts() -> str:
+        return str([(await said_in(town, channel))[-1]["embeds"] for channel in (general, panel_id)])
+
+    async def turn() -> bool:
+        async with transaction() as db:
+            return await orders.bring_messages_up_to_date(db, gateways())
+
+    assert "<t:" in await texts()
+    assert not await turn(), "the date is to come"
+    async with transaction() as db:
+        over = now() - timedelta(minutes=1)
+        await db.exec(update(ServerMove).values(until=over, messages_at=over))
+    await town.break_("500", "discord")
+    assert await turn()
+    await town.heal()
+    assert not await turn(), "there is a pause"
+    assert "<t:" in await texts()
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(messages_at=now()))
+    assert await turn()
+    said = await texts()
+    assert ("<t:" in said, said.count("before an admin ends the move")) == (False, 2)
+    assert not await turn(), "they are up to date"
 
 
 async def test_a_member_without_a_wallet_is_reminded_where_they_are(owner: Browser, town: Town) -> None:
