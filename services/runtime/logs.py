@@ -12,10 +12,10 @@ from typing import Any
 from services.core import request_ids
 from settings import settings, version
 
-_PARAMETERS = re.compile(
-    r"""\b((?:session|code|state|access_token|refresh_token|client_secret|code_verifier)=)(?!\[redacted\])[^\s&"'#;,)}\]]+""",
-    re.I,
-)
+_SECRET = "session|code|state|access_token|refresh_token|client_secret|code_verifier"
+# Of people: a member's wallet, and what an admin looks for in the list of members.
+_PERSONAL = "address|wallet|query"
+_PARAMETERS = re.compile(rf"""\b((?:{_SECRET}|{_PERSONAL})=)(?!\[redacted\])[^\s&"'#;,)}}\]]+""", re.I)
 _COOKIES = re.compile(r"\b((?:__Host-)?hf_(?:session|login)=)[^\s;\"',]+", re.I)
 # In a header dump: `cookie: a=b; c=d`, `'cookie': 'a=b; c=d'`, `(b"cookie", b"a=b; c=d")`, `"cookie":"a=\"b\""`.
 _HEADERS = re.compile(
@@ -44,7 +44,7 @@ def note_start(part: str) -> None:
 
 
 def redact(text: str) -> str:
-    """Return the text with session ids, OAuth codes and states, cookies and credentials replaced by `[redacted]`."""
+    """Return the text with session ids, OAuth codes and states, cookies, credentials and wallets in URLs redacted."""
     text = _HEADERS.sub(r"\1\2[redacted]", text)
     text = _COOKIES.sub(r"\1[redacted]", text)
     text = _PARAMETERS.sub(r"\1[redacted]", text)

@@ -33,6 +33,9 @@ SECRET = "s3cret-Value_0123456789abcdefghijklmnopqrstuvw"
         f"Authorization: Bearer {SECRET}",
         f"(b'authorization', b'Bot {SECRET}')",
         f"sent Bearer {SECRET} to them",
+        f"GET /api/wallet-challenge?address={SECRET} 200",
+        f"GET /api/servers/7/members?page=2&query={SECRET}",
+        f"GET /wallet-verification?wallet={SECRET}&x=1",
         f"grant_type=refresh_token&refresh_token={SECRET}&client_secret={SECRET}",
     ],
 )
