@@ -13,12 +13,14 @@ from gateways.solana.node import SOLANA, SolanaNode
 class SolanaBalances(BalanceSheet):
     """A BalanceSheet whose addresses are Solana's; an amount is a count of assets, or a coin's.
 
-    `coins` has coin → owner → amount, without the owners whose amount is unknown.
+    `coins` has coin → owner → amount, without the owners whose amount is unknown; `doubts` has coin → owner → why, of
+    those of whom the node said so.
     """
 
     sheets: Mapping[str, TokenSheet] = field(default_factory=dict[str, TokenSheet])
     asked: frozenset[str] = frozenset()
     coins: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    doubts: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
     @property
     def owner_count(self) -> int:
@@ -35,6 +37,12 @@ class SolanaBalances(BalanceSheet):
         if sheet is None or owner in sheet.unsure:
             return None
         return len(sheet.of(owner))
+
+    def doubt(self, contract: str, owner: str) -> str | None:
+        """Why the owner's amount is unknown; None where it was not read in time."""
+        sheet = self.sheets.get(contract)
+        doubts = self.doubts.get(contract) if sheet is None else sheet.unsure
+        return doubts.get(owner) if doubts else None
 
     def holders(self, contract: str) -> Iterator[tuple[str, int]]:
         """The owners known to hold some, with how many."""
@@ -61,6 +69,7 @@ def balances_of(
     sheets: Mapping[str, TokenSheet],
     owners: Sequence[str],
     coins: Mapping[str, Mapping[str, int]],
+    doubts: Mapping[str, Mapping[str, str]] | None = None,
 ) -> SolanaBalances:
     """The sheets and coins of one endpoint as one, as of a slot."""
     return SolanaBalances(
@@ -75,4 +84,5 @@ def balances_of(
         sheets=sheets,
         asked=frozenset(owners),
         coins=coins,
+        doubts=doubts or {},
     )

@@ -5,7 +5,7 @@ escrow holds is the escrow's. Burnt assets, coins and unverified members of a co
 """
 
 import asyncio
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -20,6 +20,7 @@ from gateways.evm.tokens.contract_info import Standard
 from gateways.solana.asset_lists import by_collection, first_page
 from gateways.solana.assets import Kind, asset
 from gateways.solana.balances import balances_of
+from gateways.solana.coin_scans import CoinScans
 from gateways.solana.coins import CoinRead, coin_facts, native_facts
 from gateways.solana.cross_checks import ANY, NotIndexed, doubt_silence
 from gateways.solana.holders import HolderRead
@@ -49,6 +50,7 @@ class SolanaChains:
 
     def __init__(self, nodes: SolanaNodes) -> None:
         self._nodes = nodes
+        self._scans = CoinScans()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -94,7 +96,7 @@ class SolanaChains:
         deadline = self._deadline()
 
         async def ask(node: SolanaNode) -> list[BalanceSheet]:
-            amounts, as_of = await self._coins(node, coins, list(coin_owners), at, deadline)
+            look, as_of = await self._coins(node, coins, list(coin_owners), at, deadline)
             sheets = await together(
                 self._read(node, one, list(owners), {}, at, deadline) for (_, one), owners in owners_of.items()
             )
@@ -108,7 +110,8 @@ class SolanaChains:
                     head,
                     {one: read[0 if at.endpoint is None else number, one] for one in wanted},
                     holders,
-                    {one: amounts[one] for one in segments[number].coins},
+                    {one: look.held[one] for one in segments[number].coins},
+                    look.doubts,
                 )
                 for number, (wanted, holders) in enumerate(asked)
             ]
@@ -231,15 +234,16 @@ class SolanaChains:
 
     async def _coins(
         self, node: SolanaNode, coins: Sequence[str], owners: Sequence[str], at: ReadPoint, deadline: float
-    ) -> tuple[Mapping[str, Mapping[str, int]], Head | None]:
+    ) -> tuple[CoinRead, Head | None]:
         """The owners' amounts of coins, and the slot of the oldest answer; None where there is nothing to read."""
+        look = CoinRead(node, coins, owners, self._scans, at.not_before_block, again=at.endpoint is not None)
         if not coins or not owners:
-            return {one: {} for one in coins}, None
+            look.held = {one: {} for one in coins}
+            return look, None
         head = await _head(node, at)
-        look = CoinRead(node, coins, owners)
         with _noted(node):
             await look.run(deadline - KEPT_FOR_THE_REST)
-            return look.held, as_of(node, head, look.slot, at.not_before_block)
+            return look, as_of(node, head, look.slot, at.not_before_block)
 
     async def _read(
         self,

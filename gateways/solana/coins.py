@@ -14,9 +14,11 @@ from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.coin_facts import CoinFacts
 from gateways.evm.rpc.errors import RpcRefused, Unsupported
 from gateways.solana.assets import LONGEST_NAME, asset
+from gateways.solana.coin_scans import FEWEST_OWNERS, CoinScans
 from gateways.solana.node import SOLANA, SolanaNode
 from gateways.solana.token_accounts import CONFIRMED, PARSED, TOKEN_PROGRAMS, Filter, token_accounts
 from gateways.transport import question_time
+from gateways.transport.base58 import decode
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 from gateways.transport.json_shape import Shape
 from gateways.transport.plain_text import plain
@@ -35,13 +37,18 @@ UNSHOWN = "the node does not show that it knows who holds the coin"
 class CoinRead:
     """The owners' amounts of some coins (mints or NATIVE), as far as one endpoint gives them.
 
-    `held` has coin → owner → amount, without the owners whose amount is unknown. `slot` is the earliest of the answers.
+    `held` has coin → owner → amount, without the owners whose amount is unknown; `doubts` has coin → owner → why, of
+    those of whom a node said so. `slot` is the earliest of the answers. A confirmation reads `again` what others read.
     """
 
     node: SolanaNode
     coins: Sequence[str]
     owners: Sequence[str]
+    scans: CoinScans
+    not_before: int = 0
+    again: bool = False
     held: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    doubts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     slot: int | None = None
     _lists_work: bool = False
     """Whether any owner's list showed a token account."""
@@ -50,18 +57,20 @@ class CoinRead:
         """Read; `deadline` is loop time. Raises ProviderError when nothing could be read, or can be believed."""
         self.held = {coin: {} for coin in self.coins}
         faults: list[ProviderError] = []
-        mints = [coin for coin in self.coins if coin != NATIVE]
+        mints = left = [coin for coin in self.coins if coin != NATIVE]
         try:
             async with question_time.timeout_at(deadline):
                 if NATIVE in self.held:
                     await self._lamports(faults)
-                if mints:
-                    await self._tokens(mints, faults)
+                if mints and len(self.owners) >= FEWEST_OWNERS:
+                    left = await self._scan(mints, deadline)
+                if left:
+                    await self._tokens(left, faults)
         except TimeoutError:
             faults.append(ProviderDown(self.node.name, NOT_IN_TIME))
         if faults and not any(self.held.values()):
             raise faults[0]
-        if not self._lists_work and (read := [mint for mint in mints if self.held[mint]]):
+        if not self._lists_work and (read := [mint for mint in left if self.held[mint]]):
             await self._check_lists(read[0])
 
     async def _lamports(self, faults: list[ProviderError]) -> None:
@@ -75,12 +84,22 @@ class CoinRead:
                 amounts = [_lamports_of(self.node, item) for item in said.items("value")]
             except ProviderError as fault:
                 faults.append(fault)
+                self.doubts.setdefault(NATIVE, {}).update(dict.fromkeys(owners, str(fault)))
                 continue
             if len(amounts) != len(accounts):
                 raise ProviderConfused(self.node.name, f"{len(amounts)} accounts in place of {len(accounts)}")
             if not amounts[-1]:
                 raise ProviderConfused(self.node.name, SILENT)
             self.held[NATIVE].update(zip(owners, amounts, strict=False))
+
+    async def _scan(self, mints: Sequence[str], deadline: float) -> list[str]:
+        """Read coins as a whole; return those that have to be asked for wallet by wallet."""
+        found = await self.scans.read(self.node, mints, deadline=deadline, not_before=self.not_before, again=self.again)
+        names = [(owner, decode(owner) or b"") for owner in self.owners] if found else []
+        for mint, scan in found.items():
+            self.held[mint] = {owner: scan.amounts.get(name, 0) for owner, name in names}
+            self.slot = scan.slot if self.slot is None else min(scan.slot, self.slot)
+        return [mint for mint in mints if mint not in found]
 
     async def _tokens(self, mints: Sequence[str], faults: list[ProviderError]) -> None:
         """Ask for each owner's accounts: of the one mint, or of the whole token program where that is fewer calls."""
@@ -96,7 +115,10 @@ class CoinRead:
                     found = await self._accounts(owner, wanted)
                 except ProviderError as fault:
                     faults.append(fault)
-                    unknown.update([wanted["mint"]] if by_mint else mints)
+                    unasked = [wanted["mint"]] if by_mint else mints
+                    unknown.update(unasked)
+                    for mint in unasked:
+                        self.doubts.setdefault(mint, {})[owner] = str(fault)
                     continue
                 self._lists_work = self._lists_work or bool(found)
                 for mint, amount in found:

@@ -16,7 +16,7 @@ from sandbox.base.traffic import Traffic
 from sandbox.chains import Chains
 from sandbox.discord import LocalDiscord
 from sandbox.marketplaces import Marketplaces
-from sandbox.solana import Solana, das
+from sandbox.solana import Solana
 
 PRODUCT_ENV = Path(__file__).parents[1] / "product.env"
 DEFAULT_PORT = 3210
@@ -132,7 +132,7 @@ class WholeSandbox:
             "discord": self.discord.limits_view(),
             "rpc": self.chains.limits() if self.chains else {},
             **(self.marketplaces.limits() if self.marketplaces else {}),
-            **({"solana": {"lists_a_second": das.LISTS_A_SECOND}} if self.solana and self.strict else {}),
+            **({"solana": self.solana.limits()} if self.solana and self.strict else {}),
         }
 
 

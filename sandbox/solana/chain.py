@@ -7,6 +7,7 @@ from sandbox.base.sandbox import Sandbox
 from sandbox.chains.seeds import Collection
 from sandbox.solana import das
 from sandbox.solana.ledger import Ledger
+from sandbox.solana.program_accounts import SCANS_A_SECOND
 from sandbox.solana.slots import wall_clock
 
 CHAIN_ID = 101
@@ -22,6 +23,8 @@ class SolanaChain:
         self._ledger: Ledger | None = None
         self.lists: Budget | None = None
         """The lists that the index gives in this second, where it has a limit."""
+        self.scans: Budget | None = None
+        """The same for getProgramAccounts."""
         self.renew_limits()
 
     @property
@@ -32,8 +35,14 @@ class SolanaChain:
         return self._ledger
 
     def renew_limits(self) -> None:
-        """Let the index give as many lists as a free plan, or any number where the sandbox is not strict."""
+        """Let index and node give as many lists as a free plan, or any number where the sandbox is not strict."""
         self.lists = Budget(das.LISTS_A_SECOND, 1.0) if self.sandbox.strict else None
+        self.scans = Budget(SCANS_A_SECOND, 1.0) if self.sandbox.strict else None
+
+    @staticmethod
+    def limits() -> dict[str, int]:
+        """The limits of a strict sandbox, as GET /control/limits tells them."""
+        return {"lists_a_second": das.LISTS_A_SECOND, "scans_a_second": SCANS_A_SECOND}
 
     async def start(self) -> None:
         """Read the ledger."""

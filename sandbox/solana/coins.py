@@ -18,7 +18,7 @@ USUAL_DECIMALS = 9
 MOST_DECIMALS = 255
 MOST_UNITS = 2**64 - 1
 """What a token account can hold."""
-_ACCOUNT_RENT, _MINT_RENT = 2_039_280, 1_461_600
+ACCOUNT_RENT, MINT_RENT = 2_039_280, 1_461_600
 
 NAME, SYMBOL, SLUG, DECIMALS = "Reef Dollar", "REEF", "reef-dollar", 6
 HOLDINGS = {"carol": 1_000, "dave": 250, "erin": 20}
@@ -98,13 +98,13 @@ def token_account(coin: SplCoin, owner: str) -> dict[str, Any]:
     """An owner's token account as jsonParsed."""
     info = {"isNative": False, "mint": coin.contract, "owner": owner, "state": "initialized"}
     info["tokenAmount"] = token_amount(coin, coin.accounts[owner])
-    return _parsed(coin, "account", info, _ACCOUNT_RENT)
+    return _parsed(coin, "account", info, ACCOUNT_RENT)
 
 
 def mint_account(coin: SplCoin, authority: str) -> dict[str, Any]:
     """A coin's mint as jsonParsed."""
     info = {"decimals": coin.decimals, "freezeAuthority": None, "isInitialized": True, "mintAuthority": authority}
-    return _parsed(coin, "mint", {**info, "supply": str(coin.supply)}, _MINT_RENT)
+    return _parsed(coin, "mint", {**info, "supply": str(coin.supply)}, MINT_RENT)
 
 
 def token_amount(coin: SplCoin, units: int) -> dict[str, Any]:
@@ -118,7 +118,9 @@ def token_amount(coin: SplCoin, units: int) -> dict[str, Any]:
 
 def _parsed(coin: SplCoin, kind: str, info: dict[str, Any], lamports: int) -> dict[str, Any]:
     program = "spl-token" if coin.program == TOKEN else "spl-token-2022"
-    data = {"program": program, "parsed": {"info": info, "type": kind}, "space": 165 if kind == "account" else 82}
+    account = 165 if coin.program == TOKEN else 170
+    space = account if kind == "account" else 82
+    data = {"program": program, "parsed": {"info": info, "type": kind}, "space": space}
     return {
         "data": data,
         "executable": False,

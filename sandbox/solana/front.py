@@ -63,6 +63,9 @@ async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], 
     lists = solana.lists
     if lists is not None and not all(lists.spend() for item in items if method_of(item) in das.LISTS):
         return _json(_joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
+    scans = solana.scans
+    if scans is not None and not all(scans.spend() for item in items if method_of(item) == "getProgramAccounts"):
+        return _json(_joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
     view = _view(solana, kind)
     return _json(_joined([_answer(view, item, kind) for item in items], many))
 
@@ -89,7 +92,9 @@ def _answer(view: View, item: Any, kind: str | None) -> bytes:
             raise RpcError(INVALID, "`params` should be an array")
         if method in node.HEADS:
             return success(item, node.HEADS[method](view, placed))
-        return success(item, node.emptiness(view, method) if kind == "empty" else node.DATA[method][0](view, placed))
+        return success(
+            item, node.emptiness(view, method, placed) if kind == "empty" else node.DATA[method][0](view, placed)
+        )
     except RpcError as refused:
         return refusal(item, refused.code, refused.message)
 

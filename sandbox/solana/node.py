@@ -3,16 +3,26 @@
 See docs/facts.md#solana-transactions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from sandbox.base.people import base58
-from sandbox.solana.assets import AUTHORITY, Holdings, Transaction
-from sandbox.solana.coins import SplCoin, account_of, mint_account, token_account, token_amount
+from sandbox.solana import program_accounts
+from sandbox.solana.assets import AUTHORITY, Asset, Holdings, Transaction
+from sandbox.solana.coins import (
+    ACCOUNT_RENT,
+    MINT_RENT,
+    SplCoin,
+    account_of,
+    mint_account,
+    token_account,
+    token_amount,
+)
 from sandbox.solana.keys import is_address, is_signature
 from sandbox.solana.ledger import Ledger
+from sandbox.solana.program_accounts import FilterRefused
 from sandbox.solana.slots import TO_FINAL
 from sandbox.solana.transactions import MEMO, MEMO_V1, SYSTEM, TOKEN, shown
 
@@ -126,8 +136,55 @@ def get_multiple_accounts(view: View, params: list[Any]) -> Any:
         raise RpcError(INVALID, "Invalid params: a list of addresses is expected.")
     if len(asked) > MOST_ACCOUNTS:
         raise RpcError(INVALID, f"Too many inputs provided; max {MOST_ACCOUNTS}")
-    balances = ((0 if view.zero else view.ledger.balance(one, slot)) for one in asked)
-    return _contextual(slot, [_account(SYSTEM, balance) for balance in balances])
+    config, coins = _config(params, 1), view.ledger.holdings(slot).coins
+    return _contextual(slot, [_wallet_or_mint(view, slot, coins.get(one), one, config) for one in asked])
+
+
+def _wallet_or_mint(view: View, slot: int, coin: SplCoin | None, address: str, config: dict[str, Any]) -> Any:
+    """An account of a list: a coin's mint with its data, else a wallet."""
+    if coin is None:
+        return _account(SYSTEM, 0 if view.zero else view.ledger.balance(address, slot))
+    if config.get("encoding") == "jsonParsed":
+        return mint_account(coin, AUTHORITY)
+    content = program_accounts.mint_bytes(coin, AUTHORITY, 0 if view.zero else coin.supply)
+    try:
+        return program_accounts.shown(content, config, coin.program, MINT_RENT)
+    except FilterRefused as refused:
+        raise RpcError(refused.code, str(refused)) from None
+
+
+def get_program_accounts(view: View, params: list[Any]) -> Any:
+    """A token program's accounts that fit the filters; a list alone, or with its slot where `withContext` asks so."""
+    program, config = _address(params), _config(params, 1)
+    slot = view.head(config)
+    try:
+        filters = program_accounts.filters_of(program, config.get("filters"))
+        found = [
+            {"pubkey": address, "account": program_accounts.shown(content, config, program, ACCOUNT_RENT)}
+            for address, content in _token_accounts_of(view, slot, program)
+            if program_accounts.passes(content, filters)
+        ]
+    except FilterRefused as refused:
+        raise RpcError(refused.code, str(refused)) from None
+    return _contextual(slot, found) if config.get("withContext") is True else found
+
+
+def _token_accounts_of(view: View, slot: int, program: str) -> Iterator[tuple[str, bytes]]:
+    """The token accounts of a program: coins', and those of the assets that are neither compressed nor Core."""
+    then = view.ledger.holdings(slot)
+    for coin in then.coins.values():
+        for owner, units in coin.accounts.items() if coin.program == program else ():
+            content = program_accounts.account_bytes(coin.contract, owner, 0 if view.zero else units, program)
+            yield account_of(owner, coin.contract), content
+    for asset in then.assets.values() if program == TOKEN else ():
+        if asset.id not in then.coins and _has_account(asset):
+            units = 0 if view.zero else 1
+            content = program_accounts.account_bytes(asset.id, asset.owner, units, program, frozen=asset.frozen)
+            yield account_of(asset.owner, asset.id), content
+
+
+def _has_account(asset: Asset) -> bool:
+    return not (asset.burnt or asset.compressed or asset.interface.startswith("MplCore"))
 
 
 def get_token_largest_accounts(view: View, params: list[Any]) -> Any:
@@ -191,7 +248,8 @@ def get_token_accounts_by_owner(view: View, params: list[Any]) -> Any:
         _token_account(owner, asset.id, asset.frozen, asset.delegate)
         for asset in view.ledger.holdings(slot).assets.values()
         if asset.owner == owner
-        and not (asset.burnt or asset.compressed or asset.interface.startswith("MplCore") or asset.id in coins)
+        and _has_account(asset)
+        and asset.id not in coins
         and (asked.get("mint", asset.id), asked.get("programId", TOKEN)) == (asset.id, TOKEN)
     ]
     found += [
@@ -336,6 +394,7 @@ DATA: dict[str, tuple[Method, Any]] = {
     "getTokenLargestAccounts": (get_token_largest_accounts, []),
     "getTokenSupply": (get_token_supply, None),
     "getTokenAccountsByOwner": (get_token_accounts_by_owner, []),
+    "getProgramAccounts": (get_program_accounts, []),
     "getSignaturesForAddress": (get_signatures_for_address, []),
     "getSignatureStatuses": (get_signature_statuses, []),
     "getTransaction": (get_transaction, None),
@@ -353,7 +412,9 @@ CONTEXTUAL = (
 )
 
 
-def emptiness(view: View, method: str) -> Any:
+def emptiness(view: View, method: str, params: list[Any]) -> Any:
     """What the fault `empty` has a method of DATA answer."""
     nothing = DATA[method][1]
+    if method == "getProgramAccounts" and _config(params, 1).get("withContext") is True:
+        return _contextual(view.slot, nothing)
     return _contextual(view.slot, nothing) if method in CONTEXTUAL else nothing

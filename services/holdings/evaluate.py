@@ -117,10 +117,9 @@ def _has_decimals(leaf: Requirement) -> bool:
 
 
 def _why_unknown(sheet: BalanceSheet, leaf: Requirement, address: str) -> str:
-    """Return why an amount of a sheet is unknown. On Solana no contract is asked; what is missing came too late."""
+    """Return why an amount of a sheet is unknown. On Solana no contract is asked: the node says why, or is too late."""
     if isinstance(sheet, SolanaBalances):
-        listed = sheet.sheets.get(leaf.contract)
-        return N_("it was not read in time") if listed is None else listed.unsure.get(address, N_("not looked at"))
+        return sheet.doubt(leaf.contract, address) or N_("it was not read in time")
     return N_("the contract gave no answer")
 
 

@@ -358,3 +358,6 @@ def test_an_amount_that_is_unknown_on_solana_is_no_contracts_fault() -> None:
     readings = [read(one, [("solana", ann)], answers) for one in asked]
     assert [one.answer for one in readings] == [Answer.UNKNOWN, Answer.UNKNOWN]
     assert [one.reason for one in readings] == ["it was not read in time", "its list did not come in time"]
+    busy = balances_of(said, 9, Head(9, NOW), {}, (ann,), {coin: {}}, {coin: {ann: "too many requests"}})
+    answers = Answers(frozenset({ann}), busy, coins=frozenset({coin}))
+    assert read(asked[0], [("solana", ann)], answers).reason == "too many requests"

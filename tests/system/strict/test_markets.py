@@ -32,7 +32,7 @@ def test_limits_are_told(http: httpx.Client) -> None:
     told = http.get("/control/limits").json()
     assert (told["opensea"]["requests"], told["opensea"]["seconds"]) == (600, 3600)
     assert (told["magiceden"]["requests"], told["magiceden"]["seconds"]) == (120, 60)
-    assert told["solana"] == {"lists_a_second": 2}
+    assert told["solana"] == {"lists_a_second": 2, "scans_a_second": 5}
     assert http.put("/control/limits", json={"target": "solana", "left": 1, "seconds": 1}).status_code == 404
     assert http.put("/control/limits", json={"target": "opensea", "left": -1, "seconds": 1}).status_code == 400
 
