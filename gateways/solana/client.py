@@ -240,9 +240,11 @@ class SolanaChains:
         if not coins or not owners:
             look.held = {one: {} for one in coins}
             return look, None
+        if (kept := look.kept()) is not None:
+            return look, as_of(node, kept, look.slot, at.not_before_block)
         head = await _head(node, at)
         with _noted(node):
-            await look.run(deadline - KEPT_FOR_THE_REST)
+            await look.run(head, deadline - KEPT_FOR_THE_REST)
             return look, as_of(node, head, look.slot, at.not_before_block)
 
     async def _read(

@@ -8,11 +8,12 @@ import asyncio
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import NamedTuple, cast
 
 from gateways.evm.rpc.errors import NodeTimedOut, TooMuch
+from gateways.evm.rpc.node import Head
 from gateways.solana.node import SolanaNode
 from gateways.solana.token_accounts import CONFIRMED, TOKEN_PROGRAMS
 from gateways.transport import question_time
@@ -52,6 +53,8 @@ class CoinScan:
     """The slot of the oldest answer."""
     read_at: float
     """In monotonic seconds."""
+    head: Head
+    """The node's head before they were read."""
 
 
 class _Mint(NamedTuple):
@@ -68,37 +71,56 @@ class CoinScans:
     """Node and mint or token program → until when, in monotonic seconds."""
     _programs: dict[str, str] = field(default_factory=dict[str, str])
     _kept: dict[tuple[int, str], CoinScan] = field(default_factory=dict[tuple[int, str], CoinScan])
+    _reading: dict[int, asyncio.Lock] = field(default_factory=dict[int, asyncio.Lock])
+
+    def kept(self, node: SolanaNode, mints: Sequence[str], not_before: int) -> dict[str, CoinScan]:
+        """Return what was read of these mints a moment ago, at or after a slot."""
+        now = monotonic()
+        self._kept = {place: one for place, one in self._kept.items() if now - one.read_at < KEPT_SECONDS}
+        found = {mint: self._kept.get((node.index, mint)) for mint in mints}
+        return {mint: one for mint, one in found.items() if one is not None and one.slot >= not_before}
 
     async def read(
-        self, node: SolanaNode, mints: Sequence[str], *, deadline: float, not_before: int, again: bool
+        self, node: SolanaNode, mints: Sequence[str], head: Head, *, deadline: float, not_before: int, again: bool
     ) -> dict[str, CoinScan]:
         """Return the scans of those mints that can be read so; the others have to be asked for wallet by wallet.
 
-        `again` reads anew what was read a moment ago. `deadline` is loop time.
+        `again` reads anew what was read a moment ago. `head` is the node's, `deadline` loop time.
         """
-        now = monotonic()
-        self._kept = {place: one for place, one in self._kept.items() if now - one.read_at < KEPT_SECONDS}
-        found = dict[str, CoinScan]()
-        for mint in mints:
-            kept = None if again else self._kept.get((node.index, mint))
-            if kept is not None and kept.slot >= not_before:
-                found[mint] = kept
-        left = [mint for mint in mints if mint not in found and not self._is_left(node, mint)]
+        if again:
+            return await self._in_time(node, mints, head, deadline)
         begun = question_time.now()
         try:
+            # Those who come at the same time take what the first one reads.
             async with question_time.timeout_at(begun + (deadline - begun) * SHARE_OF_TIME):
-                found |= await self._all(node, left)
+                await self._reading.setdefault(node.index, asyncio.Lock()).acquire()
+        except TimeoutError:
+            return {}
+        try:
+            found = self.kept(node, mints, not_before)
+            left = [mint for mint in mints if mint not in found]
+            return found | await self._in_time(node, left, head, deadline)
+        finally:
+            self._reading[node.index].release()
+
+    async def _in_time(
+        self, node: SolanaNode, mints: Sequence[str], head: Head, deadline: float
+    ) -> dict[str, CoinScan]:
+        left, begun = [mint for mint in mints if not self._is_left(node, mint)], question_time.now()
+        try:
+            async with question_time.timeout_at(begun + (deadline - begun) * SHARE_OF_TIME):
+                return await self._all(node, left, head) if left else {}
         except TimeoutError:
             for mint in left:
                 self._leave(node, mint, NOT_WHOLE_FOR)
-        return found
+            return {}
 
-    async def _all(self, node: SolanaNode, mints: Sequence[str]) -> dict[str, CoinScan]:
+    async def _all(self, node: SolanaNode, mints: Sequence[str], head: Head) -> dict[str, CoinScan]:
         try:
             if unknown := [mint for mint in mints if mint not in self._programs]:
                 await self._mints(node, unknown)
             wanted = [mint for mint in mints if mint in self._programs and not self._is_left(node, mint)]
-            read = await asyncio.gather(*(self._holders(node, mint) for mint in wanted))
+            read = await asyncio.gather(*(self._holders(node, mint, head) for mint in wanted))
             scans = {mint: scan for mint, scan in zip(wanted, read, strict=True) if scan is not None}
             after = await self._mints(node, list(scans)) if scans else {}
         except ProviderError:
@@ -110,7 +132,7 @@ class CoinScans:
             if supply is None or not supply.supply or sum(scan.amounts.values()) != supply.supply:
                 self._leave(node, mint, NOT_WHOLE_FOR)
                 continue
-            found[mint] = CoinScan(scan.amounts, min(scan.slot, supply.slot), scan.read_at)
+            found[mint] = replace(scan, slot=min(scan.slot, supply.slot))
             self._kept[node.index, mint] = found[mint]
         return found
 
@@ -136,7 +158,7 @@ class CoinScans:
                 found[mint] = _Mint(program, int.from_bytes(_data(node, shape, 8), "little"), slot)
         return found
 
-    async def _holders(self, node: SolanaNode, mint: str) -> CoinScan | None:
+    async def _holders(self, node: SolanaNode, mint: str, head: Head) -> CoinScan | None:
         """Return what the accounts of a coin have; None, which is remembered, where the node does not give them."""
         program, read_at = self._programs[mint], monotonic()
         try:
@@ -154,7 +176,7 @@ class CoinScans:
             for _, found in answers:
                 for owner, amount in found.items():
                     amounts[owner] = amounts.get(owner, 0) + amount
-            return CoinScan(amounts, min(slot for slot, _ in answers), read_at)
+            return CoinScan(amounts, min(slot for slot, _ in answers), read_at, head)
         return None
 
     async def _accounts(

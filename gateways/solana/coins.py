@@ -13,8 +13,9 @@ from typing import cast
 from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.coin_facts import CoinFacts
 from gateways.evm.rpc.errors import RpcRefused, Unsupported
+from gateways.evm.rpc.node import Head
 from gateways.solana.assets import LONGEST_NAME, asset
-from gateways.solana.coin_scans import FEWEST_OWNERS, CoinScans
+from gateways.solana.coin_scans import FEWEST_OWNERS, CoinScan, CoinScans
 from gateways.solana.node import SOLANA, SolanaNode
 from gateways.solana.token_accounts import CONFIRMED, PARSED, TOKEN_PROGRAMS, Filter, token_accounts
 from gateways.transport import question_time
@@ -53,8 +54,21 @@ class CoinRead:
     _lists_work: bool = False
     """Whether any owner's list showed a token account."""
 
-    async def run(self, deadline: float) -> None:
-        """Read; `deadline` is loop time. Raises ProviderError when nothing could be read, or can be believed."""
+    def kept(self) -> Head | None:
+        """Take what was read a moment ago, if that is everything; return the node's head before that, else None."""
+        if self.again or NATIVE in self.coins or not self._is_crowd:
+            return None
+        found = self.scans.kept(self.node, self.coins, self.not_before)
+        if len(found) < len(self.coins):
+            return None
+        self._take(found)
+        return min((scan.head for scan in found.values()), key=lambda head: head.block)
+
+    async def run(self, head: Head, deadline: float) -> None:
+        """Read; `head` is the node's, `deadline` loop time.
+
+        Raises ProviderError when nothing could be read, or can be believed.
+        """
         self.held = {coin: {} for coin in self.coins}
         faults: list[ProviderError] = []
         mints = left = [coin for coin in self.coins if coin != NATIVE]
@@ -62,8 +76,8 @@ class CoinRead:
             async with question_time.timeout_at(deadline):
                 if NATIVE in self.held:
                     await self._lamports(faults)
-                if mints and len(self.owners) >= FEWEST_OWNERS:
-                    left = await self._scan(mints, deadline)
+                if mints and self._is_crowd:
+                    left = await self._scan(mints, head, deadline)
                 if left:
                     await self._tokens(left, faults)
         except TimeoutError:
@@ -92,14 +106,23 @@ class CoinRead:
                 raise ProviderConfused(self.node.name, SILENT)
             self.held[NATIVE].update(zip(owners, amounts, strict=False))
 
-    async def _scan(self, mints: Sequence[str], deadline: float) -> list[str]:
+    @property
+    def _is_crowd(self) -> bool:
+        return len(self.owners) >= FEWEST_OWNERS
+
+    async def _scan(self, mints: Sequence[str], head: Head, deadline: float) -> list[str]:
         """Read coins as a whole; return those that have to be asked for wallet by wallet."""
-        found = await self.scans.read(self.node, mints, deadline=deadline, not_before=self.not_before, again=self.again)
-        names = [(owner, decode(owner) or b"") for owner in self.owners] if found else []
-        for mint, scan in found.items():
+        found = await self.scans.read(
+            self.node, mints, head, deadline=deadline, not_before=self.not_before, again=self.again
+        )
+        self._take(found)
+        return [mint for mint in mints if mint not in found]
+
+    def _take(self, scans: Mapping[str, CoinScan]) -> None:
+        names = [(owner, decode(owner) or b"") for owner in self.owners] if scans else []
+        for mint, scan in scans.items():
             self.held[mint] = {owner: scan.amounts.get(name, 0) for owner, name in names}
             self.slot = scan.slot if self.slot is None else min(scan.slot, self.slot)
-        return [mint for mint in mints if mint not in found]
 
     async def _tokens(self, mints: Sequence[str], faults: list[ProviderError]) -> None:
         """Ask for each owner's accounts: of the one mint, or of the whole token program where that is fewer calls."""
