@@ -220,7 +220,7 @@ class Bot(commands.AutoShardedBot):
                 except delivery.Weather as fault:
                     if not delivery.passes(fault):
                         raise
-                    log.warning("the commands did not get through (%r), again in %.0f s", fault, pause)
+                    log.warning("commands not sent to Discord reason=%r retry_seconds=%.0f", fault, pause)
                     await asyncio.sleep(pause)
                 else:
                     return

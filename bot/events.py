@@ -104,7 +104,7 @@ class Events(Busy):
         if tried:
             await asyncio.wait(tried, timeout=READY_WITHIN)
         await self._tell(0, gateway_events.ready)
-        log.info("ready in %s guilds", len(self.bot.guilds))
+        log.info("ready guilds=%s", len(self.bot.guilds))
         if users := members_intent.of_users(sum(guild.member_count or 0 for guild in self.bot.guilds)):
             log.warning("%s", users)
 
@@ -202,7 +202,7 @@ class Events(Busy):
         if not tried.done():
             tried.set_result(None)
         if not task.cancelled() and (fault := task.exception()) is not None:
-            log.error("passing guild %s on failed", guild_id, exc_info=fault)
+            log.error("guild not passed on guild=%s", guild_id, exc_info=fault)
 
     async def _seen(self, guild: nextcord.Guild, tried: asyncio.Future[None]) -> None:
         pause = FIRST_PAUSE
@@ -223,8 +223,8 @@ class Events(Busy):
             except Exception as fault:
                 # Any error that the library raises for a broken answer: without the list, joins and leaves during the
                 # outage would go unnoticed.
-                log.warning("the members of guild %s could not be read (%r), again in %.0f s", guild.id, fault, pause)
-                log.debug("reading members failed", exc_info=True)
+                log.warning("members not read guild=%s reason=%r retry_seconds=%.0f", guild.id, fault, pause)
+                log.debug("members not read", exc_info=True)
                 if not tried.done():
                     tried.set_result(None)
                 await asyncio.sleep(pause)
@@ -309,7 +309,7 @@ class Events(Busy):
                 try:
                     part.append(members.facts_of(data, str(user_id)))
                 except UnreadableMember as fault:
-                    log.warning("member %s of guild %s could not be read (%r)", user_id, guild.id, fault)
+                    log.warning("member could not be read member=%s guild=%s reason=%r", user_id, guild.id, fault)
                     await self.read_member(guild.id, user_id)
             await self._write_part(guild.id, part)
             if len(page) < PAGE:

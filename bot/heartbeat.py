@@ -70,7 +70,7 @@ class Heartbeat(Busy):
                         async with transaction() as db:
                             await identifies.learn(db, limit)
                     except DBAPIError as fault:
-                        log.warning("the database did not answer: %s", fault.orig)
+                        log.warning("database did not answer reason=%s", fault.orig)
 
     async def write(self) -> None:
         """Store the present state."""
@@ -95,7 +95,7 @@ class Heartbeat(Busy):
             self.unreadable.counted(skipped)
             await refusals.share(gateways().discord.refusals)
         except DBAPIError as fault:
-            log.warning("the database did not answer, the bot's state is written again soon: %s", fault.orig)
+            log.warning("database did not answer, bot's state will be written later reason=%s", fault.orig)
 
 
 async def tell(reason: str) -> None:
@@ -104,4 +104,4 @@ async def tell(reason: str) -> None:
         async with transaction() as db:
             await provider_log.keep(db, [provider_log.bot_is(False, reason)])
     except DBAPIError as fault:
-        log.warning("the database did not answer: %s", fault.orig)
+        log.warning("database did not answer reason=%s", fault.orig)

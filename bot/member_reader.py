@@ -138,7 +138,7 @@ class MemberReader(Busy):
             try:
                 await self.events.read_member(guild.id, int(one.discord_id))
             except ProviderUnavailable as fault:
-                log.warning("a member of guild %s could not be read (%s)", one.guild_id, fault.message)
+                log.warning("member could not be read guild=%s reason=%s", one.guild_id, fault.message)
                 self._rest(one)
                 return
             await self.events.write(lambda db: known_members.was_read(db, one))

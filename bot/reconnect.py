@@ -110,7 +110,7 @@ async def live(build: Build, token: str) -> None:
         if refused:
             log.critical("%s", said(sentence))
         else:
-            log.error("the bot's client ended, another follows: %s", said(sentence), exc_info=fault)
+            log.error("client ended, starting another reason=%s", said(sentence), exc_info=fault)
         pause = FIRST_PAUSE if loop.time() - began > LIVED_WELL else min(pause * 2, LONGEST_PAUSE)
         longest = SHARDS_PAUSE if sentence == TOO_FEW else REFUSED_PAUSE
         await _rest(longest if refused else pause, sentence)
@@ -144,7 +144,7 @@ async def _end(bot: Bot, task: asyncio.Task[None]) -> None:
             left.cancel()
             await asyncio.wait({left}, timeout=CANCELLED_EVERY)
         if not left.cancelled() and (fault := left.exception()) is not None:
-            log.info("the old client ended with %s", type(fault).__name__)
+            log.info("old client ended reason=%s", type(fault).__name__)
     for thread in threading.enumerate():
         # A connection that was opening when the client ended already has a heartbeat, which nothing else stops.
         if isinstance(thread, KeepAliveHandler):

@@ -113,7 +113,7 @@ class Rereads(Busy):
                     if (guild := self.bot.get_guild(guild_id)) is not None:
                         await self._settle(guild, doubts)
                 except (ProviderUnavailable, UnreadableGuild, *delivery.Weather) as fault:
-                    log.warning("guild %s could not be read again (%r), next try in %.0f s", guild_id, fault, pause)
+                    log.warning("guild not read again guild=%s reason=%r retry_seconds=%.0f", guild_id, fault, pause)
                     self._keep(guild_id, doubts)
         finally:
             del self.running[guild_id]
@@ -156,7 +156,7 @@ class Rereads(Busy):
             doubts.refusals += 1
             if doubts.refusals < MOST_REFUSALS:
                 raise
-            log.warning("guild %s is given up: Discord refuses it (%r)", guild_id, fault)
+            log.warning("gave up a guild that Discord refuses guild=%s reason=%r", guild_id, fault)
             return
         try:
             told = _part(found, GUILD_FIELDS)
@@ -170,7 +170,7 @@ class Rereads(Busy):
             try:
                 state.parse_channel_create({**channel, "guild_id": str(guild_id)})
             except Exception as fault:  # noqa: BLE001  the library names none for what it cannot read
-                log.info("a channel of guild %s could not be read: %r", guild_id, fault)
+                log.info("channel not read guild=%s reason=%r", guild_id, fault)
 
     async def _guild(self, guild: nextcord.Guild) -> None:
         state: Any = self.bot._connection  # pyright: ignore[reportPrivateUsage]
@@ -179,7 +179,7 @@ class Rereads(Busy):
             # The answer has the event's fields, so it updates the library's cache and reaches our listeners.
             state.parse_guild_update(data)
         except Exception as fault:  # noqa: BLE001  the library names none for what it cannot read
-            log.warning("guild %s is not readable over REST either: %r", guild.id, fault)
+            log.warning("guild not read over REST either guild=%s reason=%r", guild.id, fault)
 
     async def _member(self, guild: nextcord.Guild, user_id: str) -> None:
         await self.events.read_member(guild.id, int(user_id))

@@ -107,7 +107,7 @@ async def _learn_servers(signed_in: sign_in.SignedIn) -> None:
             if actor is not None:
                 await servers.sync(db, gateways(), actor)
     except HoldfastError as fault:
-        _log.warning("Signed in without knowing the servers: %s", fault)
+        _log.warning("signed in without the list of servers reason=%s", fault)
 
 
 @router.post("/logout")

@@ -176,7 +176,7 @@ class Connection:
                 pause = next(pauses)
                 self._ended(resumable=False)
             except BROKEN as fault:
-                log.info("shard %s lost its connection (%r)", self.shard_id, fault)
+                log.info("shard lost its connection shard=%s reason=%r", self.shard_id, fault)
                 pauses, pause = self._pause(pauses)
                 self._ended(resumable=True)
             await asyncio.sleep(pause)

@@ -113,7 +113,7 @@ class ShardKeeper:
             return
         self.held_until, self.last = began + shards.LEASE_SECONDS, found
         for number in held - found.held:
-            log.warning("shard %s was taken over by another process", number)
+            log.warning("shard taken over by another process shard=%s", number)
             await self.connections.pop(number).stop()
             self.drop_guilds(number)
         if found.count > self.count:

@@ -72,7 +72,7 @@ class UnreadableEvents:
         """Count and log an event, or a whole message, that was skipped."""
         self.skipped[event] += 1
         self._uncounted[event, SKIPPED] += 1
-        log.debug("event %s could not be read", event, exc_info=fault)
+        log.debug("event could not be read event=%s", event, exc_info=fault)
         if self._timer is None:
             log.warning("skipped an event that could not be read event=%s fault=%r", event, fault)
             self.skipped[event] -= 1

@@ -101,11 +101,11 @@ async def outcome(work: Awaitable[Reply]) -> Reply:
     if isinstance(fault, HoldfastError):
         return Reply(_("That did not work"), fault.message, "warning")
     if isinstance(fault, DBAPIError):
-        log.warning("the database did not answer: %s", fault.orig)
+        log.warning("database did not answer an interaction reason=%s", fault.orig)
         return Reply(
             _("One moment"), _("Our database does not answer right now. Please try again in a minute."), "warning"
         )
-    log.error("an interaction failed", exc_info=fault)
+    log.error("interaction failed", exc_info=fault)
     return Reply(_("Something went wrong on our side"), _("Nothing was changed. Please try again in a minute."), "bad")
 
 

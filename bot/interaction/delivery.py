@@ -46,7 +46,7 @@ async def first(send: Send) -> bool:
             if isinstance(fault, nextcord.HTTPException) and fault.code == ACKNOWLEDGED:
                 return True
             if not passes(fault) or loop.time() + pause > until:
-                log.warning("a first answer did not get through: %s", _told(fault))
+                log.warning("first answer not delivered reason=%s", _told(fault))
                 break
         else:
             return True
@@ -63,7 +63,7 @@ async def later(interaction: Interaction, send: Send) -> bool:
         except Weather as fault:
             _count(fault)
             if not passes(fault) or datetime.now(UTC) + timedelta(seconds=pause) > until:
-                log.warning("an answer could not be shown: %s", _told(fault))
+                log.warning("answer not shown reason=%s", _told(fault))
                 break
         else:
             return True

@@ -114,7 +114,7 @@ async def ask(outside: Gateways, journey: Journey, code: str) -> SignInProof:
         tokens = await outside.oauth.exchange(code=code, verifier=journey.verifier, redirect_uri=redirect_uri())
         return SignInProof(await outside.oauth.me(tokens.access_token), tokens)
     except ProviderError as error:
-        _log.warning("sign-in failed: %s", error)
+        _log.warning("sign-in failed reason=%s", error)
         raise SignInFailed from error
 
 
@@ -150,7 +150,7 @@ async def revoke(outside: Gateways, token: str | None) -> None:
     try:
         await outside.oauth.revoke(token)
     except ProviderError as error:
-        _log.warning("token deleted but not revoked: %s", error)
+        _log.warning("token deleted but not revoked reason=%s", error)
 
 
 def checked_return_path(path: str | None) -> str | None:

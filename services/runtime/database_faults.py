@@ -55,16 +55,16 @@ def first_line(fault: BaseException) -> str:
 def tell(log: logging.Logger, fault: BaseException, then: str) -> None:
     """Log an error and its consequence `then`: in one line if the database is absent, else in full once an hour."""
     if is_absent(fault):
-        log.warning("the database did not answer, %s: %s", then, first_line(fault))
+        log.warning("database did not answer, %s reason=%s", then, first_line(fault))
         return
     moment, kind = time.monotonic(), _kind(fault)
     if moment - _told.get(kind, -TOLD_FOR_SECONDS) < TOLD_FOR_SECONDS:
-        log.warning("the same fault again, %s: %s", then, first_line(fault))
+        log.warning("same error again, %s reason=%s", then, first_line(fault))
         return
     for one in [one for one, since in _told.items() if moment - since >= TOLD_FOR_SECONDS]:
         del _told[one]
     _told[kind] = moment
-    log.error("a fault, %s: %s", then, first_line(fault), exc_info=fault)
+    log.error("error, %s reason=%s", then, first_line(fault), exc_info=fault)
 
 
 def _original(fault: BaseException) -> BaseException:

@@ -28,7 +28,7 @@ class Listener:
             try:
                 await self._listen()
             except psycopg.OperationalError as fault:
-                log.warning("listening connection to the database lost: %s", str(fault).splitlines()[0])
+                log.warning("listening connection to the database lost reason=%s", str(fault).splitlines()[0])
                 await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def _listen(self) -> None:

@@ -144,7 +144,7 @@ async def _spend(key: str, per_minute: int) -> None:
         wait = await _in_force().spend(key, per_minute)
     except (RedisError, OSError) as fault:
         # Fail open: the limits protect the service, not the data.
-        _log.warning("rate limits not counted, Redis unavailable: %s", type(fault).__name__)
+        _log.warning("rate limits not counted, Redis unavailable reason=%s", type(fault).__name__)
         return
     if wait > 0:
         seconds = math.ceil(wait)

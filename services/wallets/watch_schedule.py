@@ -76,7 +76,7 @@ async def settle_apart(watched: Sequence[OpenChallenge]) -> None:
             async with transaction() as db:
                 await settle(db, [one])
         except DBAPIError as fault:
-            log.warning("challenge not stored id=%s, will be checked again: %s", one.challenge_id, str(fault.orig))
+            log.warning("challenge not stored, will be checked again id=%s reason=%s", one.challenge_id, fault.orig)
 
 
 def _changed(one: OpenChallenge) -> bool:

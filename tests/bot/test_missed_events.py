@@ -191,7 +191,7 @@ async def test_an_unreadable_guild_that_the_bot_has_left_is_asked_for_no_longer(
     )
 
     async def given_up() -> bool:
-        return any("is given up" in record.getMessage() for record in caplog.records)
+        return any("gave up a guild" in record.getMessage() for record in caplog.records)
 
     await is_(given_up, True)
     assert await known_servers() == {"Base Builders": True}

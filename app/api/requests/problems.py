@@ -82,7 +82,7 @@ async def _told(_request: Request, error: Exception) -> Response:
 
 async def _provider_at_fault(_request: Request, error: Exception) -> Response:
     assert isinstance(error, ProviderError)
-    _log.warning("A provider gave no usable answer: %s", error)
+    _log.warning("provider gave no usable answer reason=%s", error)
     return told(unavailable(error))
 
 
@@ -122,9 +122,9 @@ async def _database_away(request: Request, error: Exception) -> Response:
         _log.error("statement ended path=%s", request.url.path, exc_info=error)
         return told(late)
     if is_absent(error) or isinstance(error, DatabaseUrlMissing):
-        _log.warning("the database did not answer path=%s reason=%s", request.url.path, first_line(error))
+        _log.warning("database did not answer path=%s reason=%s", request.url.path, first_line(error))
     else:
-        _log.error("the database could not answer path=%s", request.url.path, exc_info=error)
+        _log.error("database could not answer path=%s", request.url.path, exc_info=error)
     message = _("The database does not answer right now. Please try again in a few seconds.")
     return JSONResponse({"message": message}, status_code=503, headers={"Retry-After": "5"})
 
@@ -150,7 +150,7 @@ class Faults:
         except Exception:
             if begun.yet:
                 raise
-            _log.exception("A request could not be answered.")
+            _log.exception("request failed")
             message = _("Something went wrong on our side (request {id}).").format(id=request_ids.current())
             await JSONResponse({"message": message}, 500)(scope, receive, send)
 

@@ -244,7 +244,7 @@ async def test_a_database_that_is_away_is_said_to_be(browser: Browser, caplog: p
     assert answer.headers["retry-after"]
     assert "database" in answer.json()["message"]
     (record,) = [one for one in caplog.records if one.name == "app.api.requests.problems"]
-    assert record.getMessage().startswith("the database did not answer path=/api/servers reason=")
+    assert record.getMessage().startswith("database did not answer path=/api/servers reason=")
     assert (record.exc_info, record.getMessage().count("\n")) == (None, 0)
 
 
@@ -259,7 +259,7 @@ async def test_what_the_database_cannot_do_is_in_the_log_in_full(
     answer = await browser.client.get("/api/servers", headers=await signed_in())
     assert answer.status_code == 503
     (record,) = [one for one in caplog.records if one.name == "app.api.requests.problems"]
-    assert record.getMessage() == "the database could not answer path=/api/servers"
+    assert record.getMessage() == "database could not answer path=/api/servers"
     assert record.exc_info
 
 
