@@ -1,5 +1,7 @@
 """Section 9 of the specification: every constant of the screens, and of what stands behind them, with its value."""
 
+import ast
+
 import pytest
 
 from services.core import addresses
@@ -7,6 +9,7 @@ from services.core.chain_names import form_order
 from services.rules import draft
 from services.servers import servers
 from state.core import timing
+from tests.house.test_rules import modules_of
 
 CONSTANTS = {
     "user query stale": (timing.USER_STALE_SECONDS, 1800),
@@ -40,3 +43,14 @@ CONSTANTS = {
 def test_a_constant_has_its_value(name: str) -> None:
     found, wanted = CONSTANTS[name]
     assert found == wanted
+
+
+def test_every_constant_of_the_screens_is_used_by_one() -> None:
+    used = {
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for module in modules_of(["components", "state", "app"])
+        if module.path != "state/core/timing.py"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute | ast.Name)
+    }
+    assert {name for name in vars(timing) if name.isupper()} - used == set()
