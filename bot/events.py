@@ -296,7 +296,7 @@ class Events(Busy):
         return here
 
     async def _list_readable(self, guild: nextcord.Guild) -> bool:
-        """Do the same with our own client, which asks for those one by one whom nobody can read on the list.
+        """Do the same with our own client. It asks for each member who cannot be read on the list.
 
         Raises what the library does where a page itself is no list, and ProviderUnavailable.
         """

@@ -52,7 +52,7 @@ class MemberReports:
         guild = str(guild_id)
         asked = [ReportedMember(guild, one.discord_id, one.facts.roles if one.facts else ()) for one in reports]
         strangers = await self._write(lambda db: known_people.strangers(db, asked))
-        # Somebody whom one of the events makes known is known in all of them.
+        # A person who becomes known by one of the events is known in all of them.
         known = {one.discord_id for place, one in enumerate(reports) if place not in strangers or one.is_admin}
         faults: list[Exception] = []
         for report in reports:

@@ -81,7 +81,7 @@ class TokenSheet:
 
 
 IN_TURN = "its turn comes in one of the next reads"
-"""How the reason begins for which an owner is unsure whom there was no room for; a read of fewer has room."""
+"""Start of the reason for an owner who did not fit into the read; a read of fewer owners has room."""
 
 
 class TokenIdsRefused(ValueError):

@@ -210,10 +210,10 @@ class EvmChains:
     async def anything(
         self, chain: str, owners: Sequence[str], *, trails: Trails = NO_TRAILS, at: ReadPoint = NEWEST
     ) -> TokenSheet:
-        """What earlier looks found or the indexer lists, verified at the answering node's head.
+        """Return what earlier reads found or the indexer lists, verified at the answering node's head.
 
-        Nothing is sure only where every indexer gave its whole list and the chain denies every token on it. With
-        `settled` the node's own logs are searched for owners of whom nothing is found, unless two indexers said so.
+        An owner surely has nothing only if every indexer gave its whole list and the chain denies every token on it.
+        With `settled` the node's own logs are searched for owners without a token, unless two indexers agree on that.
         """
         holders = [f"0x{raw.hex()}" for raw in _split(packed(owners))]
         deadline = asyncio.get_running_loop().time() + self._pool.deadline

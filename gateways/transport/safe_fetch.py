@@ -177,7 +177,7 @@ class Fetcher:
         return any(_begins_with(url, trusted) for trusted in self._trusted)
 
     def _pool_for(self, pools: "_Pools", url: httpx.URL) -> httpcore.AsyncConnectionPool:
-        """Through whom to ask. Raises LinkForbidden for what is neither plain https nor an operator's own choice."""
+        """Return the pool to ask through. Raises LinkForbidden for a link that is neither https nor the operator's."""
         if url.userinfo:
             raise LinkForbidden(_name(url), "the link carries a name or a password")
         if self._is_trusted(url):

@@ -324,7 +324,7 @@ async def rivals(db: AsyncSession, server_id: int) -> tuple[RivalHealth, ...]:
 
 
 async def truces(db: AsyncSession, server_id: int) -> tuple[TruceHealth, ...]:
-    """Return the roles that are left alone because of rivals, and of whom."""
+    """Return the roles that are left alone because of rivals, and the members they belong to."""
     return tuple([await _truce(db, one) for one in await rival_reports.truces_of_servers(db, [server_id])])
 
 

@@ -27,7 +27,7 @@ TALLY_DAYS, TRAIL_DAYS = 30, 180
 RIVAL_DAYS = 30
 """How long it is kept who else gave or took a role of a rule."""
 STRANGERS = "strangers"
-"""The name of the schedule by which members are deleted whom nothing needs."""
+"""The name of the schedule that deletes members for whom there is no reason to store them."""
 SERVERS_AT_ONCE = 50
 """Servers that one turn looks through for them."""
 AT_ONCE = 50_000
@@ -43,7 +43,7 @@ async def housekeep(db: AsyncSession) -> None:
 
 
 async def forget_strangers(db: AsyncSession) -> None:
-    """Delete stored members whom nothing needs any more, a part at a time, going round the servers.
+    """Delete members for whom there is no reason any more, some at a time, server after server.
 
     Versions before this one stored every member; an erased person's row ends here too.
     """

@@ -81,7 +81,7 @@ async def list_begins(db: AsyncSession, guild_id: str) -> datetime:
 async def listed(
     db: AsyncSession, guild_id: str, part: Sequence[MemberFacts], admin_roles: Collection[str] = ()
 ) -> None:
-    """Store those of a part of a guild's member list whom we know, or who run it by one of the `admin_roles`."""
+    """Store the members on a page of a guild's list whom we know, or who have one of the `admin_roles`."""
     if server := await known(db, guild_id):
         people = ((one.discord_id, one.roles) for one in part)
         ours = await known_people.among(db, server.id or 0, people, admin_roles)

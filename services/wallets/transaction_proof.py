@@ -166,7 +166,7 @@ async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
 
 
 def _waiting(one: OpenChallenge) -> Verdict:
-    """Return the progress as a verdict; never that there is nothing."""
+    """Return the progress as a verdict, also if no transaction was seen yet."""
     if one.seen is not None:
         told, title = said(waits(one.seen.chain, one.seen.confirmations)), CHAINS[one.seen.chain].title
         return Verdict(False, told, True, title, one.seen.confirmations, one.seen.needed)

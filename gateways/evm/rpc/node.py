@@ -258,7 +258,7 @@ class Node:
         if urgent in self._asking and self._asking[urgent][0] is task:
             del self._asking[urgent]
         if not task.cancelled():
-            # Read, so that asyncio does not report the failure of what nobody waits for any more.
+            # Read, so that asyncio does not report the failure of a task without a caller.
             task.exception()
 
     async def _ask_newest(self) -> Head:

@@ -12,7 +12,7 @@ from typing import NotRequired, TypedDict, Unpack
 
 @dataclass(frozen=True, slots=True)
 class NodeLimits:
-    """None is what is not known, or no limit that was met."""
+    """Limits of a node; None where it is unknown, or no limit was met."""
 
     log_blocks: int | None = None
     """Blocks of logs in one request, both ends included."""

@@ -1,4 +1,4 @@
-"""The EVM chains' nodes, and whom of a chain's nodes to ask: in their order, who lately did not answer last."""
+"""The EVM chains' nodes, asked in the configured order; nodes that failed recently come last."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -54,7 +54,7 @@ class ContractReader:
             self._calls = None
 
     async def standard(self, contract: str) -> Standard | None:
-        """The contract's standard by ERC-165, or by what it answers; None for one that is no collection of ours."""
+        """Return the contract's standard by ERC-165, or by its answers; None if it is no collection that we support."""
         code = await self._code(contract)
         if not code:
             await self._has_code_somewhere()

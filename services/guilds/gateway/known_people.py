@@ -26,7 +26,7 @@ class ReportedMember:
 
 
 async def strangers(db: AsyncSession, reported: Sequence[ReportedMember]) -> frozenset[int]:
-    """Return the places in the sequence of people whom nothing needs to be known of.
+    """Return the places in the sequence of people for whom there is no reason to store them.
 
     One statement answers for all of them. A guild without a row of ours has none: its events wait for the row.
     """
@@ -41,7 +41,7 @@ async def strangers(db: AsyncSession, reported: Sequence[ReportedMember]) -> fro
 async def among(
     db: AsyncSession, server_id: int, people: Iterable[tuple[str, Collection[str]]], admin_roles: Collection[str] = ()
 ) -> set[str]:
-    """Return whom of these people (id and roles) we know, or who have one of the `admin_roles`."""
+    """Return which of these people (id and roles) we know, or have one of the `admin_roles`."""
     rows = [{"who": who, "roles": list(roles)} for who, roles in people]
     values = {"server": server_id, "rows": json.dumps(rows), "admins": list(admin_roles)}
     (found,) = await db.together((_AMONG, values))
