@@ -19,7 +19,6 @@ from app.pages import PAGES, PUBLIC_PAGES, add_pages
 from components.layout.banner import CONSOLE_PATH
 from components.layout.frame import connection_notice
 from components.layout.navigation import SUPPORT_PATH
-from components.pages.public.landing import landing
 from components.pages.public.problems import not_found
 from components.ui.toast import toaster
 from locales import language_tag
@@ -33,11 +32,7 @@ logs.set_up()
 
 
 def _documents(inner: ASGIApp) -> ASGIApp:
-    routes = [
-        Route(page.route, members_only=page.visitors is landing, visitors_only=page.members is not_found)
-        for page in PAGES
-        if page.route != "404"
-    ]
+    routes = [Route(page.route, visitors_only=page.members is not_found) for page in PAGES if page.route != "404"]
     redirects = {SUPPORT_PATH: settings().support_invite or "/contact"}
     if settings().sandbox:
         redirects[CONSOLE_PATH] = f"{settings().sandbox_url}/console"

@@ -37,7 +37,6 @@ class Route:
     """A path of the page table; `[name]` in it matches any one segment."""
 
     route: str
-    members_only: bool
     visitors_only: bool
 
     def matches(self, path: str) -> bool:

@@ -50,7 +50,7 @@ def test_a_sign_in_may_return_to_every_page_of_the_table_and_to_nothing_else() -
     ],
 )
 def test_an_address_of_the_table_matches_whole_paths(route: str, path: str, matches: bool) -> None:
-    assert Route(route, members_only=False, visitors_only=False).matches(path) is matches
+    assert Route(route, visitors_only=False).matches(path) is matches
 
 
 def test_every_stylesheet_and_font_is_served_from_here() -> None:
