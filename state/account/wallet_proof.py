@@ -75,7 +75,6 @@ class WalletProofState(rx.State):
     shortage: str = ""
     """Why the profile cannot be read at present; else empty."""
     linked_address: str = ""
-    linked_name: str = ""
     """The wallet and name of the OpenSea profile to which the claimed wallet is linked."""
     remark: str = ""
     """A remark from the last check for a transaction."""
@@ -113,7 +112,7 @@ class WalletProofState(rx.State):
         self.sends, self.send = [], SendView()
         self.resolving = self.looking = False
         self.remark, self.hopeless = "", False
-        self.shortage = self.linked_address = self.linked_name = ""
+        self.shortage = self.linked_address = ""
         self.seen_on, self.confirmations, self.needed = "", 0, 0
         self._look += 1
         self._looked_at = None
@@ -234,7 +233,7 @@ class WalletProofState(rx.State):
             await refuse(self, _("Missing Information"), _("Please enter a wallet address."))
             return
         self.pending, self.note, self.looking = True, "", False
-        self.shortage = self.linked_address = self.linked_name = ""
+        self.shortage = self.linked_address = ""
         self._look += 1
         yield
         self._looked_at = now()
@@ -268,7 +267,7 @@ class WalletProofState(rx.State):
 
     def _links(self, verdict: wallets.Verdict) -> None:
         if verdict.linked is not None:
-            self.linked_address, self.linked_name = verdict.linked.address, verdict.linked.name
+            self.linked_address = verdict.linked.address
 
     @signed_in
     async def tab_changed(self, actor: Actor, hidden: bool):
