@@ -1,7 +1,5 @@
 """The REST API: one module for each noun, joined here into the ASGI app that is served beside the screens."""
 
-from fastapi import APIRouter
-
 from app.api import (
     analytics,
     auth,
@@ -28,6 +26,14 @@ from settings import settings
 __all__ = ["api"]
 
 
+_ROUTERS = (
+    health.router, auth.router, servers.router, programs.router, server_health.router, members.router,
+    protection.router, events.router, analytics.router, discord.router, collections.router, rules.router,
+    wallets.router, me.router, openapi.router, protection.moves, collections.migrating, problems.router,
+)  # fmt: skip
+"""In the order in which a path is compared with their calls."""
+
+
 def _made() -> openapi.DescribedApi:
     """Return the API with its calls, its error answers, and its middleware."""
     made = openapi.DescribedApi(
@@ -40,21 +46,9 @@ def _made() -> openapi.DescribedApi:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=lambda route: "_".join([*map(str, route.tags), route.name]),
+        routes=[call for router in _ROUTERS for call in router.routes],
     )
     problems.answer_for(made)
-    calls = APIRouter(prefix="/api", responses=problems.PROBLEMS)
-    nouns = (
-        auth, servers, programs, server_health, members, protection, events, analytics, discord, collections,
-        rules, wallets, me, openapi,
-    )  # fmt: skip
-    for noun in nouns:
-        calls.include_router(noun.router)
-    calls.include_router(protection.moves)
-    calls.include_router(collections.migrating)
-    made.include_router(health.router)
-    made.include_router(calls)
-    made.include_router(problems.router)
     # The last one added is outermost.
     for gate in (WithBody, BodyLimit, AddressLimits, OriginGate, problems.Faults, SecurityHeaders, AccessLog):
         made.add_middleware(gate)

@@ -2,16 +2,17 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
 from app.api.requests.shapes import InternalId
 from gateways import gateways
 from models import transaction
 from services.servers import analytics, servers
 from services.servers.analytics import AnalyticsView, HistoryView
 
-router = APIRouter(prefix="/analytics", tags=["analytics"])
+router = calls("/analytics", tags=["analytics"])
 
 
 @router.get("")

@@ -3,10 +3,11 @@
 import logging
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from starlette.responses import RedirectResponse
 
 from app.api.requests.caller import Caller, shown_session_id
+from app.api.requests.routers import calls
 from app.api.requests.shapes import Done, Text
 from app.http.languages import set_cookie
 from app.http.origins import asked_for_by_us
@@ -20,7 +21,7 @@ from services.core.errors import Forbidden, HoldfastError, SignInFailed
 from services.servers import servers
 from settings import settings
 
-router = APIRouter(prefix="/auth", tags=["auth"])
+router = calls("/auth", tags=["auth"])
 _log = logging.getLogger(__name__)
 _FAILED = "/oauth-error?error=auth_failed"
 _UNSEEN = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}

@@ -1,9 +1,8 @@
 """Collections, found by address or marketplace page, their traits, and their migration to another contract."""
 
-from fastapi import APIRouter
-
 from app.api.protection import MovePreview, Until
 from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, Loose, PathId, Payload, Text
 from gateways import gateways
 from models import transaction
@@ -17,8 +16,8 @@ from services.rules.moving.new_role import RoleOrder, RoleReplacement
 from services.rules.moving.running_migrations import RunningMigration
 from services.rules.moving.successors import MigrationOrder
 
-router = APIRouter(prefix="/collection", tags=["collections"])
-migrating = APIRouter(prefix="/servers/{server_id}/migrations", tags=["migrations"])
+router = calls("/collection", tags=["collections"])
+migrating = calls("/servers/{server_id}/migrations", tags=["migrations"])
 
 
 class CollectionPayload(Payload):

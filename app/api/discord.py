@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, Text
 from gateways import gateways
 from locales import _
@@ -13,7 +14,7 @@ from services.core.errors import FieldRefused
 from services.servers import servers
 from services.servers.servers import GuildView, RoleView
 
-router = APIRouter(prefix="/discord", tags=["discord"])
+router = calls("/discord", tags=["discord"])
 ServerId = Annotated[Text, Query(alias="serverId")]
 """Discord's id of a server."""
 

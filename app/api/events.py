@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
 from app.api.requests.shapes import CSV, PathId, Text
 from gateways import gateways
 from models import transaction
@@ -17,7 +18,7 @@ from services.servers import activity, activity_csv, undo
 from services.servers.activity import LogFilter, LogLine
 from services.servers.undo import UndoView
 
-router = APIRouter(prefix="/servers/{server_id}", tags=["events"])
+router = calls("/servers/{server_id}", tags=["events"])
 
 CSV_PAGE = 1000
 """Lines that a download reads at a time; the log may be larger than memory."""

@@ -9,6 +9,7 @@ from secrets import compare_digest
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
+from app.api.requests.routers import unique_id
 from app.api.requests.shapes import ApiAnswer
 from models import now, reading, transaction
 from services.core.errors import NotFound
@@ -20,7 +21,7 @@ from services.health.views import BAD, LagHealth, SweepHealth
 from services.runtime.database_faults import NO_ANSWER
 from settings import settings, version
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], generate_unique_id_function=unique_id)
 _DEEP_PATIENCE = 5.0
 """Seconds for the database to answer."""
 

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from fastapi.responses import JSONResponse
 from pydantic import StrictBool, StrictInt
 
 from app.api.auth import unset_session
 from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
 from app.api.requests.shapes import Done, Loose, PathId, Payload, Text
 from gateways import gateways
 from models import reading, transaction
@@ -18,7 +19,7 @@ from services.privacy.handover import HandoverCode, HandoverView
 from services.privacy.preferences import ChoiceView, EndingRole
 from settings import settings
 
-router = APIRouter(prefix="/me", tags=["me"])
+router = calls("/me", tags=["me"])
 
 
 @router.get("/sessions")

@@ -3,10 +3,11 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, Done, PathId, Payload, Text
 from gateways import gateways
 from models import transaction
@@ -19,8 +20,8 @@ from services.roles.moves.views import MoveView
 from services.servers import protection
 from services.servers.protection import ProtectionView
 
-router = APIRouter(prefix="/servers/{server_id}/protection", tags=["protection"])
-moves = APIRouter(prefix="/servers/{server_id}/move", tags=["move"])
+router = calls("/servers/{server_id}/protection", tags=["protection"])
+moves = calls("/servers/{server_id}/move", tags=["move"])
 
 
 class ProtectionPayload(Payload):

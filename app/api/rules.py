@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import AfterValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, InternalId, Loose, PathId, Payload, QueryId
 from gateways import gateways
 from models import transaction
@@ -26,7 +27,7 @@ from services.rules.single_source import SingleSource
 from services.rules.types.registry import DETAIL_FIELDS
 from services.rules.types.view_call import WALLET
 
-router = APIRouter(prefix="/verification-rules", tags=["rules"])
+router = calls("/verification-rules", tags=["rules"])
 
 
 class RuleRemoval(Payload):

@@ -5,13 +5,14 @@ import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.responses import Response, StreamingResponse
 
 from app.api.requests.caller import Caller
 from app.api.requests.limits import LARGEST_LIST
+from app.api.requests.routers import calls
 from app.api.requests.shapes import CSV, AcceptedAnswer, ApiAnswer, Loose, PathId, Payload, Text
 from gateways import gateways
 from locales import _
@@ -28,7 +29,7 @@ from services.servers.member_list import MemberRow
 from services.servers.servers import ServerView
 from services.triggers import sweep
 
-router = APIRouter(tags=["servers"])
+router = calls(tags=["servers"])
 
 
 class ExportedRole(ApiAnswer):

@@ -4,9 +4,10 @@ import math
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, Done, Loose, PathId, Payload, Text
 from gateways import gateways
 from locales import _
@@ -18,7 +19,7 @@ from services.wallets.ownership import LinkedProfile
 from services.wallets.transaction_check import ChainAsk
 from services.wallets.wallets import WalletView
 
-router = APIRouter(tags=["wallets"])
+router = calls(tags=["wallets"])
 
 
 class Resolved(ApiAnswer):

@@ -48,9 +48,7 @@ async def caller_of(request: Request) -> Actor:
         await rate_limits.spend_for(limit, actor)
     if actor.token is not None:
         route = cast("APIRoute", request.scope["route"])
-        # The prefix that app/api/__init__.py gives all routers is not part of their routes' paths.
-        path = f"/api{route.path_format}"
-        scopes.check(actor.token, request.method, path, request.path_params.get("server_id"))
+        scopes.check(actor.token, request.method, route.path_format, request.path_params.get("server_id"))
     return actor
 
 

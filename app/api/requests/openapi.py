@@ -4,13 +4,14 @@ from functools import cache
 from html import escape
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import FastAPI, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from app.api.requests import examples
+from app.api.requests.routers import calls
 from app.api.requests.scopes import OPEN
 
-router = APIRouter(include_in_schema=False)
+router = calls(include_in_schema=False)
 _STYLE = (
     "body{font:16px/1.5 system-ui;max-width:52rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
     "code{font-weight:600}"

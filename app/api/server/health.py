@@ -1,8 +1,7 @@
 """The health of a server, for people who run it: each part with its state, a sentence, and the remedy."""
 
-from fastapi import APIRouter
-
 from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, PathId, Payload
 from gateways import gateways
 from models import transaction
@@ -10,7 +9,7 @@ from services.health import server
 from services.health.views import HealthView
 from services.roles import rival_reports
 
-router = APIRouter(prefix="/servers/{server_id}/health", tags=["server health"])
+router = calls("/servers/{server_id}/health", tags=["server health"])
 
 
 @router.get("")

@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
 from app.api.requests.shapes import AcceptedAnswer, PathId, Text
 from gateways import gateways
 from locales import _
@@ -14,7 +15,7 @@ from services.servers.explain import MemberWhy
 from services.servers.member_list import MembersPage
 from services.triggers import rechecks
 
-router = APIRouter(prefix="/servers/{server_id}/members", tags=["members"])
+router = calls("/servers/{server_id}/members", tags=["members"])
 
 
 @router.get("")

@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import Field, StrictBool
 
 from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
 from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Done, Loose, PathId, Payload, QueryId
 from gateways import gateways
 from locales import _
@@ -15,7 +16,7 @@ from services.accounts.programs import tokens, webhooks
 from services.accounts.programs.tokens import SCOPES, ApiTokenView
 from services.accounts.programs.webhooks import EVENTS, WebhookView
 
-router = APIRouter(prefix="/servers/{server_id}", tags=["programs"])
+router = calls("/servers/{server_id}", tags=["programs"])
 
 
 class NewTokenPayload(Payload):

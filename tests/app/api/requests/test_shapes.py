@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
 
 from app.api import api
 
@@ -96,3 +97,8 @@ def test_every_call_has_a_row_in_the_specifications_table() -> None:
     calls = {f"{method.upper()} {path}" for path, methods in api.openapi()["paths"].items() for method in methods}
     assert len(calls) > 40
     assert {call for call in calls if call not in page} == set()
+
+
+def test_no_call_is_left_to_be_built_by_the_first_request() -> None:
+    assert len(api.routes) > 90
+    assert [route for route in api.routes if not isinstance(route, APIRoute)] == []
