@@ -3,10 +3,11 @@
 import pytest
 from sqlalchemy import text
 
+from gateways.evm.tokens.transfer_history import TokenMove
 from models import Census, transaction
 from models.db.session import AsyncSession
 from services.collections.census import owned_tokens
-from services.collections.census.owned_tokens import NEWEST, SETTLED, Written
+from services.collections.census.owned_tokens import NEWEST, NOBODY, SETTLED, TooManyTokens, Written
 
 ALICE, BOB = "0x" + 20 * "a1", "0x" + 20 * "b0"
 
@@ -43,3 +44,16 @@ async def test_less_than_nothing_is_seen_in_the_sum_of_both_parts(product: None)
         assert not await owned_tokens.is_negative_in_sum(db, census)
         await owned_tokens.add(db, census, NEWEST, {(ALICE, 1): -1})
         assert await owned_tokens.is_negative_in_sum(db, census)
+
+
+def test_one_log_for_more_tokens_than_a_count_keeps_is_refused_before_it_costs_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(owned_tokens, "MOST_TOKENS", 100)
+    whole = TokenMove(1, 0, 100, 1, NOBODY, ALICE)
+    assert len(owned_tokens.added_up([whole])) == 101
+    for hostile in ([TokenMove(1, 0, 101, 1, NOBODY, ALICE)], [whole, TokenMove(2, 0, 1, 1, ALICE, BOB)]):
+        with pytest.raises(TooManyTokens):
+            owned_tokens.added_up(hostile)
+    single = [TokenMove(1, token, token, 1, NOBODY, ALICE) for token in range(300)]
+    assert len(owned_tokens.added_up(single)) == 300
