@@ -61,6 +61,7 @@ class MovingRoleView:
     summary: str
     taken: str
     rivals: str
+    decided: bool
 
 
 @dataclass(frozen=True)
@@ -374,6 +375,7 @@ def _role(role: MovingRole) -> MovingRoleView:
         summary=_arrived(role.right, total),
         taken=taken.format(count=role.taken) if role.taken else "",
         rivals=moved.format(names=rivals, time=day_and_time(role.rivals[0].last_at)) if rivals else "",
+        decided=role.decided,
     )  # fmt: skip
 
 

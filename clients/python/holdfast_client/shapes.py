@@ -539,6 +539,7 @@ class MovingRole(TypedDict):
 
     `right`: a rule says yes to their wallets. `wrong`: all rules say no. `unverified`: they have no wallet here.
     `unknown`: no active rule, or their wallets could not be read. `taken` counts removals since the approval.
+    `decided` is whether an active rule gives the role: without one, every holder with a wallet is unknown.
     """
 
     roleId: str
@@ -549,6 +550,7 @@ class MovingRole(TypedDict):
     unverified: int
     unknown: int
     taken: int
+    decided: bool
     rivals: list[MoveRival]
 
 

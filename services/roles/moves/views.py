@@ -40,6 +40,7 @@ class MovingRole:
 
     `right`: a rule says yes to their wallets. `wrong`: all rules say no. `unverified`: they have no wallet here.
     `unknown`: no active rule, or their wallets could not be read. `taken` counts removals since the approval.
+    `decided` is whether an active rule gives the role: without one, every holder with a wallet is unknown.
     """
 
     role_id: str
@@ -50,6 +51,7 @@ class MovingRole:
     unverified: int
     unknown: int
     taken: int
+    decided: bool
     rivals: tuple[MoveRival, ...]
 
 
@@ -118,13 +120,14 @@ async def _view(db: AsyncSession, move: ServerMove, *, messages_updated: bool = 
     named = {one.role_id: one for one in await _choices(db, move.server_id, deleted=True)}
     rivals = await _rivals(db, move)
     taken = await _taken(db, move)
+    decided = await _decided(db, move.server_id)
     roles: list[MovingRole] = []
     for role_id in move.roles:
         one, choice = seen.of(role_id), named.get(role_id, RoleChoice(role_id, UNKNOWN_ROLE, DEFAULT_COLOR))
         roles.append(
             MovingRole(
                 role_id, choice.role_name, choice.role_color, one.right, one.wrong, one.unverified, one.unknown,
-                taken.get(role_id, 0), rivals.get(role_id, ()),
+                taken.get(role_id, 0), role_id in decided, rivals.get(role_id, ()),
             )
         )  # fmt: skip
     return MoveView(
@@ -150,6 +153,14 @@ async def _choices(db: AsyncSession, server_id: int, *, deleted: bool = False) -
         if deleted or rule.deleted_at is None
     }
     return tuple(sorted(found.values(), key=lambda one: (one.role_name.casefold(), one.role_id)))
+
+
+async def _decided(db: AsyncSession, server_id: int) -> set[str]:
+    """Return the roles that active rules of the server give."""
+    rules = await db.exec(
+        select(Rule.role_id).where(Rule.server_id == server_id, Rule.state == "active", col(Rule.deleted_at).is_(None))
+    )
+    return set(rules.all())
 
 
 async def _rivals(db: AsyncSession, move: ServerMove) -> dict[str, tuple[MoveRival, ...]]:

@@ -76,11 +76,11 @@ async def test_who_could_not_be_read_or_is_judged_by_no_active_rule_is_unknown(o
         )  # fmt: skip
         db.add(grant)
     (role,) = (await owner.client.get(f"/api/servers/{town.server_id}/move")).json()["roles"]
-    assert (role["unknown"], role["right"]) == (0, 1)
+    assert (role["unknown"], role["right"], role["decided"]) == (0, 1, True)
     rules = (await owner.client.get(f"/api/verification-rules?serverId={town.server_id}")).json()
     await owner.client.patch(f"/api/verification-rules/{rules[0]['id']}", json={"state": "paused"})
     (role,) = (await owner.client.get(f"/api/servers/{town.server_id}/move")).json()["roles"]
-    assert (role["unknown"], role["right"]) == (1, 0)
+    assert (role["unknown"], role["right"], role["decided"]) == (1, 0, False)
 
 
 @pytest.mark.parametrize(
