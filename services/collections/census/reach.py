@@ -33,8 +33,8 @@ FRESH = timedelta(minutes=1)
 """How old a count of a collection may be for another rule's numbers."""
 LONGEST = timedelta(hours=6)
 """How long a rule's counts may take; asking again goes on from where they were."""
-MOST_AN_HOUR = 20
-"""Rules that one server may have counted within an hour."""
+MOST_AN_HOUR = 120
+"""Rules that one server may have counted within an hour; collections that were just counted are not read again."""
 TOO_LONG = N_("The count did not end within {hours} hours. Ask again to go on from where it is.")
 
 
