@@ -158,13 +158,14 @@ def _hash(code: str) -> bytes:
     return hashlib.sha256(code.encode()).digest()
 
 
-# An account that had no wallet takes the choices over as they are. Otherwise the stricter one counts, in each server
-# for which the former account chose something: nothing is shown or counted that one of both did not want.
+# An account that had no wallet, and chose nothing for a server, takes the choice over as it is. Otherwise the stricter
+# one counts, in each server for which the former account chose something: nothing is shown or counted that one of both
+# did not want.
 _CHOICES = """
     INSERT INTO member_choice (server_id, user_id, use_wallets, share_wallets, payout_wallet_id)
     SELECT x.server_id, :taker,
-           CASE WHEN :fresh THEN x.use_wallets ELSE x.use_wallets AND COALESCE(y.use_wallets, true) END,
-           CASE WHEN :fresh THEN x.share_wallets ELSE x.share_wallets AND COALESCE(y.share_wallets, false) END,
+           CASE WHEN :fresh AND y.user_id IS NULL THEN x.use_wallets ELSE x.use_wallets AND COALESCE(y.use_wallets, true) END,
+           CASE WHEN :fresh AND y.user_id IS NULL THEN x.share_wallets ELSE x.share_wallets AND COALESCE(y.share_wallets, false) END,
            COALESCE(y.payout_wallet_id,
                     CASE WHEN x.payout_wallet_id = ANY(CAST(:moved AS integer[])) THEN x.payout_wallet_id END)
     FROM member_choice x LEFT JOIN member_choice y ON y.server_id = x.server_id AND y.user_id = :taker

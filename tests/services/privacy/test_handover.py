@@ -114,6 +114,16 @@ async def test_one_wallet_moves_back_the_same_way_and_the_stricter_choice_counts
         assert (set(await of(db, two.old)), await of(db, two.new)) == (set(two.wallets), [other])
 
 
+async def test_an_account_without_a_wallet_that_chose_not_to_share_goes_on_not_to(database: str) -> None:
+    async with transaction() as db:
+        two = await two_accounts(db)
+        for user_id, shares in ((two.old.user_id, True), (two.new.user_id, False)):
+            db.add(MemberChoice(server_id=two.server.id or 0, user_id=user_id, share_wallets=shares))
+        await db.flush()
+        await handover.take(db, two.new, (await handover.offer(db, two.old)).code)
+        assert await choice(db, two, two.new) == (True, False, None)
+
+
 async def test_a_code_ends_with_its_time_a_newer_one_or_its_withdrawal(database: str) -> None:
     async with transaction() as db:
         two = await two_accounts(db)
