@@ -8,6 +8,7 @@ own reader at a node that answers in this process.
 import argparse
 import asyncio
 import sys
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from sqlalchemy import text
 
 from benchmarks.support import town
 from benchmarks.support.lab import ARTEFACTS, CHAIN, Lab, holder, lab, wallet
-from benchmarks.support.reads import A_PAGE, Answer, Calls, counting, index, solana_owner
+from benchmarks.support.reads import Answer, Calls, counting, index, solana_owner
 from benchmarks.support.rounds import Measured, goal
 from benchmarks.whole import Counts, one_round
 from gateways.chains.attributes import Trait
@@ -25,6 +26,10 @@ from gateways.chains.balance_sheet import NATIVE, Segment
 from gateways.chains.read_point import ReadPoint
 from gateways.solana.client import SolanaChains
 from gateways.solana.node import SolanaNodes
+from gateways.solana.token_accounts import TOKEN_PROGRAMS
+from gateways.transport.base58 import decode
+from gateways.transport.errors import ProviderRefused
+from jobs.reconciler import BATCH
 from models import now, transaction
 from services.collections import token_traits
 from services.collections.token_traits import FROM_METADATA, TokenTraits
@@ -232,15 +237,23 @@ def _leaves(tree: Tree) -> int:
     return sum(map(_leaves, branches)) if branches else 1
 
 
-def solana_node() -> Answer:
-    """A node on which everybody has some of everything; it answers at once."""
-    rest = index(1, 1)
+def solana_node(scans: bool) -> Answer:
+    """A node on which everybody has one of the first coin; it answers at once. With `scans` it gives whole coins."""
+    rest, owners = index(1, 1), [solana_owner(number) for number in range(BATCH)]
+    amounts = [(decode(owner) or b"") + (1).to_bytes(8, "little") for owner in owners]
+
+    def account(data: bytes) -> dict[str, Any]:
+        return {"owner": TOKEN_PROGRAMS[0], "lamports": 1, "data": [b64encode(data).decode(), "base64"]}
 
     def answer(method: str, params: list[Any] | dict[str, Any]) -> object:
         context = {"context": {"slot": 300_000_000}}
         if method == "getMultipleAccounts":
             assert isinstance(params, list)
-            return {**context, "value": [{"lamports": 1} for _ in params[0]]}
+            return {**context, "value": [account(BATCH.to_bytes(8, "little")) for _ in params[0]]}
+        if method == "getProgramAccounts":
+            if not scans:
+                raise ProviderRefused("Solana", "it is excluded from the indexes", status=200)
+            return {**context, "value": [{"account": account(one)} for one in amounts]}
         if method == "getTokenAccountsByOwner":
             assert isinstance(params, list)
             info = {"mint": MINTS[0], "owner": params[0], "tokenAmount": {"amount": "1"}}
@@ -254,28 +267,36 @@ MINTS = [solana_owner(at) for at in range(10**9, 10**9 + 3)]
 """Addresses of three coins."""
 
 
-async def solana_calls(coins: Sequence[str]) -> Calls:
-    """Calls of one question about coins of A_PAGE wallets on Solana."""
-    with counting(solana_node()) as calls:
-        nodes = SolanaNodes(["http://node.test"])
+async def solana_calls(coins: Sequence[str], *, scans: bool) -> list[Calls]:
+    """Calls of two questions, one after the other, about coins of BATCH wallets on Solana."""
+    found: list[Calls] = []
+    with counting(solana_node(scans)) as calls:
+        nodes = SolanaNodes(["http://node.test"], deadline=120.0)
         chains = SolanaChains(nodes)
         await chains.head("solana")
-        calls.clear()
-        owners = tuple(solana_owner(number) for number in range(A_PAGE))
+        owners = tuple(solana_owner(number) for number in range(BATCH))
         segment = Segment(tuple(coins), owners, frozenset(coins))
-        (sheet,) = await chains.balances("solana", [segment], at=ReadPoint())
-        assert all(sheet.unknown(coin) == 0 for coin in coins), "the wallets were not read"
+        for _ in range(2):
+            calls.clear()
+            (sheet,) = await chains.balances("solana", [segment], at=ReadPoint())
+            assert all(sheet.unknown(coin) == 0 for coin in coins), "the wallets were not read"
+            found.append(Calls(calls))
         await nodes.close()
-    return calls
+    return found
 
 
 def show_solana() -> None:
-    """Print what coins on Solana cost, which has no call for many wallets at once."""
-    print(f"\nCoins on Solana, {A_PAGE:,} wallets\n\n| coins | calls | for 1,000 checks |\n|---|---|---|")
+    """Print what a batch of a round costs in coins on Solana, and the batch after it."""
+    print(f"\nCoins on Solana, {BATCH:,} wallets at a time\n")
+    print("| coins | node | calls | for 1,000 checks | the next batch, for 1,000 checks |\n|---|---|---|---|---|")
     for name, coins in (("SOL", [NATIVE]), ("one", MINTS[:1]), ("two", MINTS[:2]), ("three", MINTS)):
-        calls = asyncio.run(solana_calls(coins))
-        listed = ", ".join(f"{count} {method}" for method, count in calls.most_common())
-        print(f"| {name} | {listed} | {sum(calls.values()) / A_PAGE / len(coins) * 1000:,.0f} |")
+        for kind, scans in (("gives whole coins", True), ("refuses them", False)):
+            if coins == [NATIVE] and not scans:
+                continue
+            calls, later = asyncio.run(solana_calls(coins, scans=scans))
+            listed = ", ".join(f"{count} {method}" for method, count in calls.most_common())
+            each, next_one = (sum(one.values()) / BATCH / len(coins) * 1000 for one in (calls, later))
+            print(f"| {name} | {kind} | {listed} | {each:,.2f} | {next_one:,.2f} |")
 
 
 def show(rows: Sequence[Row], members: int) -> None:

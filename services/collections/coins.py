@@ -7,6 +7,7 @@ from sqlmodel import col
 
 from gateways import Gateways
 from gateways.chains.balance_sheet import NATIVE
+from gateways.chains.catalogue import CHAINS
 from gateways.chains.coin_facts import MOST_DECIMALS, CoinFacts
 from locales import _
 from models import Collection, now
@@ -24,6 +25,8 @@ def refusal(chain: str, contract: str, facts: CoinFacts | None) -> str | None:
         return _(
             "There is no contract at {address} on {chain}. Is it a wallet's address, or is the coin on another chain?"
         ).format(**where)
+    if facts.stated is None and CHAINS[chain].family != "evm":
+        return _("{address} on {chain} is no coin: it is not a mint of one of the two token programs.").format(**where)
     if facts.stated is None:
         return _(
             "The contract {address} on {chain} does not say how many decimals its amounts have, so a rule cannot count "

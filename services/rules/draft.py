@@ -305,7 +305,8 @@ def _contract(leaf: Requirement) -> str:
     if leaf.kind.source == "coins" and given.lower() == NATIVE:
         return NATIVE
     if leaf.chain == SOLANA:
-        if is_solana(given):
+        # A view call is refused there whatever it names.
+        if is_solana(given) or leaf.kind.source == "calls":
             return given
         if leaf.kind.source == "coins":
             raise FieldRefused("contractAddress", _("On Solana a coin is named by its mint: 32 to 44 characters."))

@@ -17,6 +17,8 @@ GOOD = RuleDraft(
     rule_name="Cats", contract_address=LOWER, blockchain="base", verification_type="basic", role_id="7", server_id=1
 )
 
+VIEW = {"function": "staked(address) view returns (uint256)", "args": ["{wallet}"], "compare": ">=", "value": "1"}
+
 
 @pytest.fixture(autouse=True)
 def every_chain(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +92,7 @@ def test_a_trait_has_nothing_invisible_as_those_that_it_is_compared_with() -> No
         ({"blockchain": "bitcoin"}, "bitcoin is not one of the chains"),
         ({"contract_address": "0x12"}, "has 42 characters"),
         ({"blockchain": "solana"}, "On Solana a collection is named by its address"),
+        ({"blockchain": "solana", "verification_type": "call", "details": VIEW}, "A view call needs an EVM chain"),
         ({"removal_mode": "later"}, "Removal is either at once"),
         ({"removal_hours": -1}, "whole number of hours"),
         ({"rule_name": "x" * 401}, "at most 400 characters"),

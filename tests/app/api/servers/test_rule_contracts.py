@@ -224,6 +224,11 @@ async def test_a_rule_may_count_a_coin_by_the_decimals_that_it_says(browser: Bro
         "such as 100": {"contractAddress": dollar, "min": "a lot"},
         "no contract at": {"contractAddress": NOWHERE, "min": "1"},
         "does not say how many decimals": {"contractAddress": standing(world, "ERC721"), "min": "1"},
+        "is no coin": {
+            "blockchain": "solana",
+            "contractAddress": world["chains"]["solana"]["collections"][0]["contract"],
+            "min": "1",
+        },
         "at most 36": {"contractAddress": await deployed(decimals="lies"), "min": "1"},
         "an absurd number": {"contractAddress": await deployed(decimals=str(2**255)), "min": "1"},
     }
