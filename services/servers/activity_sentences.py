@@ -177,7 +177,7 @@ def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
     if kind.source == "anything":
         return _("holds no NFT on {chain}").format(chain=chain)
     if kind.source == "calls":
-        return _("{name} does not answer what the rule asks for").format(name=name)
+        return _("the answer of {name} is not what the rule asks for").format(name=name)
     if kind.names_ids and not kind.counts:
         return _("holds none of the tokens asked for of {name}").format(name=name)
     if most is not None:

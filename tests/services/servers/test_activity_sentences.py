@@ -49,6 +49,8 @@ def changed(**fields: Any) -> dict[str, Any]:
          "Carol lost Holder: holds no NFT on Base."),
         ("role.taken", {"readings": [NO | {"type": "token_id", "contract": "0x" + "d0" * 20}]},
          "Carol lost Holder: holds none of the tokens asked for of 0xd0d0...d0d0 on Base."),
+        ("role.taken", {"readings": [NO | {"type": "call"}]},
+         "Carol lost Holder: the answer of Mellow Cats on Base is not what the rule asks for."),
         ("role.taken", {"readings": []}, "Carol lost Holder: no rule entitles them to it any more."),
         ("rule.created", {"rule": RULE},
          "Ada created the rule “Cats” for Holder: at least 1 token of Mellow Cats on Base."),
