@@ -9,8 +9,6 @@ from typing import Any
 import nextcord
 from nextcord.ext import commands
 from nextcord.http import Route
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.commands import cogs
 from bot.events import Events
@@ -21,6 +19,7 @@ from bot.gateway.unreadable_events import UnreadableEvents
 from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
 from bot.interaction.background import Busy
+from bot.interaction.claims import Claims
 from bot.interaction.presses import Presses
 from bot.member_reader import MemberReader
 from bot.rereads import Rereads
@@ -33,15 +32,13 @@ from settings import settings
 
 log = logging.getLogger("holdfast.bot")
 
-ENDS_WITHIN = 3.0
-"""Seconds that a running event handler has to finish when the bot closes."""
+ENDS_WITHIN, ANSWERS_WITHIN = 3.0, 2.5
+"""Seconds that a running event handler has to finish when the bot closes, and before that an answer that has begun."""
 HANDLING = "nextcord: "
 """Prefix of the names of the library's tasks that handle events."""
 READY, RESUMED, INTERACTION = "READY", "RESUMED", "INTERACTION_CREATE"
 NOT_REPEATED = ("interaction", "application_command")
 """What the names of tasks contain that answer interactions."""
-CLAIMED_WITHIN = 0.8
-"""Seconds for which an interaction waits for the database to say that no other process answers it."""
 LONGEST_HELD_SECONDS, TURN_KEPT_SECONDS = 10.0, 30.0
 """Seconds for which an open connection waits for its turn to identify, and for which a turn is kept once it came."""
 PROCESS = shards.this_process()
@@ -70,8 +67,8 @@ class Bot(commands.AutoShardedBot):
         self.unreadable.guard(state.parsers)
         for event in (READY, RESUMED):
             state.parsers[event] = self._opening(event, state.parsers[event])
-        state.parsers[INTERACTION] = self._claiming(state.parsers[INTERACTION])
-        self._claims = set[asyncio.Task[None]]()
+        self._claims: Claims = Claims(state)
+        state.parsers[INTERACTION] = self._claims.before(state.parsers[INTERACTION])
         self._turns: dict[int, float] = {}
         self.opened: set[int] = set()
         """Shards with a new session, whose guilds are still to be passed on."""
@@ -162,28 +159,22 @@ class Bot(commands.AutoShardedBot):
 
         return parsed
 
-    def _claiming(self, parse: Callable[[Any], Any]) -> Callable[[Any], None]:
-        """Claim each interaction first: a resume repeats some, and two sessions of a shard get each of them."""
-
-        async def claimed(data: Any) -> None:
-            ours = True
-            with contextlib.suppress(DBAPIError, NoneFree, TimeoutError):
-                async with asyncio.timeout(CLAIMED_WITHIN), transaction() as db:
-                    ours = await shards.claim(db, str(data["id"]))
-            if ours:
-                parse(data)
-
-        def parsed(data: Any) -> None:
-            task = asyncio.create_task(claimed(data))
-            self._claims.add(task)
-            task.add_done_callback(self._claims.discard)
-
-        return parsed
-
     def handling(self) -> set[asyncio.Task[Any]]:
         """Return the tasks that handle events, without those of interactions: they are not repeated."""
         named = {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
         return {task for task in named if not any(word in task.get_name() for word in NOT_REPEATED)}
+
+    def _answering(self) -> set[asyncio.Task[Any]]:
+        """Return the tasks that answer interactions, or are about to."""
+        named = {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
+        return self._claims.tasks | {task for task in named if any(word in task.get_name() for word in NOT_REPEATED)}
+
+    async def _answered(self) -> None:
+        """Wait for the answers that have begun: they need the HTTP session, and no other process gives them."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ANSWERS_WITHIN):
+                while answering := self._answering() - {asyncio.current_task()}:
+                    await asyncio.wait(answering)
 
     async def close(self) -> None:
         """Close the connection, and wait until background tasks and event handlers have ended, database included.
@@ -194,10 +185,11 @@ class Bot(commands.AutoShardedBot):
         await stop(*self._rollouts)
         whole = await self.keeper.disconnect(resumable=self.is_resumable)
         self.unreadable.close()
+        await self._answered()
         left: set[Any] = {task for cog in self.cogs.values() if isinstance(cog, Busy) for task in cog.tasks()}
         await super().close()  # which unloads the cogs, and they cancel their tasks
         left |= {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
-        left |= self._claims
+        left |= self._claims.tasks
         left.discard(asyncio.current_task())
         late = set[Any]()
         if left:

@@ -41,7 +41,7 @@ class Heartbeat(Busy):
         self.met: bool = False
         """Whether there has been a connection; before that, `tell` stores why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
-        self.share: asyncio.Task[None] = asyncio.create_task(rate_shares.keep(rate_shares.BOT))
+        self.share: asyncio.Task[None] = asyncio.create_task(rate_shares.keep(rate_shares.BOT, keeper.process.name))
         self.limits: asyncio.Task[None] = asyncio.create_task(marketplace_limits.keep())
         self.left: asyncio.Task[None] = asyncio.create_task(self._read_on())
 

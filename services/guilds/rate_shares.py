@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from gateways import gateways
 from gateways.discord.rate_limiter import LAPSED_PER_SECOND, READS, WRITES, RequestTurns
 from models import transaction
+from models.db.session import AsyncSession
 
 log = logging.getLogger("holdfast.services.guilds.rate_shares")
 
@@ -73,8 +75,8 @@ def shares(wishes: Sequence[Wish]) -> dict[str, float]:
 class Share:
     """This process's share, renewed every few seconds."""
 
-    def __init__(self, kind: str, turns: RequestTurns) -> None:
-        self.name: str = uuid4().hex
+    def __init__(self, kind: str, turns: RequestTurns, name: str | None = None) -> None:
+        self.name: str = name or uuid4().hex
         self._kind, self._turns = kind, turns
         self._last: float | None = None
 
@@ -130,9 +132,25 @@ _WRITE = """
 """
 
 
-async def keep(kind: str) -> None:
-    """Keep this process's share until cancelled."""
-    share = Share(kind, gateways().discord.turns)
+# Versions that claim no interactions name their shares with hexadecimal digits alone.
+_CLAIMS_NOTHING = """
+    SELECT EXISTS (SELECT 1 FROM rate_share WHERE kind = :bot AND strpos(process, ':') = 0
+                   AND seen_at > clock_timestamp() - make_interval(secs => :lease))
+"""
+
+
+async def is_beside_an_older_bot(db: AsyncSession) -> bool:
+    """Return whether a bot runs that claims no interactions, or ended less than LEASE_SECONDS ago.
+
+    A bot that claims them gives `keep` its name, in which there is a colon.
+    """
+    found = await db.execute(text(_CLAIMS_NOTHING), {"bot": BOT, "lease": LEASE_SECONDS})
+    return bool(found.scalar_one())
+
+
+async def keep(kind: str, name: str | None = None) -> None:
+    """Keep this process's share until cancelled, under this name or a random one."""
+    share = Share(kind, gateways().discord.turns, name)
     while True:
         try:
             await share.beat()

@@ -14,6 +14,7 @@ from bot import reconnect
 from bot.client import Bot, build
 from bot.gateway import connections
 from models import transaction
+from sandbox.discord.gateway import identify_limits
 from services.guilds.gateway import identifies, shards
 from services.guilds.gateway.shards import BotProcess
 from settings import settings
@@ -32,7 +33,7 @@ pytestmark = [
 
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "BEAT_SECONDS", 0.05)
     monkeypatch.setattr(shards, "LEASE_SECONDS", 1.0)
     monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)
@@ -198,6 +199,22 @@ async def test_a_process_that_dies_leaves_its_shards_to_another_which_resumes_th
         assert (await answered(discord, BASE))["messages"]
         assert (await answered(discord, CLUB))["messages"]
         assert left(discord) == before, "every shard was resumed"
+
+
+async def test_twenty_shards_start_as_many_at_once_as_discord_allows_and_none_identifies_twice(
+    discord: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identify_limits, "CONCURRENCY_SECONDS", 0.2)
+    monkeypatch.setattr(identifies, "SPACING_SECONDS", 1.5)
+    monkeypatch.setattr(shards, "LEASE_SECONDS", 30.0)
+    await discord.control("application", shards=20, max_concurrency=4)
+    before = left(discord)
+    async with process("first") as life:
+        await ready(life, *range(20))
+        assert left(discord) == before - 20, "none came too early, which would have cost another one"
+        async with transaction() as db:
+            lanes = await db.execute(text("SELECT lane, count(*) FROM identify GROUP BY lane ORDER BY lane"))
+            assert [(int(lane), int(count)) for lane, count in lanes.all()] == [(lane, 5) for lane in range(4)]
 
 
 async def test_an_interaction_that_comes_to_two_sessions_is_answered_once() -> None:

@@ -1,0 +1,70 @@
+"""Claim each interaction before it is answered, so that one process answers it and no other."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from nextcord.webhook.async_ import async_context
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoneFree
+
+from bot.interaction.delivery import Weather
+from models import transaction
+from services.guilds import rate_shares
+from services.guilds.gateway import shards
+
+CLAIMED_WITHIN = 0.8
+"""Seconds for which an interaction waits for the database to say that no other process answers it."""
+OLDER_ANSWERS_WITHIN, SEEN_WITHIN = 1.0, 0.5
+"""Seconds that an older bot has for its first answer, which it sends before anything else, and Discord to show it."""
+CHOICES = 4
+"""The type of an interaction that asks for choices: it changes nothing, so a second answer is without effect."""
+
+Parse = Callable[[Any], Any]
+
+
+class Claims:
+    """The claims that are being made. A resume repeats interactions, and two sessions of a shard get each of them."""
+
+    def __init__(self, state: Any) -> None:
+        self._state: Any = state
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def before(self, parse: Parse) -> Callable[[Any], None]:
+        """Return what to do with the data of an interaction: pass them to `parse` if the interaction is ours."""
+
+        def parsed(data: Any) -> None:
+            task = asyncio.create_task(self._claimed(data, parse))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+        return parsed
+
+    async def _claimed(self, data: Any, parse: Parse) -> None:
+        ours, beside_older = True, False
+        with contextlib.suppress(DBAPIError, NoneFree, TimeoutError):
+            async with asyncio.timeout(CLAIMED_WITHIN), transaction() as db:
+                ours = await shards.claim(db, str(data["id"]))
+                beside_older = await rate_shares.is_beside_an_older_bot(db)
+        if ours and not (beside_older and await self._is_answered(data)):
+            parse(data)
+
+    async def _is_answered(self, data: Any) -> bool:
+        """Return whether an older bot, which claims nothing, has answered the interaction after some time for it.
+
+        A form is no message and counts as no answer: the second one is refused, and nothing else happens.
+        """
+        if data["type"] == CHOICES:
+            return False
+        await asyncio.sleep(OLDER_ANSWERS_WITHIN)
+        session = self._state.http._HTTPClient__session
+        try:
+            async with asyncio.timeout(SEEN_WITHIN):
+                await async_context.get().get_original_interaction_response(
+                    int(data["application_id"]), data["token"], session=session
+                )
+        except Weather:
+            # There is no answer (404), or Discord does not say; two answers are better than none.
+            return False
+        return True

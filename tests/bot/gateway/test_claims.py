@@ -1,0 +1,119 @@
+"""One answer to each interaction, also beside a bot of a version that claims none."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import nextcord
+import pytest
+from nextcord.http import Route
+from sqlalchemy import text
+
+from models import transaction
+from services.guilds import rate_shares
+from settings import settings
+from tests.bot.gateway.test_shards import answered, process, ready
+from tests.bot.gateway.test_shards import short_leases as short_leases
+from tests.bot.test_bad_weather import is_
+from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.jobs.conftest import product as product
+from tests.sandbox.conftest import BASE, Outside
+from tests.sandbox.conftest import discord as discord
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:parameter 'timeout' of type 'float':DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Unclosed connection:ResourceWarning"),
+    pytest.mark.usefixtures("product"),
+]
+OLDER = "an answer of the older bot"
+
+
+class OlderBot(nextcord.AutoShardedClient):
+    """Another session of the same shards, which answers everything at once and claims nothing."""
+
+    async def on_connect(self) -> None:
+        """Leave the commands as they are; the library would delete those that this client has not."""
+
+    async def on_interaction(self, interaction: nextcord.Interaction[nextcord.Client]) -> None:
+        await interaction.response.send_message(OLDER, ephemeral=True)
+
+
+@asynccontextmanager
+async def older_bot() -> AsyncIterator[None]:
+    """An older bot from its READY on."""
+    Route.BASE = settings().discord_api_url
+    client = OlderBot(intents=nextcord.Intents(guilds=True), guild_ready_timeout=0.1)
+    running = asyncio.create_task(client.start(settings().discord_bot_token.get_secret_value()))
+    try:
+        await client.wait_until_ready()
+        yield
+    finally:
+        await client.close()
+        await running
+
+
+async def has_a_share() -> None:
+    """Renew the share that the older bot has of Discord's rate, as it does while it lives."""
+    async with transaction() as db:
+        await db.execute(
+            text(
+                "INSERT INTO rate_share (process, kind, wanted, share, seen_at) VALUES (:name, 'bot', 0, 0, now()) "
+                "ON CONFLICT (process) DO UPDATE SET seen_at = EXCLUDED.seen_at"
+            ),
+            {"name": "ab" * 16},
+        )
+
+
+def offers_help(discord: Outside) -> Callable[[], Awaitable[bool]]:
+    """Whether Discord knows the bot's commands."""
+
+    async def so() -> bool:
+        return any(one.definition["name"] == "help" for one in discord.sandbox.discord.world.commands.values())
+
+    return so
+
+
+def first_answers(discord: Outside) -> Counter[str]:
+    """How often each interaction was answered first, Discord's refusals of a second one included."""
+    requests = discord.sandbox.traffic.since(0)["requests"]
+    return Counter(one["path"] for one in requests if one["path"].endswith("/callback"))
+
+
+async def test_beside_an_older_bot_each_interaction_is_answered_once_and_by_us_once_it_has_ended(
+    discord: Outside,
+) -> None:
+    async with process("new") as life:
+        await ready(life, 0)
+        await is_(offers_help(discord), True)
+        async with older_bot():
+            await has_a_share()
+            seen = await answered(discord, BASE)
+            assert [one["content"] for one in seen.get("messages", [])] == [OLDER], seen
+            async with transaction() as db:
+                assert await rate_shares.is_beside_an_older_bot(db), "our own share is none of an older bot"
+        await has_a_share()  # it ends, but its share has not lapsed
+        seen = await answered(discord, BASE)
+        assert seen["messages"]
+        assert OLDER not in str(seen)
+        answers = first_answers(discord)
+        assert (len(answers), set(answers.values())) == (2, {1})
+        async with transaction() as db:
+            await db.execute(text("DELETE FROM rate_share WHERE process = :name"), {"name": "ab" * 16})
+            assert not await rate_shares.is_beside_an_older_bot(db)
+
+
+async def test_an_answer_that_has_begun_is_given_before_the_process_ends(discord: Outside) -> None:
+    async with process("first") as life:
+        await ready(life, 0)
+        await is_(offers_help(discord), True)
+        await discord.control("faults", target="discord", kind="latency", ms=400, seconds=60)
+        asked = asyncio.create_task(answered(discord, BASE))
+
+        async def begun() -> bool:
+            return any(first_answers(discord).values())
+
+        await is_(begun, True)
+        await life.end()
+        seen = await asked
+        assert seen["messages"][0]["embeds"], seen
