@@ -19,7 +19,7 @@ from models.db.session import AsyncSession
 from services.collections.census import days
 from services.core import rollups
 from services.guilds import rivals
-from services.privacy import erasure, retention
+from services.privacy import erasure, log_months, retention
 from services.roles.moves import coverage, orders
 from services.rules import pausing
 from services.rules.moving import contract_migrations
@@ -111,6 +111,7 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob("verified_counts", EACH_SECOND, verified_counts.fold, FOLD_EVERY),
         ScheduledJob(retention.STRANGERS, EACH_SECOND, retention.forget_strangers, HOUSEKEEPING_EVERY),
         ScheduledJob(retention.SCHEDULE, EACH_SECOND, retention.housekeep, HOUSEKEEPING_EVERY),
+        ScheduledJob(log_months.SCHEDULE, EACH_SECOND, log_months.keep, HOUSEKEEPING_EVERY),
     )
 
 

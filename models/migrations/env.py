@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+from collections.abc import Callable
+from typing import Any
 
 import psycopg
 from alembic import context
@@ -25,9 +27,18 @@ LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
 def _run(connection: Connection) -> None:
     connection.execute(text(f"SET lock_timeout = {round(1000 * _told('lock_seconds', LOCK_SECONDS))}"))
     connection.commit()
-    context.configure(connection=connection, target_metadata=SQLModel.metadata, compare_type=True)
+    context.configure(
+        connection=connection, target_metadata=SQLModel.metadata, compare_type=True, include_name=_is_ours(connection)
+    )  # fmt: skip
     with context.begin_transaction():
         context.run_migrations()
+
+
+def _is_ours(connection: Connection) -> Callable[[str | None, str, Any], bool]:
+    """Return whether to compare something by its name: partitions are parts of their table."""
+    partitions = set(connection.execute(text("SELECT relname FROM pg_class WHERE relispartition")).scalars())
+    connection.commit()
+    return lambda name, kind, _: kind != "table" or name not in partitions
 
 
 async def _migrate() -> None:

@@ -9,6 +9,7 @@ from services.collections.census import days, reach
 from services.guilds import refusals
 from services.guilds.gateway import known_people
 from services.holdings import balance_snapshots
+from services.privacy import log_months
 from services.roles import in_doubt
 from services.rules import limits, pausing
 from services.rules.types import stored_lists
@@ -35,7 +36,10 @@ AT_ONCE = 50_000
 
 
 async def housekeep(db: AsyncSession) -> None:
-    """Delete everything that is kept too long. If the log may hold more of it, make the next turn due at once."""
+    """Delete everything that is kept too long. If the log may hold more of it, make the next turn due at once.
+
+    `log_months` drops whole months of the log.
+    """
     await clear_expired(db)
     await pausing.sweep_deleted(db)
     if await clear_log(db, settings().log_days) == AT_ONCE:
@@ -122,19 +126,20 @@ async def clear_expired(db: AsyncSession) -> None:
 async def clear_log(db: AsyncSession, days: int) -> int:
     """Delete the oldest lines of the log older than `days`, at most AT_ONCE; return how many.
 
-    With 0 days the log is kept forever. Lines are read in the order of their ids, which is that of time.
+    With 0 days the log is kept forever. Lines are read in the order of their ids, which is that of time. Months of
+    which no line is kept are left to `log_months`, which drops them whole.
     """
     if days == 0:
         return 0
     gone = await db.execute(
         text(
             """
-            WITH oldest AS (SELECT id, at FROM event ORDER BY id LIMIT :most),
+            WITH oldest AS (SELECT id, at FROM event WHERE id >= :first ORDER BY id LIMIT :most),
             gone AS (DELETE FROM event e USING oldest o WHERE e.id = o.id
                      AND o.at < now() - make_interval(days => :days) RETURNING 1)
             SELECT count(*) FROM gone
             """
         ),
-        {"most": AT_ONCE, "days": days},
+        {"most": AT_ONCE, "days": days, "first": await log_months.kept_from(db, days)},
     )
     return int(gone.scalar_one())

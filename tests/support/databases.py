@@ -42,6 +42,7 @@ WRITTEN = """
 SELECT relname FROM pg_class
 WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND pg_relation_size(oid) > 0 AND relname <> ALL (%s)
 """
+SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'"
 COUNTED = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' AND last_value IS NOT NULL"
 # Whoever is still connected is cut off, as by DROP DATABASE … WITH (FORCE).
 CUT_OFF = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s"
@@ -82,6 +83,7 @@ class Databases:
         with self._open(TEMPLATE) as template:
             self._filled = [name for name in _names(template, WRITTEN, [[]]) if _rows(template, [name]) != [[]]]
             self._pristine = self._state(template)
+            self._first = {name: _first_number(template, name) for name in _names(template, SEQUENCES)}
 
     def ready(self) -> str:
         """The address of a migrated database in which nobody has written; nobody has ever been told of it."""
@@ -117,7 +119,7 @@ class Databases:
             if written := _names(database, WRITTEN, [self._filled]):
                 database.execute(sql.SQL("TRUNCATE {} CASCADE").format(sql.SQL(", ").join(_quoted(*written))))
             for name in _names(database, COUNTED):
-                database.execute("SELECT setval(quote_ident(%s)::regclass, 1, false)", [name])
+                database.execute("SELECT setval(quote_ident(%s)::regclass, %s, false)", [name, self._first[name]])
             return self._state(database) == self._pristine
 
     def _open(self, name: str) -> Session:
@@ -149,6 +151,12 @@ def _names(database: Session, query: str, values: list[list[str]] | None = None)
 def _rows(database: Session, tables: list[str]) -> list[object]:
     """What these tables hold."""
     return [sorted(map(str, database.execute(sql.SQL("SELECT * FROM {}").format(*_quoted(name))))) for name in tables]
+
+
+def _first_number(database: Session, sequence: str) -> object:
+    """The number that a sequence nobody has asked yet will give."""
+    (row,) = database.execute(sql.SQL("SELECT last_value FROM {}").format(*_quoted(sequence))).fetchall()
+    return row[0]
 
 
 def _quoted(*names: str) -> list[sql.Identifier]:

@@ -8,7 +8,7 @@ from models import transaction
 
 _FOUND = """
 SELECT tgname, CAST(CAST(tgrelid AS regclass) AS text), pg_get_triggerdef(oid) FROM pg_trigger
-WHERE NOT tgisinternal AND tgname LIKE :name ORDER BY tgname
+WHERE NOT tgisinternal AND tgparentid = 0 AND tgname LIKE :name ORDER BY tgname
 """
 
 

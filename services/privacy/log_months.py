@@ -1,0 +1,134 @@
+"""The log's partitions, one a month: create those to come, and drop those with lines that are kept no longer.
+
+A partition has a range of ids, and the database function `event_months` moves the sequence of ids to the next range at
+the turn of the month. So no line lacks a partition, whatever its time: at worst it is in that of the month before.
+"""
+
+import logging
+from dataclasses import dataclass
+
+import psycopg
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from models.db.session import AsyncSession
+from services.runtime import schedules
+from settings import settings
+
+log = logging.getLogger("holdfast.services.privacy")
+
+SCHEDULE = "log_months"
+"""The name of its row in the schedule."""
+AHEAD = 3
+"""How many months have a partition before they begin."""
+LOCK_MILLISECONDS = 400
+"""How long a turn waits for a lock, while others wait behind it. PostgreSQL looks for deadlocks after a second."""
+ANALYZED_FROM = 10_000
+"""How many lines the log has before it is analyzed as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition of the log by its table's name. Its ids end before `end_id`."""
+
+    name: str
+    end_id: int
+
+
+async def keep(db: AsyncSession) -> None:
+    """Create a partition for each of the next months, drop one that is past, or analyze the log: one of these a turn.
+
+    After a change the next turn is due at once. If somebody has a table locked, the next turn tries again.
+    """
+    await db.execute(text(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}"))
+    try:
+        async with db.begin_nested():
+            done = await _create(db) or await _drop(db, settings().log_days)
+            if not done:
+                await _analyze(db)
+    except DBAPIError as fault:
+        if not isinstance(fault.orig, psycopg.errors.LockNotAvailable):
+            raise
+        log.info("log partitions unchanged reason=locked")
+        return
+    if done:
+        await schedules.bring_forward(db, SCHEDULE)
+
+
+async def past(db: AsyncSession, days: int) -> list[Partition]:
+    """Return the partitions that get no more lines and have none of the last `days` days, the oldest first.
+
+    With 0 days the log is kept forever.
+    """
+    if days == 0:
+        return []
+    ended = await db.execute(text(_ENDED), {"days": days})
+    return [one for one in (Partition(*row) for row in ended.all()) if not await _has_newer(db, one, days)]
+
+
+async def kept_from(db: AsyncSession, days: int) -> int:
+    """Return the first id behind the oldest partitions that are past: they are dropped whole."""
+    first = 0
+    for partition in await past(db, days):
+        (before,) = (await db.execute(text(_ANY_BEFORE), {"first": first, "end": partition.end_id})).one()
+        if before:
+            break
+        first = partition.end_id
+    return first
+
+
+async def _has_newer(db: AsyncSession, partition: Partition, days: int) -> bool:
+    # The line with the greatest id is nearly always the newest, and only after it says "no" all lines are read.
+    for lines in ("(SELECT at FROM {} ORDER BY id DESC LIMIT 1) newest", "{}"):
+        found = await db.execute(
+            text(
+                f"SELECT EXISTS (SELECT 1 FROM {lines.format(partition.name)} "
+                "WHERE at >= now() - make_interval(days => :days))"
+            ),
+            {"days": days},
+        )
+        if found.scalar_one():
+            return True
+    return False
+
+
+async def _create(db: AsyncSession) -> bool:
+    made = int((await db.execute(text("SELECT event_months(:ahead)"), {"ahead": AHEAD})).scalar_one())
+    return made > 0
+
+
+async def _drop(db: AsyncSession, days: int) -> bool:
+    """Drop the oldest partition that is past, and have the verified people in it counted again."""
+    for partition in (await past(db, days))[:1]:
+        await db.execute(
+            text(
+                "INSERT INTO verified_stale (discord_id) SELECT DISTINCT subject "
+                f"FROM {partition.name} WHERE kind = 'wallet.proved' AND subject IS NOT NULL"
+            )
+        )
+        await db.execute(text(f"DROP TABLE {partition.name}"))
+        log.info("dropped a month of the log partition=%s", partition.name)
+        return True
+    return False
+
+
+async def _analyze(db: AsyncSession) -> None:
+    """Analyze the log once a day: PostgreSQL analyzes each partition by itself, but not all of them together."""
+    (due,) = (await db.execute(text(_ANALYSIS_DUE), {"least": ANALYZED_FROM})).one()
+    if due:
+        await db.execute(text("ANALYZE event"))
+
+
+# The sequence has moved on, so nobody writes there. A month is past at the earliest when the one after it has begun.
+_ENDED = """
+    SELECT name, end_id FROM event_partitions() WHERE end_id <= (SELECT last_value FROM event_id_seq)
+    AND to_date(CAST(end_id / 1000000000 AS text), 'YYYYMM') < now() - make_interval(days => :days)
+    ORDER BY first_id
+"""
+_ANY_BEFORE = "SELECT EXISTS (SELECT 1 FROM event_partitions() WHERE end_id > :first AND end_id < :end)"
+_ANALYSIS_DUE = """
+    SELECT (SELECT sum(c.reltuples) FROM event_partitions() p JOIN pg_class c ON c.oid = CAST(p.name AS regclass))
+           >= :least
+    AND NOT EXISTS (SELECT 1 FROM pg_stat_user_tables WHERE relid = CAST('event' AS regclass)
+                    AND last_analyze > now() - interval '1 day')
+"""
