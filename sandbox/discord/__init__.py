@@ -106,8 +106,8 @@ class LocalDiscord:
         }
 
     async def world_view(self) -> dict[str, Any]:
-        """The users and guilds of GET /control/world."""
-        users = [self.person_view(user) for user in self.world.users.values() if not user.bot]
+        """The users and guilds of GET /control/world, without the crowds that only fill a guild."""
+        users = [self.person_view(user) for user in self.world.users.values() if not user.bot and not user.crowd]
         return {"users": users, "guilds": [self.guild_view(guild) for guild in self.world.guilds.values()]}
 
     def person_view(self, user: User) -> dict[str, Any]:
@@ -130,8 +130,10 @@ class LocalDiscord:
 
     def user_called(self, name: str) -> User | None:
         """The user with this id or username, or the person who had the username at the start."""
+        if (known := self.world.users.get(name)) is not None:
+            return known
         for user in self.world.users.values():
-            if name in (user.id, user.username):
+            if name == user.username:
                 return user
         ids = [person.id for person in self.sandbox.people if person.username == name]
         return self.world.users.get(ids[0]) if ids else None
@@ -187,6 +189,7 @@ class LocalDiscord:
                     "pending": member.pending,
                 }
                 for member in guild.members.values()
+                if not users[member.user_id].crowd
             ],
             "channels": [
                 {

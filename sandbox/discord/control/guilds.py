@@ -18,6 +18,9 @@ from sandbox.discord.world.entities import Guild, User
 from sandbox.discord.world.lookup import find_guild, find_member, find_role, find_user
 from sandbox.discord.world.seed import BOT_PERMISSIONS
 
+MOST_OF_A_CROWD = 20_000
+"""Members that one call adds, so that nobody else waits for long."""
+
 
 def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
     """Discord's control calls. Each change answers with an empty object, or with the new role's id; one guild has the
@@ -62,6 +65,8 @@ def change_guild(discord: LocalDiscord, body: Body) -> dict[str, str]:
             if place is not None and not 1 <= place <= len(guild.roles):
                 raise Refusal(400, f"position is between 1 and {len(guild.roles)}.")
             bots.add(discord, guild, _permissions(body, BOT_PERMISSIONS), by, position=place)
+        case "populate":
+            return _populate(discord, guild, body)
         case "enrich":
             rich.enrich(discord, guild, by, _member_count(body))
         case "edit_guild":
@@ -96,6 +101,15 @@ def change_guild(discord: LocalDiscord, body: Body) -> dict[str, str]:
         case action:
             raise Refusal(400, f"There is no guild action {action!r}.")
     return {}
+
+
+def _populate(discord: LocalDiscord, guild: Guild, body: Body) -> dict[str, str]:
+    """So many further members, as whom nobody signs in: `{count}` → `{first, last}`, their ids being in a row."""
+    count = number(body, "count")
+    if count != int(count) or not 1 <= count <= MOST_OF_A_CROWD:
+        raise Refusal(400, f"count is between 1 and {MOST_OF_A_CROWD}; ask again for more.")
+    first, last = members.populate(discord, guild, int(count))
+    return {"first": first, "last": last}
 
 
 def _edit_guild(discord: LocalDiscord, guild: Guild, body: Body) -> None:

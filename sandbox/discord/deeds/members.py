@@ -16,6 +16,16 @@ def join(discord: Discord, guild: Guild, user: User) -> Member:
     return member
 
 
+def populate(discord: Discord, guild: Guild, count: int) -> tuple[str, str]:
+    """Add so many members who were always there, so without an event; return the first id and the last, in a row."""
+    first = int(discord.world.ids.next_of(count))
+    ids = [str(first + number) for number in range(count)]
+    joined = now_iso()
+    users = [User(one, f"crowd{one}", None, None, crowd=True) for one in ids]
+    discord.world.save(*users, *(Member(guild.id, one, joined) for one in ids))
+    return ids[0], ids[-1]
+
+
 def leave(discord: Discord, guild: Guild, member: Member) -> None:
     """Take the member out; the roles are gone with them."""
     user = discord.world.users[member.user_id]

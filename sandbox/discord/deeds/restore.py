@@ -26,11 +26,22 @@ def to_start(discord: Discord) -> None:
     world.compact()
 
 
+def _crowds(discord: Discord) -> None:
+    """Empty guilds of those who only filled them, without an event for each."""
+    crowd = {user.id for user in discord.world.users.values() if user.crowd}
+    if crowd:
+        gone = [
+            one for guild in discord.world.guilds.values() for one in guild.members.values() if one.user_id in crowd
+        ]
+        discord.world.remove(*gone, *(discord.world.users[one] for one in crowd))
+
+
 def _users(discord: Discord) -> None:
     start = {user.id: user for user in seed.users(discord.bot_id)}
     for user in start.values():
         if discord.world.users.get(user.id) != user:
             discord.world.save(user)
+    _crowds(discord)
     for user in [user for user in discord.world.users.values() if user.id not in start]:
         for guild in discord.world.guilds.values():
             if member := guild.members.get(user.id):

@@ -140,7 +140,7 @@ class Authorize:
         choices = "".join(
             f"<li>{_choice(request.query, {'as': user.username}, f'Authorize as {user.username}')}</li>"
             for user in self.discord.world.users.values()
-            if not user.bot
+            if not user.bot and not user.crowd
         )
         bot = self.discord.world.users[self.discord.bot_id].username
         body = f"<p>{escape(bot)} asks for <b>{escape(' '.join(scopes))}</b>. Who are you?</p><ul>{choices}</ul>"

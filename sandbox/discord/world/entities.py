@@ -12,13 +12,15 @@ EPHEMERAL = 64
 
 @dataclass
 class User:
-    """An account; `bot` marks the application's own and those of other applications."""
+    """An account; `bot` marks the application's own and those of other applications, `crowd` nobody's: one of many who
+    fill a guild, as whom nobody signs in."""
 
     id: str
     username: str
     global_name: str | None
     avatar: str | None
     bot: bool = False
+    crowd: bool = False
 
 
 @dataclass

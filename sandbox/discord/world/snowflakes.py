@@ -18,6 +18,12 @@ class Snowflakes:
         self._last = max(self._last + 1, now)
         return str(self._last)
 
+    def next_of(self, count: int) -> str:
+        """The first of so many new ids in a row."""
+        first = self.next()
+        self._last += count - 1
+        return first
+
 
 def made_at(snowflake: str) -> datetime:
     """When the id was made (aware, UTC)."""
