@@ -11,6 +11,7 @@ from datetime import timedelta
 from urllib.parse import urlsplit
 
 from jobs.restart import database_errors_logged
+from locales import N_
 from models import transaction
 from services.accounts.programs import deliveries
 from services.accounts.programs.deliveries import DeliveryTurn
@@ -31,7 +32,7 @@ TURN_SECONDS = 30.0
 MOST_FOR_ONE_HOST = 4
 """Servers that are served at one host at a time."""
 CROWDED = timedelta(seconds=2)
-UNREADABLE = "the secret cannot be read any more: make a new one"
+UNREADABLE = N_("the secret cannot be read any more: make a new one")
 
 
 class WebhookSender:

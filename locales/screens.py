@@ -17,8 +17,11 @@ from locales.marks import FORMS, IN_CONTEXT, LANGUAGE, LIST, PLURAL, SPOKEN, Cal
 
 PAGES = "languages"
 """The folder of the pages in other languages, beside that of the built files."""
-_SERVED = ("index.html", "404.html")
-"""The pages that the server looks for; a build leaves copies of them under other names."""
+_SERVED = {"index.html": "index.html", "__spa-fallback.html": "404.html"}
+"""The pages that the server looks for, by what the build calls them; their copies under other names are not needed.
+
+Reflex copies the fallback to `404.html` only when everything else is done.
+"""
 _SCRIPT_PATH = re.compile(r"/assets/(?=[^/\"'`\s]+\.js\b)")
 _INLINE_SCRIPT = re.compile(r"<script\b[^>]*>.*?</script>", re.S)
 _TAG = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*)-[0-9a-f]{8}")
@@ -64,8 +67,8 @@ def _write_language(built: Path, scripts: dict[str, str], pages: dict[Path, str]
     for name, text in said.items():
         _keep(built / "assets" / tag / name, placed(text), scripts[name])
     for name, text in pages.items():
-        if name.name in _SERVED:
-            _keep(pages_of(built, language()) / name, placed(in_page(text)), "")
+        if (served := _SERVED.get(name.name)) is not None:
+            _keep(pages_of(built, language()) / name.with_name(served), placed(in_page(text)), "")
 
 
 def _keep(file: Path, text: str, before: str) -> None:

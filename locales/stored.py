@@ -19,6 +19,11 @@ def storable_count(one: str, several: str, count: int, **values: str | int) -> s
     return json.dumps(document, ensure_ascii=False)
 
 
+def within(text: str) -> str:
+    """Return a stored text in the form that makes it a value of another one: it is then read with that one."""
+    return text if text.startswith(_BEGINNING) else json.dumps({"text": text, "values": {}}, ensure_ascii=False)
+
+
 def said(text: str) -> str:
     """Return a stored text in the reader's language. A text without values is looked up, or appears as it is."""
     if not text.startswith(_BEGINNING):

@@ -16,7 +16,7 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "locales"
 TEMPLATE = FOLDER / "holdfast.pot"
-READ = ("app", "bot", "components", "jobs", "locales", "models", "services", "state")
+READ = ("app", "bot", "components", "gateways", "jobs", "locales", "models", "services", "state")
 KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2), "NP_": ((1, "c"), 2),
             "forms": (1, 2), "counted": (1, 2), "storable": None, "storable_count": (1, 2)}  # fmt: skip
 COMMENT = "Translators:"

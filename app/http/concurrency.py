@@ -6,9 +6,11 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.http import languages
 from app.http.headers import SecurityHeaders
 from app.http.proxies import caller_address
 from gateways.transport.fair_turns import FairGate, on_behalf_of
+from locales import _
 from services.accounts import sessions
 
 AT_ONCE = 4
@@ -43,7 +45,7 @@ class AddressConcurrency:
         name = caller_address(scope)
         gate = self._addresses.setdefault(name, FairGate(AT_ONCE, OF_ONE_SESSION))
         if gate.waiting >= MOST_WAITING:
-            await _refusal()(scope, receive, send)
+            await _refusal(scope)(scope, receive, send)
             return
         try:
             with on_behalf_of(_session(scope)):
@@ -76,8 +78,9 @@ def _has_body(scope: Scope) -> bool:
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
-def _refusal() -> ASGIApp:
-    answer = {"message": "Too many requests at once. Please try again in a second."}
+def _refusal(scope: Scope) -> ASGIApp:
+    with languages.of_request(Headers(scope=scope)):
+        answer = {"message": _("Too many requests at once. Please try again in a second.")}
     return SecurityHeaders(JSONResponse(answer, status_code=429, headers={"Retry-After": "1"}))
 
 

@@ -7,7 +7,9 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.http import languages
 from app.http.headers import SecurityHeaders
+from locales import N_, _
 from settings import LOOPBACK, settings
 
 # Browser paths that set or need cookies, which belong to one host.
@@ -35,12 +37,13 @@ def _answer(scope: Scope) -> ASGIApp | None:
     named = Headers(scope=scope).getlist("host")
     host = _host_and_port(named[0]) if len(named) == 1 else None
     if host is None:
-        return _refuse(scope, 400, "The request names no host.")
+        return _refuse(scope, 400, N_("The request names no host."))
     if host == _public():
         return None
     if host[0] in LOOPBACK and host[1] in _own_ports():
         return _to_public_url(scope) if _is_page(scope) else None
-    return _refuse(scope, 421, f"This is {settings().public_url}. Open it there, or set PUBLIC_URL to this address.")
+    # Translators: PUBLIC_URL is the name of a setting.
+    return _refuse(scope, 421, N_("This is {url}. Open it there, or set PUBLIC_URL to this address."))
 
 
 def _host_and_port(text: str) -> tuple[str, int] | None:
@@ -94,7 +97,9 @@ def _refuse(scope: Scope, status: int, message: str) -> ASGIApp:
         "Cache-Control": "no-store",
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     }
-    return SecurityHeaders(JSONResponse({"message": message}, status_code=status, headers=headers))
+    with languages.of_request(Headers(scope=scope)):
+        said = _(message).format(url=settings().public_url)
+    return SecurityHeaders(JSONResponse({"message": said}, status_code=status, headers=headers))
 
 
 async def _close(scope: Scope, receive: Receive, send: Send) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -44,8 +45,13 @@ class Languages:
         if scope["method"] == "GET" and scope["path"] == asked.CHOICE_PATH + chosen and chosen in LANGUAGES:
             await (await _choose(chosen, headers))(scope, receive, send)
             return
-        with speaking(asked.asked_for(headers.get("cookie"), headers.get("accept-language"))):
+        with of_request(headers):
             await self._app(scope, receive, send)
+
+
+def of_request(headers: Headers) -> AbstractContextManager[None]:
+    """Read texts in the language that a request asks for, where the request is answered before it comes here."""
+    return speaking(asked.asked_for(headers.get("cookie"), headers.get("accept-language")))
 
 
 async def _choose(language: str, headers: Headers) -> Response:

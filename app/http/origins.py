@@ -4,11 +4,12 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from locales import N_, _
 from services.accounts import sessions
 from settings import settings
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-_FOREIGN = "This request came from another site and was refused."
+_FOREIGN = N_("This request came from another site and was refused.")
 
 
 class OriginGate:
@@ -24,7 +25,7 @@ class OriginGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
         if scope["type"] == "http" and scope["method"] not in _SAFE and _is_foreign(Headers(scope=scope)):
-            await JSONResponse({"message": _FOREIGN}, status_code=403)(scope, receive, send)
+            await JSONResponse({"message": _(_FOREIGN)}, status_code=403)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

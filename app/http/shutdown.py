@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import ClassVar
 
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.http import languages
 from app.http.answer_begun import Begun
+from locales import _
 
 PATIENCE_SECONDS = 5.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -72,7 +75,9 @@ class Leaving:
         except TimeoutError:
             if not limit.expired() or begun.yet:
                 raise
-            answer = JSONResponse({"message": "The service restarts. Please try again."}, 503, {"Retry-After": "5"})
+            with languages.of_request(Headers(scope=scope)):
+                said = _("The service restarts. Please try again.")
+            answer = JSONResponse({"message": said}, 503, {"Retry-After": "5"})
             await answer(scope, receive, send)
         finally:
             self._under_way.discard(limit)

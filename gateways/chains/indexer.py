@@ -9,6 +9,7 @@ from typing import Protocol
 from gateways.chains.token_sheet import LARGEST_ID
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderError, ProviderRefused
+from locales import N_
 
 LISTS = "indexers"
 """All of several indexers together: each is behind the chain for a while."""
@@ -93,7 +94,7 @@ async def listed_of(owners: Sequence[str], listing: Listing, until: float) -> di
             task.cancel()
     await asyncio.gather(*tasks.values(), return_exceptions=True)
     return {
-        owner: "the indexer was not asked in time" if task.cancelled() else task.result()
+        owner: N_("the indexer was not asked in time") if task.cancelled() else task.result()
         for owner, task in tasks.items()
     }
 
@@ -101,11 +102,11 @@ async def listed_of(owners: Sequence[str], listing: Listing, until: float) -> di
 async def listing(indexers: Sequence[Indexer], chain: str, owner: str) -> Listed | str:
     """Return what the indexers list of the owner, or why there is no list."""
     if not indexers:
-        return "no indexer is set, and without one nobody can list every collection"
+        return N_("no indexer is set, and without one nobody can list every collection")
     asked = await asyncio.gather(*(_list(one, chain, owner) for one in indexers))
     answers = [one for one in asked if one is not None]
     if not answers:
-        return "no indexer has this chain, and without one nobody can list every collection"
+        return N_("no indexer has this chain, and without one nobody can list every collection")
     faults = [one for one in answers if isinstance(one, str)]
     lists = [one for one in answers if not isinstance(one, str)]
     listed = dict.fromkeys((token.contract, token.token_id) for told in lists for token in told.items)

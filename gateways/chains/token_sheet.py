@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from locales import N_, _
+
 MOST_IDS_KEPT = 2_000
 """Ids that a trail holds for one owner of one contract; somebody may send anybody any number of tokens."""
 LARGEST_ID = 2**256 - 1
@@ -80,7 +82,7 @@ class TokenSheet:
         return self.held.get(owner, _NONE)
 
 
-IN_TURN = "its turn comes in one of the next reads"
+IN_TURN = N_("its turn comes in one of the next reads")
 """Start of the reason for an owner who did not fit into the read; a read of fewer owners has room."""
 
 
@@ -127,10 +129,14 @@ def token_range(entry: str) -> tuple[int, int]:
     text = entry.strip()
     parts = [part.strip() for part in text.split("-")]
     if len(parts) > 2 or not all(part.isascii() and part.isdigit() and len(part) <= 78 for part in parts):
-        raise TokenIdsRefused(f"{text[:40] or 'Nothing'} is no token ID: use a number like 7, or a range like 100-200.")
+        if not text:
+            raise TokenIdsRefused(_("A token ID is empty: use a number like 7, or a range like 100-200."))
+        told = _("{text} is no token ID: use a number like 7, or a range like 100-200.")
+        raise TokenIdsRefused(told.format(text=text[:40]))
     first, last = int(parts[0]), int(parts[-1])
     if last > LARGEST_ID:
-        raise TokenIdsRefused(f"{text[:40]} is larger than any token ID can be.")
+        raise TokenIdsRefused(_("{text} is larger than any token ID can be.").format(text=text[:40]))
     if last < first:
-        raise TokenIdsRefused(f"The range {text[:40]} runs backwards: write {last}-{first}.")
+        told = _("The range {range} runs backwards: write {right}.")
+        raise TokenIdsRefused(told.format(range=text[:40], right=f"{last}-{first}"))
     return first, last

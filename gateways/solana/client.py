@@ -29,6 +29,7 @@ from gateways.transport import provider_reports
 from gateways.transport.base58 import addresses, is_address
 from gateways.transport.errors import ProviderError, ProviderRefused
 from gateways.transport.exchanges import together
+from locales import _
 
 FEWEST_FOR_A_SCAN = 6
 """From so many owners on the whole collection is read instead of their wallets, if it takes fewer pages."""
@@ -137,7 +138,8 @@ class SolanaChains:
         holders, deadline = addresses(owners), self._deadline()
         for one in token_ids:
             if not is_address(one.strip()):
-                raise TokenIdsRefused(f"{one[:50] or 'Nothing'} is no token on Solana: use its mint address.")
+                told = _("“{text}” is no token on Solana: use its mint address.")
+                raise TokenIdsRefused(told.format(text=one[:50]))
         ids = list(dict.fromkeys(one.strip() for one in token_ids))
 
         async def ask(node: SolanaNode) -> TokenSheet:

@@ -6,6 +6,7 @@ from gateways.solana.assets import asset
 from gateways.solana.node import SolanaNode
 from gateways.solana.token_accounts import TOKEN_PROGRAMS, token_accounts
 from gateways.transport.errors import ProviderConfused
+from locales import N_
 
 ANY = "any"
 KNOWN_COLLECTION = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w"
@@ -13,9 +14,9 @@ KNOWN_COLLECTION = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w"
 WITNESSES = 10
 SILENT = "the index lists nothing for anybody"
 NOT_INDEXED = "the index lists nothing of this collection"
-LOST = "the index no longer knows a token that was seen here"
-CONTRADICTS = "the index names an owner whose list lacks the token"
-NODE_KNOWS_MORE = "the node knows a token that the index does not list"
+LOST = N_("the index no longer knows a token that was seen here")
+CONTRADICTS = N_("the index names an owner whose list lacks the token")
+NODE_KNOWS_MORE = N_("the node knows a token that the index does not list")
 
 
 class NotIndexed(ProviderConfused):

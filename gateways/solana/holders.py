@@ -12,6 +12,7 @@ from gateways.solana.cross_checks import ANY, CONTRADICTS, LOST, NODE_KNOWS_MORE
 from gateways.solana.node import SolanaNode
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError
+from locales import N_
 
 MOST_PAGES = 20
 """Of one wallet's list: 20,000 assets."""
@@ -21,12 +22,12 @@ OWNERS_A_PART = 50
 """Owners whose token accounts the node is asked for at a time."""
 SHARE_FOR_LISTS = 0.6
 """Of the whole time; the rest is for what speaks against a "nothing"."""
-NOT_IN_TIME = "its list did not come in time"
-ACCOUNTS_NOT_IN_TIME = "the node was not asked for its token accounts in time"
-TOO_MANY = "owns too many assets to read them all"
-UNCLEAR = "owns something of a kind that is not known here"
-NOT_ITS_OWN = "its list has somebody else's assets"
-UNKNOWN_ID = "the index does not know one of the tokens"
+NOT_IN_TIME = N_("its list did not come in time")
+ACCOUNTS_NOT_IN_TIME = N_("the node was not asked for its token accounts in time")
+TOO_MANY = N_("owns too many assets to read them all")
+UNCLEAR = N_("owns something of a kind that is not known here")
+NOT_ITS_OWN = N_("its list has somebody else's assets")
+UNKNOWN_ID = N_("the index does not know one of the tokens")
 
 
 @dataclass(slots=True)

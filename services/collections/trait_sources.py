@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import groupby
 
 from gateways import Gateways
@@ -11,6 +12,7 @@ from gateways.chains.attributes import TraitList
 from gateways.chains.catalogue import CHAINS
 from gateways.transport.errors import ProviderError
 from locales import N_
+from locales.stored import storable, within
 from models import now
 from services.collections.trait_match import BETWEEN_SOURCES, TokenTraits
 from services.runtime import time_budget
@@ -129,7 +131,9 @@ def _together(said: Sequence[TokenTraits | str]) -> TokenTraits | str:
     if any(one.traits for one in lists):
         return max(lists, key=lambda one: len(one.traits))
     reasons = [one for one in said if isinstance(one, str)]
-    return "; ".join(reasons) if reasons else f"{lists[0].source} tells no traits"
+    if not reasons:
+        return storable("{source} tells no traits", source=lists[0].source)
+    return reduce(lambda one, more: storable("{one}; {more}", one=within(one), more=within(more)), reasons)
 
 
 async def _of_opensea(
@@ -150,7 +154,7 @@ async def _of_opensea(
     return {
         token_id: TokenTraits(lists[token_id].found, FROM_OPENSEA, at, _says_all(lists[token_id]))
         if token_id in lists
-        else f"{FROM_OPENSEA}: no such token"
+        else storable("{source}: no such token", source=FROM_OPENSEA)
         for token_id in token_ids
     }
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from gateways.discord.types import GuildMember as LiveMember
 from locales import N_
+from locales.stored import storable, within
 from services.collections.token_traits import TokenTraits
 from services.core.answer import Answer
 from services.core.chain_names import chain_title
@@ -74,7 +75,8 @@ class CaseOutcome:
         first = next(unknown, None)
         if first is None:
             return None
-        return ": ".join(filter(None, (chain_title(first.requirement.chain), first.reason or N_("not read"))))
+        reason, chain = first.reason or N_("not read"), chain_title(first.requirement.chain)
+        return storable("{chain}: {reason}", chain=chain, reason=within(reason)) if chain else reason
 
     def evidence(self, decision: Decision) -> list[Reading]:
         """Return the readings behind a decision: those of the rules for its role."""

@@ -35,7 +35,7 @@ def after_lag(item: CaseOutcome, now: datetime) -> None:
 def for_next_turn(item: CaseOutcome) -> None:
     """Schedule an early reconcile of a member for whom there was no room: each read has room for others."""
     unknown = (one for some in item.readings.values() for one in some if one.answer is Answer.UNKNOWN)
-    if item.doubtful and any((one.reason or "").startswith(IN_TURN) for one in unknown):
+    if item.doubtful and any(one.reason == IN_TURN for one in unknown):
         item.again_in = NEXT_TURN_SECONDS
 
 

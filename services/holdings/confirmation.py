@@ -14,6 +14,7 @@ from typing import Any
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import LISTS
 from locales import N_
+from locales.stored import storable
 from services.core.answer import Answer
 from services.holdings.evaluate import Reading
 
@@ -81,10 +82,12 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
     source = min(source for _, source in twice)
     lists = source == LISTS
     if not lists and (second.requirement.type != "trait" or means.trait_sources > 1):
-        return Confirmation(_unknown(second, f"only {source} answered, and one source alone is not enough"))
+        told = storable("only {source} answered, and one source alone is not enough", source=source)
+        return Confirmation(_unknown(second, told))
     since = now - before.at if before is not None else timedelta(0)
     if since < APART:
-        return Confirmation(_unknown(second, f"waiting to ask {source} again"), (APART - since).total_seconds())
+        told = storable("waiting to ask {source} again", source=source)
+        return Confirmation(_unknown(second, told), (APART - since).total_seconds())
     return Confirmation(replace(second, first=_told(before), one_source=not lists))
 
 

@@ -6,6 +6,7 @@ from sqlalchemy import text, tuple_
 from sqlmodel import col, select
 
 from locales import N_
+from locales.stored import storable, within
 from models import DelegationRead
 from models.db.session import AsyncSession
 from services.collections.standards import MANY, ONE_BY_ONE, Place
@@ -75,7 +76,7 @@ def unrivalled(address: str, fetched: Iterable[Fetched], known: Mapping[Place, s
     for one in fetched:
         reason = one.sheet if isinstance(one.sheet, str) else one.sheet.unsure.get(address)
         if isinstance(one.sheet, str) or reason is not None:
-            doubts[one.chain] = f"delegations: {reason}"
+            doubts[one.chain] = storable("delegations: {reason}", reason=within(reason))
             continue
         listed = one.sheet.found[address]
         if len(listed) > MOST_KEPT:
@@ -118,7 +119,7 @@ def _doubts(
         if any(len(claims.get((who[0], pair[0], one[0]), ())) > MOST_CLAIMS for one in said.get(pair, ())):
             reason = reason or N_("too many wallets may speak for one vault")
         if reason is not None:
-            doubts.setdefault(pair[0], f"delegations: {reason}")
+            doubts.setdefault(pair[0], storable("delegations: {reason}", reason=within(reason)))
     return doubts
 
 

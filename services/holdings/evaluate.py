@@ -12,6 +12,7 @@ from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.client import BalanceSheet
 from gateways.solana.balances import SolanaBalances
 from locales import N_
+from locales.stored import storable, within
 from services.collections.trait_match import TokenTraits, match_all
 from services.core.answer import Answer
 from services.holdings.delegation_shares import Delegated, Vault
@@ -182,7 +183,7 @@ def _with_trait(
             fitting += amount
         elif answer is Answer.UNKNOWN and reason is None:
             why = traits if isinstance(traits, str) else N_("not all of its traits could be read")
-            reason = f"token {token_id[:44]}: {why}"
+            reason = storable("token {token}: {reason}", token=token_id[:44], reason=within(why))
     return WalletShare(address, fitting, reason, alone=frozenset(alone), judged=frozenset(held))
 
 

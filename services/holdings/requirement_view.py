@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from locales import _
+from locales.stored import said
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
 from services.holdings.evaluate import Reading, WalletShare
@@ -60,7 +61,7 @@ def _view(reading: Reading, wallets: Sequence[WalletShare], names: Names) -> Req
         observed_at=reading.observed_at,
         outcome=reading.answer.value,
         # What was stored, or is about to be, is English.
-        reason=_(reading.reason) if reading.reason else reading.reason,
+        reason=said(reading.reason) if reading.reason else reading.reason,
         most=None if most is None else leaf.in_json(most),
         amounts=_amounts(leaf, reading.held),
     )
@@ -70,8 +71,8 @@ def _shown(part: WalletShare) -> str:
     """Return a shortened wallet; a vault with the wallet that it delegated to."""
     if not part.through:
         return shorten(part.address)
-    said = _("{wallet}, through delegation from {vault}")
-    return said.format(wallet=shorten(part.through), vault=shorten(part.address))
+    told = _("{wallet}, through delegation from {vault}")
+    return told.format(wallet=shorten(part.through), vault=shorten(part.address))
 
 
 def _amounts(leaf: Requirement, held: int | None) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from gateways.evm.calls.answer_path import NUMBER, TRUTH
 from gateways.transport.errors import ProviderError
 from gateways.transport.plain_text import plain
 from locales import N_, _
+from locales.stored import said
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.addresses import AddressRefused, parse_evm
@@ -69,7 +70,7 @@ async def run(outside: Gateways, trial: CallTrial) -> CallResult:
         value = None
     else:
         value = ("true" if found else "false") if sort == TRUTH else plain(str(found), LONGEST_SHOWN)
-    reason = None if value is not None else _(sheet.unsure.get(wallet, N_("the contract was not asked")))
+    reason = None if value is not None else said(sheet.unsure.get(wallet, N_("the contract was not asked")))
     return CallResult(value, reason, sheet.block, sheet.source, sort == NUMBER)
 
 

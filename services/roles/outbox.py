@@ -18,7 +18,8 @@ from gateways.discord.types import (
     TokenRejected,
 )
 from gateways.transport.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
-from locales import N_
+from locales import ENGLISH, N_, _, speaking
+from locales.stored import storable
 from models.db.session import Question
 from services.roles import in_doubt
 from services.runtime.tasks import doubled
@@ -71,6 +72,8 @@ class Intent:
     """How long ago the grant was created, likewise."""
     trial: bool = False
     """Whether Discord refused the role lately, so that this change shows whether it still does."""
+    language: str = ENGLISH
+    """The server's, in which its own audit log says why."""
     read_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -86,9 +89,10 @@ class Intent:
     @property
     def reason(self) -> str:
         """The reason for the server's own audit log."""
-        if self.giving:
-            return "Given back by an admin" if self.gift else "Holds what the rule asks for"
-        return "No longer holds what the rules ask for"
+        with speaking(self.language):
+            if self.giving:
+                return _("Given back by an admin") if self.gift else _("Holds what the rule asks for")
+            return _("No longer holds what the rules ask for")
 
 
 class WriteResult(Enum):
@@ -216,7 +220,7 @@ _OPEN = f"""
                      AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), ''),
            g.state = 'giving', g.intended_at, g.attempts, g.evidence, g.gift_since IS NOT NULL, g.request_id,
            now() - g.intended_at, now() - g.created_at,
-           EXISTS (SELECT 1 FROM role_refusal f WHERE f.server_id = g.server_id AND f.role_id = g.role_id)
+           EXISTS (SELECT 1 FROM role_refusal f WHERE f.server_id = g.server_id AND f.role_id = g.role_id), s.language
     FROM turns o JOIN "grant" g ON g.id = o.id JOIN server s ON s.id = g.server_id ORDER BY o.turn, o.place
 """
 
@@ -317,7 +321,7 @@ async def _unless_there(there: Coroutine[None, None, bool], gone: WriteOutcome, 
         raise
     except ProviderError as fault:
         return odd(intent, str(fault))
-    return odd(intent, f"Discord contradicts itself ({gone.error})")
+    return odd(intent, storable("Discord contradicts itself ({reason})", reason=gone.error or ""))
 
 
 def _late_grant_seconds(intent: Intent) -> float:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import text
 
 from locales import _
+from locales.stored import said
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.answer import Answer
@@ -117,4 +118,4 @@ async def _doubt(db: AsyncSession, actor: Actor, server_id: int) -> str | None:
         {"key": f"{server_id}:{actor.discord_id}"},
     )
     row = result.first()
-    return _(str(row[0])) if row is not None and row[0] else None
+    return said(str(row[0])) if row is not None and row[0] else None

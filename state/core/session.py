@@ -113,4 +113,4 @@ def _shown_by(state: BaseState) -> str:
 
 def display_name(username: str) -> str:
     """Return a Discord username without the #number of old accounts."""
-    return username.split("#", 1)[0] or "User"
+    return username.split("#", 1)[0] or _("User")

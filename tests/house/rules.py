@@ -19,7 +19,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
     "jobs": frozenset({"services", "locales"}),
     "services": frozenset({"models", "gateways", "locales"}),
     "models": frozenset(),
-    "gateways": frozenset(),
+    "gateways": frozenset({"locales"}),
     "locales": frozenset(),
     "sandbox": frozenset(),
 }

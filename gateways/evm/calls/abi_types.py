@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from locales import _, number
+
 MOST_TYPES = 40
 DEEPEST = 8
 LONGEST_ROW = 1_024
@@ -66,19 +68,20 @@ def elementary(name: str) -> AbiType:
         return AbiType(name)
     sized = _SIZED.fullmatch(name)
     if sized is None:
-        raise SignatureRefused(
-            f"{name[:40]} is not a type of the ABI. Write address for a contract, and uint8 for an enum."
-        )
+        told = _("{name} is not a type of the ABI. Write {address} for a contract, and {number} for an enum.")
+        raise SignatureRefused(told.format(name=name[:40], address="address", number="uint8"))
     kind, size = sized[1], int(sized[2] or 0)
     if kind == "bytes":
         if not sized[2]:
             return AbiType("bytes")
         if 1 <= size <= 32:
             return AbiType("fixed", size)
-        raise SignatureRefused(f"{name} is not a type of the ABI: bytes1 to bytes32, and bytes, are.")
+        told = _("{name} is not a type of the ABI: {least} to {most}, and {any}, are.")
+        raise SignatureRefused(told.format(name=name, least="bytes1", most="bytes32", any="bytes"))
     size = size if sized[2] else 256
     if size % 8 or not 8 <= size <= 256:
-        raise SignatureRefused(f"{name} is not a type of the ABI: a number has 8 to 256 bits, in steps of 8.")
+        told = _("{name} is not a type of the ABI: a number has 8 to 256 bits, in steps of 8.")
+        raise SignatureRefused(told.format(name=name))
     return AbiType(kind, size)
 
 
@@ -87,18 +90,24 @@ def array_of(item: AbiType, length: int | None) -> AbiType:
     if length is None:
         return AbiType("list", 0, (item,))
     if not 1 <= length <= LONGEST_ROW:
-        raise SignatureRefused(f"An array of fixed length has 1 to {LONGEST_ROW:,} elements.")
+        raise SignatureRefused(_("An array of fixed length has 1 to {most} elements.").format(most=number(LONGEST_ROW)))
     return AbiType("row", length, (item,))
 
 
 def check_size(types: tuple[AbiType, ...], what: str) -> None:
     """Raise SignatureRefused where these types together are too many, too deep or too large."""
+    # Translators: {what} is "arguments" or "results" of a function.
+    too_many = _("The {what} have more than {most} types.")
+    # Translators: {what} is "arguments" or "results" of a function.
+    too_deep = _("The {what} are nested more than {most} levels deep.")
+    # Translators: {what} is "arguments" or "results" of a function.
+    too_large = _("The {what} take more than {most} bytes.")
     if sum(map(_count, types)) > MOST_TYPES:
-        raise SignatureRefused(f"The {what} have more than {MOST_TYPES} types.")
+        raise SignatureRefused(too_many.format(what=what, most=MOST_TYPES))
     if max(map(_depth, types), default=0) > DEEPEST:
-        raise SignatureRefused(f"The {what} are nested more than {DEEPEST} levels deep.")
+        raise SignatureRefused(too_deep.format(what=what, most=DEEPEST))
     if sum(one.head for one in types) > LARGEST_HEAD:
-        raise SignatureRefused(f"The {what} take more than {LARGEST_HEAD:,} bytes.")
+        raise SignatureRefused(too_large.format(what=what, most=number(LARGEST_HEAD)))
 
 
 def _count(one: AbiType) -> int:

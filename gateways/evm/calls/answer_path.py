@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from gateways.evm.calls.abi_types import NUMBERS, AbiType, SignatureRefused
 from gateways.evm.calls.arguments import bounds
+from locales import N_, _, ngettext, sentences
+from locales.stored import storable
 
 LENGTH = "length"
 LONGEST_PATH = 8
@@ -70,14 +72,14 @@ class AnswerPath:
         Raises WrongAnswer, and NotAllThere where more has to be copied first.
         """
         if not size:
-            raise WrongAnswer("the contract gave no answer")
+            raise WrongAnswer(N_("the contract gave no answer"))
         said = _Answer(answer, size)
         whole = AbiType("tuple", 0, self.outputs)
         heads = sum(one.head for one in self.outputs)
         if size < heads or (size != heads and not whole.dynamic):
-            raise WrongAnswer("the contract's answer is not what the signature says")
+            raise WrongAnswer(N_("the contract's answer is not what the signature says"))
         if size > LARGEST:
-            raise WrongAnswer(f"the contract's answer is larger than {LARGEST:,} bytes")
+            raise WrongAnswer(storable("the contract's answer is larger than {most} bytes", most=f"{LARGEST:,}"))
         kind, at = whole, 0
         for step in self.steps:
             kind, at = _enter(said, kind, at, step)
@@ -90,7 +92,7 @@ def parse(text: str, outputs: tuple[AbiType, ...]) -> AnswerPath:
     """Return the path of this text; a function's only result is meant without a step. Raises PathRefused."""
     words = text.strip().split(".") if text.strip() else []
     if len(words) > LONGEST_PATH:
-        raise PathRefused(f"A path has at most {LONGEST_PATH} steps.")
+        raise PathRefused(_("A path has at most {most} steps.").format(most=LONGEST_PATH))
     counts = bool(words) and words[-1].strip().lower() == LENGTH
     steps = [_number(word) for word in (words[:-1] if counts else words)]
     if len(outputs) == 1 and not (steps == [0] and not outputs[0].has_parts and not counts):
@@ -100,15 +102,18 @@ def parse(text: str, outputs: tuple[AbiType, ...]) -> AnswerPath:
         kind = _part(kind, step)
     if counts:
         if kind.kind not in {"list", "row"}:
-            raise PathRefused(f"Only an array has a length, and the path leads to {_named(kind, outputs)}.")
+            told = _("Only an array has a length, and the path leads to {part}.")
+            raise PathRefused(told.format(part=_named(kind, outputs)))
     elif kind.has_parts:
-        raise PathRefused(f"The path leads to {_named(kind, outputs)}. {_advice(kind)}")
+        told = _("The path leads to {part}.").format(part=_named(kind, outputs))
+        raise PathRefused(sentences(told, _advice(kind)))
     return AnswerPath(outputs, tuple(steps), kind, counts)
 
 
 def _number(word: str) -> int:
     if not (word.strip().isascii() and word.strip().isdigit() and len(word) <= 6):
-        raise PathRefused(f'A path is made of numbers and dots, or ends with "{LENGTH}": 0, 1.2, {LENGTH}.')
+        told = _('A path is made of numbers and dots, or ends with "{length}": 0, 1.2, {length}.')
+        raise PathRefused(told.format(length=LENGTH))
     return int(word)
 
 
@@ -116,21 +121,25 @@ def _part(kind: AbiType, step: int) -> AbiType:
     if kind.kind == "list":
         return kind.parts[0]
     if not kind.has_parts:
-        raise PathRefused(f"The path leads into {kind.name}, which has no parts.")
+        raise PathRefused(_("The path leads into {type}, which has no parts.").format(type=kind.name))
     count = kind.size if kind.kind == "row" else len(kind.parts)
     if step >= count:
-        raise PathRefused(f"{kind.name} has no part {step}: its parts are 0 to {count - 1}.")
+        told = _("{type} has no part {step}: its parts are 0 to {last}.")
+        raise PathRefused(told.format(type=kind.name, step=step, last=count - 1))
     return kind.parts[0] if kind.kind == "row" else kind.parts[step]
 
 
 def _named(kind: AbiType, outputs: tuple[AbiType, ...]) -> str:
-    return f"all {len(outputs)} results" if kind.parts == outputs and len(outputs) > 1 else kind.name
+    if kind.parts == outputs and len(outputs) > 1:
+        return ngettext("all {count} result", "all {count} results", len(outputs)).format(count=len(outputs))
+    return kind.name
 
 
 def _advice(kind: AbiType) -> str:
     if kind.kind == "tuple":
-        return f"Choose one of its parts, 0 to {len(kind.parts) - 1}."
-    return f'Write "{LENGTH}" for the number of its elements, or the place of one of them, such as 0.'
+        return _("Choose one of its parts, 0 to {last}.").format(last=len(kind.parts) - 1)
+    told = _('Write "{length}" for the number of its elements, or the place of one of them, such as 0.')
+    return told.format(length=LENGTH)
 
 
 class _Answer:
@@ -142,7 +151,7 @@ class _Answer:
     def taken(self, at: int, count: int) -> bytes:
         """Return some bytes. Raises WrongAnswer beyond the answer's end, NotAllThere beyond what was copied."""
         if at + count > self.size:
-            raise WrongAnswer("the contract's answer is shorter than it says")
+            raise WrongAnswer(N_("the contract's answer is shorter than it says"))
         if at + count > len(self._copied):
             raise NotAllThere
         return self._copied[at : at + count]
@@ -155,7 +164,7 @@ class _Answer:
         """Return where the offset at `at` leads, counted from `base`."""
         offset = self.word(at)
         if base + offset > self.size:
-            raise WrongAnswer("the contract's answer is shorter than it says")
+            raise WrongAnswer(N_("the contract's answer is shorter than it says"))
         return base + offset
 
 
@@ -169,7 +178,10 @@ def _enter(said: _Answer, kind: AbiType, at: int, step: int) -> tuple[AbiType, i
         if kind.kind == "list":
             count, base = _length(said, kind, at), at + 32
             if step >= count:
-                raise WrongAnswer(f"the contract's list has {count} elements, and none at {step}")
+                told = storable(
+                    "the contract's list has {count} elements, and none at {step}", count=str(count), step=step
+                )
+                raise WrongAnswer(told)
         head = base + step * part.head
     return part, said.place(base, head) if part.dynamic else head
 
@@ -177,48 +189,48 @@ def _enter(said: _Answer, kind: AbiType, at: int, step: int) -> tuple[AbiType, i
 def _length(said: _Answer, kind: AbiType, at: int) -> int:
     count = said.word(at)
     if at + 32 + count * kind.parts[0].head > said.size:
-        raise WrongAnswer("the contract's answer is shorter than it says")
+        raise WrongAnswer(N_("the contract's answer is shorter than it says"))
     return count
 
 
 def _uint(said: _Answer, kind: AbiType, at: int) -> int:
     number = said.word(at)
     if number > bounds(kind)[1]:
-        raise WrongAnswer(f"the contract's answer is no {kind.name}")
+        raise WrongAnswer(storable("the contract's answer is no {type}", type=kind.name))
     return number
 
 
 def _int(said: _Answer, kind: AbiType, at: int) -> int:
     number, (least, most) = int.from_bytes(said.taken(at, 32), "big", signed=True), bounds(kind)
     if not least <= number <= most:
-        raise WrongAnswer(f"the contract's answer is no {kind.name}")
+        raise WrongAnswer(storable("the contract's answer is no {type}", type=kind.name))
     return number
 
 
 def _bool(said: _Answer, kind: AbiType, at: int) -> int:
     if (number := said.word(at)) > 1:
-        raise WrongAnswer("the contract's answer is neither true nor false")
+        raise WrongAnswer(N_("the contract's answer is neither true nor false"))
     return number
 
 
 def _address(said: _Answer, kind: AbiType, at: int) -> str:
     word = said.taken(at, 32)
     if any(word[:12]):
-        raise WrongAnswer("the contract's answer is no address")
+        raise WrongAnswer(N_("the contract's answer is no address"))
     return "0x" + word[12:].hex()
 
 
 def _fixed(said: _Answer, kind: AbiType, at: int) -> str:
     word = said.taken(at, 32)
     if any(word[kind.size :]):
-        raise WrongAnswer(f"the contract's answer is no {kind.name}")
+        raise WrongAnswer(storable("the contract's answer is no {type}", type=kind.name))
     return "0x" + word[: kind.size].hex()
 
 
 def _content(said: _Answer, at: int) -> bytes:
     length = said.word(at)
     if length > LONGEST_VALUE:
-        raise WrongAnswer(f"the contract's answer is longer than {LONGEST_VALUE:,} bytes")
+        raise WrongAnswer(storable("the contract's answer is longer than {most} bytes", most=f"{LONGEST_VALUE:,}"))
     return said.taken(at + 32, length)
 
 
@@ -226,7 +238,7 @@ def _string(said: _Answer, kind: AbiType, at: int) -> str:
     try:
         return _content(said, at).decode()
     except UnicodeDecodeError:
-        raise WrongAnswer("the contract's answer is no text") from None
+        raise WrongAnswer(N_("the contract's answer is no text")) from None
 
 
 _READERS: dict[str, Callable[[_Answer, AbiType, int], ViewValue]] = {

@@ -11,6 +11,8 @@ from eth_utils.address import is_checksum_address
 
 from gateways.evm.calls.abi_types import NUMBERS, AbiType, SignatureRefused
 from gateways.evm.calls.signature import Signature
+from locales import N_, _, ngettext
+from locales import number as shown
 
 WALLET = "{wallet}"
 """Stands for the address of the wallet that is asked about."""
@@ -18,6 +20,7 @@ LONGEST_TEXT = 2_000
 MOST_ITEMS = 200
 MOST_BYTES = 4_096
 """Call data of one call."""
+IN_BRACKETS = N_("{what} is a list in brackets, such as [1, 2].")
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}")
 _WHOLE = re.compile(r"-?[0-9]{1,78}")
 _HEX = re.compile(r"0[xX](?:[0-9a-fA-F]{2})*")
@@ -46,19 +49,17 @@ class CallData:
 def normal(signature: Signature, given: Sequence[Any]) -> tuple[str, ...]:
     """Return the arguments in one way of writing. Raises ArgumentsRefused, also where no wallet is among them."""
     if len(given) != len(signature.inputs):
-        raise ArgumentsRefused(
-            f"{signature.name} takes {_arguments(len(signature.inputs))}, and {len(given) or 'none'} "
-            f"{'is' if len(given) == 1 else 'are'} given."
-        )
+        raise ArgumentsRefused(_counted(signature.name, len(signature.inputs), len(given)))
     found = list[str]()
     for place, (kind, value) in enumerate(zip(signature.inputs, given, strict=True), 1):
-        value = _value(kind, value, f"Argument {place}")
+        value = _value(kind, value, _("Argument {place}").format(place=place))
         found.append(value if isinstance(value, str) else json.dumps(value, separators=(",", ":")))
     data = call_data(signature, found)
     if not data.places:
-        raise ArgumentsRefused(f"One argument of the type address must be {WALLET}: else all wallets get one answer.")
+        told = _("One argument of the type {address} must be {wallet}: else all wallets get one answer.")
+        raise ArgumentsRefused(told.format(address="address", wallet=WALLET))
     if len(data.template) > MOST_BYTES:
-        raise ArgumentsRefused(f"The arguments take more than {MOST_BYTES:,} bytes.")
+        raise ArgumentsRefused(_("The arguments take more than {most} bytes.").format(most=shown(MOST_BYTES)))
     return tuple(found)
 
 
@@ -74,8 +75,22 @@ def _encoded(signature: Signature, args: Sequence[str], wallet: str) -> bytes:
     return signature.selector + encode([kind.name for kind in signature.inputs], values)
 
 
-def _arguments(count: int) -> str:
-    return {0: "no arguments", 1: "1 argument"}.get(count, f"{count} arguments")
+def _counted(name: str, wanted: int, given: int) -> str:
+    """Return the sentence that says how many arguments a function takes, and how many are given."""
+    if not wanted:
+        return _("{name} takes no arguments, and {given} are given.").format(name=name, given=given)
+    if not given:
+        told = ngettext(
+            "{name} takes {count} argument, and none is given.", "{name} takes {count} arguments, and none is given.",
+            wanted,
+        )  # fmt: skip
+        return told.format(name=name, count=wanted)
+    told = ngettext(
+        "{name} takes {count} argument; the number given is {given}.",
+        "{name} takes {count} arguments; the number given is {given}.",
+        wanted,
+    )
+    return told.format(name=name, count=wanted, given=given)
 
 
 def _parsed(kind: AbiType, value: Any, where: str) -> Any:
@@ -85,14 +100,15 @@ def _parsed(kind: AbiType, value: Any, where: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        raise ArgumentsRefused(f"{where} ({kind.name}) is a list in brackets, such as [1, 2].") from None
+        raise ArgumentsRefused(_(IN_BRACKETS).format(what=f"{where} ({kind.name})")) from None
 
 
 def _value(kind: AbiType, given: object, where: str) -> Any:
     """Return a value in one way of writing: a text, or a list of them."""
     what = f"{where} ({kind.name})"
     if isinstance(given, str) and len(given) > LONGEST_TEXT:
-        raise ArgumentsRefused(f"{what} has more than {LONGEST_TEXT:,} characters.")
+        told = _("{what} has more than {most} characters.")
+        raise ArgumentsRefused(told.format(what=what, most=shown(LONGEST_TEXT)))
     if kind.has_parts:
         return _list(kind, _parsed(kind, given, where), where)
     if isinstance(given, bool):
@@ -100,20 +116,25 @@ def _value(kind: AbiType, given: object, where: str) -> Any:
     elif isinstance(given, int):
         given = str(given)
     if not isinstance(given, str):
-        raise ArgumentsRefused(f"{what} must be a text or a number.")
+        raise ArgumentsRefused(_("{what} must be a text or a number.").format(what=what))
     return scalar(kind, given, what)
 
 
 def _list(kind: AbiType, given: object, where: str) -> list[Any]:
     what = f"{where} ({kind.name})"
     if not isinstance(given, list):
-        raise ArgumentsRefused(f"{what} is a list in brackets, such as [1, 2].")
+        raise ArgumentsRefused(_(IN_BRACKETS).format(what=what))
     items = cast("list[object]", given)
     needed = len(kind.parts) if kind.kind == "tuple" else kind.size
     if kind.kind != "list" and len(items) != needed:
-        raise ArgumentsRefused(f"{what} has {needed} values, and {len(items)} are given.")
+        told = ngettext(
+            "{what} has {count} value; the number given is {given}.",
+            "{what} has {count} values; the number given is {given}.",
+            needed,
+        )
+        raise ArgumentsRefused(told.format(what=what, count=needed, given=len(items)))
     if len(items) > MOST_ITEMS:
-        raise ArgumentsRefused(f"{what} has more than {MOST_ITEMS} values.")
+        raise ArgumentsRefused(_("{what} has more than {most} values.").format(what=what, most=MOST_ITEMS))
     kinds = kind.parts if kind.kind == "tuple" else kind.parts * len(items)
     return [_value(part, item, where) for part, item in zip(kinds, items, strict=True)]
 
@@ -125,15 +146,16 @@ def scalar(kind: AbiType, given: str, what: str) -> str:
         return _number(kind, text, what)
     if kind.kind == "bool":
         if text.lower() not in {"true", "false"}:
-            raise ArgumentsRefused(f"{what} is true or false.")
+            raise ArgumentsRefused(_("{what} is {true} or {false}.").format(what=what, true="true", false="false"))
         return text.lower()
     if kind.kind == "address":
         return text if text == WALLET else _address(text, what)
     if kind.kind != "string":
         if not _HEX.fullmatch(text):
-            raise ArgumentsRefused(f"{what} is hexadecimal and begins with 0x.")
+            raise ArgumentsRefused(_("{what} is hexadecimal and begins with 0x.").format(what=what))
         if kind.kind == "fixed" and len(text) != 2 + 2 * kind.size:
-            raise ArgumentsRefused(f"{what} has {2 * kind.size} digits after 0x.")
+            told = _("{what} has {count} digits after 0x.")
+            raise ArgumentsRefused(told.format(what=what, count=2 * kind.size))
         return text.lower()
     return text
 
@@ -144,10 +166,12 @@ def _number(kind: AbiType, text: str, what: str) -> str:
     elif _WHOLE.fullmatch(text):
         number = int(text)
     else:
-        raise ArgumentsRefused(f"{what} is a whole number, not {text[:40] or 'nothing'}.")
+        if not text:
+            raise ArgumentsRefused(_("{what} is empty: write a whole number.").format(what=what))
+        raise ArgumentsRefused(_("{what} is a whole number, not {text}.").format(what=what, text=text[:40]))
     least, most = bounds(kind)
     if not least <= number <= most:
-        raise ArgumentsRefused(f"{what} is from {least} to {most}.")
+        raise ArgumentsRefused(_("{what} is from {least} to {most}.").format(what=what, least=least, most=most))
     return str(number)
 
 
@@ -158,10 +182,11 @@ def bounds(kind: AbiType) -> tuple[int, int]:
 
 def _address(text: str, what: str) -> str:
     if not _ADDRESS.fullmatch(text):
-        raise ArgumentsRefused(f"{what} is {WALLET}, or an address: 0x and 40 of 0-9 and a-f.")
+        told = _("{what} is {wallet}, or an address: 0x and 40 of 0-9 and a-f.")
+        raise ArgumentsRefused(told.format(what=what, wallet=WALLET))
     digits = text[2:]
     if digits not in {digits.lower(), digits.upper()} and not is_checksum_address("0x" + digits):
-        raise ArgumentsRefused(f"The capital letters of the address in {what[0].lower()}{what[1:]} don't fit.")
+        raise ArgumentsRefused(_("{what} is an address whose capital letters do not fit.").format(what=what))
     return "0x" + digits.lower()
 
 

@@ -11,6 +11,7 @@ from gateways.evm.calls import answer_path, arguments, signature
 from gateways.evm.calls.abi_types import SignatureRefused
 from gateways.evm.calls.answer_path import AnswerPath
 from gateways.evm.calls.arguments import CallData
+from locales import _
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ def question(contract: str, function: str, args: Sequence[Any], path: str) -> Vi
     Raises SignatureRefused with the sentence that says what is wrong.
     """
     if int(contract, 16) < LOWEST_CONTRACT:
-        raise SignatureRefused("Addresses as low as this one are part of the chain itself: they have no functions.")
+        raise SignatureRefused(_("Addresses as low as this one are part of the chain itself: they have no functions."))
     found = signature.parse(function)
     where = answer_path.parse(path, found.outputs)
     return ViewQuestion(contract, found.text, arguments.normal(found, args), where.text)

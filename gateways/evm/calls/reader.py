@@ -22,6 +22,7 @@ from gateways.evm.tokens.program import Silence
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.exchanges import together
+from locales import N_
 
 NEUTRAL = "0x484f4c44464153540000000000000000000b00b6"
 """The caller of every question: an address that nobody has, so that no contract treats it as somebody's."""
@@ -39,12 +40,12 @@ REMEMBERED = 600.0
 MOST_REMEMBERED = 1_000
 KEPT_FOR_THE_ANSWER = 0.5
 OVERRIDE = {SCRATCH: {"code": CODE}}
-NO_TIME = "there was no time to ask about it"
-RESTS = "the contract used too much of the node lately, and is asked again later"
+NO_TIME = N_("there was no time to ask about it")
+RESTS = N_("the contract used too much of the node lately, and is asked again later")
 REASONS = {
-    Silence.NONSENSE: "the node refused the call",
-    Silence.REVERTED: "the contract reverted",
-    Silence.RAN_OUT: "the contract used more gas than a question may",
+    Silence.NONSENSE: N_("the node refused the call"),
+    Silence.REVERTED: N_("the contract reverted"),
+    Silence.RAN_OUT: N_("the contract used more gas than a question may"),
 }
 
 

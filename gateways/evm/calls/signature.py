@@ -7,6 +7,7 @@ from functools import lru_cache
 from eth_utils.crypto import keccak
 
 from gateways.evm.calls.abi_types import DEEPEST, AbiType, SignatureRefused, array_of, check_size, elementary
+from locales import _
 
 LONGEST = 600
 _TOKEN = re.compile(r"\s*([A-Za-z_$][A-Za-z0-9_$]*|[0-9]{1,5}|[()\[\],;])")
@@ -44,9 +45,9 @@ def _joined(types: tuple[AbiType, ...]) -> str:
 def parse(text: str) -> Signature:
     """Parse a signature; names of parameters and other words of Solidity may stand in it. Raises SignatureRefused."""
     if not text.strip():
-        raise SignatureRefused(f"Write the function's signature, such as {EXAMPLE}.")
+        raise SignatureRefused(_("Write the function's signature, such as {example}.").format(example=EXAMPLE))
     if len(text) > LONGEST:
-        raise SignatureRefused(f"A signature has at most {LONGEST} characters.")
+        raise SignatureRefused(_("A signature has at most {most} characters.").format(most=LONGEST))
     return _SignatureReader(_tokens(text)).function()
 
 
@@ -55,10 +56,16 @@ def _tokens(text: str) -> list[str]:
     while at < end:
         token = _TOKEN.match(text, at)
         if token is None:
-            raise SignatureRefused(f"{text[at : at + 10].strip()!r} cannot stand in a signature such as {EXAMPLE}.")
+            told = _("{text} cannot stand in a signature such as {example}.")
+            raise SignatureRefused(told.format(text=repr(text[at : at + 10].strip()), example=EXAMPLE))
         found.append(token[1])
         at = token.end()
     return found
+
+
+def _out_of_place(found: str, wanted: str) -> SignatureRefused:
+    told = _("{found} stands where {wanted} should be. Write the signature like {example}.")
+    return SignatureRefused(told.format(found=found, wanted=wanted, example=EXAMPLE))
 
 
 class _SignatureReader:
@@ -74,21 +81,25 @@ class _SignatureReader:
             self._at += 1
         name = self._take()
         if not _NAME.fullmatch(name) or not self._next_is("("):
-            raise SignatureRefused(f"A signature begins with the function's name and a bracket: {EXAMPLE}.")
+            told = _("A signature begins with the function's name and a bracket: {example}.")
+            raise SignatureRefused(told.format(example=EXAMPLE))
         inputs = self._types(1)
         self._attributes()
         if not self._next_is("returns"):
-            raise SignatureRefused(f"Say what the function returns: {name}(…) view returns (uint256).")
+            raise SignatureRefused(
+                _("Say what the function returns: {example}.").format(example=f"{name}(…) view returns (uint256)")
+            )
         self._at += 1
         outputs = self._types(1)
         if self._next_is(";"):
             self._at += 1
         if self._at < len(self._tokens):
-            raise SignatureRefused(f"Nothing can follow what the function returns, but {self._tokens[self._at]} does.")
+            told = _("Nothing can follow what the function returns, but {word} does.")
+            raise SignatureRefused(told.format(word=self._tokens[self._at]))
         if not outputs:
-            raise SignatureRefused("The function must return something.")
-        check_size(inputs, "arguments")
-        check_size(outputs, "results")
+            raise SignatureRefused(_("The function must return something."))
+        check_size(inputs, _("arguments"))
+        check_size(outputs, _("results"))
         return Signature(name, inputs, outputs)
 
     def _next_is(self, token: str) -> bool:
@@ -96,13 +107,13 @@ class _SignatureReader:
 
     def _take(self) -> str:
         if self._at >= len(self._tokens):
-            raise SignatureRefused(f"The signature ends too early. Write it like {EXAMPLE}.")
+            raise SignatureRefused(_("The signature ends too early. Write it like {example}.").format(example=EXAMPLE))
         self._at += 1
         return self._tokens[self._at - 1]
 
     def _expect(self, token: str) -> None:
         if (found := self._take()) != token:
-            raise SignatureRefused(f"{found} stands where {token} should be. Write the signature like {EXAMPLE}.")
+            raise _out_of_place(found, token)
 
     def _attributes(self) -> None:
         """Read the words between the arguments and the results; the function must be one that only reads."""
@@ -110,12 +121,16 @@ class _SignatureReader:
         while self._at < len(self._tokens) and not self._next_is("returns"):
             word = self._take()
             if word in {"payable", "nonpayable"}:
-                raise SignatureRefused("Only functions that read can be called: view or pure ones.")
+                raise SignatureRefused(_("Only functions that read can be called: view or pure ones."))
             if word not in _ATTRIBUTES | _READS:
-                raise SignatureRefused(f"{word} stands where view should be. Write the signature like {EXAMPLE}.")
+                raise _out_of_place(word, "view")
             said.add(word)
         if not said & _READS and self._next_is("returns"):
-            raise SignatureRefused("Only functions that read can be called. If it is one, write view before returns.")
+            raise SignatureRefused(
+                _("Only functions that read can be called. If it is one, write {view} before {returns}.").format(
+                    view="view", returns="returns"
+                )
+            )
 
     def _types(self, depth: int) -> tuple[AbiType, ...]:
         """Read types between brackets."""
@@ -131,13 +146,13 @@ class _SignatureReader:
 
     def _type(self, depth: int) -> AbiType:
         if depth > DEEPEST:
-            raise SignatureRefused(f"The types are nested more than {DEEPEST} levels deep.")
+            raise SignatureRefused(_("The types are nested more than {most} levels deep.").format(most=DEEPEST))
         if self._next_is("tuple"):
             self._at += 1
         if self._next_is("("):
             parts = self._types(depth + 1)
             if not parts:
-                raise SignatureRefused("A tuple needs at least one type.")
+                raise SignatureRefused(_("A tuple needs at least one type."))
             found = AbiType("tuple", 0, parts)
         else:
             found = elementary(self._take())
@@ -145,7 +160,7 @@ class _SignatureReader:
             self._at += 1
             length = None if self._next_is("]") else self._take()
             if length is not None and not length.isdigit():
-                raise SignatureRefused(f"An array's length is a number, not {length[:20]}.")
+                raise SignatureRefused(_("An array's length is a number, not {text}.").format(text=length[:20]))
             self._expect("]")
             found = array_of(found, None if length is None else int(length))
         return found

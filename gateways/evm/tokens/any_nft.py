@@ -12,12 +12,13 @@ from gateways.evm.tokens.program import Said, Silence
 from gateways.evm.tokens.standards import Standards
 from gateways.evm.tokens.token_history import LogReader
 from gateways.evm.tokens.token_read import BALANCE_OF_ID, OWNER_OF, word
+from locales import N_
 
 MOST_VERIFIED = 40
 """Tokens of one owner that are asked about at first; one that is really held is enough."""
 MOST_LISTED = 2_000
 """Tokens of one owner that are asked about at all; whose list is longer is not denied all of it."""
-UNVERIFIED = "what the indexer lists could not be verified"
+UNVERIFIED = N_("what the indexer lists could not be verified")
 LATELY = 600.0
 """Seconds before the newest block of which no list is believed to be whole: indexers are behind the chain."""
 KEPT_FOR_THE_CHAIN = 5.0

@@ -9,9 +9,17 @@ from secrets import randbelow
 from gateways.chains.balance_sheet import MOST
 from gateways.chains.token_sheet import IN_TURN
 from gateways.evm.tokens.program import Silence
-from gateways.evm.tokens.token_read import BALANCE_OF_ID, KEPT_FOR_THE_REST, MOST_QUESTIONS, TokenRead, word
+from gateways.evm.tokens.token_read import (
+    BALANCE_OF_ID,
+    KEPT_FOR_THE_REST,
+    MOST_QUESTIONS,
+    TokenRead,
+    no_answer_for,
+    word,
+)
 from gateways.transport import question_time
 from gateways.transport.exchanges import together
+from locales import N_
 
 MOST_PAIRS = 240_000
 """Pairs of an owner and a named id that one read asks about."""
@@ -78,7 +86,7 @@ class Erc1155:
         read = self.read
         complete, reason = await read.follow(owners, many=True)
         if self._in_turns:
-            reason = f"{IN_TURN} ({reason})"
+            reason = IN_TURN
         await self._ask_known({owner: read.known([owner]) for owner in owners})
         missing = [owner for owner in owners if owner not in complete]
         if without := [owner for owner in missing if not read.amounts[owner]]:
@@ -94,7 +102,7 @@ class Erc1155:
             if one not in read.amounts[owner] and read.matters(one)
         ]
         if len(pairs) > MOST_QUESTIONS:
-            read.doubt({owner for owner, _ in pairs[MOST_QUESTIONS:]}, "there are too many tokens to ask about")
+            read.doubt({owner for owner, _ in pairs[MOST_QUESTIONS:]}, N_("there are too many tokens to ask about"))
         await self._ask(pairs[:MOST_QUESTIONS])
 
     async def _ask(self, pairs: Sequence[tuple[str, int]]) -> None:
@@ -103,6 +111,6 @@ class Erc1155:
         said = await read.ask([BALANCE_OF_ID + word(owner) + word(one) for owner, one in pairs])
         for (owner, one), amount in zip(pairs, said, strict=True):
             if isinstance(amount, Silence):
-                read.doubt([owner], f"the contract gave no answer for token {str(one)[:40]}")
+                read.doubt([owner], no_answer_for(one))
             elif amount:
                 read.amounts[owner][one] = min(amount, MOST)

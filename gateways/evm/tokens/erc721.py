@@ -12,8 +12,10 @@ from gateways.evm.tokens.token_read import (
     TOKEN_OF_OWNER,
     TOTAL_SUPPLY,
     TokenRead,
+    no_answer_for,
     word,
 )
+from locales import N_
 
 MOST_LISTED = 2_000
 """Tokens of one owner that are listed; who says to have more is never listed in full."""
@@ -41,7 +43,7 @@ class Erc721:
         said = await read.ask([BALANCE_OF + word(owner) for owner in read.owners])
         for owner, count in zip(read.owners, said, strict=True):
             if isinstance(count, Silence):
-                read.doubt([owner], "the contract gave no answer")
+                read.doubt([owner], N_("the contract gave no answer"))
             else:
                 self.counts[owner] = count
         if read.wanted is not None and read.wanted.count <= MOST_EXACT:
@@ -50,11 +52,11 @@ class Erc721:
                 await self._exactly(list(read.wanted))
         elif missing := self._short():
             await self._list(missing)
-            read.doubt(self._short(), "not all of the tokens could be found")
+            read.doubt(self._short(), N_("not all of the tokens could be found"))
         contradicted = [owner for owner, count in self.counts.items() if len(read.amounts[owner]) > count]
         for owner in contradicted:
             read.amounts[owner].clear()
-        read.doubt(contradicted, "the contract contradicts itself")
+        read.doubt(contradicted, N_("the contract contradicts itself"))
 
     def _short(self) -> list[str]:
         """The owners that have more tokens than were found."""
@@ -67,11 +69,11 @@ class Erc721:
             return
         failed = [one for one in wanted if self.owner_of[one] in {Silence.NONSENSE, Silence.RAN_OUT}]
         if failed:
-            self.read.doubt(self._short(), f"the contract gave no answer for token {str(failed[0])[:40]}")
+            self.read.doubt(self._short(), no_answer_for(failed[0]))
         elif any(self.owner_of[one] is Silence.REVERTED for one in wanted) and not self._speaks():
             await self._list(self._short()[:1])
             if not self._speaks():
-                self.read.doubt(self._short(), "the contract does not say who owns its tokens")
+                self.read.doubt(self._short(), N_("the contract does not say who owns its tokens"))
 
     def _speaks(self) -> bool:
         return any(isinstance(said, int) for said in self.owner_of.values())
@@ -79,7 +81,7 @@ class Erc721:
     async def _list(self, owners: Sequence[str]) -> None:
         """Find these owners' tokens, by one way after the other, until their balances are accounted for."""
         too_many = [owner for owner in owners if self.counts[owner] > MOST_LISTED]
-        self.read.doubt(too_many, "there are too many tokens to list")
+        self.read.doubt(too_many, N_("there are too many tokens to list"))
         few = [owner for owner in owners if owner not in too_many]
 
         def missing() -> list[str]:

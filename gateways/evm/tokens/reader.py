@@ -11,6 +11,7 @@ from gateways.evm.tokens.erc1155 import Erc1155
 from gateways.evm.tokens.standards import Standards
 from gateways.evm.tokens.token_history import LogReader
 from gateways.evm.tokens.token_read import TokenRead, raw
+from locales import N_
 
 
 class TokenReader:
@@ -41,7 +42,7 @@ class TokenReader:
         )
         standard = (await self._standards.of(head, [read.contract]))[read.contract]
         if standard is None:
-            read.doubt(owners, "the contract names no standard that can be read")
+            read.doubt(owners, N_("the contract names no standard that can be read"))
         elif standard == "ERC1155":
             await Erc1155(read).run()
         else:

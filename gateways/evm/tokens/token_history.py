@@ -14,6 +14,8 @@ from gateways.evm.rpc.node import Head, Node, binary, quantity
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
+from locales import N_
+from locales.stored import storable
 
 # Topics: docs/facts.md#token-standards. ERC-20's Transfer has the same first topic, but three topics where ERC-721 has
 # four.
@@ -109,12 +111,12 @@ class LogReader:
             trail = trails.get(owner, TokenHints())
             search.low[owner], search.high[owner] = trail.searched.get(here, (head.block + 1, head.block))
             search.found[owner] = set(trail.ids)
-        reason = "its history has not been searched in full yet"
+        reason = N_("its history has not been searched in full yet")
         try:
             await self._forward(search)
             await self._backward(search)
         except ProviderError as fault:
-            reason = f"its history could not be searched ({fault})"
+            reason = storable("its history could not be searched ({reason})", reason=str(fault))
         for owner in owners:
             trail = trails.get(owner, TokenHints()).with_ids(sorted(search.found[owner]))
             searched = dict(trail.searched)

@@ -10,6 +10,7 @@ from gateways.evm.tokens.batch_call import Asker
 from gateways.evm.tokens.program import Said
 from gateways.evm.tokens.token_history import LogReader
 from gateways.transport import question_time
+from locales.stored import storable
 
 # Selectors: docs/facts.md#token-standards.
 BALANCE_OF = bytes.fromhex("70a08231")
@@ -80,6 +81,11 @@ class TokenRead:
             if not isinstance(given, str)
             and (ids := [token for contract, token in given.items if contract == self.contract])
         }
+
+
+def no_answer_for(token: int) -> str:
+    """The reason for which an owner is unsure when a contract does not answer about one token."""
+    return storable("the contract gave no answer for token {token}", token=str(token)[:40])
 
 
 def raw(address: str) -> bytes:

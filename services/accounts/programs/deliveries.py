@@ -11,6 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
+from locales import N_
 from models.db.session import AsyncSession
 from services.accounts import token_encryption
 from services.accounts.programs.webhooks import TEST
@@ -111,13 +112,13 @@ async def _expire(db: AsyncSession, server_id: int) -> None:
     gone = await db.execute(
         text(
             """
-            UPDATE webhook_delivery SET state = 'failed', done_at = now(), fault = COALESCE(fault, 'not tried in time')
+            UPDATE webhook_delivery SET state = 'failed', done_at = now(), fault = COALESCE(fault, :not_tried)
             WHERE id IN (SELECT id FROM webhook_delivery WHERE server_id = :server AND state = 'waiting'
                          ORDER BY id LIMIT :most)
             AND created_at <= now() - :life RETURNING id
             """
         ),
-        {"server": server_id, "most": MOST_EXPIRED, "life": LIFE},
+        {"server": server_id, "most": MOST_EXPIRED, "life": LIFE, "not_tried": N_("not tried in time")},
     )
     if gone.first() is not None:
         await db.execute(text("UPDATE webhook SET gave_up_at = now() WHERE server_id = :server"), {"server": server_id})

@@ -13,6 +13,7 @@ from sqlmodel import col, delete, func, select, update
 from gateways import Gateways
 from gateways.transport.public_addresses import is_public
 from locales import N_, _
+from locales.stored import said
 from models import Server, Webhook, WebhookDelivery, now
 from models.db.session import AsyncSession
 from services.accounts import token_encryption
@@ -116,9 +117,8 @@ async def _view(db: AsyncSession, row: Webhook) -> WebhookView:
 
 def _delivery(row: WebhookDelivery) -> DeliveryView:
     due = row.next_at if row.state == "waiting" else None
-    return DeliveryView(
-        str(row.uuid), row.event, row.state, row.attempts, row.fault, row.created_at, due, row.done_at
-    )  # fmt: skip
+    fault = said(row.fault) if row.fault else None
+    return DeliveryView(str(row.uuid), row.event, row.state, row.attempts, fault, row.created_at, due, row.done_at)
 
 
 async def put(

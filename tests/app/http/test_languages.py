@@ -89,7 +89,10 @@ def test_every_language_is_written_once(tmp_path: Path) -> None:
     (built / "assets" / "parts.js").write_text("var react")
     page = '<html lang="en"><link href="/assets/page.js"/><link href="/assets/a.css"/><p>' + Mark.of("text", "Verify")
     (built / "index.html").write_text(page)
+    (built / "__spa-fallback.html").write_text(page)
     screens.write(built)
+    for name in ("index.html", "404.html"):
+        assert (screens.pages_of(built, "ja") / name).read_text().endswith("<p>認証する"), name
     assert (built / "index.html").read_text().endswith("<p>Verify")
     assert '"Verify","/assets/page.js"' in (built / "assets" / "page.js").read_text()
     (folder,) = (built / "assets").glob("ja-*")

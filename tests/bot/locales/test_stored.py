@@ -3,7 +3,7 @@
 import pytest
 
 from locales import N_, speaking
-from locales.stored import said, storable, storable_count
+from locales.stored import said, storable, storable_count, within
 
 GONE = N_("Your transaction is no longer on {chain}. It is looked for again.")
 
@@ -34,6 +34,15 @@ def test_a_stored_text_may_hold_another_one_but_looks_up_no_name() -> None:
     kept = storable("{reason} ({chain})", reason=inner, chain="Members")
     with speaking("ja"):
         assert said(kept) == "Discordがロールの付与を拒否しました（Rules）。（Members）"
+
+
+def test_a_stored_text_in_another_one_is_looked_up_too() -> None:
+    doubt = within(N_("the contract gave no answer"))
+    kept = storable("token {token}: {reason}", token="7", reason=doubt)
+    assert said(kept) == "token 7: the contract gave no answer"
+    with speaking("ja"):
+        assert said(kept) == "トークン7：コントラクトが応答しませんでした"
+    assert within(kept) == kept
 
 
 @pytest.mark.parametrize(

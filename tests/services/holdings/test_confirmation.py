@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateways.chains.catalogue import CHAINS
+from locales.stored import said
 from services.core.answer import Answer
 from services.holdings.confirmation import (
     APART,
@@ -131,7 +132,7 @@ def test_the_same_marketplace_twice_is_one_source() -> None:
     first = reading(NO, 100, 1, TRAIT, "OpenSea")
     twice = confirm(first, reading(NO, 98, 2, TRAIT, "OpenSea"), earlier(ago=timedelta(hours=1)), TWO, NOW)
     assert (twice.reading.answer, twice.wait) == (UNKNOWN, None)
-    assert "only OpenSea" in (twice.reading.reason or "")
+    assert "only OpenSea" in said(twice.reading.reason or "")
     assert confirm(first, reading(NO, 98, 2, TRAIT, "token metadata"), None, TWO, NOW).reading.answer is NO
     assert confirm(first, reading(NO, 98, 2, TRAIT), None, TWO, NOW).reading.answer is NO, "both sources said so"
 

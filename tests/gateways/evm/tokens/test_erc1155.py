@@ -11,6 +11,7 @@ from gateways.chains.token_sheet import IN_TURN, LARGEST_ID
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens import erc1155
+from locales.stored import said
 from tests.gateways.evm_lab import Front, address, anvil, front, rpc
 from tests.gateways.token_lab import ANVIL, collection, mint
 
@@ -103,7 +104,7 @@ async def test_a_range_that_is_too_large_to_ask_about_needs_the_history(chains: 
     end.change = ten_blocks
     sheet = await chains.tokens("base", MANY, OWNERS[:20], token_ids=wanted)
     assert set(sheet.unsure) == set(OWNERS[:20])
-    assert all(reason.startswith("its history") for reason in sheet.unsure.values())
+    assert all(said(reason).startswith("its history") for reason in sheet.unsure.values())
 
 
 async def test_what_there_is_no_time_for_is_unsure_and_the_rest_is_known(

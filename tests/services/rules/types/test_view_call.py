@@ -74,7 +74,7 @@ def test_many_ways_of_writing_are_stored_in_one() -> None:
     [
         ("stakedOf(address) returns (uint256)", {}, "function", "write view before returns"),
         ("stakedOf(Pool) view returns (uint256)", {}, "function", "not a type of the ABI"),
-        (NUMBER, {}, "args", "takes 2 arguments, and 1 is given"),
+        (NUMBER, {}, "args", "takes 2 arguments; the number given is 1"),
         (NUMBER, {"args": ["{wallet}", "-5"]}, "args", "from 0 to"),
         (NUMBER, {"args": [CONTRACT, "5"]}, "args", "must be {wallet}"),
         ("f(address) view returns (uint256[])", {}, "path", 'Write "length"'),
