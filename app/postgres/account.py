@@ -78,8 +78,8 @@ def open_way(path: Path, say: Say) -> None:
             say(f"added o+x to {directory}, so that the database's account can pass through (it cannot list it)")
 
 
-def open_programs(directories: list[Path], account: DatabaseAccount, say: Say) -> None:
-    """Let the account read and run PostgreSQL's programs, which a strict umask at installation may prevent."""
+def open_programs(directories: list[Path], say: Say) -> None:
+    """Let other accounts read and run PostgreSQL's programs, which a strict umask at installation may prevent."""
     for directory in directories:
         open_way(directory, say)
         for path in [directory, *directory.rglob("*")]:

