@@ -50,7 +50,6 @@ async def read_again(
     outside: Gateways,
     done: Round,
     cases: Sequence[Case],
-    answers: Mapping[Place, Answers],
     confirmed: Mapping[Place, Answers],
 ) -> None:
     """Read traits a second time, from other sources than the first time if there are any.

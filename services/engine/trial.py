@@ -219,7 +219,7 @@ async def _confirmed(
     )
     confirmed = dict(zip(plan.wanted, said, strict=True))
     case = decisions.doubting(plan.case, delegations.disagreements(several, again))
-    await trait_reads.read_again(outside, done, [case], answers, confirmed)
+    await trait_reads.read_again(outside, done, [case], confirmed)
     second = read_all(case, confirmed)[_RULE]
     return [_agreed(outside, one, other) for one, other in zip(first, second, strict=True)]
 
