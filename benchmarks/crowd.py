@@ -36,7 +36,6 @@ from settings import settings
 ADMIN = Actor(1, "800000000000000001", "admin")
 BIG = 1
 SERVERS, RULES = 100, 1_000
-DAYS = 365
 Ask = Callable[[AsyncSession], Awaitable[object]]
 
 

@@ -92,7 +92,6 @@ class MoveState(ServerTab, rx.State):
 
     state: str = NONE
     headline: str = ""
-    until_text: str = ""
     counted: str = ""
     roles: list[MovingRoleView] = []
     bars: list[StandingBarView] = []
@@ -175,7 +174,7 @@ class MoveState(ServerTab, rx.State):
         self.editing = False
 
     def _show(self, move: MoveView) -> None:
-        self.state, self.until_text = move.state, day_and_time(move.until)
+        self.state = move.state
         self.headline = _headline(move)
         self.counted = day_and_time(move.counted_at)
         self.roles = [_role(role) for role in move.roles]
