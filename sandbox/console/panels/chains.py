@@ -36,7 +36,7 @@ async def panel(sandbox: WholeSandbox, place: Place) -> Markup:
         el("ul", links, class_="tabs"),
         datalist("wallets", wallets),
         el("div", _shown(state, chain, wallets), id="panel-now", data_part=True, class_="wide"),
-        _solana(place, state, wallets) if chain == SOLANA else _evm(place, chain, state, wallets),
+        _solana(place, state, wallets) if chain == SOLANA else _evm(place, chain, state),
     )
 
 
@@ -160,7 +160,7 @@ def _coins(place: Place, base: str, state: Json, standards: Sequence[str], *, re
     )  # fmt: skip
 
 
-def _evm(place: Place, chain: str, state: Json, wallets: dict[str, str]) -> Markup:
+def _evm(place: Place, chain: str, state: Json) -> Markup:
     collection, base = _collection(state), f"chains/{chain}"
     token = field("Token id", "token_id", required=True, inputmode="numeric")
     amount = field("Amount (ERC-1155)", "amount", placeholder="1", inputmode="numeric")
