@@ -164,8 +164,8 @@ def _hash(code: str) -> bytes:
 _CHOICES = """
     INSERT INTO member_choice (server_id, user_id, use_wallets, share_wallets, payout_wallet_id)
     SELECT x.server_id, :taker,
-           CASE WHEN :fresh AND y.user_id IS NULL THEN x.use_wallets ELSE x.use_wallets AND COALESCE(y.use_wallets, true) END,
-           CASE WHEN :fresh AND y.user_id IS NULL THEN x.share_wallets ELSE x.share_wallets AND COALESCE(y.share_wallets, false) END,
+           x.use_wallets AND COALESCE(y.use_wallets, true),
+           x.share_wallets AND COALESCE(y.share_wallets, :fresh),
            COALESCE(y.payout_wallet_id,
                     CASE WHEN x.payout_wallet_id = ANY(CAST(:moved AS integer[])) THEN x.payout_wallet_id END)
     FROM member_choice x LEFT JOIN member_choice y ON y.server_id = x.server_id AND y.user_id = :taker
