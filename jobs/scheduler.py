@@ -15,7 +15,6 @@ from apscheduler.triggers.base import BaseTrigger  # pyright: ignore[reportMissi
 from gateways import gateways
 from jobs.restart import LONGEST_PAUSE_SECONDS, RESTART_SECONDS, cancellation_first
 from models import transaction
-from models.db.session import AsyncSession
 from services.collections.census import days
 from services.core import rollups
 from services.guilds import rivals
@@ -90,10 +89,6 @@ REACH_EVERY = timedelta(seconds=5)
 HOUSEKEEPING_EVERY = timedelta(hours=1)
 
 
-async def _bring_messages_up_to_date(db: AsyncSession) -> object:
-    return await orders.bring_messages_up_to_date(db, gateways())
-
-
 def all_jobs() -> Sequence[ScheduledJob]:
     """Return the whole schedule."""
     return (
@@ -102,7 +97,7 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob("erasure", EACH_SECOND, erasure.finish),
         ScheduledJob("truces", EACH_SECOND, rivals.end_expired),
         ScheduledJob("moves", EACH_SECOND, orders.begin_due),
-        ScheduledJob("move_messages", EACH_SECOND, _bring_messages_up_to_date),
+        ScheduledJob("move_messages", EACH_SECOND, lambda db: orders.bring_messages_up_to_date(db, gateways())),
         ScheduledJob("migrations", EACH_SECOND, contract_migrations.end_due),
         ScheduledJob("move_counts", EACH_SECOND, coverage.store_oldest, COUNT_EVERY),
         ScheduledJob("reach_days", EACH_SECOND, days.begin_due, REACH_EVERY),

@@ -61,7 +61,7 @@ class MovingRoleView:
     summary: str
     taken: str
     rivals: str
-    decided: bool
+    undecided: str
 
 
 @dataclass(frozen=True)
@@ -374,8 +374,14 @@ def _role(role: MovingRole) -> MovingRoleView:
         summary=_arrived(role.right, total),
         taken=taken.format(count=role.taken) if role.taken else "",
         rivals=moved.format(names=rivals, time=day_and_time(role.rivals[0].last_at)) if rivals else "",
-        decided=role.decided,
+        undecided="" if role.decided else _undecided(),
     )  # fmt: skip
+
+
+def _undecided() -> str:
+    return _(
+        "No active rule gives this role yet, so holders with a wallet count as unknown. Activate one on the Rules tab."
+    )
 
 
 def _arrived(right: int, total: int) -> str:

@@ -170,17 +170,7 @@ def _role(role: rx.vars.ObjectVar[MovingRoleView]) -> rx.Component:
             ),
             class_name="mt-2 grid grid-cols-2 gap-2 sm:grid-cols-4",
         ),
-        rx.cond(
-            role.decided | (MoveState.state == "approved"),
-            None,
-            rx.el.p(
-                _(
-                    "No active rule gives this role yet, so holders with a wallet count as unknown. "
-                    "Activate one on the Rules tab."
-                ),
-                class_name="mt-2 text-sm",
-            ),
-        ),
+        rx.cond(role.undecided != "", rx.el.p(role.undecided, class_name="mt-2 text-sm")),
         rx.cond(role.taken != "", rx.el.p(role.taken, class_name="mt-2 text-sm font-medium")),
         rx.cond(
             role.rivals != "",

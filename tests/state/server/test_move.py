@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlmodel import select, update
 
-from models import MoveCount, ServerMove, now, transaction
+from models import MoveCount, Rule, ServerMove, now, transaction
 from services.roles.moves import coverage
 from state.core.toasts import ToastState
 from state.rule_form.preview import ImpactState
@@ -45,7 +45,7 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     assert (move.state, move.fault_text) == ("running", "")
     assert move.headline.startswith("The move runs until ")
     (role,) = move.roles
-    assert (role.right, role.wrong, role.unverified, role.unknown) == (0, 0, 1, 1)
+    assert (role.right, role.wrong, role.unverified, role.unknown, role.undecided) == (0, 0, 1, 1, "")
     assert (role.summary, role.shares) == ("0 of 2 holders have arrived", ["0.000%", "0.000%", "50.000%", "50.000%"])
 
     await tab.run(move.show_names(role.id, coverage.UNVERIFIED))
@@ -54,6 +54,11 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     assert move.named_role == ""
 
     async with transaction() as db:
+        await db.exec(update(Rule).values(state="shadow"))
+    await tab.run(move.look())
+    assert move.roles[0].undecided.startswith("No active rule gives this role yet")
+    async with transaction() as db:
+        await db.exec(update(Rule).values(state="active"))
         assert await coverage.store_oldest(db)
     await tab.run(move.look())
     assert [(bar.standing, bar.y, bar.height) for bar in move.bars] == [("unverified", 200, 200), ("unknown", 0, 200)]
