@@ -109,6 +109,49 @@ async def test_a_token_of_another_server_finds_nothing_even_if_its_creator_runs_
     assert (await theirs.client.get("/api/servers")).status_code == 404
 
 
+NOT_OF_A_SERVER = ("/api/me/", "/api/wallet-verifications/", "/api/collection/")
+"""The calls with an id that name a person's own data, or a contract."""
+
+
+async def test_every_described_call_with_an_id_is_404_for_another_servers_token(
+    new_browser: Callable[[], Browser], town: Town
+) -> None:
+    rule_id = await town.rule("Holder")
+    owner = await signed_in(new_browser, town, "ada")
+    token = await made(owner, town)
+    about = {"serverId": town.server_id, "id": rule_id}
+    reach = await owner.client.post(f"{RULES}/reach", json=about)
+    assert reach.status_code == 202, reach.text
+    known = {
+        "server_id": town.server_id, "rule_id": rule_id, "reach_id": reach.json()["id"], "token_id": token["id"],
+        "discord_id": town.people["carol"]["id"], "role_id": await town.role("Holder"), "name": "a" * 64,
+        "batch": str(uuid.uuid4()), "migration_id": 1,
+    }  # fmt: skip
+    async with transaction() as db:
+        other = Server(discord_id=str(uuid.uuid4().int)[:18], name="Another")
+        db.add(other)
+        await db.flush()
+        db.add(Access(server_id=other.id or 0, discord_id=town.people["ada"]["id"], owner=True))
+        await db.exec(update(ApiToken).where(col(ApiToken.id) == token["id"]).values(server_id=other.id))
+    theirs = program(new_browser, token["token"])
+    asked, odd = 0, dict[str, int]()
+    for path, methods in api.openapi()["paths"].items():
+        if "{" not in path or path.startswith(NOT_OF_A_SERVER):
+            continue
+        for method, operation in methods.items():
+            content = operation.get("requestBody", {}).get("content", {})
+            sent: dict[str, Any] = (
+                {"json": content["application/json"]["example"]} if "application/json" in content else {}
+            )
+            query = {one["name"]: 1 for one in operation.get("parameters", []) if one["in"] == "query"}
+            for wanted in (query, {}):
+                answer = await theirs.client.request(method, path.format_map(known), params=wanted, **sent)
+                asked += 1
+                if answer.status_code != 404:
+                    odd[f"{method} {path}"] = answer.status_code
+    assert (odd, asked > 80) == ({}, True)
+
+
 async def test_a_token_makes_the_calls_of_its_scopes_and_no_other(
     new_browser: Callable[[], Browser], town: Town
 ) -> None:
