@@ -277,5 +277,5 @@ def test_what_is_left_out_or_wrong_is_noticed() -> None:
 
 def test_each_table_has_a_row_on_the_page_of_the_house() -> None:
     """A reader finds there what each table is for."""
-    page = (DOCS / "architecture.md").read_text().partition("## The tables")[2]
+    page = (DOCS / "architecture" / "README.md").read_text().partition("## The tables")[2]
     assert list(missing(sorted(SQLModel.metadata.tables), page)) == []

@@ -1,7 +1,9 @@
 """The Python client against the API itself: it is up to date, and reaches one server, within its scopes and consent."""
 
+import ast
 import asyncio
 import importlib.util
+import re
 import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -71,6 +73,15 @@ def test_the_client_is_as_the_document_says_and_has_a_call_for_each_that_a_token
     assert module.stale({path: text + "\n" for path, text in files.items()}) == ["calls.py", "shapes.py"]
     assert module.NAMES.keys() <= OPEN.keys(), "a name for a call that is no more"
     assert len([name for name in vars(Calls) if not name.startswith("_")]) == len(OPEN)
+
+
+def test_each_call_of_the_recipes_is_one_of_the_client() -> None:
+    page = (GENERATOR.parents[2] / "docs" / "recipes.md").read_text()
+    used = set(re.findall(r"\b(?:api|other)\.([a-z_]+)\(", page))
+    assert len(used) > 10
+    assert used <= set(dir(Calls))
+    for block in re.findall(r"```python\n(.*?)```", page, re.S):
+        ast.parse(block)
 
 
 async def token(new_browser: Callable[[], Browser], town: Town) -> str:
