@@ -51,7 +51,7 @@ async def test_a_move_says_per_role_who_has_arrived_and_who_else_moves_it(owner:
     (rival,) = role.pop("rivals")
     assert role == {
         "roleId": role_id, "roleName": "Holder", "roleColor": role["roleColor"], "right": 1, "wrong": 0,
-        "unverified": 1, "unknown": 0, "taken": 0,
+        "unverified": 1, "unknown": 0, "taken": 0, "decided": True,
     }  # fmt: skip
     assert (rival["name"], seen["state"], seen["channelId"]) == ("Collab.Land", "running", None)
     named = await owner.client.get(f"{call}/members", params={"roleId": role_id})
