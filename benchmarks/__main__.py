@@ -12,14 +12,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import attacks, crowd, follow, growth, guilds, logs, roles, sweep, web
+from benchmarks.sizes import discord_limits
 from benchmarks.support import mixed, pairs
 from benchmarks.support.rounds import GOALS
 
 Benchmark = Callable[[Sequence[str]], None]
 BENCHMARKS: dict[str, Benchmark] = {
     "sweep": sweep.main, "pairs": pairs.main, "mixed": mixed.main, "logs": logs.main, "follow": follow.main,
-    "roles": roles.main, "growth": growth.main, "guilds": guilds.main, "web": web.main, "crowd": crowd.main,
-    "attacks": attacks.main,
+    "roles": roles.main, "growth": growth.main, "guilds": guilds.main, "limits": discord_limits.main, "web": web.main,
+    "crowd": crowd.main, "attacks": attacks.main,
 }  # fmt: skip
 
 

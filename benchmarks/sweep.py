@@ -104,7 +104,7 @@ def reading(node: Lab, rounds: int, supply: int) -> None:
 def whole_process(url: str, node: Lab, members: int) -> Iterator["subprocess.Popen[str]"]:
     """The process that does whole rounds, once its people are there."""
     print(f"Settling {members:,} members ...", file=sys.stderr)
-    command = [sys.executable, "-m", "benchmarks.whole", url, node.url, ",".join(node.contracts), str(members)]
+    command = [sys.executable, "-m", "benchmarks.sizes.whole", url, node.url, ",".join(node.contracts), str(members)]
     process = subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
     )

@@ -16,11 +16,11 @@ from typing import Any
 from eth_abi.abi import encode
 from sqlalchemy import text
 
+from benchmarks.sizes.whole import Counts, one_round
 from benchmarks.support import town
 from benchmarks.support.lab import ARTEFACTS, CHAIN, Lab, holder, lab, wallet
 from benchmarks.support.reads import Answer, Calls, counting, index, solana_owner
 from benchmarks.support.rounds import Measured, goal
-from benchmarks.whole import Counts, one_round
 from gateways.chains.attributes import Trait
 from gateways.chains.balance_sheet import NATIVE, Segment
 from gateways.chains.read_point import ReadPoint

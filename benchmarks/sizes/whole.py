@@ -1,4 +1,4 @@
-"""The process that does whole rounds: `python -m benchmarks.whole DATABASE NODE CONTRACTS MEMBERS`.
+"""The process that does whole rounds: `python -m benchmarks.sizes.whole DATABASE NODE CONTRACTS MEMBERS`.
 
 Says "ready" once its members are settled; then each line that it reads is one round, and answered by one Sample.
 """
@@ -23,19 +23,37 @@ from tests.support.statements import Statements
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
+class DatabaseCpu:
+    """The processor time of the database's server."""
+
+    def __init__(self) -> None:
+        self._postmaster = ""
+
+    async def begin(self) -> None:
+        """Find the server."""
+        async with transaction() as db:
+            directory = (await db.execute(text("SHOW data_directory"))).scalar_one()
+        self._postmaster = (Path(directory) / "postmaster.pid").read_text().split()[0]
+
+    def seconds(self) -> float:
+        """Seconds of the server's processes so far; those that ended are in the postmaster's own account."""
+        return sum(cpu_of(one) for one in Path("/proc").iterdir() if one.name.isdigit() and self._is_ours(one))
+
+    def _is_ours(self, process: Path) -> bool:
+        return process.name == self._postmaster or _parent(process) == self._postmaster
+
+
 class Counts:
     """Statements sent to the database, requests sent to nodes, and the database's processor time."""
 
     def __init__(self) -> None:
         self.requests = 0
         self.statements = Statements()
-        self._postmaster = ""
+        self.database = DatabaseCpu()
 
     async def begin(self) -> None:
         """Count from now on."""
-        async with transaction() as db:
-            directory = (await db.execute(text("SHOW data_directory"))).scalar_one()
-        self._postmaster = (Path(directory) / "postmaster.pid").read_text().split()[0]
+        await self.database.begin()
         self.statements.__enter__()
         chains: Any = gateways().chains
         pool: Any = chains._evm._pool
@@ -44,13 +62,6 @@ class Counts:
 
     async def _request(self, _: Any) -> None:
         self.requests += 1
-
-    def database_cpu(self) -> float:
-        """Seconds of the server's processes; those that ended are in the postmaster's own account."""
-        return sum(_cpu(one) for one in Path("/proc").iterdir() if one.name.isdigit() and self._is_ours(one))
-
-    def _is_ours(self, process: Path) -> bool:
-        return process.name == self._postmaster or _parent(process) == self._postmaster
 
 
 def _fields(process: Path) -> list[str]:
@@ -65,7 +76,8 @@ def _parent(process: Path) -> str:
     return fields[1] if fields else ""
 
 
-def _cpu(process: Path) -> float:
+def cpu_of(process: Path) -> float:
+    """Seconds of processor time of a process, by its folder in /proc, with its ended children."""
     fields = _fields(process)
     return sum(int(fields[at]) for at in (11, 12, 13, 14)) / TICKS if fields else 0.0
 
@@ -99,7 +111,7 @@ async def main() -> None:
         print("ready", flush=True)
         while await asyncio.to_thread(sys.stdin.readline):
             counts.statements.count = counts.requests = 0
-            before = counts.database_cpu()
+            before = counts.database.seconds()
             with Measured() as time:
                 done = await one_round()
             assert done == members, (done, members)
@@ -109,7 +121,7 @@ async def main() -> None:
             sample = Sample(time.seconds, time.cpu, members * len(named), 0, _rss())
             cpu = {
                 "ours, µs": round(time.cpu / members * 1e6),
-                "database, µs": round((counts.database_cpu() - before) / members * 1e6),
+                "database, µs": round((counts.database.seconds() - before) / members * 1e6),
             }
             said = {"statements": counts.statements.count, "requests": counts.requests, "cpu": cpu}
             print(json.dumps({**sample.__dict__, "counts": said}), flush=True)
