@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import attacks, crowd, follow, growth, guilds, logs, roles, sweep, web
+from benchmarks import attacks, crowd, follow, growth, guilds, logs, roles, strangers, sweep, web
 from benchmarks.sizes import discord_limits
 from benchmarks.support import mixed, pairs
 from benchmarks.support.rounds import GOALS
@@ -20,7 +20,7 @@ Benchmark = Callable[[Sequence[str]], None]
 BENCHMARKS: dict[str, Benchmark] = {
     "sweep": sweep.main, "pairs": pairs.main, "mixed": mixed.main, "logs": logs.main, "follow": follow.main,
     "roles": roles.main, "growth": growth.main, "guilds": guilds.main, "limits": discord_limits.main, "web": web.main,
-    "crowd": crowd.main, "attacks": attacks.main,
+    "crowd": crowd.main, "attacks": attacks.main, "strangers": strangers.main,
 }  # fmt: skip
 
 
