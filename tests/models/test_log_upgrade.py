@@ -13,8 +13,8 @@ import models
 from app import backup
 from app.postgres.server import Postgres
 from models.db.database import libpq_url
+from tests.models.log_months import first_id, month
 from tests.models.test_migrations import alembic
-from tests.support.log_months import first_id, month
 
 BEFORE = "0053"
 SERVERS = """

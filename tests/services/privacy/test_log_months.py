@@ -19,8 +19,8 @@ from services.privacy import erasure, export, log_months, retention
 from services.servers import activity, verified_counts
 from services.servers.activity import LogFilter
 from settings import settings
+from tests.models.log_months import first_id, middle, month, months_since
 from tests.support.builders import a_member, a_server, address
-from tests.support.log_months import first_id, middle, month, months_since
 
 pytestmark = pytest.mark.usefixtures("database")
 PARTITIONS = "SELECT name FROM event_partitions()"
