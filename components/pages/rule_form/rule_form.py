@@ -228,9 +228,11 @@ def _options() -> rx.Component:
             "delegated",
             _("Count delegated tokens"),
             _(
-                "Members may keep their NFTs in a vault that delegates to their verified wallet at delegate.xyz, on "
-                "the same chain. Each NFT counts for one member: its owner first, then the one with the oldest "
-                "delegation. Solana has no delegate.xyz."
+                "Members may keep their NFTs and coins in a vault that delegates to their verified wallet at "
+                "delegate.xyz, on the same chain. Each NFT, and a vault's amount of a coin, counts for one member: its "
+                "owner first, then the one with the oldest delegation. A view call counts a vault for the member to "
+                "whom it delegated the whole contract. Lists of addresses and verified wallets count no vault. Solana "
+                "has no delegate.xyz."
             ),
             default_checked=RuleFormState.delegated,
             on_change=RuleFormState.switch_delegated,
