@@ -85,7 +85,7 @@ class CoinScans:
     ) -> dict[str, CoinScan]:
         """Return the scans of those mints that can be read so; the others have to be asked for wallet by wallet.
 
-        `again` reads anew what was read a moment ago. `head` is the node's, `deadline` loop time.
+        `again` takes nothing that was read a moment ago. `head` is the node's, `deadline` loop time.
         """
         if again:
             return await self._in_time(node, mints, head, deadline)
@@ -212,7 +212,7 @@ class CoinScans:
 
 
 def _filters(program: str) -> list[Mapping[str, object]]:
-    """Return what tells a program's token accounts from its mints; nodes have an index only for these.
+    """Return what separates a program's token accounts from its mints; nodes have an index only for these.
 
     Token-2022 has accounts of the plain size, and longer ones with extensions.
     """
