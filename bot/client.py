@@ -76,6 +76,8 @@ class Bot(commands.AutoShardedBot):
         """How many shards Discord was found to demand."""
         self.is_resumable: bool = True
         """Whether the client's sessions may be resumed after it has ended."""
+        self.token_digest: str = ""
+        """Which bot this is logged in as; the library keeps the token in another place in each version."""
         self.keeper: ShardKeeper = ShardKeeper(self, PROCESS, shards.part(settings().bot_shards))
 
     @property
@@ -83,6 +85,11 @@ class Bot(commands.AutoShardedBot):
         """Whether the session lacks the intent for members and a new one would get it."""
         reader = self.get_cog(MemberReader.__name__)
         return isinstance(reader, MemberReader) and reader.switched_on
+
+    async def login(self, token: str) -> None:
+        """Log in, and remember as which bot."""
+        self.token_digest = shards.digest(token.strip())
+        await super().login(token)
 
     async def connect(self, *, reconnect: bool = True) -> None:
         """Run this process's shards until one of them ends for a reason that concerns all."""

@@ -135,7 +135,7 @@ class ShardKeeper:
     async def _restored(self, number: int, session: GatewaySession | None) -> ResumePoint | None:
         """Return where to resume the shard, with its guilds in the library's cache; None if it has to identify."""
         state = self.client._connection
-        if session is None or session.bot != self._token() or session.intents != state.intents.value:
+        if session is None or session.bot != self.client.token_digest or session.intents != state.intents.value:
             return None
         try:
             async with transaction() as db:
@@ -176,12 +176,10 @@ class ShardKeeper:
         state = self.client._connection
         unavailable = [str(one.id) for one in self._guilds(number) if one.unavailable]
         return GatewaySession(
-            id=at.session_id, sequence=at.sequence, url=at.url, intents=int(state.intents.value), bot=self._token(),
-            application_id=str(state.application_id or ""), unavailable=tuple(unavailable),
+            id=at.session_id, sequence=at.sequence, url=at.url, intents=int(state.intents.value),
+            bot=self.client.token_digest, application_id=str(state.application_id or ""),
+            unavailable=tuple(unavailable),
         )  # fmt: skip
-
-    def _token(self) -> str:
-        return shards.digest(str(self.client.http.token))
 
     def _guilds(self, number: int) -> list[Any]:
         return [guild for guild in self.client.guilds if (guild.id >> 22) % self.count == number]
