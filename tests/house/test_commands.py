@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -43,6 +44,21 @@ def _runs(module: str) -> bool:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_says_to_type_can_be_typed(page: Path) -> None:
     assert [wrong for text in typed(page.read_text()) for wrong in cannot_be_typed(text)] == []
+
+
+def imported(page: str) -> Iterator[tuple[str, str]]:
+    """Modules and names of ours that a line of Python in a command imports."""
+    ours = "|".join(path.name for path in ROOT.iterdir() if (path / "__init__.py").exists())
+    yield from re.findall(rf"-c '[^']*from ((?:{ours})[\w.]*) import (\w+)", page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_a_command_on_a_page_imports_is_there(page: Path) -> None:
+    assert [one for one in imported(page.read_text()) if not hasattr(import_module(one[0]), one[1])] == []
+
+
+def test_a_command_that_imports_is_seen() -> None:
+    assert list(imported("x=$(python -c 'from app.nowhere import y; y()')")) == [("app.nowhere", "y")]
 
 
 def test_every_target_of_make_is_told_by_its_help_and_has_its_function() -> None:
