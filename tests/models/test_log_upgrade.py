@@ -16,7 +16,7 @@ from models.db.database import libpq_url
 from tests.models.log_months import first_id, month
 from tests.models.test_migrations import alembic
 
-BEFORE = "0053"
+BEFORE = "0054"
 SERVERS = """
 INSERT INTO server (id, discord_id, name, description, bot_invited, created_at)
 SELECT n, n::text, 'A', '', true, now() FROM generate_series(1, 2) n
