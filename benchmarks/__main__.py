@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import attacks, crowd, follow, growth, guilds, logs, roles, strangers, sweep, web
-from benchmarks.sizes import discord_limits
+from benchmarks import attacks, crowd, follow, growth, guilds, logs, roles, sweep, web
+from benchmarks.sizes import discord_limits, strangers
 from benchmarks.support import mixed, pairs
 from benchmarks.support.rounds import GOALS
 

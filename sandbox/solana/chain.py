@@ -6,9 +6,8 @@ from sandbox.base.budget import Budget
 from sandbox.base.sandbox import Sandbox
 from sandbox.chains.seeds import Collection
 from sandbox.solana import das
-from sandbox.solana.ledger import Ledger
+from sandbox.solana.ledger import Ledger, wall_clock
 from sandbox.solana.program_accounts import SCANS_A_SECOND
-from sandbox.solana.slots import wall_clock
 
 CHAIN_ID = 101
 """What wallets call mainnet."""

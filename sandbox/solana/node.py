@@ -21,9 +21,8 @@ from sandbox.solana.coins import (
     token_amount,
 )
 from sandbox.solana.keys import is_address, is_signature
-from sandbox.solana.ledger import Ledger
+from sandbox.solana.ledger import TO_FINAL, Ledger
 from sandbox.solana.program_accounts import FilterRefused
-from sandbox.solana.slots import TO_FINAL
 from sandbox.solana.transactions import MEMO, MEMO_V1, SYSTEM, TOKEN, shown
 
 GENESIS = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"

@@ -113,7 +113,7 @@ async def _drop(db: AsyncSession, days: int) -> bool:
 
 
 async def _analyze(db: AsyncSession) -> None:
-    """Analyze the log once a day: PostgreSQL analyzes each partition by itself, but not all of them together."""
+    """Analyze the log once a day: PostgreSQL analyzes each partition, but not all of them together."""
     (due,) = (await db.execute(text(_ANALYSIS_DUE), {"least": ANALYZED_FROM})).one()
     if due:
         await db.execute(text("ANALYZE event"))

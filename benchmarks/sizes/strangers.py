@@ -1,4 +1,4 @@
-"""What people who never met us cost the bot: `python -m benchmarks.strangers [--quick] [--strangers N …]`.
+"""What people who never met us cost the bot: `python -m benchmarks.sizes.strangers [--quick] [--strangers N …]`.
 
 The whole product runs as `make run` starts it. A guild gets more and more members who are strangers; at each size the
 bot is killed, and its start and its memory are measured. Then 200 strangers a second leave and join, beside a member
@@ -204,7 +204,7 @@ def row(one: Start) -> str:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.strangers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes.strangers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="at most 20,000 strangers, 10 seconds of joins and leaves")
     parser.add_argument("--strangers", type=int, nargs="+", metavar="N", help="how many, one size after the other")
     given = parser.parse_args(arguments)
