@@ -43,7 +43,7 @@ FOOTER_LINKS = (
 )
 ALSO = {"/dashboard": ("/",), "/wallet-verification": ("/verification",), "/invite": ("/server-setup",)}
 """Further addresses of the same screen, on which its link is marked too."""
-_IN_BAR = "whitespace-nowrap rounded-field px-3 py-2 text-sm font-medium hover:bg-base-200"
+_IN_BAR = "lg:whitespace-nowrap rounded-field px-3 py-2 text-sm font-medium hover:bg-base-200"
 _MARKED = "aria-[current=page]:bg-base-200 aria-[current=page]:text-primary aria-[current=page]:font-semibold"
 
 
@@ -83,7 +83,14 @@ def visitor_bar() -> rx.Component:
     return _bar(
         VISITOR_LINKS,
         link_button(
-            _("Login with Discord"), LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-sm sm:btn-md"
+            _("Login with Discord"),
+            LOGIN_PATH,
+            kind="primary",
+            leaves_app=True,
+            class_name=(
+                "btn-sm sm:btn-md max-sm:h-auto max-sm:min-h-8 max-sm:min-w-0 max-sm:shrink max-sm:py-1 "
+                "max-sm:whitespace-normal max-sm:leading-tight"
+            ),
         ),
         home="/",
     )

@@ -42,7 +42,11 @@ def state_icon(state: rx.Var[str] | str, size: int) -> rx.Component:
 
 def role_mark(name: str | rx.Var[str], color: str | rx.Var[str]) -> rx.Component:
     """Return a Discord role: a dot in its colour and its name."""
-    return rx.el.span(role_dot(color), rx.el.span(name), class_name="inline-flex items-center gap-2 font-medium")
+    return rx.el.span(
+        role_dot(color),
+        rx.el.bdi(name, class_name="min-w-0 wrap-anywhere text-start"),
+        class_name="inline-flex min-w-0 max-w-full items-center gap-2 font-medium",
+    )
 
 
 def role_dot(color: str | rx.Var[str]) -> rx.Component:

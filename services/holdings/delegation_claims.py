@@ -76,16 +76,20 @@ def unrivalled(address: str, fetched: Iterable[Fetched], known: Mapping[Place, s
     for one in fetched:
         reason = one.sheet if isinstance(one.sheet, str) else one.sheet.unsure.get(address)
         if isinstance(one.sheet, str) or reason is not None:
-            doubts[one.chain] = storable("delegations: {reason}", reason=within(reason))
+            doubts[one.chain] = _doubt(reason or "")
             continue
         listed = one.sheet.found[address]
         if len(listed) > MOST_KEPT:
-            doubts[one.chain] = f"delegations: {TOO_MANY}"
+            doubts[one.chain] = _doubt(TOO_MANY)
         said = said_of(listed)
         read[one.chain, address] = KnownVaults(one.sheet.block, one.sheet.endpoint, said)
         for vault, stakes in _lone_stakes(one.chain, address, said, known).items():
             vaults.append(Vault(one.chain, vault, tuple(_as_seen_by(address, stakes))))
     return Delegated(tuple(vaults), doubts, read)
+
+
+def _doubt(reason: str) -> str:
+    return storable("delegations: {reason}", reason=within(reason))
 
 
 def _lone_stakes(
@@ -119,7 +123,7 @@ def _doubts(
         if any(len(claims.get((who[0], pair[0], one[0]), ())) > MOST_CLAIMS for one in said.get(pair, ())):
             reason = reason or N_("too many wallets may speak for one vault")
         if reason is not None:
-            doubts.setdefault(pair[0], storable("delegations: {reason}", reason=within(reason)))
+            doubts.setdefault(pair[0], _doubt(reason))
     return doubts
 
 

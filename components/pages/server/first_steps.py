@@ -49,12 +49,15 @@ def _step(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
                 rx.el.span(rx.cond(step.done, _(" (done)"), _(" (to do)")), class_name="sr-only"),
                 class_name="font-semibold",
             ),
-            rx.el.p(step.text, class_name="muted text-sm"),
+            # On a phone the tab below is what people came for: a step that is done is one line there.
+            rx.el.p(step.text, class_name=rx.cond(step.done, "muted text-sm max-sm:hidden", "muted text-sm")),
             class_name="min-w-0 flex-1 basis-56",
         ),
         rx.cond(step.done, rx.fragment(), _way(step)),
         key=step.key,
-        class_name="flex flex-wrap items-start gap-3 py-3",
+        class_name=rx.cond(
+            step.done, "flex flex-wrap items-start gap-3 py-3 max-sm:py-1.5", "flex flex-wrap items-start gap-3 py-3"
+        ),
     )
 
 

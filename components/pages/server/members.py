@@ -182,7 +182,7 @@ def _member(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
         rx.el.button(
             avatar(member.name, member.avatar_url, "size-10"),
             rx.el.span(
-                rx.el.span(member.name, class_name="block truncate font-semibold"),
+                rx.el.span(rx.el.bdi(member.name), class_name="block truncate font-semibold"),
                 rx.el.span(member.wallets, class_name="muted block truncate text-sm"),
                 class_name="min-w-0 flex-1 text-start",
             ),
@@ -224,7 +224,7 @@ def _tag(role: rx.vars.ObjectVar[MemberRoleTag]) -> rx.Component:
             ),
         ),
         key=role.id,
-        class_name="inline-flex items-center gap-1 rounded-full border hairline px-2.5 py-0.5 text-sm",
+        class_name="inline-flex max-w-full items-center gap-1 rounded-full border hairline px-2.5 py-0.5 text-sm",
     )
 
 
@@ -289,7 +289,7 @@ def _role(role: rx.vars.ObjectVar[RoleWhyView]) -> rx.Component:
 def _rule(rule: rx.vars.ObjectVar[RuleWhyView]) -> rx.Component:
     return rx.el.li(
         rx.el.div(
-            rx.el.h4(rule.name, class_name="break-words font-medium"),
+            rx.el.h4(rx.el.bdi(rule.name), class_name="min-w-0 wrap-anywhere font-medium"),
             outcome(rule.outcome),
             class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
         ),

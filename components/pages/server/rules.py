@@ -154,7 +154,7 @@ def _none() -> rx.Component:
 def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
     return rx.el.li(
         rx.el.div(
-            rx.el.h2(rule.name, class_name="min-w-0 break-words text-lg font-semibold"),
+            rx.el.h2(rx.el.bdi(rule.name), class_name="min-w-0 wrap-anywhere text-lg font-semibold"),
             _state_badge(rule),
             rx.foreach(rule.chains, lambda chain: badge(chain)),
             rx.cond(rule.takes_over, badge(_("Takes the role over"), "info")),
@@ -178,8 +178,11 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
         ),
         rx.el.div(
             rx.el.div(
-                rx.icon("arrow-right", size=16, aria_hidden="true"),
-                role_mark(rule.role_name, rule.role_color),
+                rx.el.span(
+                    rx.icon("arrow-right", size=16, class_name="shrink-0", aria_hidden="true"),
+                    role_mark(rule.role_name, rule.role_color),
+                    class_name="flex min-w-0 items-center gap-3",
+                ),
                 rx.el.span(
                     counted("{count} holder", "{count} holders", rule.holders),
                     class_name="text-sm",

@@ -3,6 +3,7 @@
 The checks that hold for all screens walk this list, and so do the pictures that `make screenshots` makes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -37,7 +38,11 @@ def for_visitors() -> list[Screen]:
 
 def for_members(product: Product, server_id: int) -> list[Screen]:
     """What is shown to the admin ada, with the configuration of one of her servers."""
-    server = {"serverId": server_id, "discordServerId": product.guild(GUILD)["id"], "serverName": GUILD}
+    return of_server({"serverId": server_id, "discordServerId": product.guild(GUILD)["id"], "serverName": GUILD})
+
+
+def of_server(server: Mapping[str, object]) -> list[Screen]:
+    """The same, with the parameters that name the server in an address."""
     address = urlencode(server)
     return [
         Screen("dashboard", "/dashboard", "Welcome back, ada"),

@@ -4,12 +4,12 @@ Each screen is opened once, and looked at in every way while it is there; the te
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 
 import pytest_asyncio
-from playwright.async_api import Browser, ViewportSize
+from playwright.async_api import Browser, Page, ViewportSize
 
 from tests.system.browser.barriers import grave_faults
 from tests.system.browser.conftest import Product, Visitor, visitors
@@ -108,7 +108,7 @@ async def _look(who: Visitor, screens: list[Screen], found: Found) -> None:
             await who.page.emulate_media(color_scheme=theme)
             if grave := await grave_faults(who.page):
                 found.grave[screen.name, theme] = grave
-        if faults := await _walked(who, screen):
+        if faults := await walked(who, lambda page, screen=screen: settled(page, screen)):
             found.unreached[screen.name] = faults
         for width in WIDTHS:
             await who.page.set_viewport_size({"width": width, "height": 900})
@@ -119,23 +119,26 @@ async def _look(who: Visitor, screens: list[Screen], found: Found) -> None:
                 found.wordless[f"{screen.name} at {width}"] = marks
 
 
-async def _walked(who: Visitor, screen: Screen) -> list[str]:
-    """Press Tab through the whole page; what it did not reach, and where the focus was not seen."""
+async def walked(who: Visitor, drawn: Callable[[Page], Awaitable[None]]) -> list[str]:
+    """Press Tab through the whole page; what it did not reach, and where the focus was not seen.
+
+    `drawn` waits until a list that was read meanwhile is there.
+    """
     faults: list[str] = []
     for _ in range(REDRAWN):
         wanted = await who.page.evaluate(REACHABLE)
         for _ in range(len(wanted) + 3 + await who.page.evaluate(WITHIN_DATES)):
             await who.page.keyboard.press("Tab")
-        walked = await who.page.evaluate("window.walked")
+        walk = await who.page.evaluate("window.walked")
         missing = [
             await who.page.evaluate(f"document.querySelector('[data-reach=\"{one}\"]')?.outerHTML.slice(0, 160)")
-            for one in sorted(set(wanted) - set(walked["reached"]))
+            for one in sorted(set(wanted) - set(walk["reached"]))
         ]
         faults = [GONE if one is None else f"not reached: {one}" for one in missing]
-        faults += [f"not seen: {one}" for one in walked["unseen"]]
+        faults += [f"not seen: {one}" for one in walk["unseen"]]
         if not faults:
             break
         # A list may have been read anew on the way and drawn again, which also moves where Tab goes on: what cannot
         # be reached at all is missed on every walk.
-        await settled(who.page, screen)
+        await drawn(who.page)
     return faults
