@@ -99,14 +99,15 @@ known => {
 
 # A text as a translation may make it: accents, brackets, and two fifths longer.
 STRETCH = """
-() => {
+known => {
   const accents = {a: 'á', e: 'é', i: 'í', o: 'ó', u: 'ú', n: 'ñ', A: 'Å', E: 'É', O: 'Ö', c: 'ç'};
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const nodes = [];
   for (let node = walker.nextNode(); node; node = walker.nextNode()) nodes.push(node);
   for (const node of nodes) {
     const text = node.data.trim();
-    if (!/[A-Za-z]{2}/.test(text) || node.parentElement.closest('script, style, [translate=no], code, pre')) continue;
+    const fixed = node.parentElement.closest('script, style, [translate=no], code, pre');
+    if (!/[A-Za-z]{2}/.test(text) || known.includes(text) || fixed) continue;
     const words = text.split(' '), more = [];
     for (let length = 0; length < text.length * 0.4; length += more.at(-1).length + 1)
       more.push(words[more.length % words.length].slice(0, 12));
@@ -229,7 +230,7 @@ async def _look(who: Visitor, screens: list[Screen], language: str, known: list[
         await who.page.set_viewport_size(NARROW)
         await _narrow(who.page, key, found)
         if language == ENGLISH:
-            await who.page.evaluate(STRETCH)
+            await who.page.evaluate(STRETCH, known)
             await _narrow(who.page, ("longer", screen.name), found)
 
 
