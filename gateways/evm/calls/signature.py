@@ -64,7 +64,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _out_of_place(found: str, wanted: str) -> SignatureRefused:
-    told = _("{found} stands where {wanted} should be. Write the signature like {example}.")
+    told = _("There is {found} where {wanted} should be. Write the signature like {example}.")
     return SignatureRefused(told.format(found=found, wanted=wanted, example=EXAMPLE))
 
 

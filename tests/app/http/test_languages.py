@@ -130,7 +130,7 @@ async def nothing_else(scope: Scope, receive: Receive, send: Send) -> None:
 
 def browser() -> httpx.AsyncClient:
     """A browser in front of the built screens."""
-    app = Languages(BuiltFiles(Documents(nothing_else, [Route("/", False, False)], {})))
+    app = Languages(BuiltFiles(Documents(nothing_else, [Route("/", False)], {})))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=PUBLIC_URL)
 
 

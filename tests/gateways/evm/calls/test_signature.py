@@ -46,7 +46,7 @@ def test_arrays_and_tuples_of_any_kind_are_read() -> None:
         ("stakedOf(address) returns (uint256)", "write view before returns"),
         ("stakedOf(address) external returns (uint256)", "write view before returns"),
         ("pay(address) payable returns (uint256)", "Only functions that read"),
-        ("stakedOf(address) views returns (uint256)", "views stands where view should be"),
+        ("stakedOf(address) views returns (uint256)", "There is views where view should be"),
         ("stakedOf(IERC20) view returns (uint256)", "IERC20 is not a type of the ABI"),
         ("stakedOf(address) view returns (uint7)", "8 to 256 bits"),
         ("stakedOf(address) view returns (uint264)", "8 to 256 bits"),
