@@ -14,12 +14,13 @@ from sandbox.discord.deeds.roles import RoleEdit
 from sandbox.discord.interactions import command_options
 from sandbox.discord.world import intents, seed, shapes
 from sandbox.discord.world.audit import By
-from sandbox.discord.world.entities import Guild, User
+from sandbox.discord.world.entities import Guild, Member, User
 from sandbox.discord.world.lookup import find_guild, find_member, find_role, find_user
 from sandbox.discord.world.seed import BOT_PERMISSIONS
 
 MOST_OF_A_CROWD = 20_000
 """Members that one call adds, so that nobody else waits for long."""
+LONGEST_NICK = 32
 
 
 def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
@@ -210,6 +211,8 @@ def change_member(discord: LocalDiscord, body: Body) -> None:
             (members.give_role if action == "add_role" else members.take_role)(discord, member, role, by)
         case "rename":
             _rename(discord, user, text(body, "name"))
+        case "rename_nick":
+            _rename_nick(discord, member, text(body, "name") if body.get("name") else None)
         case "set_pending":
             if not isinstance(body.get("pending"), bool):
                 raise Refusal(400, "pending is true or false.")
@@ -225,6 +228,14 @@ def _rename(discord: LocalDiscord, user: User, name: str) -> None:
         raise Refusal(409, f"Somebody is called {name!r} already.")
     user.username = name
     members.user_changed(discord, user)
+
+
+def _rename_nick(discord: LocalDiscord, member: Member, name: str | None) -> None:
+    """Give a member a nickname in the guild, or none."""
+    if name is not None and len(name) > LONGEST_NICK:
+        raise Refusal(400, f"A nickname has at most {LONGEST_NICK} characters.")
+    member.nick = name
+    members.changed(discord, member)
 
 
 def _tags(body: Body) -> dict[str, str | None] | None:

@@ -169,6 +169,18 @@ async def test_the_bot_reads_only_those_messages_that_call_it(discord: Outside):
     assert heard[0]["author"]["username"] == "carol"
 
 
+async def test_a_nickname_is_given_and_taken_in_one_guild(discord: Outside):
+    async with ready(discord) as (client, _):
+        await discord.control("members", guild=BASE, user="dave", action="rename_nick", name="Davy")
+        assert (await client.until("GUILD_MEMBER_UPDATE"))["d"]["nick"] == "Davy"
+        await discord.control("members", guild=BASE, user="dave", action="rename_nick")
+        told = (await client.until("GUILD_MEMBER_UPDATE"))["d"]
+    assert (told["nick"], told["user"]["username"]) == (None, "dave")
+    body = {"guild": BASE, "user": "dave", "action": "rename_nick", "name": "x" * 33}
+    refused = await discord.http.post("/control/members", json=body)
+    assert (refused.status_code, "at most 32" in refused.text) == (400, True)
+
+
 async def test_a_reset_is_told_step_by_step(discord: Outside):
     before = await discord.world()
     await discord.control("guilds", guild=CLUB, action="add_bot")
