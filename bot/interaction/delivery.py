@@ -17,8 +17,7 @@ FIRST_ANSWER_SECONDS, LATER_ANSWERS = 2.7, timedelta(minutes=14, seconds=30)
 """Discord takes a first answer for 3 seconds and what follows for 15 minutes (docs/facts.md#discord-interactions)."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 ACKNOWLEDGED = 40060
-"""Discord's code for a repeated first answer: the earlier one arrived, and only its receipt was lost, or it was
-another process's."""
+"""Discord's code for a repeated first answer: the earlier one arrived, and only its receipt was lost."""
 
 REFUSED = frozenset({401, 403, 429})
 """Statuses that Discord counts as refusals (docs/facts.md#discord-invalid-requests)."""
@@ -36,20 +35,16 @@ def passes(fault: BaseException) -> bool:
 
 
 async def first(send: Send) -> bool:
-    """Send the first answer; return False if it is too late or refused, or if another process has answered.
-
-    Where nobody has, Discord shows its own message.
-    """
+    """Send the first answer; return False if it is too late or refused: then Discord shows its own message."""
     loop = asyncio.get_running_loop()
-    until, may_have_arrived = loop.time() + FIRST_ANSWER_SECONDS, False
+    until = loop.time() + FIRST_ANSWER_SECONDS
     for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
         try:
             await send()
         except Weather as fault:
             _count(fault)
             if isinstance(fault, nextcord.HTTPException) and fault.code == ACKNOWLEDGED:
-                return may_have_arrived
-            may_have_arrived = True
+                return True
             if not passes(fault) or loop.time() + pause > until:
                 log.warning("first answer not delivered reason=%s", _told(fault))
                 break

@@ -4,16 +4,12 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
-from typing import Any
 
-import aiohttp
 import nextcord
 import pytest
 from nextcord.http import Route
 from sqlalchemy import text
 
-from bot.interaction import delivery
 from models import transaction
 from services.guilds import rate_shares
 from settings import settings
@@ -121,20 +117,3 @@ async def test_an_answer_that_has_begun_is_given_before_the_process_ends(discord
         await life.end()
         seen = await asked
         assert seen["messages"][0]["embeds"], seen
-
-
-async def test_a_first_answer_that_another_process_gave_is_not_taken_for_ours() -> None:
-    response: Any = SimpleNamespace(status=400, reason="")
-    refused = nextcord.HTTPException(response, {"code": delivery.ACKNOWLEDGED})
-    tries = 0
-
-    async def lost_then_refused() -> None:
-        nonlocal tries
-        tries += 1
-        raise aiohttp.ClientError if tries == 1 else refused
-
-    async def given_by_another() -> None:
-        raise refused
-
-    assert await delivery.first(lost_then_refused)
-    assert not await delivery.first(given_by_another)
