@@ -37,7 +37,7 @@ from tools.steps import (
 FUZZED = (
     "tests/system/web/test_call_fuzz.py", "tests/system/web/test_event_fuzz.py",
     "tests/services/rules/test_strangers_texts.py",
-    "tests/services/holdings/test_confirmed_histories.py",
+    "tests/services/holdings/test_confirmed_histories.py", "tests/system/browser/test_every_language.py",
 )  # fmt: skip
 # These are never sent: they only leave the sandbox's banner out of the screens. deploy/image/screens.sh sets the same.
 LIVE_BUILD = {
@@ -129,9 +129,10 @@ def workers() -> int:
 
 
 def fuzz(arguments: list[str]) -> int:
-    """`make fuzz`: many more malformed calls, events and texts than `make test` tries."""
+    """`make fuzz`: many more odd calls, events and texts than `make test` tries, and screens in every language."""
     what_tests_need(Teller(5, LOG))
-    os.environ.update({"FUZZ_EXAMPLES": "50", "FUZZ_ROUNDS": "60", "HISTORIES": "10000", "HYPOTHESIS_PROFILE": "fuzz"})
+    os.environ.update({"FUZZ_EXAMPLES": "50", "FUZZ_ROUNDS": "60", "HISTORIES": "10000", "HYPOTHESIS_PROFILE": "fuzz",
+                       "EVERY_LANGUAGE": "1"})  # fmt: skip
     return become("-m", "pytest", "-n", "0", *(arguments or FUZZED))
 
 

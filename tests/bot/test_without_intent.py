@@ -8,7 +8,7 @@ from sqlmodel import select
 
 from bot import member_reader
 from gateways import gateways
-from models import Grant, Rule, Wallet, transaction
+from models import Grant, Rule, Server, Wallet, transaction
 from sandbox.discord.world import intents
 from services.accounts import users
 from services.core import queue
@@ -251,9 +251,16 @@ def chosen(product: None, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.cache_clear()
 
 
+async def is_seen() -> bool:
+    """Whether the bot has passed its guild on."""
+    async with transaction() as db:
+        return (await db.exec(select(Server).where(Server.discord_id == BASE))).one_or_none() is not None
+
+
 async def test_an_operator_can_do_without_the_intent(discord: Outside, chosen: None, living: None) -> None:
     await is_(gateway_state, ("ok", members_intent.NOT_ASKED))
     assert asked(discord) == [intents.GUILDS]
+    await is_(is_seen, True)
     row = await server()
     async with transaction() as db:
         seen = await server_health.look(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)

@@ -86,6 +86,28 @@ async def test_no_fault_of_the_nodes_makes_a_number(town: Town, kind: str, targe
     assert (await numbers(town, leaf(town))).holders == 2
 
 
+@pytest.mark.parametrize("kind", ["stale", "zero"])
+@pytest.mark.parametrize("targets", [BOTH, BOTH[1:], BOTH[:1]], ids=["both", "second", "first"])
+async def test_a_number_from_nodes_that_stopped_or_say_zero_is_right_at_its_block(
+    town: Town, kind: str, targets: tuple[str, ...]
+) -> None:
+    await town.break_(kind, *targets)
+    began = (await town.control.get("/control/world")).json()["chains"]["base"]["block"]
+    for token in ("1", "2"):
+        await town.sells(token)
+    found = await numbers(town, leaf(town))
+    (on_base,) = found.chains or (None,)
+    if found.state == "failed":
+        assert (found.holders, bool(found.reason)) == (None, True)
+    else:
+        assert on_base is not None
+        assert on_base.block is not None
+        assert found.holders == (2 if on_base.block <= began else len(await ledger(town, town.contract)))
+    await town.heal()
+    await stale()
+    assert (await numbers(town, leaf(town))).holders == len(await ledger(town, town.contract))
+
+
 async def test_nodes_that_fall_silent_do_not_make_an_old_number_new(town: Town) -> None:
     assert (await numbers(town, leaf(town))).holders == 2
     await town.call("chains/base/mine", blocks=100)

@@ -240,10 +240,12 @@ async def test_forgetting_reads_no_line_of_the_log_about_others(database: str) -
             SELECT now(), 'user.signed_in', 'somebody ' || n, 'somebody ' || n, '{}' FROM generate_series(1, 5000) n
         """))  # fmt: skip
         await db.execute(text("ANALYZE event"))
+        filled = (await db.execute(text("SELECT DISTINCT CAST(tableoid::regclass AS text) FROM event"))).scalars().all()
         values = {"who": "300", "pseudonym": "forgotten-1", "before": now(), "most": 10}
         for statement in erasure._LINES:
-            plan = "\n".join((await db.execute(text(f"EXPLAIN {statement}"), values)).scalars().all())
-            assert "Seq Scan" not in plan, plan
+            plan = (await db.execute(text(f"EXPLAIN {statement}"), values)).scalars().all()
+            # A month without lines has nothing to read.
+            assert not [line for line in plan if "Seq Scan" in line and any(one in line for one in filled)], plan
 
 
 async def test_others_keep_what_is_theirs(database: str) -> None:

@@ -1,10 +1,12 @@
 """What every screen keeps in every language: no barrier known to axe, no text cut or beyond 360 px, nothing in English.
 
 Each screen is opened once in each language, and looked at in every way while it is there; the tests are about what was
-found. English is also looked at with each text made longer by two fifths, as a translation may be.
+found. English is also looked at with each text made longer by two fifths, as a translation may be. That takes minutes,
+so `make fuzz` does it.
 """
 
 import asyncio
+import os
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -20,6 +22,10 @@ from tests.system.browser.screens import Screen, for_members, for_visitors, of_s
 from tests.system.browser.test_every_screen import USUAL, a_resting_rule, walked
 from tests.system.browser.village import village
 from tests.system.whole.people import Person, rule
+
+in_every_language = pytest.mark.skipif(
+    "EVERY_LANGUAGE" not in os.environ, reason="to open each screen in each language takes minutes: make fuzz does it"
+)
 
 NARROW = ViewportSize(width=360, height=900)
 TRANSLATED = [one for one in LANGUAGES if one != ENGLISH]
@@ -147,23 +153,28 @@ async def found(chromium: Browser, product: Product) -> Found:
     return found
 
 
+@in_every_language
 async def test_a_page_says_which_language_it_is_in(found: Found) -> None:
     assert {key: said for key, said in found.spoken.items() if said != key[0]} == {}
 
 
+@in_every_language
 async def test_axe_finds_nothing_grave_in_any_language(found: Found) -> None:
     assert found.grave == {}
 
 
+@in_every_language
 async def test_no_text_is_cut_or_wider_than_a_narrow_phone(found: Found) -> None:
     assert (found.wide, found.cut) == ([], {})
 
 
+@in_every_language
 @pytest.mark.parametrize("language", NOT_LATIN)
 async def test_no_screen_has_english_in_another_language(found: Found, language: str) -> None:
     assert {screen: said for (spoken, screen), said in found.latin.items() if spoken == language} == {}
 
 
+@in_every_language
 async def test_the_keyboard_alone_reaches_everything_in_each_language(found: Found) -> None:
     assert found.unreached == {}
 
@@ -210,6 +221,7 @@ NAMES = {
     "Collector by calls", "HoldfastBot", "Holdfast Labs", "Holdfast", "Discord", "OpenSea", "Magic Eden", "Ethereum",
     "Polygon", "Arbitrum", "Optimism", "Base", "ApeChain", "Apechain", "Abstract", "Solana", "English", "Español",
     "Português (Brasil)", "Tide Pools", "Developer Portal", "Collab.Land", "Guild",
+    "Webhook",
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Calls made out of our own description, sensible and odd: none fails, and all answers are as described."""
 
 import os
+import time
 from typing import Any
 
 import httpx
@@ -51,6 +52,9 @@ def server(web: Web, ada: Ada) -> str:
         guild = client.get("/api/discord/servers").json()[0]
         added = client.post("/api/servers", json={"discordServerId": guild["id"], "serverName": guild["name"]})
         assert added.status_code in {201, 409}, added.text
+        # A process that has just started may need longer for its first look than it gives the database.
+        while client.get("/api/status").status_code != 200:
+            time.sleep(0.2)
         return str(client.get("/api/servers").json()[0]["internalId"])
 
 

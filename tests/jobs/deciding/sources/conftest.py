@@ -14,6 +14,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.marketplaces.opensea import OpenSea
 from gateways.metadata import TokenMetadata
 from gateways.transport.errors import ProviderDown
+from locales.stored import said
 from models import Due, transaction
 from services.rules.expression import Requirement, to_document
 from settings import settings
@@ -89,9 +90,10 @@ async def states(town: Town) -> list[str]:
 
 
 async def reasons(town: Town) -> set[str | None]:
+    """Return why the town's members are looked at again, in English."""
     async with transaction() as db:
         mine = col(Due.key).startswith(f"{town.server_id}:")
-        return set((await db.exec(select(Due.reason).where(mine))).all())
+        return {said(reason) if reason else reason for reason in (await db.exec(select(Due.reason).where(mine))).all()}
 
 
 async def one_node(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,253 @@
+"""Jobs processes beside each other: `python -m benchmarks.sizes.scale [--quick]`.
+
+The same sweep by 1, 2 and 4 processes over a node 50 ms away: what a member costs each process and the database, how
+much of the database's work waits for locks, and the calls. On few cores the clock says how busy the machine is; the
+processor time of a member says whether processes disturb each other.
+"""
+
+import argparse
+import asyncio
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import psycopg
+from sqlalchemy import text
+
+from benchmarks import guilds
+from benchmarks.sizes.whole import DatabaseCpu, cpu_of, one_round
+from benchmarks.support import town
+from benchmarks.support.lab import ROOT, lab
+from benchmarks.support.rounds import environment, goal
+from jobs.__main__ import lives
+from models import transaction
+from models.db.database import libpq_url
+from services.core import queue
+from services.runtime import garbage_collection
+from services.runtime.tasks import stop
+from services.triggers import sweep
+from tests.support.far import far, tally
+
+SCALE = "scale"
+PROCESSES = (1, 2, 4)
+GUILDS, AWAY = 100, 50
+SAMPLED_SECONDS = 0.01
+READY = "ready\n"
+LONGEST_SECONDS = 600
+
+
+@dataclass
+class Sweep:
+    """One sweep by some processes: seconds by the clock, and of each worker's and the database's processor time."""
+
+    members: int
+    seconds: float
+    each: list[float]
+    database: float
+    waits: Counter[str]
+    """Samples of the workers' connections with a running statement, by what they waited for."""
+    calls: int
+
+    def micro(self, seconds: float) -> float:
+        """Microseconds a member."""
+        return seconds / self.members * 1e6
+
+    @property
+    def ours(self) -> float:
+        """Microseconds of all workers' processor time a member."""
+        return self.micro(sum(self.each))
+
+    def waiting(self, kind: str) -> float:
+        """Hundredths of the running statements' time that waited for this."""
+        return 100 * self.waits[kind] / max(1, self.waits.total())
+
+
+@dataclass
+class Found:
+    """The sweeps of so many processes."""
+
+    sweeps: list[Sweep] = field(default_factory=list[Sweep])
+
+    def middle(self, of: str) -> float:
+        """The median of a figure."""
+        return median(float(getattr(one, of)) for one in self.sweeps)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    description = (__doc__ or "").splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes.scale", description=description)
+    parser.add_argument("--quick", action="store_true", help="20,000 members, one round")
+    parser.add_argument("--members", type=int)
+    parser.add_argument("--rounds", type=int)
+    given = parser.parse_args(arguments)
+    members = given.members or (20_000 if given.quick else 100_000)
+    asyncio.run(processes(members, given.rounds or (1 if given.quick else 3)))
+
+
+async def processes(members: int, rounds: int) -> None:
+    """Sweeps by each number of processes, in turns."""
+    with lab() as node, ExitStack() as stack:
+        node.rpc("anvil_mine", "0x40")
+        guilds.make_up(node, 1)
+        url = stack.enter_context(far(node.url, AWAY))
+        database = stack.enter_context(town.database())
+        stack.enter_context(node.mining())
+        found = {count: Found() for count in PROCESSES}
+        async with town.product(database, [url]):
+            await settled(members)
+            cpu = DatabaseCpu()
+            await cpu.begin()
+            for number in range(rounds):
+                for count, own in found.items():
+                    print(
+                        f"\r  round {number + 1} of {rounds}: {count} processes ", end="", file=sys.stderr, flush=True
+                    )
+                    with workers(database, url, count) as pids:
+                        own.sweeps.append(await swept(members, url, pids, cpu, database))
+    print("\r" + 50 * " " + "\r", end="", file=sys.stderr)
+    show(members, found)
+
+
+async def settled(members: int) -> None:
+    """Members in some guilds, who have the roles of ten rules."""
+    print(f"Settling {members:,} members ...", file=sys.stderr)
+    servers = await town.people(members, servers=GUILDS)
+    rows = [
+        town.rule_row(server, contract, str(town.ROLE + guilds.RULES * at + number))
+        for at, server in enumerate(servers)
+        for number, contract in enumerate(guilds.contracts_of(0))
+    ]
+    async with transaction() as db:
+        await town.add_rules(db, rows)
+    await one_round()
+    await town.written()
+    await one_round()
+
+
+@contextmanager
+def workers(database: str, node: str, count: int) -> Iterator[list[int]]:
+    """So many jobs processes that reconcile; their numbers."""
+    command = [sys.executable, "-m", "benchmarks.sizes.scale", "worker", database, node]
+    with ExitStack() as stack:
+        running: list[subprocess.Popen[str]] = []
+        for _ in range(count):
+            process = stack.enter_context(
+                subprocess.Popen(
+                    command, cwd=ROOT, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
+            )
+            stack.callback(process.kill)
+            running.append(process)
+        for process in running:
+            assert process.stdout is not None
+            assert process.stdout.readline() == READY
+        yield [process.pid for process in running]
+        for process in running:
+            process.communicate("\n", timeout=60)
+
+
+async def worker_here(database: str, node: str) -> None:
+    """The product's part: a jobs process, of which nothing but the reconciler runs."""
+    async with town.product(database, [node]):
+        tasks = [asyncio.create_task(life()) for life in lives(("looker",))]
+        garbage_collection.settle()
+        print(READY, end="", flush=True)
+        try:
+            await asyncio.to_thread(sys.stdin.readline)
+        finally:
+            await stop(*tasks)
+
+
+async def swept(members: int, node: str, pids: Sequence[int], cpu: DatabaseCpu, database: str) -> Sweep:
+    """One sweep, from its start until nobody is due."""
+    tally(node, "DELETE")
+    before, database_before = used(pids), cpu.seconds()
+    began = time.perf_counter()
+    async with sampled(database) as waits:
+        async with transaction() as db:
+            assert await sweep.start_sweep(db) == members
+            await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": queue.CHANNEL})
+        while True:
+            async with transaction() as db:
+                left = (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
+            if not left:
+                break
+            if time.perf_counter() - began > LONGEST_SECONDS:
+                raise SystemExit(f"{left} members are still due after ten minutes")
+            await asyncio.sleep(0.1)
+    seconds = time.perf_counter() - began
+    each = [after - first for first, after in zip(before, used(pids), strict=True)]
+    return Sweep(members, seconds, each, cpu.seconds() - database_before, waits, int(tally(node)["requests"]))
+
+
+def used(pids: Sequence[int]) -> list[float]:
+    """Seconds of processor time of each process so far."""
+    return [cpu_of(Path("/proc") / str(pid)) for pid in pids]
+
+
+_RUNNING = """
+    SELECT COALESCE(wait_event_type, 'running'), count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND state = 'active' AND backend_type = 'client backend'
+    AND pid <> pg_backend_pid() AND pid <> ALL(%s) GROUP BY 1
+"""
+
+
+@asynccontextmanager
+async def sampled(database: str) -> AsyncIterator[Counter[str]]:
+    """Count, again and again, what the running statements of other processes wait for."""
+    found = Counter[str]()
+    async with transaction() as db:
+        own = (await db.execute(text("SELECT pg_backend_pid()"))).scalar_one()
+
+    async def sample() -> None:
+        async with await psycopg.AsyncConnection.connect(libpq_url(database), autocommit=True) as connection:
+            while True:
+                for kind, count in await (await connection.execute(_RUNNING, ([own],))).fetchall():
+                    found[str(kind)] += int(count)
+                await asyncio.sleep(SAMPLED_SECONDS)
+
+    task = asyncio.create_task(sample())
+    try:
+        yield found
+    finally:
+        await stop(task)
+
+
+def show(members: int, found: dict[int, Found]) -> None:
+    """The table and the goals."""
+    print(
+        f"\nOne sweep over {members:,} members in {GUILDS} guilds, ten rules each, nothing new, a node {AWAY} ms away\n"
+    )
+    print("| processes | members a second | of our processor, µs a member | of each process | database, µs a member "
+          "| database's share | waits for locks, % | calls a 1,000 checks |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|")
+    for count, own in found.items():
+        ours, base = own.middle("ours"), median(one.micro(one.database) for one in own.sweeps)
+        last = own.sweeps[-1]
+        each = ", ".join(f"{one.micro(seconds):.0f}" for one, seconds in ((last, s) for s in sorted(last.each)))
+        waits = median(one.waiting("Lock") for one in own.sweeps)
+        calls = own.middle("calls") / members / guilds.RULES * 1000
+        print(
+            f"| {count} | {members / own.middle('seconds'):,.0f} | {ours:.0f} | {each} | {base:.0f} "
+            f"| {100 * base / (base + ours):.0f} % | {waits:.1f} | {calls:.2f} |"
+        )
+    most, one = found[PROCESSES[-1]], found[1]
+    print(f"\nWaits of running statements with {PROCESSES[-1]} processes, samples: {dict(most.sweeps[-1].waits)}\n")
+    what = f"processor time of a member with {PROCESSES[-1]} processes, by that with one"
+    goal(SCALE, what, most.middle("ours") / one.middle("ours"), most=1.2)
+    what = f"hundredths of the statements' time that waited for locks, {PROCESSES[-1]} processes"
+    goal(SCALE, what, median(each.waiting("Lock") for each in most.sweeps), most=5)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["worker"]:
+        asyncio.run(worker_here(*sys.argv[2:4]))
+    else:
+        main(sys.argv[1:])

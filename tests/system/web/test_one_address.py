@@ -1,0 +1,198 @@
+"""Several web workers behind one address, which gives each connection to the next: no session belongs to a worker."""
+
+import asyncio
+import os
+import signal
+import socket as sockets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.conftest import free_port
+from tests.system.web.conftest import Web, running_web, web_database
+from tests.system.web.sockets import socket
+
+RULE_FORM = "reflex___state____state.state___rule_form___rule_form____rule_form_state"
+STORM = 200
+PIECE = 65_536
+
+
+class Front:
+    """A balancer of connections: each goes to the next worker that takes it, and to no other one after that."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.workers: list[int] = []
+        self.taken: list[int] = []
+        """The port of the worker that each connection went to."""
+        self._turn = count()
+
+    @property
+    def web(self) -> Web:
+        """The address that people type."""
+        return Web(f"http://localhost:{self.port}", Path())
+
+    async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass one connection on."""
+        first = next(self._turn)
+        for place in range(len(self.workers)):
+            port = self.workers[(first + place) % len(self.workers)]
+            try:
+                there = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                continue
+            self.taken.append(port)
+            await asyncio.gather(_pass(reader, there[1]), _pass(there[0], writer))
+            return
+        writer.close()
+
+
+async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while piece := await reader.read(PIECE):
+            writer.write(piece)
+            await writer.drain()
+    with suppress(OSError):
+        writer.close()
+        await writer.wait_closed()
+
+
+@contextmanager
+def front() -> Iterator[Front]:
+    """A balancer in a thread of its own."""
+    made, loop = Front(), asyncio.new_event_loop()
+    listening = sockets.create_server(("127.0.0.1", made.port))
+
+    async def serve() -> None:
+        async with await asyncio.start_server(made.take, sock=listening):
+            await over.wait()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    over = asyncio.Event()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    try:
+        yield made
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join()
+        loop.close()
+
+
+@pytest.fixture(scope="module")
+def address(
+    postgres_url: str, template_url: str, sandbox_url: str, redis_url: str
+) -> Iterator[tuple[Front, tuple[Web, Web]]]:
+    """Two workers with one Redis, and the address in front of them, which names people's own addresses."""
+    database = web_database(postgres_url, "one_address")
+    with front() as made:
+        shared = {"REDIS_URL": redis_url, "WEB_CONCURRENCY": "1", "PUBLIC_URL": made.web.url,
+                  "TRUSTED_PROXIES": "127.0.0.1"}  # fmt: skip
+        with running_web(database, sandbox_url, shared) as one, running_web(database, sandbox_url, shared) as other:
+            made.workers = [one.port, other.port]
+            yield made, (one, other)
+
+
+def people(sandbox_url: str, number: int) -> list[str]:
+    """The names of so many new people."""
+    with httpx.Client(base_url=sandbox_url, timeout=60) as control:
+        names = [f"storm{uuid4().hex[:8]}" for _ in range(number)]
+        for name in names:
+            control.post("/control/people", json={"username": name}).raise_for_status()
+    return names
+
+
+async def requests(sandbox_url: str, since: int) -> dict[str, Any]:
+    """The requests that reached the providers since then."""
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=60) as control:
+        return (await control.get("/control/requests", params={"since": since})).json()
+
+
+async def sign_in(url: str, person: str, sender: str) -> tuple[list[int], str]:
+    """Sign in, with a connection for each request; every status of ours, and the session's id or nothing."""
+    cookies, seen = httpx.Cookies(), list[int]()
+
+    async def ask(target: str) -> httpx.Response:
+        async with httpx.AsyncClient(timeout=120, cookies=cookies) as browser:
+            answer = await browser.get(target, headers={"X-Forwarded-For": sender})
+        cookies.update(answer.cookies)
+        seen.append(answer.status_code)
+        return answer
+
+    begun = await ask(f"{url}/api/auth/discord")
+    if begun.status_code >= 400:
+        return seen, ""
+    async with httpx.AsyncClient(timeout=120) as browser:
+        agreed = await browser.get(f"{begun.headers['location']}&as={person}")
+    returned = await ask(agreed.headers["location"])
+    return seen, parse_qs(urlsplit(returned.headers.get("location", "")).query).get("session", [""])[0]
+
+
+async def test_two_hundred_people_who_sign_in_at_once_are_all_signed_in(
+    address: tuple[Front, tuple[Web, Web]], sandbox_url: str
+) -> None:
+    made, workers = address
+    since = (await requests(sandbox_url, 2**31))["next"]
+    names = people(sandbox_url, STORM)
+    senders = [f"10.1.{place // 250}.{place % 250 + 1}" for place in range(STORM)]
+    found = await asyncio.gather(
+        *(sign_in(made.web.url, name, sender) for name, sender in zip(names, senders, strict=True))
+    )
+    assert {status for seen, _ in found for status in seen if status >= 400} == set()
+    assert all(session for _, session in found)
+    assert set(made.taken) == {one.port for one in workers}
+    heard = (await requests(sandbox_url, since))["requests"]
+    assert [one for one in heard if one["target"] == "discord" and one["status"] == 429] == []
+
+
+async def test_one_address_that_signs_in_without_end_is_told_to_wait_by_both_workers_together(
+    address: tuple[Front, tuple[Web, Web]],
+) -> None:
+    made, _ = address
+    found = await asyncio.gather(*(sign_in(made.web.url, "ada", "10.2.0.1") for _ in range(STORM)))
+    statuses = {status for seen, _ in found for status in seen}
+    assert 429 in statuses
+    assert max(statuses) == 429
+
+
+async def test_a_tab_whose_worker_dies_goes_on_at_the_other(
+    address: tuple[Front, tuple[Web, Web]],
+) -> None:
+    made, workers = address
+    seen, session = await sign_in(made.web.url, "ada", "10.3.0.1")
+    assert session, seen
+    assert len(set(made.taken[-len(seen) :])) == 2, "it began at one worker and ended at the other"
+    tab = str(uuid4())
+    async with socket(made.web, session, tab=tab) as ada:
+        await ada.until('"member"')
+        await ada.event(f"{RULE_FORM}.add_tokens", {"form": {"tokenEntry": "41"}})
+        assert '["41"]' in await ada.until("token_ids")
+        killed = next(one for one in workers if one.port == made.taken[-1])
+        kill(killed.pid)
+        with pytest.raises(ConnectionClosed):
+            await ada.until("never")
+    async with socket(made.web, session, tab=tab) as ada:
+        await ada.event(f"{RULE_FORM}.add_tokens", {"form": {"tokenEntry": "42"}})
+        # A worker writes a tab's state to Redis with a delay, so what was entered just before it died may be lost.
+        assert "token_ids" in await ada.until('"42"]')
+    async with httpx.AsyncClient(timeout=30) as browser:
+        answer = await browser.get(f"{made.web.url}/api/auth/user", headers={"x-session-id": session})
+    assert answer.status_code == 200
+    assert made.taken[-1] != killed.port
+
+
+def kill(pid: int) -> None:
+    """`kill -9` of a web process and of what it has started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    for one in (pid, *map(int, children)):
+        os.kill(one, signal.SIGKILL)
