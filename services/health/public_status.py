@@ -143,10 +143,12 @@ async def _read() -> Views:
                 text("SELECT set_config('statement_timeout', :limit, true)"),
                 {"limit": str(round(1000 * STATEMENT_SECONDS))},
             )
-            return await read(db)
+            found = await read(db)
     except NO_ANSWER:
         moment = now()
         return _in_each_language(lambda: _without_database(moment))
+    # Its time is not the database's: a process reads every catalogue when it first needs it.
+    return _in_each_language(lambda: _view(found))
 
 
 def _in_each_language(view: Callable[[], StatusView]) -> Views:
@@ -162,8 +164,18 @@ def _without_database(moment: datetime) -> StatusView:
     return StatusView(version(), BAD, text, moment, False, (), (), None)
 
 
-async def read(db: AsyncSession) -> Views:
-    """Return the present status from the tables."""
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What the tables say at a moment."""
+
+    states: Mapping[str, ProviderState]
+    followed: Mapping[str, FollowView]
+    sweep: Schedule | None
+    moment: datetime
+
+
+async def read(db: AsyncSession) -> _Rows:
+    """Read the present status from the tables."""
     moment = now()
     states = await provider_log.states(db)
     watched = await watch_list.named(db)
@@ -171,16 +183,15 @@ async def read(db: AsyncSession) -> Views:
         one.chain: one for one in await chain_cursor.views(db) if one.kind == CONTRACTS and one.chain in watched
     }
     row = await db.get(Schedule, sweep.SCHEDULE, populate_existing=True)
-    return _in_each_language(lambda: _view(states, followed, row, moment))
+    return _Rows(states, followed, row, moment)
 
 
-def _view(
-    states: Mapping[str, ProviderState], followed: Mapping[str, FollowView], row: Schedule | None, moment: datetime
-) -> StatusView:
+def _view(rows: _Rows) -> StatusView:
+    states, followed, moment = rows.states, rows.followed, rows.moment
     providers = (_bot(states.get(provider_log.BOT), moment), *(_service(states.get(key), name, moment)
                  for key, name in _SERVICES.items()))  # fmt: skip
     chains = tuple(_chain(chain, states, followed.get(chain), moment) for chain in CHAINS if chain in settings().rpc)
-    last = _sweep(row, moment)
+    last = _sweep(rows.sweep, moment)
     state, headline = _summary(providers, chains, last)
     return StatusView(version(), state, headline, moment, True, providers, chains, last)
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import time
 from dataclasses import asdict
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -141,7 +143,7 @@ async def test_a_thousand_readers_at_once_cost_one_reading(monkeypatch: pytest.M
     await all_well()
     readings, original = 0, public_status.read
 
-    async def counted(db: models.AsyncSession) -> public_status.Views:
+    async def counted(db: models.AsyncSession) -> Any:
         nonlocal readings
         readings += 1
         return await original(db)
@@ -167,6 +169,20 @@ async def test_a_database_that_keeps_us_waiting_is_said_and_not_waited_for(datab
         view = await read()
     assert (view.database, view.state, view.chains, view.last_sweep) == (False, "bad", (), None)
     assert view.headline == "The database does not answer, so nothing else is known"
+    assert (await read()).headline == "Everything works"
+
+
+async def test_what_the_words_take_is_not_the_databases_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    await all_well()
+    await read()
+
+    def slow(*_: Any) -> Any:
+        time.sleep(0.3)
+        return summary(*_)
+
+    summary = public_status._summary
+    monkeypatch.setattr(public_status, "READING_SECONDS", 1.0)
+    monkeypatch.setattr(public_status, "_summary", slow)
     assert (await read()).headline == "Everything works"
 
 
