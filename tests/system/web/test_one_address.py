@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
@@ -103,21 +102,6 @@ def address(
             yield made, (one, other)
 
 
-def people(sandbox_url: str, number: int) -> list[str]:
-    """The names of so many new people."""
-    with httpx.Client(base_url=sandbox_url, timeout=60) as control:
-        names = [f"storm{uuid4().hex[:8]}" for _ in range(number)]
-        for name in names:
-            control.post("/control/people", json={"username": name}).raise_for_status()
-    return names
-
-
-async def requests(sandbox_url: str, since: int) -> dict[str, Any]:
-    """The requests that reached the providers since then."""
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=60) as control:
-        return (await control.get("/control/requests", params={"since": since})).json()
-
-
 async def sign_in(url: str, person: str, sender: str) -> tuple[list[int], str]:
     """Sign in, with a connection for each request; every status of ours, and the session's id or nothing."""
     cookies, seen = httpx.Cookies(), list[int]()
@@ -136,23 +120,6 @@ async def sign_in(url: str, person: str, sender: str) -> tuple[list[int], str]:
         agreed = await browser.get(f"{begun.headers['location']}&as={person}")
     returned = await ask(agreed.headers["location"])
     return seen, parse_qs(urlsplit(returned.headers.get("location", "")).query).get("session", [""])[0]
-
-
-async def test_two_hundred_people_who_sign_in_at_once_are_all_signed_in(
-    address: tuple[Front, tuple[Web, Web]], sandbox_url: str
-) -> None:
-    made, workers = address
-    since = (await requests(sandbox_url, 2**31))["next"]
-    names = people(sandbox_url, STORM)
-    senders = [f"10.1.{place // 250}.{place % 250 + 1}" for place in range(STORM)]
-    found = await asyncio.gather(
-        *(sign_in(made.web.url, name, sender) for name, sender in zip(names, senders, strict=True))
-    )
-    assert {status for seen, _ in found for status in seen if status >= 400} == set()
-    assert all(session for _, session in found)
-    assert set(made.taken) == {one.port for one in workers}
-    heard = (await requests(sandbox_url, since))["requests"]
-    assert [one for one in heard if one["target"] == "discord" and one["status"] == 429] == []
 
 
 async def test_one_address_that_signs_in_without_end_is_told_to_wait_by_both_workers_together(
