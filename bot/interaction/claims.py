@@ -46,7 +46,7 @@ class Claims:
         with contextlib.suppress(DBAPIError, NoneFree, TimeoutError):
             async with asyncio.timeout(CLAIMED_WITHIN), transaction() as db:
                 ours = await shards.claim(db, str(data["id"]))
-                beside_older = await rate_shares.is_beside_an_older_bot(db)
+                beside_older = ours and await rate_shares.is_beside_an_older_bot(db)
         if ours and not (beside_older and await self._is_answered(data)):
             parse(data)
 

@@ -58,8 +58,8 @@ BEGIN
     RETURN made;
 END $$
 """
-# One statement: the table with the lines of before becomes the first partition of another with its name, and whoever
-# waits for the name goes on with the new one. Nothing is read or rewritten, because the constraint was checked before
+# One statement: the table with the lines of before becomes the first partition of another with its name, and those
+# who wait for the name go on with the new one. Nothing is read or rewritten, because the constraint was checked before
 # and the indexes are there already. What is on the table is taken over as it is, so that each trigger fires once.
 _SWAP = """
 DO $$
@@ -182,7 +182,7 @@ def upgrade() -> None:
 
 
 def _partition() -> None:
-    """Do it in statements that each commit: whoever ends this at any moment leaves a table that serves."""
+    """Partition in statements that each commit: the table can be used wherever this is broken off."""
     end = _end()
     limit = op.get_bind().execute(sa.text("SHOW lock_timeout")).scalar_one()
     op.execute("ALTER TABLE event DROP CONSTRAINT IF EXISTS event_before_ids")

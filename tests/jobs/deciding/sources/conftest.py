@@ -90,7 +90,7 @@ async def states(town: Town) -> list[str]:
 
 
 async def reasons(town: Town) -> set[str | None]:
-    """Return why the town's members are looked at again, in English."""
+    """Return the reasons for which the town's members are queued, in English."""
     async with transaction() as db:
         mine = col(Due.key).startswith(f"{town.server_id}:")
         return {said(reason) if reason else reason for reason in (await db.exec(select(Due.reason).where(mine))).all()}
