@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from time import monotonic
 
 USELESS = 8
-"""So many answers without use, from a contract that takes all the gas it gets, and it is not asked for a while."""
+"""Useless answers after which a contract that takes all the gas it gets is not asked for a while."""
 FIRST_REST, LONGEST_REST, GROWTH = 30.0, 3_600.0, 4
-"""Seconds for which a contract that was of no use is not asked: the first time, at the most, and how they grow."""
+"""Seconds for which a useless contract is not asked: the first time, at most, and the factor in between."""
 REMEMBERED = 6 * 3_600.0
 """Seconds after which a contract is taken for an ordinary one again, unless it is found to be costly once more."""
 MOST_REMEMBERED = 10_000
@@ -36,12 +36,12 @@ class CostlyContracts:
         return [contract for contract, known in self._known.items() if now < known.until]
 
     def rests(self, contract: bytes) -> bool:
-        """Whether a contract was of no use so often that it is not worth being asked yet."""
+        """Whether the contract must not be asked yet, because its answers were useless too often."""
         known = self._known.get(contract)
         return known is not None and monotonic() < known.asked_again
 
     def note(self, contract: bytes, useless: int = 0) -> None:
-        """A contract took far more than its share of a node, and so many of its answers were of no use."""
+        """Record that a contract took far more than its share of a node, and how many of its answers were useless."""
         now, known = monotonic(), self._known.pop(contract, None)
         if known is None or now >= known.until:
             known = _Known()

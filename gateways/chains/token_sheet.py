@@ -16,7 +16,7 @@ LARGEST_ID = 2**256 - 1
 class TokenHints:
     """Tokens that are known to have come to an owner: hints to verify on the chain, never proof.
 
-    `searched` says, by the node's place in the settings, which blocks (first and last, both included) that node
+    `searched` says, by the node's mark (`Node.mark`), which blocks (first and last, both included) that node
     searched for more: one node's silence says nothing of another's. `gone` are ids among them that the chain said are
     not the owner's any more, each with the block at which it first said so. `dropped` are ids that were taken out of
     the trail, because that is settled.

@@ -88,7 +88,7 @@ class Refusals:
         return dict(self._untold_guilds)
 
     def told(self, count: int, together: int) -> None:
-        """So many of ours are known to all now; `together` is how many all processes had within the window."""
+        """Note that `count` of ours are shared; `together` is how many all processes had within the window."""
         self._untold -= count
         self._together = together
 

@@ -8,10 +8,9 @@ from typing import Any, cast
 from urllib.parse import quote, urlencode
 
 import httpx
-import orjson
 
 from gateways.discord.own_guilds import LONGEST_WINDOW, WINDOW, Listing, OwnGuilds
-from gateways.discord.rest import VERSION
+from gateways.discord.rest import VERSION, json_of
 from gateways.discord.types import DISCORD, OAuthUser, UserGuild, refusal
 from gateways.transport import provider_reports
 from gateways.transport.connections import GatedClient, timeouts, tls
@@ -239,7 +238,7 @@ class DiscordOAuth:
 
 
 def _usable(answer: httpx.Response) -> object:
-    body = _json(answer)
+    body = json_of(answer)
     if answer.status_code != 200 or body is None:
         raise ProviderConfused(DISCORD, f"HTTP {answer.status_code} without usable JSON")
     return body
@@ -268,12 +267,12 @@ def _fault(answer: httpx.Response) -> ProviderError | None:
         return ProviderDown(DISCORD, f"HTTP {status}")
     if status == 401:
         return Unauthorized(DISCORD, "the sign-in has ended", status=status)
-    return refusal(status, _json(answer)) if status >= 400 else None
+    return refusal(status, json_of(answer)) if status >= 400 else None
 
 
 def _only_oauth_answers(answer: httpx.Response) -> httpx.Response:
     """Let Authlib see only an OAuth2 answer: a token, or an error in the form of RFC 6749 §5.2."""
-    body = _json(answer)
+    body = json_of(answer)
     if isinstance(body, dict):
         if answer.status_code == 200 and "access_token" in body:
             _token_set(cast("object", body), fallback="")
@@ -294,10 +293,3 @@ def _token_set(value: object, *, fallback: str) -> TokenSet:
         expires_at=datetime.now(UTC) + timedelta(seconds=token.number("expires_in")),
         scope=token.text("scope"),
     )
-
-
-def _json(answer: httpx.Response) -> object:
-    try:
-        return cast("object", orjson.loads(answer.content))
-    except orjson.JSONDecodeError:
-        return None

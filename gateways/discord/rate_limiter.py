@@ -245,7 +245,7 @@ class RequestTurns:
 
 
 class RequestPace:
-    """How fast is asked on behalf of each person."""
+    """Limits how fast requests are sent on behalf of each person."""
 
     def __init__(self) -> None:
         self._next: dict[str, float] = {}
@@ -281,7 +281,7 @@ class Limiter:
         """
         person = _asking.get()
         if person:
-            # Before the bucket: who waits for their own turn holds no place that others of the guild need.
+            # Before the bucket: people who wait for their own turn must not hold a place that the guild needs.
             await self._people.take(person, deadline)
         ticket = await self._from_bucket(self._bucket(route, major), deadline)
         try:
@@ -366,7 +366,7 @@ class Limiter:
             bucket.timer = asyncio.get_running_loop().call_at(free, self._wake, bucket)
 
     def _move(self, old: Bucket, new: Bucket) -> None:
-        """Two routes turned out to share a bucket: who waits for the one now waits for the other."""
+        """Merge two buckets once their routes turn out to share one: the waiters of the old wait for the new."""
         if old is not new:
             new.waiters.extend(old.waiters)
             old.waiters.clear()

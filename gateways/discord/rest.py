@@ -350,7 +350,7 @@ class Discord(ChannelCalls, AuditLogCalls):
     def _too_many(self, ticket: Ticket, answer: httpx.Response, attempt: int, deadline: float, guild_id: str) -> None:
         """Pause what a 429 is about: its bucket, or everything (docs/facts.md#discord-rate-limits)."""
         provider_reports.count(provider_reports.DISCORD, provider_reports.THROTTLED)
-        body = _json(answer)
+        body = json_of(answer)
         fields = cast("dict[str, object]", body) if isinstance(body, dict) else {}
         scope = "shared" if fields.get("code") == SHARED else answer.headers.get("x-ratelimit-scope")
         said = fields.get("retry_after")
@@ -387,7 +387,7 @@ class Discord(ChannelCalls, AuditLogCalls):
         if status in {401, 403}:
             self.refusals.add(guild_id)
         if status >= 400:
-            raise refusal(status, _json(answer))
+            raise refusal(status, json_of(answer))
         if method in {"PUT", "DELETE"}:
             # A write of a role or an overwrite that worked says 204 and nothing else
             # (docs/facts.md#discord-roles-and-members).
@@ -395,7 +395,7 @@ class Discord(ChannelCalls, AuditLogCalls):
                 raise ProviderConfused(DISCORD, f"HTTP {status} to a write")
             return None
         # What was made or changed comes back: 201 for a channel, 200 for the rest (docs/facts.md#discord-channels).
-        body = _json(answer) if status in {200, 201} else None
+        body = json_of(answer) if status in {200, 201} else None
         if body is None:
             raise ProviderConfused(DISCORD, f"HTTP {status} without usable JSON")
         return body
@@ -415,7 +415,8 @@ def _date(answer: httpx.Response) -> datetime | None:
         return None
 
 
-def _json(answer: httpx.Response) -> object:
+def json_of(answer: httpx.Response) -> object:
+    """Return the JSON of an answer, or None if its body is no JSON."""
     try:
         return cast("object", orjson.loads(answer.content))
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""What Discord tells us about guilds, roles, members and users, how it refuses, and how it wants to be told why."""
+"""What Discord says about guilds, roles, members and users; its refusals; and reasons for its audit log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -287,7 +287,7 @@ _GONE: dict[int, type[NotThere]] = {
     10003: ChannelGone, 10004: GuildGone, 10007: MemberGone, 10008: MessageGone, 10011: RoleGone, 10013: UserGone,
 }  # fmt: skip
 _PASSING = frozenset({40333})
-"""What Discord says with a 4xx although it is out of order itself: 40333, internal network error."""
+"""Codes that come with a 4xx and mean a fault of Discord's own: 40333, internal network error."""
 _FORBIDDEN: dict[int, type[ProviderRefused]] = {
     50001: MissingAccess,
     50013: MissingPermissions,

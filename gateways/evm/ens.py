@@ -96,7 +96,7 @@ class EnsNames:
         return await self._pool.first(ETHEREUM, ask)
 
     async def _call(self, node: Node, data: bytes) -> bytes:
-        """What the universal resolver returns at the head, after as many lookups elsewhere as it asks for."""
+        """Return the universal resolver's answer at the head, with the lookups that it asks for (CCIP-Read)."""
         block = hex((await node.head()).block)
         for _ in range(MOST_LOOKUPS + 1):
             try:

@@ -26,16 +26,17 @@ from gateways.evm.smart_accounts import (
     took_a_forgery,
 )
 from gateways.evm.tokens.token_history import about_range, too_much
+from gateways.transport.chunks import chunks
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
 from gateways.transport.json_shape import Shape, listed
 
 ACCOUNTS_A_REQUEST = 500
 BLOCKS_A_REQUEST = 10
 MOST_STEPS = 60
-"""So many rounds of halving, each one request, may the search in an account's past take."""
+"""The most steps of the binary search in an account's past, one request each."""
 ACCOUNTS_OF_A_FILTER = 50
 MOST_OF_AN_ACCOUNT = 100
-"""A search reads at most so many transactions of one contract account, the newest. Any other can be named by hash."""
+"""Transactions of one contract account that a search reads, the newest ones. Any other can be named by hash."""
 DELEGATED = bytes.fromhex("ef0100")
 """What the code of an ordinary account begins with that lets a contract act for it (EIP-7702)."""
 
@@ -65,6 +66,8 @@ class Transaction:
     """Whether the sender is a contract on this chain, as on chains whose accounts all are."""
     account: str = ""
     calls: tuple[AccountCall, ...] = ()
+    endpoint: int = 0
+    """The number of the node that said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +96,13 @@ class EvmTransactions:
         """Return the EVM chains that can be asked."""
         return self._pool.chains()
 
-    async def transaction(self, chain: str, hash: str, account: str = "") -> Transaction:
+    async def transaction(
+        self, chain: str, hash: str, account: str = "", *, endpoint: int | None = None
+    ) -> Transaction:
         """Return the transaction with this hash; NotThere only when no node of the chain knows it and none failed.
 
         By transaction, receipt and block, which must agree: an orphaned block's transaction waits to be mined. With an
-        `account`, what that contract account did in it too.
+        `account`, what that contract account did in it too. With a number as `endpoint`, only that node is asked.
         """
 
         async def ask(node: Node) -> Transaction:
@@ -113,7 +118,7 @@ class EvmTransactions:
                 return acting(_unmined(waiting), account)
             return await self._mined(node, head, waiting, Shape(receipt, "the receipt", node.name), account)
 
-        return await self._pool.first(chain, ask)
+        return await self._pool.first(chain, ask, endpoint=endpoint)
 
     async def _mined(self, node: Node, head: Head, found: Transaction, receipt: Shape, account: str) -> Transaction:
         block = quantity(node.name, receipt.text("blockNumber"))
@@ -143,8 +148,7 @@ class EvmTransactions:
 
         async def ask(node: Node) -> Nonces:
             sent, contracts, first = dict[str, int](), set[str](), None
-            for start in range(0, len(accounts), ACCOUNTS_A_REQUEST):
-                some = accounts[start : start + ACCOUNTS_A_REQUEST]
+            for some in chunks(accounts, ACCOUNTS_A_REQUEST):
                 calls: list[Call] = [("eth_getTransactionCount", (account, "latest")) for account in some]
                 if look_at_code:
                     calls += [("eth_getCode", (account, "latest")) for account in some]
@@ -187,8 +191,7 @@ class EvmTransactions:
 
         async def ask(node: Node) -> list[Transaction]:
             wanted, found = sorted(accounts), list[Transaction]()
-            for start in range(0, len(wanted), ACCOUNTS_OF_A_FILTER):
-                some = wanted[start : start + ACCOUNTS_OF_A_FILTER]
+            for some in chunks(wanted, ACCOUNTS_OF_A_FILTER):
                 acted = list[tuple[str, str]]()
                 most = node_limits.known(node.url).log_blocks or last - first + 1
                 for begin in range(first, last + 1, most):
@@ -292,6 +295,7 @@ def _transaction(node: Node, item: object) -> Transaction:
         data=binary(node.name, shape.text("input")),
         nonce=quantity(node.name, shape.text("nonce")),
         block=quantity(node.name, block) if block is not None else None,
+        endpoint=node.index,
     )
 
 

@@ -30,6 +30,7 @@ from gateways.evm.tokens.token_history import (
     too_much,
 )
 from gateways.transport import question_time
+from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderError, Unauthorized
 
 NOBODY = "0x" + 40 * "0"
@@ -39,11 +40,11 @@ _THIRD = (TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE)
 CONTRACTS_AT_ONCE = 500
 WALLETS_AT_ONCE = 500
 MOST_EXCESSIVE = 16
-"""Addresses that may be too much at once; where more are, it is the node."""
+"""Addresses that may be too much at the same time; if there are more, the node is the cause."""
 STUCK_AFTER = 3
-"""Reads that failed at the same block, after which it is found out whether one address is the cause."""
+"""Reads that fail at the same block before the address that causes it is searched for."""
 SPENT_SHARE = 0.6
-"""Of the time for a question: no further piece of the range is begun after it."""
+"""Share of the time for a question after which no further piece of the range is begun."""
 WALLETS_TRIED_AGAIN = 3_600.0
 """Seconds after which a node that wanted contracts named is asked for wallets' logs once more."""
 CONTRACTS, WALLETS, COINS = "contracts", "wallets", "coins"
@@ -98,7 +99,7 @@ class LogRead:
     """Addresses that have more logs in one block than the node gives, and its words, or too many; theirs
     are not among the transfers."""
     skipped: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Contract → how many of its logs are none that a token or the registry writes."""
+    """Contract → how many of its logs are neither a token's nor the registry's."""
 
 
 @dataclass(slots=True)
@@ -127,7 +128,7 @@ class TransferLogs:
         self._nodes = nodes
         self._spans: dict[tuple[str, str], LogSpan] = {}
         self._suspects: dict[tuple[str, str], tuple[str, ...]] = {}
-        """Chain and kind → the addresses among which is the one that makes the nodes fail."""
+        """Chain and kind → the addresses of which one makes the nodes fail."""
         self._stuck: dict[tuple[str, str], tuple[int, int]] = {}
         """URL and kind → the block at which reads fail, and how often in a row."""
         self._wallets_refused: dict[str, float] = {}
@@ -273,7 +274,7 @@ class TransferLogs:
         suspected = [one for one in reading.addresses if one in suspects] if suspects else []
         others = [one for one in reading.addresses if one not in suspects] if suspected else reading.addresses
         found: list[Transfer] = []
-        for group in _cut(others, CONTRACTS_AT_ONCE if reading.kind == CONTRACTS else WALLETS_AT_ONCE):
+        for group in chunks(others, CONTRACTS_AT_ONCE if reading.kind == CONTRACTS else WALLETS_AT_ONCE):
             try:
                 found += await self._group(reading, group, first, last)
             except NodeTimedOut:
@@ -352,10 +353,6 @@ def _note_limit(url: str, limit: int | None, passed: int) -> None:
         node_limits.note(url, log_blocks=limit)
 
 
-def _cut(addresses: Sequence[str], most: int) -> list[Sequence[str]]:
-    return [addresses[start : start + most] for start in range(0, len(addresses), most)]
-
-
 def _filters(kind: str, addresses: Sequence[str], coins: Sequence[str]) -> list[Mapping[str, object]]:
     if kind == CONTRACTS:
         return [{"address": list(addresses), "topics": [[TRANSFER, *_THIRD, *delegate_registry.CHANGED]]}]
@@ -363,7 +360,7 @@ def _filters(kind: str, addresses: Sequence[str], coins: Sequence[str]) -> list[
     if kind == COINS:
         return [
             {"address": list(some), "topics": topics}
-            for some in _cut(coins, CONTRACTS_AT_ONCE)
+            for some in chunks(coins, CONTRACTS_AT_ONCE)
             for topics in ([TRANSFER, who], [TRANSFER, None, who])
         ]
     return [

@@ -9,6 +9,7 @@ from gateways.chains.indexer import ChainNotListed
 from gateways.marketplaces.client import DEADLINE, LARGEST_ANSWER, MarketWire, all_pages
 from gateways.marketplaces.facts import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
 from gateways.marketplaces.quota import Quota, Use
+from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderConfused
 from gateways.transport.json_shape import Shape
 from gateways.transport.plain_text import plain
@@ -114,11 +115,8 @@ class OpenSea:
         """
         asked = list(dict.fromkeys(tokens))
         found: dict[tuple[str, str], TraitList] = {}
-        for at in range(0, len(asked), TOKENS_A_BATCH):
-            part = {
-                (_lowered(contract), token_id): (contract, token_id)
-                for contract, token_id in asked[at : at + TOKENS_A_BATCH]
-            }
+        for some in chunks(asked, TOKENS_A_BATCH):
+            part = {(_lowered(contract), token_id): (contract, token_id) for contract, token_id in some}
             body = {
                 "identifiers": [
                     {"chain": _name_of(chain), "contract_address": contract, "token_id": token_id}

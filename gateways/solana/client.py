@@ -5,7 +5,7 @@ escrow holds is the escrow's. Burnt assets, coins and unverified members of a co
 """
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ from gateways.transport.exchanges import together
 from locales import _
 
 FEWEST_FOR_A_SCAN = 6
-"""From so many owners on the whole collection is read instead of their wallets, if it takes fewer pages."""
+"""Owners from which on the whole collection is read instead of their wallets, if it takes fewer pages."""
 STALE_SLOTS = 225
 """An index this far behind its node's head (about 90 s) is stale."""
 KEPT_FOR_THE_REST = 1.0
@@ -77,7 +77,7 @@ class SolanaChains:
         """The balances of many segments, all through one endpoint, as of the oldest slot that its index answered for.
 
         A collection is read once for the owners of all segments that name it; in a confirmation once for each segment,
-        because the node's own token accounts are asked only about few owners. Coins are read for all owners at once.
+        because the node's own token accounts are asked only about few owners. A coin is read likewise, always once.
         """
         self._own(chain)
         asked = [
@@ -86,9 +86,10 @@ class SolanaChains:
         ]
         coins = sorted({one for segment in segments for one in segment.coins})
         addresses([one for one in coins if one != NATIVE])
-        coin_owners = dict.fromkeys(
-            owner for segment, (_, holders) in zip(segments, asked, strict=True) if segment.coins for owner in holders
-        )
+        coin_owners: dict[str, dict[str, None]] = {coin: {} for coin in coins}
+        for segment, (_others, holders) in zip(segments, asked, strict=True):
+            for one in segment.coins:
+                coin_owners[one].update(dict.fromkeys(holders))
         owners_of: dict[tuple[int, str], dict[str, None]] = {}
         for number, (wanted, holders) in enumerate(asked):
             for one in wanted:
@@ -97,7 +98,7 @@ class SolanaChains:
         deadline = self._deadline()
 
         async def ask(node: SolanaNode) -> list[BalanceSheet]:
-            look, as_of = await self._coins(node, coins, list(coin_owners), at, deadline)
+            look, as_of = await self._coins(node, coin_owners, at, deadline)
             sheets = await together(
                 self._read(node, one, list(owners), {}, at, deadline) for (_, one), owners in owners_of.items()
             )
@@ -111,7 +112,7 @@ class SolanaChains:
                     head,
                     {one: read[0 if at.endpoint is None else number, one] for one in wanted},
                     holders,
-                    {one: look.held[one] for one in segments[number].coins},
+                    {one: look.held.get(one, {}) for one in segments[number].coins},
                     look.doubts,
                 )
                 for number, (wanted, holders) in enumerate(asked)
@@ -235,12 +236,12 @@ class SolanaChains:
         return await self._nodes.first(ask)
 
     async def _coins(
-        self, node: SolanaNode, coins: Sequence[str], owners: Sequence[str], at: ReadPoint, deadline: float
+        self, node: SolanaNode, coins: Mapping[str, Iterable[str]], at: ReadPoint, deadline: float
     ) -> tuple[CoinRead, Head | None]:
-        """The owners' amounts of coins, and the slot of the oldest answer; None where there is nothing to read."""
-        look = CoinRead(node, coins, owners, self._scans, at.not_before_block, again=at.endpoint is not None)
-        if not coins or not owners:
-            look.held = {one: {} for one in coins}
+        """The amounts of coins that their owners have, and the slot of the oldest answer; None where none is read."""
+        owners = {coin: asked for coin, some in coins.items() if (asked := list(some))}
+        look = CoinRead(node, owners, self._scans, at.not_before_block, again=at.endpoint is not None)
+        if not owners:
             return look, None
         if (kept := look.kept()) is not None:
             return look, as_of(node, kept, look.slot, at.not_before_block)

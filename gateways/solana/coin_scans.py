@@ -5,9 +5,12 @@ it is read right afterwards: then no account is missing. What a node refuses is 
 """
 
 import asyncio
+import random
+import re
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import NamedTuple, cast
@@ -22,13 +25,21 @@ from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderEr
 from gateways.transport.json_shape import Shape
 
 FEWEST_OWNERS = 20
-"""From so many owners on all accounts are read. Providers count such a call as ten (docs/facts.md#solana-coins)."""
+"""Owners from which on all accounts are read. Providers count such a call as ten (docs/facts.md#solana-coins)."""
 KEPT_SECONDS = 10.0
-"""For how long the amounts serve further questions about many owners, as those of a round are; never a confirmation."""
+"""How long the amounts answer further questions about many owners, as a sweep asks them; never a confirmation."""
 SHARE_OF_TIME = 0.5
-"""Of the whole time; the rest is for asking wallet by wallet."""
+"""Share of the whole time for scans; the rest is for asking wallet by wallet."""
+SHARE_OF_SCANS = 0.9
+"""Share of that time for the accounts; the rest is for the supplies of the scans that end last."""
+SCANS_AT_ONCE = 2
+"""Calls of getProgramAccounts at a time in one read, so that the node has room for the supplies of finished coins."""
+LEAST_SHARE = 2.0
+"""Seconds that a coin has at least, however many others wait."""
+TOGETHER_SECONDS = 0.1
+"""How long a coin that is done waits for others, so that one request asks for their supplies."""
 UNFIT_FOR, REFUSED_FOR, FAILED_FOR = 6 * 3600.0, 3600.0, 60.0
-"""Seconds for which a coin that is too large, a program that the node does not scan, and what failed are left."""
+"""Seconds for which a coin that is too large, a program that the node does not scan, and a failed read are skipped."""
 NOT_WHOLE_FOR = 600.0
 """The same for a coin whose amounts are not its supply: it is being minted, or its accounts withhold fees."""
 MOST_REMEMBERED = 10_000
@@ -36,6 +47,11 @@ A_STEP = 5_000
 """Accounts that are read in one go, so that a large answer does not hold up everything else."""
 MINTS_A_REQUEST = 100
 
+_IS_TOO_LARGE = re.compile(
+    r"too many (accounts|pubkeys)|large number of (accounts|pubkeys)|getProgramAccountsV2|too (large|big)",
+    re.IGNORECASE,
+)
+"""What a node says of a coin with more accounts than it gives, by whatever code (docs/facts.md#solana-coins)."""
 TOKEN, TOKEN_2022 = TOKEN_PROGRAMS
 ACCOUNT_SIZE = 165
 _OWNER_AND_AMOUNT = {"offset": 32, "length": 40}
@@ -64,6 +80,36 @@ class _Mint(NamedTuple):
 
 
 @dataclass(slots=True)
+class _Turns:
+    """The turns of the coins of one read, which begins at the node's `head` and has until `ends`, in question time."""
+
+    head: Head
+    ends: float
+    unfinished: int = 0
+    """Coins that have not ended."""
+    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SCANS_AT_ONCE))
+    _entry: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @asynccontextmanager
+    async def taken(self, places: int) -> AsyncGenerator[float]:
+        """Wait for a coin's turn; the value is when it has to end.
+
+        A coin's share is what is left of the time, by the number of those that are not done.
+        """
+        async with self._entry:
+            for _ in range(places):
+                await self._places.acquire()
+        try:
+            left = self.ends - question_time.now()
+            share = max(LEAST_SHARE, left * SCANS_AT_ONCE / (places * self.unfinished))
+            yield question_time.now() + min(left, share)
+        finally:
+            self.unfinished -= 1
+            for _ in range(places):
+                self._places.release()
+
+
+@dataclass(slots=True)
 class CoinScans:
     """Reads coins as a whole, and remembers which of a client's nodes refuse what."""
 
@@ -83,7 +129,7 @@ class CoinScans:
     async def read(
         self, node: SolanaNode, mints: Sequence[str], head: Head, *, deadline: float, not_before: int, again: bool
     ) -> dict[str, CoinScan]:
-        """Return the scans of those mints that can be read so; the others have to be asked for wallet by wallet.
+        """Return the scans of the mints that can be read as a whole; the others must be asked for wallet by wallet.
 
         `again` takes nothing that was read a moment ago. `head` is the node's, `deadline` loop time.
         """
@@ -95,7 +141,7 @@ class CoinScans:
             async with question_time.timeout_at(begun + (deadline - begun) * SHARE_OF_TIME):
                 await self._reading.setdefault(node.index, asyncio.Lock()).acquire()
         except TimeoutError:
-            return {}
+            return self.kept(node, mints, not_before)
         try:
             found = self.kept(node, mints, not_before)
             left = [mint for mint in mints if mint not in found]
@@ -106,26 +152,58 @@ class CoinScans:
     async def _in_time(
         self, node: SolanaNode, mints: Sequence[str], head: Head, deadline: float
     ) -> dict[str, CoinScan]:
+        """Read those that are not left; what was read by the end of the time counts."""
         left, begun = [mint for mint in mints if not self._is_left(node, mint)], question_time.now()
-        try:
-            async with question_time.timeout_at(begun + (deadline - begun) * SHARE_OF_TIME):
-                return await self._all(node, left, head) if left else {}
-        except TimeoutError:
-            for mint in left:
-                self._leave(node, mint, NOT_WHOLE_FOR)
-            return {}
+        found, seconds = dict[str, CoinScan](), (deadline - begun) * SHARE_OF_TIME
+        if left:
+            with suppress(TimeoutError):
+                async with question_time.timeout_at(begun + seconds):
+                    await self._all(node, left, _Turns(head, begun + seconds * SHARE_OF_SCANS), found)
+        return found
 
-    async def _all(self, node: SolanaNode, mints: Sequence[str], head: Head) -> dict[str, CoinScan]:
-        try:
+    async def _all(self, node: SolanaNode, mints: Sequence[str], turns: "_Turns", found: dict[str, CoinScan]) -> None:
+        """Read coins at the same time, each within its share of it, and put those that are whole into `found`."""
+        with suppress(ProviderError):
             if unknown := [mint for mint in mints if mint not in self._programs]:
                 await self._mints(node, unknown)
-            wanted = [mint for mint in mints if mint in self._programs and not self._is_left(node, mint)]
-            read = await asyncio.gather(*(self._holders(node, mint, head) for mint in wanted))
-            scans = {mint: scan for mint, scan in zip(wanted, read, strict=True) if scan is not None}
-            after = await self._mints(node, list(scans)) if scans else {}
+        programs = {mint: self._programs[mint] for mint in mints if mint in self._programs}
+        # So that what is slow does not keep the same coins waiting each time.
+        order = random.sample(list(programs), len(programs))
+        turns.unfinished = len(order)
+        running = {asyncio.create_task(self._in_turn(node, mint, programs[mint], turns)) for mint in order}
+        try:
+            while running:
+                ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                if running:
+                    more, running = await asyncio.wait(running, timeout=TOGETHER_SECONDS)
+                    ended |= more
+                read = [one for task in ended if (one := task.result()) is not None]
+                if read:
+                    await self._compare(node, dict(read), found)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    async def _in_turn(self, node: SolanaNode, mint: str, program: str, turns: "_Turns") -> tuple[str, CoinScan] | None:
+        """Read one coin when its turn comes; one that takes longer than its share is left for a while."""
+        async with turns.taken(len(_filters(program))) as until:
+            if self._is_left(node, mint) or question_time.now() >= until:
+                return None
+            try:
+                async with question_time.timeout_at(until):
+                    scan = await self._holders(node, mint, program, turns.head)
+            except TimeoutError:
+                self._leave(node, mint, NOT_WHOLE_FOR)
+                return None
+        return None if scan is None else (mint, scan)
+
+    async def _compare(self, node: SolanaNode, scans: Mapping[str, CoinScan], found: dict[str, CoinScan]) -> None:
+        """Put those of the scans into `found` whose amounts are the supply as it is now."""
+        try:
+            after = await self._mints(node, list(scans))
         except ProviderError:
-            return {}
-        found = dict[str, CoinScan]()
+            return
         for mint, scan in scans.items():
             supply = after.get(mint)
             # Where nobody has any, an answer without accounts is no different from a failure.
@@ -134,10 +212,12 @@ class CoinScans:
                 continue
             found[mint] = replace(scan, slot=min(scan.slot, supply.slot))
             self._kept[node.index, mint] = found[mint]
-        return found
 
     async def _mints(self, node: SolanaNode, mints: Sequence[str]) -> dict[str, _Mint]:
-        """Return the program and the supply of mints, without those that are no coins. Raises ProviderError."""
+        """Return the program and the supply of mints, without those that are no coins; these are left for a while.
+
+        Raises ProviderError.
+        """
         found = dict[str, _Mint]()
         for start in range(0, len(mints), MINTS_A_REQUEST):
             asked = mints[start : start + MINTS_A_REQUEST]
@@ -147,42 +227,49 @@ class CoinScans:
             if len(accounts) != len(asked):
                 raise ProviderConfused(node.name, f"{len(accounts)} accounts in place of {len(asked)}")
             for mint, item in zip(asked, accounts, strict=True):
-                shape = Shape(item, "a mint", node.name) if item is not None else None
-                program = shape.text("owner") if shape else ""
-                if shape is None or program not in TOKEN_PROGRAMS:
+                try:
+                    one = _mint(node, item, slot)
+                except ProviderError:
+                    # Its data are too short, say. That is no reason to leave the others.
+                    self._leave(node, mint, FAILED_FOR)
+                    continue
+                if one is None:
                     self._leave(node, mint, NOT_WHOLE_FOR)
                     continue
                 if len(self._programs) >= MOST_REMEMBERED:
                     self._programs.clear()
-                self._programs[mint] = program
-                found[mint] = _Mint(program, int.from_bytes(_data(node, shape, 8), "little"), slot)
+                self._programs[mint] = one.program
+                found[mint] = one
         return found
 
-    async def _holders(self, node: SolanaNode, mint: str, head: Head) -> CoinScan | None:
+    async def _holders(self, node: SolanaNode, mint: str, program: str, head: Head) -> CoinScan | None:
         """Return what the accounts of a coin have; None, which is remembered, where the node does not give them."""
-        program, read_at = self._programs[mint], monotonic()
+        read_at = monotonic()
         try:
-            answers = await asyncio.gather(*(self._accounts(node, mint, one) for one in _filters(program)))
-        except ProviderBusy:
-            self._leave(node, program, FAILED_FOR)
-        except (TooMuch, NodeTimedOut):
+            answers = await asyncio.gather(*(self._accounts(node, mint, program, one) for one in _filters(program)))
+        except ProviderError as fault:
+            self._leave_for(node, mint, program, fault)
+            return None
+        amounts = dict[bytes, int]()
+        for _, found in answers:
+            for owner, amount in found.items():
+                amounts[owner] = amounts.get(owner, 0) + amount
+        return CoinScan(amounts, min(slot for slot, _ in answers), read_at, head)
+
+    def _leave_for(self, node: SolanaNode, mint: str, program: str, fault: ProviderError) -> None:
+        """Leave the coin, or its whole program where the fault says nothing of the coin."""
+        if isinstance(fault, TooMuch | NodeTimedOut) or _IS_TOO_LARGE.search(str(fault)):
             self._leave(node, mint, UNFIT_FOR)
-        except ProviderRefused:
+        elif isinstance(fault, ProviderBusy):
+            self._leave(node, program, FAILED_FOR)
+        elif isinstance(fault, ProviderRefused):
             self._leave(node, program, REFUSED_FOR)
-        except ProviderError:
-            self._leave(node, mint, FAILED_FOR)
         else:
-            amounts = dict[bytes, int]()
-            for _, found in answers:
-                for owner, amount in found.items():
-                    amounts[owner] = amounts.get(owner, 0) + amount
-            return CoinScan(amounts, min(slot for slot, _ in answers), read_at, head)
-        return None
+            self._leave(node, mint, FAILED_FOR)
 
     async def _accounts(
-        self, node: SolanaNode, mint: str, only: Mapping[str, object]
+        self, node: SolanaNode, mint: str, program: str, only: Mapping[str, object]
     ) -> tuple[int, Mapping[bytes, int]]:
-        program = self._programs[mint]
         options = {
             "encoding": "base64",
             "dataSlice": _OWNER_AND_AMOUNT,
@@ -219,6 +306,17 @@ def _filters(program: str) -> list[Mapping[str, object]]:
     plain: Mapping[str, object] = {"dataSize": ACCOUNT_SIZE}
     extended = {"memcmp": {"offset": ACCOUNT_SIZE, "bytes": _IS_ACCOUNT}}
     return [plain] if program == TOKEN else [plain, extended]
+
+
+def _mint(node: SolanaNode, item: object, slot: int) -> _Mint | None:
+    """Return a mint; None for no account, or one of another program. Raises ProviderConfused."""
+    if item is None:
+        return None
+    account = Shape(item, "a mint", node.name)
+    program = account.text("owner")
+    if program not in TOKEN_PROGRAMS:
+        return None
+    return _Mint(program, int.from_bytes(_data(node, account, 8), "little"), slot)
 
 
 def _data(node: SolanaNode, account: Shape, size: int) -> bytes:

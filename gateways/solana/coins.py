@@ -29,6 +29,10 @@ A_REQUEST = 100
 LAMPORT_DECIMALS = 9
 KNOWN_ACCOUNT = TOKEN_PROGRAMS[0]
 """An account that has lamports on any node that knows the chain."""
+FOR_DOUBTS = 0.8
+"""Seconds after the deadline of a read for doubts about lists; callers leave more."""
+MOST_CHECKED = 3
+"""Most coins whose largest holder's list is read, until one list shows the coin."""
 NOT_IN_TIME = "its coins were not read in time"
 SILENT = "the node shows nobody's coins"
 UNSHOWN = "the node does not show that it knows who holds the coin"
@@ -38,13 +42,13 @@ UNSHOWN = "the node does not show that it knows who holds the coin"
 class CoinRead:
     """The owners' amounts of some coins (mints or NATIVE), as far as one endpoint gives them.
 
-    `held` has coin → owner → amount, without the owners whose amount is unknown; `doubts` has coin → owner → why, of
-    those of whom a node said so. `slot` is the earliest of the answers. A confirmation reads `again` what others read.
+    `owners` has coin → who is asked about, so that no coin costs calls for those whom nobody asks about it. `held` has
+    coin → owner → amount, without the owners whose amount is unknown; `doubts` has coin → owner → why, of those of whom
+    a node said so. `slot` is the earliest of the answers. A confirmation reads `again` what others read.
     """
 
     node: SolanaNode
-    coins: Sequence[str]
-    owners: Sequence[str]
+    owners: Mapping[str, Sequence[str]]
     scans: CoinScans
     not_before: int = 0
     again: bool = False
@@ -53,42 +57,44 @@ class CoinRead:
     slot: int | None = None
     _lists_work: bool = False
     """Whether any owner's list showed a token account."""
+    _whole: set[str] = field(default_factory=set[str])
+    """The coins that were read for everybody at once."""
 
     def kept(self) -> Head | None:
         """Take what was read a moment ago, if that is everything; return the node's head before that, else None."""
-        if self.again or NATIVE in self.coins or not self._is_crowd:
+        if self.again or NATIVE in self.owners or not all(map(self._is_crowded, self.owners)):
             return None
-        found = self.scans.kept(self.node, self.coins, self.not_before)
-        if len(found) < len(self.coins):
+        found = self.scans.kept(self.node, list(self.owners), self.not_before)
+        if len(found) < len(self.owners):
             return None
         self._take(found)
         return min((scan.head for scan in found.values()), key=lambda head: head.block)
 
     async def run(self, head: Head, deadline: float) -> None:
-        """Read; `head` is the node's, `deadline` loop time.
+        """Read; `head` is the node's, `deadline` loop time, after which doubts about lists take FOR_DOUBTS at most.
 
         Raises ProviderError when nothing could be read, or can be believed.
         """
-        self.held = {coin: {} for coin in self.coins}
+        self.held = {coin: {} for coin in self.owners}
         faults: list[ProviderError] = []
-        mints = left = [coin for coin in self.coins if coin != NATIVE]
+        mints = [coin for coin in self.owners if coin != NATIVE]
         try:
             async with question_time.timeout_at(deadline):
                 if NATIVE in self.held:
                     await self._lamports(faults)
-                if mints and self._is_crowd:
-                    left = await self._scan(mints, head, deadline)
-                if left:
+                if crowded := [mint for mint in mints if self._is_crowded(mint)]:
+                    await self._scan(crowded, head, deadline)
+                if left := [mint for mint in mints if mint not in self._whole]:
                     await self._tokens(left, faults)
         except TimeoutError:
             faults.append(ProviderDown(self.node.name, NOT_IN_TIME))
+        if not self._lists_work and (listed := [mint for mint in mints if self.held[mint] and mint not in self._whole]):
+            await self._doubt_lists(listed, faults, deadline + FOR_DOUBTS)
         if faults and not any(self.held.values()):
             raise faults[0]
-        if not self._lists_work and (read := [mint for mint in left if self.held[mint]]):
-            await self._check_lists(read[0])
 
     async def _lamports(self, faults: list[ProviderError]) -> None:
-        order = random.sample(list(self.owners), len(self.owners))
+        order = random.sample(self.owners[NATIVE], len(self.owners[NATIVE]))
         for start in range(0, len(order), A_REQUEST - 1):
             owners = order[start : start + A_REQUEST - 1]
             accounts = [*owners, KNOWN_ACCOUNT]
@@ -106,32 +112,54 @@ class CoinRead:
                 raise ProviderConfused(self.node.name, SILENT)
             self.held[NATIVE].update(zip(owners, amounts, strict=False))
 
-    @property
-    def _is_crowd(self) -> bool:
-        return len(self.owners) >= FEWEST_OWNERS
+    def _is_crowded(self, coin: str) -> bool:
+        return len(self.owners[coin]) >= FEWEST_OWNERS
 
-    async def _scan(self, mints: Sequence[str], head: Head, deadline: float) -> list[str]:
-        """Read coins as a whole; return those that have to be asked for wallet by wallet."""
+    async def _scan(self, mints: Sequence[str], head: Head, deadline: float) -> None:
+        """Read coins for everybody at once, as far as the node gives them so."""
         found = await self.scans.read(
             self.node, mints, head, deadline=deadline, not_before=self.not_before, again=self.again
         )
         self._take(found)
-        return [mint for mint in mints if mint not in found]
+        await self._take_empty([mint for mint in mints if mint not in found])
 
     def _take(self, scans: Mapping[str, CoinScan]) -> None:
-        names = [(owner, decode(owner) or b"") for owner in self.owners] if scans else []
+        names = {owner: decode(owner) or b"" for owner in {one for mint in scans for one in self.owners[mint]}}
         for mint, scan in scans.items():
-            self.held[mint] = {owner: scan.amounts.get(name, 0) for owner, name in names}
+            self.held[mint] = {owner: scan.amounts.get(names[owner], 0) for owner in self.owners[mint]}
             self.slot = scan.slot if self.slot is None else min(scan.slot, self.slot)
+        self._whole.update(scans)
+
+    async def _take_empty(self, mints: Sequence[str]) -> None:
+        """Take the coins of which there is none, by what their mints say: nobody has any. What fails is left out."""
+        for start in range(0, len(mints), A_REQUEST):
+            asked = mints[start : start + A_REQUEST]
+            try:
+                said = Shape(await self.node.ask("getMultipleAccounts", [asked, PARSED]), "the answer", self.node.name)
+                accounts = said.items("value")
+                found = [mint for mint, item in zip(asked, accounts, strict=False) if _is_empty(self.node, item)]
+                if found and len(accounts) == len(asked):
+                    self._note_slot(said)
+                    for mint in found:
+                        self.held[mint] = dict.fromkeys(self.owners[mint], 0)
+                        self.doubts.pop(mint, None)
+                    self._whole.update(found)
+            except ProviderError:
+                continue
 
     async def _tokens(self, mints: Sequence[str], faults: list[ProviderError]) -> None:
-        """Ask for each owner's accounts: of the one mint, or of the whole token program where that is fewer calls."""
-        by_mint = len(mints) <= len(TOKEN_PROGRAMS)
-        filters: list[Filter] = (
-            [{"mint": one} for one in mints] if by_mint else [{"programId": one} for one in TOKEN_PROGRAMS]
-        )
+        """Ask for the accounts of each mint's owners: of one mint, or of a whole token program where that is fewer."""
+        wanted_of: dict[str, list[str]] = {}
+        for mint in mints:
+            for owner in self.owners[mint]:
+                wanted_of.setdefault(owner, []).append(mint)
 
         async def one(owner: str) -> None:
+            mints = wanted_of[owner]
+            by_mint = len(mints) <= len(TOKEN_PROGRAMS)
+            filters: list[Filter] = (
+                [{"mint": one} for one in mints] if by_mint else [{"programId": one} for one in TOKEN_PROGRAMS]
+            )
             amounts, unknown = dict.fromkeys(mints, 0), set[str]()
             for wanted in filters:
                 try:
@@ -151,7 +179,7 @@ class CoinRead:
                 self.held[mint][owner] = amounts[mint]
 
         # So that what is slow does not keep the same owners waiting each time.
-        order = random.sample(list(self.owners), len(self.owners))
+        order = random.sample(list(wanted_of), len(wanted_of))
         await asyncio.gather(*(one(owner) for owner in order))
 
     async def _accounts(self, owner: str, wanted: Filter) -> list[tuple[str, int]]:
@@ -159,6 +187,32 @@ class CoinRead:
         answer, accounts = await token_accounts(self.node, owner, wanted)
         self._note_slot(answer)
         return [(info.text("mint"), info.inner("tokenAmount").number("amount")) for info in accounts]
+
+    async def _doubt_lists(self, mints: Sequence[str], faults: list[ProviderError], deadline: float) -> None:
+        """Make unknown what was read by lists that showed no account, unless the node shows that they would.
+
+        A coin of which there is none is no reason to doubt them, nor a mint that says nothing of its holders where
+        another one does.
+        """
+        fault: ProviderError = ProviderDown(self.node.name, NOT_IN_TIME)
+        try:
+            async with question_time.timeout_at(deadline):
+                await self._take_empty(mints)
+                mints = [mint for mint in mints if mint not in self._whole]
+                for mint in random.sample(mints, min(len(mints), MOST_CHECKED)):
+                    try:
+                        await self._check_lists(mint)
+                    except ProviderError as doubt:
+                        fault = doubt
+                    else:
+                        return
+        except TimeoutError:
+            pass
+        for mint in mints:
+            self.doubts.setdefault(mint, {}).update(dict.fromkeys(self.held[mint], str(fault)))
+            self.held[mint] = {}
+        if mints:
+            faults.append(fault)
 
     async def _check_lists(self, mint: str) -> None:
         """Raise ProviderConfused for a node that lists no account of the coin's largest holder.
@@ -218,3 +272,16 @@ def native_facts() -> CoinFacts:
 def _lamports_of(node: SolanaNode, item: object) -> int:
     """An account's lamports; one that is not there has none."""
     return 0 if item is None else Shape(item, "an account", node.name).number("lamports")
+
+
+def _is_empty(node: SolanaNode, item: object) -> bool:
+    """Whether an account is a mint whose supply is 0. Any other account, and one that is not there, is none."""
+    try:
+        account = Shape(item, "a mint", node.name)
+        if account.text("owner") not in TOKEN_PROGRAMS:
+            return False
+        parsed = account.inner("data").inner("parsed")
+        info = parsed.inner("info")
+        return parsed.text("type") == "mint" and info.flag("isInitialized") and info.text("supply") == "0"
+    except ProviderError:
+        return False

@@ -1,4 +1,4 @@
-"""What speaks against an index's "nothing": that it answers nothing to anybody, and what the node itself knows."""
+"""Checks before an index's empty answer is believed: whether it answers anybody, and what the node itself knows."""
 
 from gateways.evm.rpc.errors import Unsupported
 from gateways.solana.asset_lists import by_collection, by_owner, first_page
@@ -20,7 +20,7 @@ NODE_KNOWS_MORE = N_("the node knows a token that the index does not list")
 
 
 class NotIndexed(ProviderConfused):
-    """The index lists nothing of a collection: it is new, none, or unknown to this index."""
+    """The index lists nothing of a collection: the collection is new, does not exist, or is unknown to this index."""
 
 
 async def doubt_silence(node: SolanaNode, collection: str, *, owners_lists: bool) -> None:

@@ -99,7 +99,7 @@ class HolderRead:
         await self._believe_nothing()
 
     async def _wallet(self, owner: str) -> str | None:
-        """Read one owner's list; why that is not all there is to know, if it is not."""
+        """Read one owner's list; return why it may be incomplete, or None."""
         count = 0
         async for page in pages(self.node, by_owner(owner), FEW if self.collection == ANY else A_PAGE):
             self._note(page.slot)
@@ -135,7 +135,7 @@ class HolderRead:
                 self._take(asset)
 
     def nothing(self) -> list[str]:
-        """The owners of whom nothing was seen, and nothing stood in the way of it."""
+        """The owners for whom nothing was seen and nothing is unsure."""
         return [owner for owner in self.owners if owner not in self.held and owner not in self.unsure]
 
     async def doubt_by_trails(self, trails: Mapping[str, Iterable[str]]) -> None:
@@ -205,7 +205,7 @@ class HolderRead:
             self._known |= await assets(self.node, fresh)
 
     def _has_enough(self, owner: str) -> bool:
-        """Whether no more of the owner's assets can change an answer."""
+        """Whether no further asset of the owner can change the answer."""
         return self.collection == ANY and owner in self.held
 
     def _mints(self, owner: str) -> set[str]:

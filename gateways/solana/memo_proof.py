@@ -1,7 +1,7 @@
 """Solana transactions as proofs: who signed what memo, and which transactions a wallet made since a moment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import cast
 
@@ -25,7 +25,7 @@ class SolanaTransaction:
 
     `signers` are the addresses that signed it: an address that is only mentioned is not among them. `memos` are the
     texts of its top-level Memo instructions, as written. `slot` orders transactions; `time` is None where the node
-    keeps none.
+    keeps none. `endpoint` is the number of the node that said so.
     """
 
     signature: str
@@ -34,6 +34,7 @@ class SolanaTransaction:
     ok: bool
     signers: tuple[str, ...]
     memos: tuple[str, ...]
+    endpoint: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,11 @@ class SolanaProof:
         """Close the nodes' connections."""
         await self._nodes.close()
 
-    async def memo_transaction(self, signature: str) -> SolanaTransaction | None:
+    async def memo_transaction(self, signature: str, *, endpoint: int | None = None) -> SolanaTransaction | None:
         """Return the transaction with this signature; None while no node knows it as finalized.
 
         That takes 13 s after it was sent. By getTransaction. A node that does not know the transaction is not the last
-        one asked.
+        one asked; with a number as `endpoint`, it is the only one.
         """
 
         async def ask(node: SolanaNode) -> SolanaTransaction:
@@ -76,10 +77,10 @@ class SolanaProof:
             found = await node.ask("getTransaction", [signature, options])
             if found is None:
                 raise NotThere(node.name, "no such transaction")
-            return _transaction(node.name, signature, found)
+            return replace(_transaction(node.name, signature, found), endpoint=node.index)
 
         try:
-            return await self._nodes.first(ask)
+            return await self._nodes.first(ask, endpoint=endpoint)
         except NotThere:
             return None
 

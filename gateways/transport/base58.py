@@ -40,7 +40,7 @@ def is_signature(text: str) -> bool:
 
 
 def addresses(texts: Sequence[str]) -> list[str]:
-    """The same addresses without repetition; ValueError for what is none."""
+    """Return the addresses without repetition. Raises ValueError for a text that is no address."""
     for text in texts:
         if not is_address(text):
             raise ValueError(f"{text[:50]!r} is not a Solana address")

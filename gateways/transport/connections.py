@@ -22,7 +22,7 @@ POOL_SECONDS = 1.0
 """Seconds that a request with a place at the gate waits for a connection. It needs to wait only when connections are
 lost, so it may be short."""
 SILENCE_FORGOTTEN = 30.0
-"""Seconds after which it counts no more that a server that nobody asked meanwhile kept silent."""
+"""Seconds without a request after which a server's earlier silence is forgotten."""
 OVERDUE_SECONDS = 5.0
 """Seconds after its deadline at which an exchange that still has not ended loses its place at the gate."""
 

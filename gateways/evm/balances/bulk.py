@@ -38,13 +38,13 @@ REMEMBERED = 600.0
 """Seconds for which the size of a request that a node refused stays a limit."""
 AT_ONCE = 4
 COSTLY = 8
-"""A contract whose answers take the room of so many ordinary ones, and more than its share, is a costly one."""
+"""A contract is costly if each of its answers takes the room of this many ordinary ones, and exceeds its share."""
 MOST_LEFT_OUT, MOST_LEFT_OUT_AT_FIRST = 8, 2
-"""Contracts that are left out because they make each call fail; so many where the node has answered no call yet."""
+"""Most contracts that are left out for making each call fail: once the node has answered a call, and before."""
 MOST_SILENCES = 2
-"""A node that answers none of so many calls in time is not asked for less and less until the time is up."""
+"""Calls that run out of time before a node that has answered none is given up, instead of asked for less."""
 WIDE = 16
-"""Bytes of a cell where amounts are large as a rule; larger ones are read again, as everywhere."""
+"""Bytes of a cell where amounts are usually large. Amounts that do not fit are read again."""
 WIDEST = 32
 NATIVE = bytes.fromhex(NATIVE_ADDRESS[2:])
 CLOCK_SLACK = 90
@@ -85,14 +85,14 @@ class ReadPace:
             self.checks = min(self.ceiling, grown)
 
     def halve(self, fault: ProviderError, sent: int) -> None:
-        """After a call that was too much; `sent` is the length of its call data."""
+        """Ask for less after a call that was too much; `sent` is the length of its call data."""
         if isinstance(fault, TooMuch) and fault.status == BODY_TOO_LARGE:
             self._bytes, self._bytes_until = max(FEWEST_BYTES, sent // 2), monotonic() + REMEMBERED
         else:
             self.checks = max(FEWEST_CHECKS, self.checks // 2)
 
     def weight(self, cost: int, gas: int) -> int:
-        """How many ordinary checks a check of this cost takes the room of, a quarter more for safety."""
+        """Return how many ordinary checks fit into the room of one of this cost, and a quarter more for safety."""
         return max(1, -(-10 * cost * self.checks // (7 * max(1, gas))))
 
 
@@ -135,7 +135,7 @@ class LoopRead:
     head: Head
     asked: Sequence[Asked]
     costly: CostlyContracts = field(default_factory=CostlyContracts)
-    """What earlier reads found out; those that rest are left unknown."""
+    """What earlier reads found out; contracts that are not to be asked yet stay unknown."""
     tried: bool = False
     """Whether the node is known to be able to do it."""
     todo: deque[Piece] = field(default_factory=deque[Piece])
@@ -151,13 +151,13 @@ class LoopRead:
     async def run(self) -> None:
         """Fill the cells. Raises a ProviderError when the node fails; a contract's own failure leaves it unknown.
 
-        Contracts that use up their share of the gas are asked again, after all others. What they were like is noted.
+        Contracts that use up their share of the gas are asked again after all others, and are remembered as costly.
         """
         try:
             await self._fill()
         finally:
             for address, answers in self.useless.items():
-                # For which even the smallest call fails may be well, and the node at its limit.
+                # If even the smallest call fails, the node may be at its limit and the contract sound.
                 self.costly.note(address, 0 if address in self.left_out else answers)
 
     async def _fill(self) -> None:
@@ -229,7 +229,7 @@ class LoopRead:
             )
 
     def _note_use(self, runs: Sequence[Run], answer: LoopAnswer, whole: Sequence[bool]) -> None:
-        """Count what burnt most of its gas for nothing, and forget that of contracts that answer."""
+        """Count the answers of contracts that burn their gas for nothing; reset the count of contracts that answer."""
         for number, run in enumerate(runs):
             if any(answer.cells[number]):
                 self.costly.answered(run.address)
@@ -237,15 +237,15 @@ class LoopRead:
                 self.useless[run.address] += answer.reached[number]
 
     def _is_silent(self, fault: ProviderError) -> bool:
-        """Return whether the node has answered nothing at all so far, and not in time for the second time."""
+        """Count a call that ran out of time; return whether MOST_SILENCES did and the node has answered none."""
         if self.silences is not None and isinstance(fault, NodeTimedOut):
             self.silences += 1
         return (self.silences or 0) >= MOST_SILENCES
 
     def _single_out(self, pieces: Sequence[Piece], runs: Sequence[Run], fault: ProviderError) -> None:
-        """Find the contract for which even the smallest call is too much, and leave it out.
+        """Leave out the contract if even its smallest call is too much; otherwise queue smaller calls to find it.
 
-        Raises the fault where it is the node that takes no call, or where too many contracts were left out already.
+        Raises the fault once too many contracts were left out: then the node is the cause.
         """
         if len(self.left_out) >= (MOST_LEFT_OUT if self.silences is None else MOST_LEFT_OUT_AT_FIRST):
             raise fault
@@ -286,7 +286,7 @@ class LoopRead:
         return taken
 
     def _worth_asking(self, piece: Piece) -> Piece:
-        """The piece without contracts that were of no use so far; no check may take the room of a whole call."""
+        """Return the piece without contracts whose answers were useless, its weight limited to a whole call."""
         weight, contracts = min(piece.weight, self.pace.checks), piece.contracts
         if self.useless:
             asked = self.asked[piece.segment]
@@ -310,9 +310,9 @@ class LoopRead:
         return runs, b"".join(owners)
 
     def _left_over(self, runs: Sequence[Run], answer: LoopAnswer, whole: Sequence[bool]) -> None:
-        """Have what contracts did not get to asked again, with a share of the gas that fits what they cost so far.
+        """Queue the pairs that were not reached, with a share of the gas that fits what their contract cost so far.
 
-        A contract that was of no use so often is left out, and so is everything where nothing was reached at all.
+        Contracts with too many useless answers are left out. If nothing was reached at all, nothing is queued.
         """
         if not any(answer.reached):
             return

@@ -21,7 +21,7 @@ AGGREGATE_CHECKS = 1_000
 BATCH_CHECKS = 100
 GIVE_UP_BELOW = 16
 STRIKES = 3
-"""So many calls of the smallest size may fail before a contract is left out."""
+"""Calls of the smallest size that fail before a contract is left out."""
 
 BALANCE_OF = bytes.fromhex("70a08231") + bytes(12)
 # Selectors: docs/facts.md#token-standards, docs/facts.md#multicall3.
@@ -69,7 +69,7 @@ Ask = Callable[[Sequence[Range]], Awaitable[None]]
 
 @dataclass(slots=True)
 class FallbackRead:
-    """What both ways share: the pairs of all segments in requests of one size, halved when they are too much.
+    """The pairs of all segments in requests of one size, halved when they are too much: the part that both ways share.
 
     The chain's own coin is asked of Multicall3 itself, or by `eth_getBalance`.
     """
@@ -78,7 +78,7 @@ class FallbackRead:
     head: Head
     asked: Sequence[Asked]
     costly: CostlyContracts = field(default_factory=CostlyContracts)
-    """What is learnt here is kept there: for which even the smallest request fails."""
+    """Records the contracts for which even the smallest request fails."""
     strikes: Counter[bytes] = field(default_factory=Counter[bytes])
 
     async def by_multicall(self, multicall: str) -> None:

@@ -74,7 +74,7 @@ class BulkReader:
         """Try the way that is known to work, or each in turn.
 
         Only a refusal, or the nothing that a node without state override answers, leads on to the next way. A wrong
-        answer does not: who says something else than the truth once is not asked in a way that is harder to check.
+        answer does not: a node that has given a wrong answer is not asked in a way that is harder to check.
         """
         known = self.way if monotonic() < self._way_until else None
         fault: ProviderError | None = None

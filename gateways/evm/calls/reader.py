@@ -29,12 +29,12 @@ NEUTRAL = "0x484f4c44464153540000000000000000000b00b6"
 FIRST_WALLETS, MOST_WALLETS, FEWEST_WALLETS = 1_000, 4_000, 8
 BATCH = 100
 SINGLE_CALLS = 64
-"""So few calls are made one by one where they are too much together: one of them may use up the gas of all."""
+"""Most calls that are made one by one if they are too much together: one may use up the gas of all."""
 AT_ONCE = 4
 STRIKES, STRIKES_AT_FIRST = 60, 8
-"""A contract that uses up all its gas for so many wallets is asked no more; for so many while it answered none."""
+"""Wallets for which a contract may use up all its gas: the limit, and the limit while it has answered for none."""
 MOST_SILENCES = 2
-"""A node that has answered no call yet is given up after so many that ran out of time."""
+"""Calls that run out of time before a node that has answered none is given up."""
 REMEMBERED = 600.0
 """Seconds after which a node that did not know the program's way is asked again whether it does."""
 MOST_REMEMBERED = 1_000
@@ -124,7 +124,7 @@ class ViewReader:
 
     @property
     def multicall(self) -> str | None:
-        """Where many calls can be made in one on this chain, as far as is known."""
+        """The contract for many calls in one on this chain; None without one, or while calls are made on their own."""
         return self.node.chain.multicall3 if monotonic() >= self._single_until else None
 
     def take_single_calls(self) -> None:
@@ -144,7 +144,7 @@ class ViewRead:
     values: dict[str, ViewValue] = field(default_factory=dict[str, ViewValue])
     todo: deque[_Piece] = field(default_factory=deque[_Piece])
     answered: int = 0
-    """Wallets for which the contract said something, be it that it reverts."""
+    """Wallets for which the contract gave an answer or reverted."""
     short: int = 0
     """Wallets for which it ran out of gas with as little as a question gets at first."""
     strikes: int = 0
@@ -219,7 +219,7 @@ class ViewRead:
             self.pace.gas = MORE_GAS
 
     def _too_much(self, piece: _Piece, fault: ProviderError) -> None:
-        """Ask about fewer wallets at a time; where the fewest are too much, it is the contract's doing.
+        """Ask about fewer wallets at a time; if even the fewest are too much, blame the contract.
 
         Raises the fault where it may be the node's.
         """
@@ -243,7 +243,7 @@ class ViewRead:
             self.unsure[owner] = reason
 
     def _note(self, piece: _Piece, owner: str, said: CopiedAnswer | Silence) -> _Piece | None:
-        """Note what was said about a wallet; returns how it is to be asked about again, if it is."""
+        """Note the answer for a wallet; return how to ask about it again, or None."""
         if said is Silence.RAN_OUT and piece.gas < MORE_GAS:
             self.short += 1
             self.unsure[owner] = REASONS[said]
@@ -265,7 +265,7 @@ class ViewRead:
         return None
 
     def note_costs(self) -> None:
-        """Remember a contract that only burns gas, and forget that of one that answers."""
+        """Remember a contract that only burns gas; clear the record of one that answers."""
         if self.values:
             self.reader.costly.answered(self.view.contract)
         elif self.struck_out:

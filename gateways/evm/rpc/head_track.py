@@ -7,7 +7,7 @@ MARGIN = 1_000
 RATE = 20
 """How many times faster than usual a chain may make blocks."""
 REPEATS, REPEAT_SECONDS = 3, 30.0
-"""A jump is believed once it was said so often, over so many seconds: the chain or the node was replaced."""
+"""How often a node repeats a jump, and over how many seconds, until we believe it: chain or node were replaced."""
 
 
 class HeadTrack:

@@ -1,6 +1,7 @@
 """One EVM node over JSON-RPC: asking it, and finding out whether it may be trusted right now."""
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,17 +32,17 @@ from gateways.transport.errors import (
 from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
 
 Decode = Callable[[bytes], object]
-"""Reads a whole answer, as orjson.loads does; one made for a certain answer leaves to that whatever is another."""
+"""Reads a whole answer, as orjson.loads does. One made for one kind of answer falls back to orjson for others."""
 CONNECTIONS, MOST_FOR_ONE, FOR_URGENT = 8, 4, 2
 """Requests to one node at a time; how many of them for one tenant, and how many places are for urgent callers alone."""
 LARGEST_ANSWER = 16_000_000
 """Bytes; the largest answer we ask for is about 1 MB."""
 STALE_AFTER = 90.0
 KEPT_OPEN_SECONDS = 15.0
-"""A follower asks every few seconds. What a round needed besides is closed soon after: at each request httpcore looks
-over every connection that is open."""
+"""A follower asks every few seconds. What a reconcile needed besides is closed soon after: at each request httpcore
+looks over every connection that is open."""
 HANDED_ON_FOR = 1.0
-"""Seconds for which a head may serve somebody else than who read it."""
+"""Seconds for which other callers may reuse a head."""
 CHAIN_AGAIN = 300.0
 """Seconds after which a node is asked again which chain it serves."""
 OTHERS_SECONDS = 2.0
@@ -77,7 +78,7 @@ async def _joined(under_way: _SharedHead) -> Head:
 class Node:
     """A node's address and what we found out about it. Its URL, which may hold a key, stays in here.
 
-    Requests take at most `request_seconds` from when their turn at the gate comes. Errors: ProviderDown (TookTooLong,
+    Requests take at most `request_seconds` from when their turn at the gate comes. Errors: ProviderDown (NodeTimedOut,
     StateMissing), ProviderBusy, ProviderRefused (RpcRefused and its kinds, Unauthorized), ProviderConfused.
     """
 
@@ -92,7 +93,9 @@ class Node:
         self.request_seconds = request_seconds
         self._stale_after = stale_seconds(chain, stale_after)
         self.others: Sequence[Node] = ()
-        """The chain's other nodes, whom this one is compared with."""
+        """The chain's other nodes, with which this one is compared."""
+        self.mark = int.from_bytes(hashlib.sha256(url.encode()).digest()[:6])
+        """A number of its address: what one node said never counts for another that takes its place in the settings."""
         self._host = urlsplit(url).netloc.rpartition("@")[2]
         self._right_chain_until = 0.0
         self._track = HeadTrack(chain.block_seconds)
@@ -132,7 +135,7 @@ class Node:
     async def batch(self, calls: Sequence[tuple[str, Sequence[object]]]) -> list[object | ProviderError]:
         """Several calls in one request, or in as few as the node takes; each one's result or error, in their order.
 
-        Raises ProviderError when the node fails, and TooMuch or TookTooLong when a request is too much for it.
+        Raises ProviderError when the node fails, and TooMuch or NodeTimedOut when a request is too much for it.
         """
 
         async def ask(start: int, stop: int) -> list[object | ProviderError]:
@@ -184,13 +187,13 @@ class Node:
         return results
 
     def hand_on(self, head: Head) -> None:
-        """Keep a head that has just been read for the first who needs this very block."""
+        """Keep a head that has just been read for the first caller that needs this very block."""
         self._handed = head, monotonic()
 
     async def head_since(self, block: int) -> Head:
         """The newest block, at or after `block`: the one that was just handed on, where it is this very block.
 
-        Once only: who reads a second time, to confirm the first, is to see what has come since.
+        A head is handed on once: a second read, which confirms the first, must see what has come since.
         """
         handed, self._handed = self._handed, None
         if handed is not None and handed[0].block == block and monotonic() - handed[1] < HANDED_ON_FOR:

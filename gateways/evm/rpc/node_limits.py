@@ -46,7 +46,7 @@ _news: dict[str, dict[str, int | bool | None]] = {}
 
 
 def digest(url: str) -> str:
-    """What a node is called where its URL must not stand."""
+    """Return an id for a node that does not reveal its URL."""
     return sha256(url.encode()).hexdigest()[:32]
 
 
@@ -66,12 +66,12 @@ def note(url: str, **found: Unpack[LearntLimits]) -> None:
 
 
 def news() -> Changes:
-    """What was noted and not yet taken off by `told`."""
+    """Return the changes that are not stored yet (see `told`)."""
     return {name: dict(changes) for name, changes in _news.items()}
 
 
 def told(changes: Changes) -> None:
-    """Take what somebody else keeps now off the news; what was noted meanwhile stays news."""
+    """Forget changes that are stored now; those made since stay."""
     for name, fields in changes.items():
         left = {one: value for one, value in _news.get(name, {}).items() if one not in fields or fields[one] != value}
         if left:
@@ -81,7 +81,7 @@ def told(changes: Changes) -> None:
 
 
 def learn(others: Mapping[str, NodeLimits]) -> None:
-    """Take over what others found; of what this process has news, it knows better."""
+    """Take over what others found; what this process has not stored yet has precedence."""
     for name, limits in others.items():
         _known[name] = replace(limits, **_news.get(name, {}))
 

@@ -102,7 +102,7 @@ def all_silent(nodes: Sequence[Node]) -> bool:
 
 
 def rested_first(nodes: Sequence[N]) -> list[N]:
-    """The nodes in their order, who lately did not answer last."""
+    """Return the nodes in their configured order, those that failed recently last."""
     now = asyncio.get_running_loop().time()
     return sorted(nodes, key=lambda node: node.resting_until > now)
 
@@ -110,7 +110,7 @@ def rested_first(nodes: Sequence[N]) -> list[N]:
 async def first_answer(title: str, nodes: Sequence[N], ask: Callable[[N], Awaitable[T]], deadline: float) -> T:
     """The first good answer of these nodes of the chain with this title, before `deadline` (loop time).
 
-    What the question only waits for its turns does not count, so it ends at the latest after three times its deadline.
+    Time spent waiting for a turn does not count; the whole takes at most three times the deadline.
     Raises the last ProviderError when none is good; a node that did not answer is asked last for a while.
     """
     clock = asyncio.get_running_loop()

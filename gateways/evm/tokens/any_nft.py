@@ -17,10 +17,10 @@ from locales import N_
 MOST_VERIFIED = 40
 """Tokens of one owner that are asked about at first; one that is really held is enough."""
 MOST_LISTED = 2_000
-"""Tokens of one owner that are asked about at all; whose list is longer is not denied all of it."""
+"""Tokens of one owner that are asked about at all; an owner with a longer list is never found to hold nothing."""
 UNVERIFIED = N_("what the indexer lists could not be verified")
 LATELY = 600.0
-"""Seconds before the newest block of which no list is believed to be whole: indexers are behind the chain."""
+"""Seconds before the newest block for which no list counts as complete: indexers lag behind the chain."""
 KEPT_FOR_THE_CHAIN = 5.0
 """Seconds of the whole time that are left for verifying."""
 
@@ -142,7 +142,7 @@ class _Look:
                 self.alone[owner] = one.alone or LISTS
 
     async def in_the_logs(self, deadline: float) -> None:
-        """Search the node's logs for every token that ever came to those of whom two indexers did not say nothing."""
+        """Search the logs for tokens that came to owners without one, unless two indexers list nothing for them."""
         doubtful = [owner for owner in self.missing() if self.unsure.get(owner, "") != UNVERIFIED]
         doubtful = [owner for owner in doubtful if owner in self.unsure or self.alone.get(owner, LISTS) != LISTS]
         if not doubtful:
@@ -167,7 +167,7 @@ class _Look:
             return
         newest = await self.reader.node.head(max(not_before_block, self.head.block))
         first = max(0, newest.block - math.ceil(LATELY / self.reader.node.chain.block_seconds))
-        searched = {self.reader.node.index: (0, min(first, self.head.block))}
+        searched = {self.reader.node.mark: (0, min(first, self.head.block))}
         trails = {owner: TokenHints(searched=searched) for owner in owners}
         until = deadline - self.reader.node.request_seconds - KEPT_FOR_THE_CHAIN
         complete, why = await self.reader.follow(owners, trails, newest, until)

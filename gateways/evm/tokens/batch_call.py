@@ -19,10 +19,10 @@ Way = Callable[[Head, list[Question], int], Awaitable[list[Said]]]
 
 CALL_GAS = 200_000
 MORE_GAS = 3_000_000
-"""For the few questions that CALL_GAS was too little for: some collections search backwards for an owner."""
+"""For the few questions that need more than CALL_GAS: some collections search backwards for an owner."""
 MOST_AGAIN = 60
 STRIKES = 60
-"""So many questions of one contract may run out of gas before it is asked no more."""
+"""Questions that may run out of gas before their contract is no longer asked."""
 STRIKES_ALONE = 3
 """The same for questions that were too much for the node although each was asked alone."""
 FIRST_QUESTIONS = 1_000

@@ -102,7 +102,7 @@ class ContractReader:
         return await self._number(contract, ALLOWANCE + SOMEBODY + SOMEBODY, longer=True) is None
 
     async def _number(self, contract: str, data: bytes, *, longer: bool = False) -> int | None:
-        """One number, exactly as long as the ABI has it, or with `longer` at least so long; else None."""
+        """One number of exactly the ABI's length, or with `longer` of at least that length; else None."""
         try:
             said = await self._call(contract, data)
         except Reverted:

@@ -18,6 +18,7 @@ from gateways.evm.tokens.token_read import (
     word,
 )
 from gateways.transport import question_time
+from gateways.transport.chunks import chunks
 from gateways.transport.exchanges import together
 from locales import N_
 
@@ -46,7 +47,7 @@ class Erc1155:
         return self.read.wanted is not None and 0 < self.read.wanted.count <= MOST_PAIRS
 
     async def _exactly(self) -> list[str]:
-        """Ask about every wanted id of as many owners as there is time for; the owners that are left over.
+        """Ask about every wanted id of as many owners as there is time for; return the owners that are left over.
 
         Where that is not all of them, each read begins with another owner, so that in some reads each has had a turn.
         """
@@ -58,7 +59,7 @@ class Erc1155:
         size, most = max(1, PAIRS_AT_A_TIME // count), MOST_PAIRS // count
         first = randbelow(len(read.owners)) if read.owners else 0
         turns = [*read.owners[first:], *read.owners[:first]][:most]
-        todo = deque(turns[at : at + size] for at in range(0, len(turns), size))
+        todo = deque(chunks(turns, size))
 
         async def ask(owners: Sequence[str]) -> None:
             await self._ask([(owner, one) for owner in owners for one in ids])

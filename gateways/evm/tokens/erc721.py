@@ -18,7 +18,7 @@ from gateways.evm.tokens.token_read import (
 from locales import N_
 
 MOST_LISTED = 2_000
-"""Tokens of one owner that are listed; who says to have more is never listed in full."""
+"""Tokens of one owner that are listed; an owner with a larger balance is never listed in full."""
 MOST_SUPPLY = 20_000
 """Tokens of a collection that are all asked about, where that is the way to find an owner's."""
 FEW = 100

@@ -11,6 +11,7 @@ from gateways.chains.token_links import LONGEST_DOCUMENT, with_id
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Node, binary
 from gateways.evm.rpc.pool import NodePool
+from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderError
 
 # Selectors: docs/facts.md#token-standards; tokenByIndex(uint256) by keccak.
@@ -69,14 +70,12 @@ class EvmRecords:
             await node.head()
             turn = asyncio.Semaphore(AT_ONCE)
 
-            async def part(tokens: list[tuple[str, int]]) -> dict[str, TokenRecord]:
+            async def part(tokens: Sequence[tuple[str, int]]) -> dict[str, TokenRecord]:
                 async with turn:
                     return await _read(node, contract, tokens)
 
-            parts = [asked[at : at + TOKENS_A_BATCH] for at in range(0, len(asked), TOKENS_A_BATCH)]
-            return {
-                token: record for found in await asyncio.gather(*map(part, parts)) for token, record in found.items()
-            }
+            parts = await asyncio.gather(*map(part, chunks(asked, TOKENS_A_BATCH)))
+            return {token: record for found in parts for token, record in found.items()}
 
         return await self._pool.first(chain, ask) if asked else {}
 
@@ -94,7 +93,7 @@ class EvmRecords:
         return await self._pool.first(chain, ask)
 
 
-async def _read(node: Node, contract: str, tokens: list[tuple[str, int]]) -> dict[str, TokenRecord]:
+async def _read(node: Node, contract: str, tokens: Sequence[tuple[str, int]]) -> dict[str, TokenRecord]:
     """The links of a few tokens; those whose answers are too much together are asked for one by one."""
     calls = [
         selector + number.to_bytes(WORD, "big") for _, number in tokens for selector in (TOKEN_URI, URI)

@@ -13,6 +13,7 @@ from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, quantity
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.transport import question_time
+from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
 from locales import N_
 from locales.stored import storable
@@ -38,10 +39,10 @@ MOST_PIECES = 20_000
 PIECES_A_LOOK = 400
 """Requests in one search; the next one goes on."""
 TRIED_AGAIN_AFTER = 20
-"""So many pieces of the greatest size in a row, and a greater one is tried."""
+"""Pieces of the greatest size in a row after which a greater one is tried."""
 INTERNAL_ERROR = -32603
 _METHOD = re.compile(r"(eth_)?getLogs", re.IGNORECASE)
-"""Messages name the method, which is no word about a size."""
+"""The method's name, which messages repeat; it says nothing about a size."""
 _ABOUT_SIZE = re.compile(r"range|results|blocks|logs|size", re.IGNORECASE)
 _ABOUT_RANGE = re.compile(r"range|blocks", re.IGNORECASE)
 _ABOUT_CONTENT = re.compile(r"results|size|too large|logs", re.IGNORECASE)
@@ -83,7 +84,7 @@ class LogReader:
         self._most = self._ceiling = UNTRIED
         self._in_a_row = 0
         self._until = 0.0
-        """Until when (monotonic seconds) what the node gives is not tried to be exceeded: it said that it is a rule."""
+        """Until when (monotonic seconds) no larger pieces are tried, because the node stated its limit as a rule."""
 
     async def search(
         self,
@@ -106,7 +107,7 @@ class LogReader:
         topics = (TRANSFER_SINGLE, TRANSFER_BATCH) if many else (TRANSFER, CONSECUTIVE)
         if not contract:
             topics = tuple(_RECEIVER)
-        search, here = HistorySearch(contract, topics, head, until, pieces or PIECES_A_LOOK), self.node.index
+        search, here = HistorySearch(contract, topics, head, until, pieces or PIECES_A_LOOK), self.node.mark
         for owner in owners:
             trail = trails.get(owner, TokenHints())
             search.low[owner], search.high[owner] = trail.searched.get(here, (head.block + 1, head.block))
@@ -129,7 +130,7 @@ class LogReader:
     async def _forward(self, search: HistorySearch) -> None:
         """From where earlier searches ended to the head."""
         behind = sorted((high, owner) for owner, high in search.high.items() if high < search.head.block)
-        for group in _groups([owner for _, owner in behind]):
+        for group in chunks([owner for _, owner in behind], OWNERS_A_QUERY):
             start = min(search.high[owner] for owner in group) + 1
             while start <= search.head.block and self._time_left(search):
                 end = min(search.head.block, start + self._most - 1)
@@ -143,7 +144,7 @@ class LogReader:
         missing = sorted(
             (-low, owner) for owner, low in search.low.items() if low > 0 and search.high[owner] >= search.head.block
         )
-        for group in _groups([owner for _, owner in missing]):
+        for group in chunks([owner for _, owner in missing], OWNERS_A_QUERY):
             end = max(search.low[owner] for owner in group) - 1
             while end >= 0 and self._time_left(search):
                 if end // self._most > MOST_PIECES:
@@ -159,7 +160,7 @@ class LogReader:
         return search.pieces > 0 and question_time.now() < search.until
 
     async def _piece(self, search: HistorySearch, owners: Sequence[str], start: int, end: int) -> bool:
-        """Read one piece; False when it was too much for the node and a smaller one is to be tried."""
+        """Read one piece; return False if it was too much for the node and a smaller one must be tried."""
         padded = ["0x" + "0" * 24 + owner[2:] for owner in owners]
         # One question for the events that have the owner in the same place.
         places = dict.fromkeys(_RECEIVER[topic] for topic in search.topics)
@@ -191,7 +192,7 @@ class LogReader:
         return True
 
     def _grow(self, size: int) -> None:
-        """After a piece that went well: larger ones, up to what was refused, and now and then beyond."""
+        """Ask for larger pieces after one that went well: up to the size that was refused, and sometimes beyond."""
         if size < self._most:
             return
         self._in_a_row += 1
@@ -231,10 +232,6 @@ class LogReader:
         # Two lists: where the first begins, its length, its items.
         begin = words[0] // 32 if words else len(words)
         return map(str, words[begin + 1 : begin + 1 + words[begin]] if begin < len(words) else ())
-
-
-def _groups(owners: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (owners[at : at + OWNERS_A_QUERY] for at in range(0, len(owners), OWNERS_A_QUERY))
 
 
 def too_much(fault: ProviderError) -> bool:

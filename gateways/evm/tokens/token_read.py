@@ -52,7 +52,7 @@ class TokenRead:
         return await self.asker.ask(self.head, [(self.contract, data) for data in questions])
 
     def doubt(self, owners: Iterable[str], reason: str) -> None:
-        """Not everything can be learned of these; the first reason stays."""
+        """Note why these owners cannot be known in full; the first reason stays."""
         for owner in owners:
             self.unsure.setdefault(owner, reason)
 
@@ -65,7 +65,7 @@ class TokenRead:
         return sorted({int(one) for owner in owners if (trail := self.trails.get(owner)) for one in trail.ids})
 
     async def follow(self, owners: Sequence[str], *, many: bool, pieces: int | None = None) -> tuple[set[str], str]:
-        """Follow transfers to these owners in the node's logs, in at most so many pieces; see `LogReader.search`."""
+        """Follow transfers to these owners in the node's logs, in at most `pieces` pieces; see `LogReader.search`."""
         until = self.deadline - self.logs.node.request_seconds - KEPT_FOR_THE_REST
         contract = "0x" + self.contract.hex()
         return await self.logs.search(contract, many, owners, self.trails, self.head, until, pieces)

@@ -162,7 +162,7 @@ async def test_a_contract_whose_logs_are_never_answered_in_time_is_found_out(ser
     app = web.Application()
     app.router.add_post("/", slow)
     async with TestServer(app) as told:
-        pool = NodePool({"base": [str(told.make_url("/"))]}, request_seconds=0.5)
+        pool = NodePool({"base": [str(told.make_url("/"))]}, request_seconds=1.5)
         read = await read_until(TransferLogs(pool), [C1, C2, C3, C4], tries=12)
         await pool.close()
     assert list(read.excessive) == [C2]

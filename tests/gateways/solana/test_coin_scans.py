@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gateways.chains.balance_sheet import NATIVE, BalanceSheet, Segment
 from gateways.chains.read_point import NEWEST, ReadPoint
+from gateways.evm.rpc.errors import rpc_error
 from gateways.evm.rpc.node import Head
 from gateways.solana.balances import SolanaBalances
 from gateways.solana.client import SolanaChains
@@ -222,3 +223,78 @@ def test_what_is_believed_lacks_nobody(accounts: list[tuple[int, int]], lost: se
         await node.close()
 
     asyncio.run(scan())
+
+
+class Coins(SolanaNode):
+    """A node of several coins, number 1 of the crowd having 7 of each; `bent` has what a scan of a mint does instead.
+
+    A number is seconds until the answer, a text a refusal, and "short" a mint with too few data.
+    """
+
+    def __init__(self, bent: dict[str, float | str]) -> None:
+        super().__init__(0, "http://node.test")
+        self.bent = bent
+        self.scanned: list[str] = []
+
+    async def ask(self, method: str, params: Params) -> object:
+        assert not isinstance(params, dict)
+        if method == "getMultipleAccounts":
+            sizes = [4 if self.bent.get(mint) == "short" else 8 for mint in cast("list[str]", next(iter(params)))]
+            return {"context": {"slot": 9}, "value": [_account((7).to_bytes(size, "little")) for size in sizes]}
+        _, options = cast("tuple[str, dict[str, Any]]", params)
+        mint = options["filters"][1]["memcmp"]["bytes"]
+        self.scanned.append(mint)
+        bent = self.bent.get(mint, 0.0)
+        if isinstance(bent, str):
+            raise rpc_error(self.name, -32600, bent)
+        await asyncio.sleep(bent)
+        account = _account((decode(CROWD[1]) or b"") + (7).to_bytes(8, "little"))
+        return {"context": {"slot": 8}, "value": [{"pubkey": CROWD[0], "account": account}]}
+
+
+async def scanned(scans: CoinScans, node: SolanaNode, mints: list[str], seconds: float = 4.0) -> set[str]:
+    """The coins that are read as a whole in half of this time."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    found = await scans.read(node, mints, Head(9, NOW), deadline=deadline, not_before=0, again=False)
+    assert all(one.amounts == {decode(CROWD[1]): 7} for one in found.values())
+    return set(found)
+
+
+async def test_a_slow_coin_takes_no_time_of_the_others_and_is_left_alone() -> None:
+    mints, scans = CROWD[100:130], CoinScans()
+    slow = set(mints[:3])
+    node = Coins(dict.fromkeys(slow, 60.0))
+    found = await scanned(scans, node, mints)
+    assert slow.isdisjoint(found)
+    assert found <= scans.kept(node, mints, 0).keys(), "what was read serves further questions"
+    while found < set(mints[3:]):
+        since = len(node.scanned)
+        found |= await scanned(scans, node, mints)
+        assert len(node.scanned) > since
+    assert len(node.scanned) == len(mints), "none is asked for twice"
+    assert await scanned(scans, node, mints) == set(mints[3:])
+
+
+async def test_one_slow_coin_keeps_none_of_the_others_from_being_read() -> None:
+    mints = CROWD[100:120]
+    node = Coins({mints[7]: 60.0})
+    assert await scanned(CoinScans(), node, mints) == {*mints} - {mints[7]}
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "Too many accounts requested (10000001 pubkeys), Please use getProgramAccountsV2 with pagination to handle "
+        "large datasets.",
+        "Too many accounts requested (Large number of pubkeys)",
+        "short",
+    ],
+)
+async def test_a_coin_that_cannot_be_read_so_is_left_alone(refusal: str) -> None:
+    mints, scans = CROWD[100:110], CoinScans()
+    node = Coins({mints[4]: refusal})
+    good = {*mints} - {mints[4]}
+    assert await scanned(scans, node, mints) == good
+    node.scanned.clear()
+    assert await scanned(scans, node, [*mints, CROWD[200]]) == {*good, CROWD[200]}
+    assert node.scanned == [CROWD[200]]

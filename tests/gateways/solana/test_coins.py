@@ -10,10 +10,14 @@ from gateways.chains.balance_sheet import NATIVE, BalanceSheet, Segment
 from gateways.chains.coin_facts import CoinFacts
 from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.solana import coins
+from gateways.solana.balances import SolanaBalances
 from gateways.solana.client import SolanaChains
 from gateways.solana.node import SolanaNodes
+from gateways.transport.base58 import encode
 from gateways.transport.errors import ProviderError
+from sandbox.solana import node as sandbox_node
 from sandbox.solana.ledger import AIRDROP
+from sandbox.solana.node import RpcError, View
 from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters, running
 
 SOLANA = "solana"
@@ -109,12 +113,85 @@ async def test_an_owner_whose_accounts_cannot_be_read_is_unknown_alone(
     assert sheet.amount(NATIVE, dave) == AIRDROP
 
 
-async def test_nobody_has_any_only_where_the_node_shows_somebody_who_does(chains: SolanaChains, otters: Otters) -> None:
-    fresh = await deployed(otters, "SPL", decimals=6)
-    with pytest.raises(ProviderError, match="does not show"):
-        await read(chains, [fresh], [NOBODY[0]])
+async def test_nobody_has_any_only_where_the_node_shows_somebody_who_does_or_a_supply_of_none(
+    chains: SolanaChains, otters: Otters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh, missing = await deployed(otters, "SPL", decimals=6), NOBODY[3]
+    assert (await read(chains, [fresh], [NOBODY[0]])).amount(fresh, NOBODY[0]) == 0
+    assert (await read(chains, [fresh], [NOBODY[0]], ReadPoint(0))).amount(fresh, NOBODY[0]) == 0
+    for method in ("getMultipleAccounts", "getTokenLargestAccounts"):
+        monkeypatch.setitem(sandbox_node.DATA, method, (refused, []))
+        with pytest.raises(ProviderError, match="does not show"):
+            await read(chains, [fresh if method == "getMultipleAccounts" else missing], [NOBODY[0]])
+    monkeypatch.undo()
     await otters.act("mint", contract=fresh, amount="1", to=STRANGER)
     assert (await read(chains, [fresh], [NOBODY[0]])).amount(fresh, NOBODY[0]) == 0
+    await otters.act("burn", contract=fresh, amount="1", **{"from": STRANGER})
+    assert (await read(chains, [fresh], [STRANGER])).amount(fresh, STRANGER) == 0
+
+
+def no_account(view: View, _params: list[Any]) -> Any:
+    return {"context": {"slot": view.slot}, "value": []}
+
+
+def refused(_view: View, _params: list[Any]) -> Any:
+    raise RpcError(-32601, "Method not found")
+
+
+async def test_a_coin_that_shows_no_holder_is_unknown_alone(
+    chains: SolanaChains, otters: Otters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a crowd's coins it alone is read wallet by wallet, and the node does not say who holds it."""
+    reef, carol = (await otters.collection("reef-dollar"))["contract"], await otters.wallet("carol")
+    odd, empty = await deployed(otters, "SPL", decimals=0), await deployed(otters, "SPL2022", decimals=0)
+    await otters.act("mint", contract=odd, amount="5", to=STRANGER)
+    scan = sandbox_node.get_program_accounts
+
+    def some(view: View, params: list[Any]) -> Any:
+        if any(one.get("memcmp", {}).get("bytes") == odd for one in params[1]["filters"]):
+            raise RpcError(-32600, "Too many accounts requested (10000001 pubkeys)")
+        return scan(view, params)
+
+    monkeypatch.setitem(sandbox_node.DATA, "getProgramAccounts", (some, []))
+    monkeypatch.setitem(sandbox_node.DATA, "getTokenLargestAccounts", (refused, []))
+    crowd = [carol, *(encode((number + 1).to_bytes(32, "big")) for number in range(30))]
+    sheet = await read(chains, [reef, odd, empty, NATIVE], crowd)
+    assert isinstance(sheet, SolanaBalances)
+    assert (sheet.amount(reef, carol), sheet.unknown(reef), sheet.unknown(NATIVE)) == (1_000 * 10**6, 0, 0)
+    assert (sheet.amount(odd, carol), sheet.unknown(odd)) == (None, len(crowd))
+    assert coins.UNSHOWN in (sheet.doubt(odd, carol) or "")
+    assert [sheet.amount(empty, owner) for owner in crowd] == [0] * len(crowd), "its mint says that there is none"
+    monkeypatch.setitem(sandbox_node.DATA, "getTokenLargestAccounts", (sandbox_node.get_token_largest_accounts, []))
+    assert (await read(chains, [odd, empty], crowd)).unknown(odd) == 0
+    monkeypatch.setitem(sandbox_node.DATA, "getTokenAccountsByOwner", (no_account, []))
+    sheet = await read(chains, [reef, odd], crowd)
+    assert isinstance(sheet, SolanaBalances)
+    assert (sheet.amount(reef, carol), sheet.unknown(odd)) == (1_000 * 10**6, len(crowd))
+    assert coins.SILENT in (sheet.doubt(odd, carol) or "")
+    with pytest.raises(ProviderError):
+        await read(chains, [odd], crowd)
+
+
+async def test_a_coin_is_read_only_for_those_who_are_asked_about_it(chains: SolanaChains, otters: Otters) -> None:
+    reef, carol = (await otters.collection("reef-dollar"))["contract"], await otters.wallet("carol")
+    other = await deployed(otters, "SPL", decimals=0)
+    await otters.act("mint", contract=other, amount="5", to=STRANGER)
+    crowd = [carol, *(encode((number + 1).to_bytes(32, "big")) for number in range(30))]
+    since = (await otters.http.get("/control/requests")).json()["next"]
+    mine, theirs, empty = await chains.balances(
+        SOLANA,
+        [
+            Segment((reef,), tuple(crowd), frozenset({reef})),
+            Segment((other,), (STRANGER, carol), frozenset({other})),
+            Segment((NATIVE,), (), frozenset({NATIVE})),
+        ],
+    )
+    assert [mine.amount(reef, owner) for owner in crowd] == [1_000 * 10**6] + [0] * 30
+    assert [theirs.amount(other, owner) for owner in (STRANGER, carol, crowd[1])] == [5, 0, None]
+    assert (theirs.amount(reef, carol), mine.amount(other, carol), empty.amount(NATIVE, carol)) == (None,) * 3
+    told = (await otters.http.get("/control/requests", params={"since": since})).json()["requests"]
+    asked = [one["rpc_method"] for one in told]
+    assert (asked.count("getTokenAccountsByOwner"), asked.count("getProgramAccounts")) == (2, 1)
 
 
 async def test_a_mint_says_what_it_is(chains: SolanaChains, otters: Otters) -> None:

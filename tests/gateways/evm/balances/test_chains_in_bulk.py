@@ -152,7 +152,7 @@ async def test_a_contract_that_makes_every_call_fail_spoils_only_its_own_cells(
 
 
 async def test_a_node_that_answers_no_call_is_not_asked_for_less_and_less(end: Front, stack: AsyncExitStack) -> None:
-    chains = EvmChains(NodePool({"base": [end.url]}, request_seconds=0.5, deadline=60))
+    chains = EvmChains(NodePool({"base": [end.url]}, request_seconds=3.0, deadline=60))
     stack.push_async_callback(chains.close)
     end.hangs = lambda body: b"eth_call" in body
     with pytest.raises(ProviderDown):
@@ -161,7 +161,7 @@ async def test_a_node_that_answers_no_call_is_not_asked_for_less_and_less(end: F
 
 
 async def test_what_there_is_no_time_for_is_unknown_and_the_rest_is_kept(end: Front, stack: AsyncExitStack) -> None:
-    chains = EvmChains(NodePool({"base": [end.url]}, request_seconds=20, deadline=4))
+    chains = EvmChains(NodePool({"base": [end.url]}, request_seconds=20, deadline=12))
     stack.push_async_callback(chains.close)
     end.hangs = lambda body: b"eth_call" in body and end.methods().count("eth_call") > 2
     segments = [Segment((one,), tuple(WALLETS)) for one in COLLECTIONS]

@@ -147,7 +147,7 @@ async def test_a_node_that_says_what_it_gives_is_asked_for_that_next(chains: Evm
 
 async def test_what_was_searched_is_not_searched_again(chains: EvmChains, end: Front, node: str) -> None:
     first = await chains.tokens("base", MANY, OWNERS)
-    low, high = first.trails[NOBODY].searched[0]
+    ((low, high),) = first.trails[NOBODY].searched.values()
     assert (low, first.block - high) == (0, token_history.SETTLED), "the newest blocks may yet be replaced"
     await mint(node, MANY, NOBODY, 12, 6)
     end.calls.clear()
@@ -160,6 +160,18 @@ async def test_what_was_searched_is_not_searched_again(chains: EvmChains, end: F
     other = await chains.tokens("base", MANY, OWNERS, trails=known)
     assert max(spans(end)) > again.block, "what another node searched is searched again"
     assert sure(other) == sure(again)
+
+
+async def test_what_a_node_searched_does_not_count_for_another_in_its_place(
+    chains: EvmChains, node: str, lists: Lists
+) -> None:
+    first = await chains.tokens("base", MANY, OWNERS)
+    async with front(node) as other, AsyncExitStack() as stack:
+        now = EvmChains(NodePool({"base": [other.url]}, request_seconds=2.0, deadline=9.0), lists)
+        stack.push_async_callback(now.close)
+        sheet = await now.tokens("base", MANY, OWNERS, trails=first.trails)
+        assert max(spans(other)) > first.block
+        assert sure(sheet) == sure(first)
 
 
 def consecutive(owner: str, first: int, last: int) -> Any:
