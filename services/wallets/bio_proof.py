@@ -198,8 +198,8 @@ def busy(fault: ProviderBusy, outlook: Outlook) -> Verdict:
     wait = max(1.0, fault.retry_after or 5.0)
     if outlook.wait <= 0 and fault.retry_after is not None and wait >= LONG_WAIT:
         said = _(
-            "{provider} lets us look at few profiles right now, so we look seldom by ourselves. Once your code is "
-            "saved, let us check at once. {other_way}"
+            "{provider} lets us look at few profiles right now, so we rarely check automatically. Once your code is "
+            "saved, press the button to check it at once. {other_way}"
         ).format(provider=fault.provider, other_way=_(_OTHER_WAY))
     elif max(wait, outlook.wait) >= LONG_WAIT:
         when = in_time(max(wait, outlook.wait))

@@ -137,16 +137,23 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
     await queue.mark_people(db, sorted(people), [row.address])
     if proof.spends is not None:
         await _spend(db, *proof.spends)
-    if not any(one.user_id == actor.user_id and (one.chain == proof.chain or _is_of_a_key(one)) for one in former):
+    # A wallet that counts everywhere does not become one of a single chain by a further proof of its owner.
+    if not any(one.user_id == actor.user_id and one.chain in {"", proof.chain} for one in former):
         moved_from = await _remove(db, actor, former)
         wallet = {
             "user_id": actor.user_id, "family": row.family, "address": row.address, "chain": proof.chain,
             "method": proof.method, "evidence": {**proof.evidence, "movedFrom": moved_from}, "created_at": now(),
         }  # fmt: skip
         made = await db.execute(insert(Wallet).values(**wallet).returning(col(Wallet.id)))
-        said = {"walletId": made.scalar_one(), "method": proof.method, "marker": proof.evidence.get("marker")}
-        line = audit.line("wallet.proved", actor=actor.discord_id, subject=actor.discord_id, data=said)
+        data = {"walletId": made.scalar_one(), "method": proof.method, "marker": proof.evidence.get("marker")}
+        line = audit.line("wallet.proved", actor=actor.discord_id, subject=actor.discord_id, data=data)
         await audit.record(db, line)
+    elif not proof.chain and proof.method != BY_BIO:
+        # From now on no contract's proof moves it; its number stays, by which payouts name it.
+        for one in former:
+            if one.user_id == actor.user_id and one.method == BY_BIO:
+                one.method, one.evidence = proof.method, dict(proof.evidence)
+                db.add(one)
     row.used_at, row.seen, row.note = now(), {}, ""
     db.add(row)
     await db.flush()

@@ -214,8 +214,8 @@ def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
             )
         )
     if transaction.confirmations < chain.confirmations:
-        said = waits(transaction.chain, transaction.confirmations)
-        return Judgement(TransactionOutcome.WAITS, said, by, transaction.confirmations, chain.confirmations)
+        note = waits(transaction.chain, transaction.confirmations)
+        return Judgement(TransactionOutcome.WAITS, note, by, transaction.confirmations, chain.confirmations)
     return Judgement(TransactionOutcome.PROVES, "", by, transaction.confirmations, chain.confirmations)
 
 
@@ -237,14 +237,22 @@ def waits(chain: str, confirmations: int) -> str:
 
 
 def judge_memo(transaction: SolanaTransaction, wanted: WantedTransaction) -> Judgement:
-    """Judge a finalized transaction on Solana, which has the code as its memo and the wallet's signature.
+    """Judge a finalized transaction on Solana, which has the code as its memo and the wallet's signature alone.
 
-    A wallet that a transaction only mentions has signed nothing (docs/facts.md#solana-transactions).
+    A wallet that a transaction only mentions has signed nothing (docs/facts.md#solana-transactions). One that signed
+    beside others may have paid the fee for them, whatever their memo says.
     """
     if wanted.address not in transaction.signers:
         return _refused(
             storable(
                 "That transaction was not signed by {address}. Send it from the wallet that you want to verify.",
+                address=shorten(wanted.address),
+            )
+        )
+    if transaction.signers != (wanted.address,):
+        return _refused(
+            storable(
+                "That transaction was signed by others too. Send one that {address} signs alone.",
                 address=shorten(wanted.address),
             )
         )

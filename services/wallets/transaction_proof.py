@@ -32,7 +32,7 @@ async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[Op
     watched = await watch_schedule.load(db, [row.id or 0])
     if any(not set(watch.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
         await release(db)
-        await watch.look(outside, watched, NOTING)
+        await watch.check_challenges(outside, watched, NOTING)
         await watch_schedule.settle(db, watched)
     await _touch(db, row)
     return watched
@@ -50,7 +50,7 @@ async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge],
     if pasted.strip():
         return await _pasted(db, outside, watched, pasted)
     await release(db)
-    await watch.look(outside, [newest])
+    await watch.check_challenges(outside, [newest])
     verdict = await _settled(db, newest)
     await _touch(db, rows[-1])
     return verdict
@@ -74,7 +74,7 @@ async def _touch(db: AsyncSession, row: Challenge) -> None:
 async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallenge], text: str) -> Verdict:
     one = watched[-1]
     if one.family == "solana":
-        return await _pasted_signature(db, outside, one, text)
+        return await _pasted_signature(db, outside, watched, text)
     reference = read_reference(text)
     if reference is None:
         return Verdict(
@@ -96,32 +96,34 @@ async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallen
     found, failed = await _on_any(outside, asked, reference.hash, one.address)
     if found is None:
         if failed:
-            said = _("{chains} cannot be asked right now. Please try again in a minute.")
-            return Verdict(False, said.format(chains=_titles(failed)), again=True)
+            sentence = _("{chains} cannot be asked right now. Please try again in a minute.")
+            return Verdict(False, sentence.format(chains=_titles(failed)), again=True)
         unknown = _("{chains} does not know this transaction yet.").format(chains=_titles(asked, "or"))
         elsewhere = _("If it was sent on another chain, paste only its hash.") if reference.chain else ""
         return Verdict(False, f"{unknown} {elsewhere}".rstrip(), again=True)
     meant = next((each for each in reversed(watched) if marker(found, each.wanted)), one)
-    watch.take(meant, found)
+    await watch.conclude(outside, meant, found)
     return await _answered(db, meant)
 
 
-async def _pasted_signature(db: AsyncSession, outside: Gateways, one: OpenChallenge, text: str) -> Verdict:
+async def _pasted_signature(
+    db: AsyncSession, outside: Gateways, watched: Sequence[OpenChallenge], text: str
+) -> Verdict:
     signature = solana_signature(text)
     if signature is None:
         return Verdict(
             False, _("That is no signature of a transaction: paste all its 87 or 88 characters, or a link to it.")
         )
-    if await ownership.is_spent(db, signature, one.address):
+    if await ownership.is_spent(db, signature, watched[-1].address):
         return Verdict(False, _(SPENT))
     await release(db)
     try:
-        known = await watch.judge_signature(outside, one, signature)
+        one = await watch.judge_signature(outside, watched, signature)
     except ProviderError:
         return Verdict(
             False, _("Solana cannot be asked right now. Nothing was changed; please try again in a minute."), again=True
         )
-    if not known:
+    if one is None:
         return Verdict(
             False, _("Solana does not know this transaction as final yet. That takes some seconds."), again=True
         )
@@ -168,7 +170,8 @@ async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
 def _waiting(one: OpenChallenge) -> Verdict:
     """Return the progress as a verdict, also if no transaction was seen yet."""
     if one.seen is not None:
-        told, title = said(waits(one.seen.chain, one.seen.confirmations)), CHAINS[one.seen.chain].title
+        told = said(one.note or waits(one.seen.chain, one.seen.confirmations))
+        title = CHAINS[one.seen.chain].title
         return Verdict(False, told, True, title, one.seen.confirmations, one.seen.needed)
     contracts = [chain for chain, point in one.points.items() if point.contract and chain not in CONTRACTS_SEND]
     remarks = [said(one.note)] if one.note else []
@@ -201,8 +204,8 @@ def _about_contracts(chains: Sequence[str], amount: str) -> str:
     """Return what the contract wallets at an address can and cannot do."""
     return _(
         "There is a smart-contract wallet at this address on {chains}. You verify a Safe by a transaction in "
-        "which it pays exactly {amount} to itself, an ERC-4337 account by a UserOperation that does so. It "
-        "then counts on that chain only. An OpenSea bio verifies no contract. Other contracts cannot be "
+        "which it pays exactly {amount} of the chain's coin to itself, an ERC-4337 account by a UserOperation that "
+        "does so. It then counts on that chain only. An OpenSea bio verifies no contract. Other contracts cannot be "
         "verified: delegate them at delegate.xyz to a wallet of yours."
     ).format(chains=_titles(chains), amount=amount)
 

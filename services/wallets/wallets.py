@@ -67,6 +67,10 @@ async def remove(db: AsyncSession, actor: Actor, wallet_id: int) -> None:
     if wallet is None or wallet.user_id != actor.user_id:
         raise WalletNotFound
     await queue.mark_people(db, [actor.discord_id], [wallet.address])
+    # A hand-over may have been completed while this waited: the wallet is another account's then.
+    wallet = await db.get(Wallet, wallet_id, populate_existing=True, with_for_update=True)
+    if wallet is None or wallet.user_id != actor.user_id:
+        raise WalletNotFound
     await db.delete(wallet)
     await audit.record(db, audit.line("wallet.removed", actor=actor.discord_id, subject=actor.discord_id))
 

@@ -1,7 +1,8 @@
 """Watch accounts from the creation of a challenge, so that a proof transaction is found at once."""
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -10,6 +11,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.errors import StateMissing, TooMuch
 from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
+from locales import N_
 from locales.stored import storable
 from models import now
 from services.wallets.transaction_check import (
@@ -21,6 +23,8 @@ from services.wallets.transaction_check import (
     judge_memo,
     marker,
 )
+
+log = logging.getLogger("holdfast.services.wallets.watch")
 
 AT_ONCE = timedelta(seconds=30)
 """Watching that begins within this time covers the challenge from its first block."""
@@ -106,32 +110,75 @@ async def follow(outside: Gateways, watched: list[OpenChallenge]) -> None:
             one.points.setdefault("solana", Point(0, slot, one.begins_at(slot)))
     for one in watched:
         try:
-            await _look(outside, one)
+            await _follow_wallet(outside, one)
         except ProviderError:
             # A wallet with very many new transactions is refused on its own.
             one.unreachable.add("solana")
 
 
-async def _look(outside: Gateways, one: OpenChallenge) -> None:
+async def _follow_wallet(outside: Gateways, one: OpenChallenge) -> None:
     point = one.points["solana"]
     newer = await outside.solana.newer_signatures(one.address, point.block)
     for signature in newer:
         if signature.memo is not None and one.code in signature.memo:
-            await judge_signature(outside, one, signature.signature)
-            if one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES:
+            await judge_signature(outside, [one], signature.signature)
+            if one.judged is not None and one.judged.outcome is not TransactionOutcome.REFUSED:
                 return
     if newer:
         one.points["solana"] = replace(point, block=newer[-1].slot)
 
 
-async def judge_signature(outside: Gateways, one: OpenChallenge, signature: str) -> bool:
-    """Judge the transaction with this signature for the challenge; False until Solana has finalized it."""
+async def judge_signature(outside: Gateways, watched: Sequence[OpenChallenge], signature: str) -> OpenChallenge | None:
+    """Judge a transaction by its signature, for the newest of these challenges of one wallet that it answers.
+
+    Returns that challenge, else the newest; None until Solana has finalized the transaction. Raises ProviderError.
+    """
     found = await outside.solana.memo_transaction(signature)
     if found is None:
-        return False
-    one.found, one.judged = JudgedTransaction("solana", found.signature, found.slot), judge_memo(found, one.wanted)
+        return None
+    judged = {one.challenge_id: judge_memo(found, one.wanted) for one in watched}
+    proved = (one for one in reversed(watched) if judged[one.challenge_id].outcome is TransactionOutcome.PROVES)
+    one = next(proved, watched[-1])
+    one.found, one.judged = JudgedTransaction("solana", found.signature, found.slot), judged[one.challenge_id]
     one.note = one.judged.note
-    return True
+
+    async def ask(endpoint: int) -> TransactionOutcome:
+        other = await outside.solana.memo_transaction(signature, endpoint=endpoint)
+        return judge_memo(other, one.wanted).outcome if other is not None else TransactionOutcome.WAITS
+
+    await _agree(outside, one, one.judged, "solana", found.endpoint, ask)
+    return one
+
+
+async def _agree(
+    outside: Gateways,
+    one: OpenChallenge,
+    judged: Judgement,
+    chain: str,
+    first: int,
+    ask: Callable[[int], Awaitable[TransactionOutcome]],
+) -> None:
+    """Have a node other than the `first` confirm what is about to prove a wallet; wait while it says otherwise.
+
+    A node that lies must not give a wallet away. Where no other node answers, one node's word has to do, as on a
+    chain that has only one: a node that is away for days would keep everybody from proving anything.
+    """
+    if judged.outcome is not TransactionOutcome.PROVES:
+        return
+    for endpoint in range(outside.chains.endpoints(chain)):
+        if endpoint == first:
+            continue
+        try:
+            outcome = await ask(endpoint)
+        except NotThere:
+            outcome = TransactionOutcome.WAITS
+        except ProviderError:
+            continue
+        if outcome is not TransactionOutcome.PROVES:
+            log.info("nodes disagree about a proof chain=%s challenge=%s", chain, one.challenge_id)
+            one.note = storable(_DISAGREE, chain=CHAINS[chain].title)
+            one.judged = replace(judged, outcome=TransactionOutcome.WAITS, note=one.note)
+        return
 
 
 PATIENCE = 12.0
@@ -143,9 +190,10 @@ SCANNED_AT_ONCE, SCANNED_AT_MOST = 300, 2_000
 SCANNED_IN_ALL = 10_000
 """Blocks read for one account on one chain until it counts as too busy to watch."""
 REORGANISED = 12
+_DISAGREE = N_("The nodes of {chain} do not agree about your transaction yet. We look again every few seconds.")
 
 
-async def look(outside: Gateways, watched: Sequence[OpenChallenge], patience: float = PATIENCE) -> None:
+async def check_challenges(outside: Gateways, watched: Sequence[OpenChallenge], patience: float = PATIENCE) -> None:
     """Check all these challenges: one request to each chain, and more only for accounts that sent something.
 
     Reads only the network and leaves the findings in `watched`. A chain that fails changes nothing.
@@ -235,7 +283,7 @@ async def _search(outside: Gateways, chain: str, busy: list[tuple[OpenChallenge,
         first = min(_first_block(one.points[chain]) for one, _ in near)
         own = await outside.transactions.to_themselves(chain, {one.address for one, _ in near}, first, head)
         for one, sent in near:
-            _take(one, chain, sent, head, own, head - one.points[chain].block)
+            _move(one, chain, sent, head, own, head - one.points[chain].block)
     for one, sent in busy:
         if head - one.points[chain].block > SCANNED_AT_ONCE:
             await _catch_up(outside, chain, one, sent, head)
@@ -255,14 +303,14 @@ async def _catch_up(outside: Gateways, chain: str, one: OpenChallenge, sent: int
             return
         blocks = range(first, head + 1)
         own = await outside.transactions.to_themselves(chain, {one.address}, first, head)
-    _take(one, chain, sent, head, own, len(blocks))
+    _move(one, chain, sent, head, own, len(blocks))
 
 
 def _first_block(point: Point) -> int:
     return max(point.block - OVERLAP + 1, point.first_block + 1)
 
 
-def _take(one: OpenChallenge, chain: str, sent: int, head: int, own: Sequence[Transaction], scanned: int) -> None:
+def _move(one: OpenChallenge, chain: str, sent: int, head: int, own: Sequence[Transaction], scanned: int) -> None:
     point = one.points[chain]
     total = point.scanned + scanned
     one.candidates += [found for found in own if one.address in {found.sender, found.account}]
@@ -281,29 +329,43 @@ async def _judge(outside: Gateways, one: OpenChallenge) -> None:
         except ProviderError as fault:
             if (chain, hash) in marked:
                 # It was in a block a moment ago, so only this request failed.
-                one.seen = _seen(marked[chain, hash], 0)
+                one.note, one.seen = "", _seen(marked[chain, hash], 0)
             elif isinstance(fault, NotThere):
                 _gone(one)
                 continue
             else:
                 one.unreachable.add(chain)
             return
-        take(one, found)
+        await conclude(outside, one, found)
         if one.judged is not None and one.judged.outcome is not TransactionOutcome.REFUSED:
             return
 
 
-def take(one: OpenChallenge, found: Transaction) -> None:
-    """Judge a transaction for the challenge; remember one that waits for confirmations."""
+async def conclude(outside: Gateways, one: OpenChallenge, found: Transaction) -> None:
+    """Judge a transaction for the challenge, by a second node too before it proves anything; remember one that waits.
+
+    Raises no ProviderError.
+    """
+    judged = _take(one, found)
+
+    async def ask(endpoint: int) -> TransactionOutcome:
+        other = await outside.transactions.transaction(found.chain, found.hash, one.address, endpoint=endpoint)
+        return judge(other, one.wanted).outcome
+
+    await _agree(outside, one, judged, found.chain, found.endpoint, ask)
+
+
+def _take(one: OpenChallenge, found: Transaction) -> Judgement:
     one.judged = judge(found, one.wanted)
     one.found = JudgedTransaction(found.chain, found.hash, found.block, is_bound(found), bool(found.calls))
     if one.judged.outcome is TransactionOutcome.REFUSED:
         one.note = one.judged.note
         if one.seen is not None and one.seen.hash == found.hash:
             one.seen = None
-        return
+        return one.judged
     before = one.seen.block if one.seen is not None and one.seen.hash == found.hash else 0
     one.note, one.seen = "", _seen(found, before)
+    return one.judged
 
 
 def _seen(found: Transaction, before: int) -> SeenTransaction:

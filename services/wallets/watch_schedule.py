@@ -58,7 +58,7 @@ async def tick(outside: Gateways) -> int:
         watched = await open_challenges(db, only_at_a_screen=not everything) if soon or everything else []
     if not watched:
         return 0
-    await watch.look(outside, watched)
+    await watch.check_challenges(outside, watched)
     await settle_apart(watched)
     return len(watched)
 

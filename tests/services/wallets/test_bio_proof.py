@@ -7,7 +7,7 @@ from gateways.transport.errors import ProviderBusy
 from services.wallets import bio_schedule
 from services.wallets.bio_proof import busy
 
-FEW = "OpenSea lets us look at few profiles right now, so we look seldom by ourselves. Once your code is saved, "
+FEW = "OpenSea lets us look at few profiles right now, so we rarely check automatically. Once your code is "
 NO_MORE = "OpenSea lets us look at no more profiles right now. Please try again "
 OTHER = "Or choose Transaction Proof, which does without OpenSea."
 
@@ -19,7 +19,7 @@ OTHER = "Or choose Transaction Proof, which does without OpenSea."
         (1.2, 0.0, "OpenSea is busy. Please try again in 2 seconds."),
         (60.0, 60.0, f"{NO_MORE}in 60 seconds. {OTHER}"),
         (300.0, 1_500.0, f"{NO_MORE}in 25 minutes. {OTHER}"),
-        (300.0, 0.0, f"{FEW}let us check at once. {OTHER}"),
+        (300.0, 0.0, f"{FEW}saved, press the button to check it at once. {OTHER}"),
     ],
 )
 def test_a_long_wait_comes_with_the_other_way(wait: float | None, asked_for: float, said: str) -> None:

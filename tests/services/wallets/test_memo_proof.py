@@ -5,8 +5,10 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from gateways import gateways
+from models import transaction
 from services.core.errors import FieldRefused
 from services.wallets import names
 from tests.jobs.conftest import product as product
@@ -75,6 +77,16 @@ async def test_a_long_past_costs_nothing_and_a_found_memo_a_handful_of_requests(
 async def test_a_pasted_signature_or_link_proves_it(walker: Walker, form: str) -> None:
     sent = await signs(walker, await code(walker))
     verdict = await walker.verify(form.format(sent), address=walker.solana)
+    assert verdict.success, verdict.message
+
+
+async def test_a_pasted_signature_may_answer_an_earlier_challenge(walker: Walker) -> None:
+    earlier = await code(walker)
+    async with transaction() as db:
+        await db.execute(text("UPDATE challenge SET expires_at = now() + interval '5 minutes'"))
+    assert await code(walker) != earlier
+    sent = await signs(walker, earlier)
+    verdict = await walker.verify(sent, address=walker.solana)
     assert verdict.success, verdict.message
 
 

@@ -69,7 +69,7 @@ def test_the_mark_that_proved_is_named() -> None:
     assert judge(replace(GOOD, value=1, data=CODE.encode()), WANTED).marker == "code"
 
 
-MEMO = SolanaTransaction("sig", 51, MADE, True, ("me", "payer"), ("hello", CODE))
+MEMO = SolanaTransaction("sig", 51, MADE, True, ("me",), ("hello", CODE))
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,8 @@ MEMO = SolanaTransaction("sig", 51, MADE, True, ("me", "payer"), ("hello", CODE)
     [
         ({}, ""),
         ({"signers": ("payer",)}, "was not signed by"),
+        ({"signers": ("me", "sender")}, "signed by others too"),
+        ({"signers": ("payer", "me")}, "signed by others too"),
         ({"slot": 50}, "older than your challenge"),
         ({"ok": False}, "failed on Solana"),
         ({"memos": ("hello",)}, "no memo that reads holdfast-abcdefghjk"),

@@ -4,14 +4,16 @@ import json
 import secrets
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from aiohttp import web
+from sqlmodel import update
 
 from gateways import gateways, use_gateways
 from gateways.marketplaces.opensea import OpenSea
 from gateways.marketplaces.quota import LONGEST_PAUSE
-from models import transaction
+from models import Challenge, now, transaction
 from services.accounts import users
 from services.core.actors import Actor
 from services.wallets import wallets
@@ -88,6 +90,21 @@ async def test_a_code_is_used_up_by_success(town: Town) -> None:
     await says(town, address, first)
     assert (await verify(carol, address)).success
     assert await code_of(carol, address) != first
+
+
+async def test_a_code_proves_nothing_after_its_day_and_is_replaced_before_it_ends(town: Town) -> None:
+    carol = await actor(town, "carol")
+    address = town.wallet("carol")
+    first = await code_of(carol, address)
+    await says(town, address, first)
+    async with transaction() as db:
+        await db.exec(update(Challenge).values(expires_at=now() - timedelta(seconds=1)))
+    assert not (await verify(carol, address)).success
+    second = await code_of(carol, address)
+    assert second != first
+    async with transaction() as db:
+        await db.exec(update(Challenge).values(expires_at=now() + timedelta(minutes=9)))
+    assert await code_of(carol, address) != second, "one that is about to end is not shown"
 
 
 @pytest.mark.parametrize("kind", ["down", "429", "500", "malformed"])

@@ -57,12 +57,12 @@ async def proof(end: Front, past: int) -> list[str]:
     chains = SimpleNamespace(endpoints=lambda _: 0)
     outside = cast("Gateways", SimpleNamespace(transactions=EvmTransactions(pool), chains=chains))
     one = OpenChallenge(1, 1, "evm", wallet, "holdfast-abcdefghjk", AMOUNT, now(), {})
-    await watch.look(outside, [one])
+    await watch.check_challenges(outside, [one])
     assert one.points["base"].nonce == past
     end.calls.clear()
     for value in (5, AMOUNT):
         await sends(end, wallet, [value])
-        await watch.look(outside, [one])
+        await watch.check_challenges(outside, [one])
     await pool.close()
     assert one.judged is not None
     assert one.judged.outcome is TransactionOutcome.PROVES

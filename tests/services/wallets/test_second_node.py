@@ -1,0 +1,96 @@
+"""A proof by a transaction needs two nodes of its chain where there are two: one that lies gives no wallet away."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from gateways import gateways
+from gateways.evm.transactions import EvmTransactions, Transaction
+from gateways.solana.client import SolanaChains
+from gateways.solana.memo_proof import SolanaProof, SolanaTransaction
+from gateways.transport.errors import NotThere, ProviderDown
+from tests.jobs.conftest import product as product
+from tests.services.wallets.walker import Walker, clock_looks
+
+
+@pytest.fixture
+async def people(product: None, sandbox_url: str) -> AsyncIterator[tuple[Walker, Walker]]:
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=60) as control:
+        await control.delete("/control/faults")
+        yield await Walker.new(control), await Walker.new(control)
+
+
+async def test_one_node_that_names_another_sender_proves_nothing(
+    people: tuple[Walker, Walker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim, thief = people
+    asked = (await thief.challenge(victim.address)).chains[0]
+    sent = await thief.sends("base", asked.value_wei, to=victim.address)
+    honest = EvmTransactions.transaction
+
+    async def lies(self: EvmTransactions, chain: str, hash: str, account: str = "", **one: Any) -> Transaction:
+        found = await honest(self, chain, hash, account, **one)
+        return replace(found, sender=victim.address) if found.endpoint == 0 else found
+
+    monkeypatch.setattr(EvmTransactions, "transaction", lies)
+    for pasted in (sent, ""):
+        verdict = await thief.verify(pasted, address=victim.address)
+        assert (verdict.success, verdict.again) == (False, True)
+        assert "The nodes of Base do not agree about your transaction yet" in verdict.message
+    await clock_looks()
+    assert await thief.holds() == []
+
+
+@pytest.mark.parametrize("fault", [NotThere, ProviderDown])
+async def test_a_second_node_that_has_not_seen_it_is_waited_for_and_one_that_is_away_is_not(
+    people: tuple[Walker, Walker], monkeypatch: pytest.MonkeyPatch, fault: type[NotThere | ProviderDown]
+) -> None:
+    walker, _ = people
+    await walker.sends("base", await walker.amount())
+    honest = EvmTransactions.transaction
+
+    async def lags(self: EvmTransactions, chain: str, hash: str, account: str = "", **one: Any) -> Transaction:
+        if one.get("endpoint") == 1:
+            raise fault("The second node", "no")
+        return await honest(self, chain, hash, account, **one)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(EvmTransactions, "transaction", lags)
+        assert (await walker.verify()).success is (fault is ProviderDown)
+    await clock_looks()
+    assert await walker.holds() == [walker.address]
+
+
+@pytest.mark.parametrize("method", ["verify", "clock"])
+async def test_one_node_of_solana_that_names_another_signer_proves_nothing(
+    people: tuple[Walker, Walker], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    victim, thief = people
+    memo = (await thief.challenge(victim.solana)).memo
+    body = {"from": thief.solana, "to": victim.solana, "memo": memo}
+    sent = (await thief.tell("chains/solana/send", **body))["hash"]
+    honest, lies = SolanaProof.memo_transaction, True
+
+    async def lying(self: SolanaProof, signature: str, *, endpoint: int | None = None) -> SolanaTransaction | None:
+        found = await honest(self, signature)
+        if found is None or endpoint == 1 or not lies:
+            return found
+        return replace(found, signers=(victim.solana,))
+
+    monkeypatch.setattr(SolanaProof, "memo_transaction", lying)
+    monkeypatch.setattr(SolanaChains, "endpoints", lambda *_: 2)
+    if method == "clock":
+        assert await clock_looks() == 1
+        assert await thief.holds() == []
+    for pasted in (sent, ""):
+        verdict = await thief.verify(pasted, address=victim.solana)
+        assert verdict.success is False
+        assert "The nodes of Solana do not agree about your transaction yet" in verdict.message
+    assert await thief.holds() == []
+    assert gateways().chains.endpoints("solana") == 2
+    # Nobody passes it by: once both say the same, it is judged.
+    lies = False
+    assert "not signed by" in (await thief.verify(sent, address=victim.solana)).message
