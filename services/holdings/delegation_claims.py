@@ -5,14 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlalchemy import text, tuple_
 from sqlmodel import col, select
 
+from gateways.transport.chunks import chunks
 from locales import N_
 from locales.stored import storable, within
 from models import DelegationRead
 from models.db.session import AsyncSession
 from services.collections.standards import MANY, ONE_BY_ONE, Place
-from services.holdings.delegation_shares import Delegated, KnownVaults, Said, Stake, Vault
 from services.holdings.delegations import MOST_KEPT, TOO_MANY, Fetched, Pair, said_before, said_of
 from services.holdings.fetch_plan import addresses_on
+from services.holdings.shares import Delegated, KnownVaults, Said, Stake, Vault
 
 MOST_CLAIMS = 100
 """Maximum claims on one vault; a vault with more is unknown to everybody."""
@@ -67,7 +68,7 @@ def _vaults(who: Who, mine: set[Pair], said: Mapping[Pair, Said], claims: Claims
             yield vault
 
 
-def unrivalled(address: str, fetched: Iterable[Fetched], known: Mapping[Place, str]) -> Delegated:
+def uncontested(address: str, fetched: Iterable[Fetched], known: Mapping[Place, str]) -> Delegated:
     """Return what vaults let a wallet count if nobody else had a claim on them. `known` are contracts' standards.
 
     Members' claims are left out, because they would reveal which wallets members have proved.
@@ -129,8 +130,7 @@ def _doubts(
 
 async def _reads(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, DelegationRead]:
     found: dict[Pair, DelegationRead] = {}
-    for start in range(0, len(pairs), 4_000):
-        some = pairs[start : start + 4_000]
+    for some in chunks(pairs, 4_000):
         rows = await db.exec(
             select(DelegationRead)
             .where(tuple_(col(DelegationRead.chain), col(DelegationRead.delegate)).in_(some))
@@ -158,8 +158,8 @@ async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[Pair
             CROSS JOIN (SELECT DISTINCT unnest(CAST(:servers AS integer[])) AS server_id) s
             LEFT JOIN member m ON m.server_id = s.server_id AND m.discord_id = u.discord_id
             LEFT JOIN member_choice c ON c.server_id = s.server_id AND c.user_id = u.id
-            WHERE COALESCE(c.use_wallets, true) AND (
-                (m.discord_id IS NOT NULL AND m.left_at IS NULL) OR (s.server_id, u.discord_id) IN (
+            WHERE COALESCE(c.use_wallets, true) AND m.left_at IS NULL AND (
+                m.discord_id IS NOT NULL OR (s.server_id, u.discord_id) IN (
                     SELECT * FROM unnest(CAST(:servers AS integer[]), CAST(:people AS text[]))))
             ORDER BY 1, 2, 3, GREATEST(d.first_seen_at, w.created_at), w.id, d.contract, d.token_id
             """

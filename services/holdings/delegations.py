@@ -14,12 +14,13 @@ from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import ReadPoint
 from gateways.evm.delegate_registry import DelegationSheet, RegisteredDelegation
+from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderError
 from locales import N_
 from models.db.session import AsyncSession
 from services.core import queue
 from services.holdings import confirmation
-from services.holdings.delegation_shares import Delegated, KnownVaults, Said
+from services.holdings.shares import Delegated, KnownVaults, Said
 from services.rules.expression import requirements
 from services.rules.terms import RuleTerms
 
@@ -223,8 +224,8 @@ async def _note_faults(db: AsyncSession, chain: str, faults: Mapping[str, str]) 
         {"chain": chain, "delegate": delegate, "block": 0, "endpoint": 0, "more": False, "fault": reason[:300]}
         for delegate, reason in sorted(faults.items())
     ]
-    for start in range(0, len(rows), ROWS_A_STATEMENT):
-        statement = insert(models.DelegationRead).values(rows[start : start + ROWS_A_STATEMENT])
+    for part in chunks(rows, ROWS_A_STATEMENT):
+        statement = insert(models.DelegationRead).values(part)
         await db.execute(
             statement.on_conflict_do_update(
                 index_elements=["chain", "delegate"], set_={"fault": statement.excluded.fault}
@@ -245,8 +246,8 @@ async def _keep(db: AsyncSession, sheet: DelegationSheet) -> None:
     ]  # fmt: skip
     names = ("block", "endpoint", "read_at", "more", "fault")
     accepted = list[str]()
-    for start in range(0, len(rows), ROWS_A_STATEMENT):
-        statement = insert(models.DelegationRead).values(rows[start : start + ROWS_A_STATEMENT])
+    for part in chunks(rows, ROWS_A_STATEMENT):
+        statement = insert(models.DelegationRead).values(part)
         newer = await db.execute(
             statement.on_conflict_do_update(
                 index_elements=["chain", "delegate"],
@@ -291,8 +292,7 @@ async def _replace(db: AsyncSession, pair: Pair, before: Said, said: Said) -> se
 async def said_before(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, Said]:
     """Return the stored delegations of these wallets."""
     found: dict[Pair, set[tuple[str, str, str, int | None, bool]]] = {}
-    for start in range(0, len(pairs), 4_000):
-        some = pairs[start : start + 4_000]
+    for some in chunks(pairs, 4_000):
         rows = await db.exec(
             select(models.Delegation).where(
                 tuple_(col(models.Delegation.chain), col(models.Delegation.delegate)).in_(some)

@@ -15,14 +15,16 @@ from locales import N_
 from locales.stored import storable, within
 from services.collections.trait_match import TokenTraits, match_all
 from services.core.answer import Answer
-from services.holdings.delegation_shares import Delegated, Vault
 from services.holdings.fetch_plan import SOLANA, TokenWant, addresses_on, call_of, is_about
+from services.holdings.shares import Delegated, Vault, WalletShare, conclude_for, counting
 from services.rules.expression import ANY_NFT, Expression, Requirement, evaluate, requirements
 from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
 
 Place = tuple[str, str, str]
 """Chain, contract and token id."""
+Sheet = BalanceSheet | TokenSheet | ViewSheet
+"""What one question to a chain answered about every wallet."""
 
 
 @dataclass(slots=True)
@@ -52,27 +54,8 @@ class Answers:
     def as_of(self) -> datetime | None:
         """The time of the oldest block in the answers; None if there are none."""
         sheets = (self.sheet, self.anything, *self.tokens.values(), *self.calls.values())
-        times = [one.block_time for one in sheets if isinstance(one, BalanceSheet | TokenSheet | ViewSheet)]
+        times = [one.block_time for one in sheets if isinstance(one, Sheet)]
         return min(times, default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class WalletShare:
-    """How many matching tokens one wallet holds; there may be more because of `reason`, unless it is None.
-
-    For a vault, `through` is the member's wallet that it delegated to. If only some of its tokens are this member's,
-    `mark` is a digest of them. An empty address stands for unknown vaults.
-    """
-
-    address: str
-    amount: int
-    reason: str | None = None
-    through: str = ""
-    mark: str = ""
-    alone: frozenset[tuple[str, str]] = frozenset()
-    """Facts from one source that is not the chain (a token and the source), and could be wrong."""
-    judged: frozenset[str] = frozenset()
-    """The tokens whose traits were compared."""
 
 
 def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault]:
@@ -94,21 +77,22 @@ def doubts_of(leaf: Requirement, delegated: Delegated | None) -> Iterator[Wallet
         yield WalletShare("", 0, reason)
 
 
-def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenSheet | ViewSheet | str | None:
+def told_of(leaf: Requirement, answers: Answers | None) -> Sheet | str | None:
     """Return the sheet that answers a requirement, or why there is none."""
-    if answers is None or leaf.kind.source == "nothing":
+    source = leaf.kind.source
+    if answers is None or source == "nothing":
         return None
-    if (call := call_of(leaf)) is not None:
-        return answers.calls.get(call)
-    if leaf.kind.source == "anything":
-        return answers.anything
-    if leaf.kind.source == "coins":
-        return answers.sheet or answers.coin_fault if _has_decimals(leaf) else N_("the coin's decimals are not known")
-    if leaf.kind.source == "balances":
+    if source == "balances":
         tokens = answers.tokens.get((leaf.contract, ()))
         if tokens is not None and (answers.sheet is None or answers.sheet.says_nothing(leaf.contract)):
             return tokens
         return answers.sheet or answers.fault
+    if (call := call_of(leaf)) is not None:
+        return answers.calls.get(call)
+    if source == "anything":
+        return answers.anything
+    if source == "coins":
+        return answers.sheet or answers.coin_fault if _has_decimals(leaf) else N_("the coin's decimals are not known")
     return answers.tokens.get((leaf.contract, leaf.token_ids if leaf.kind.names_ids else ()))
 
 
@@ -126,7 +110,10 @@ def _why_unknown(sheet: BalanceSheet, leaf: Requirement, address: str) -> str:
 
 def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
     """Return the share of one wallet."""
-    told = told_of(leaf, answers)
+    return _part_of(leaf, address, answers, told_of(leaf, answers))
+
+
+def _part_of(leaf: Requirement, address: str, answers: Answers, told: Sheet | str | None) -> WalletShare:
     if address not in answers.owners:
         return WalletShare(address, 0, N_("not looked at"))
     if isinstance(told, BalanceSheet):
@@ -278,6 +265,12 @@ def verdict(tree: Expression, wallets: Iterable[tuple[str, str]], answer: Callab
     return evaluate(tree, answer)
 
 
+def verdict_by(tree: Expression, wallets: Iterable[tuple[str, str]], answers: Iterable[Answer]) -> Answer:
+    """Return the verdict by an answer for each leaf, left to right: equal leaves may have different ones."""
+    given = iter(answers)
+    return verdict(tree, wallets, lambda _: next(given))
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One requirement evaluated for one member's wallets: the answer and its evidence."""
@@ -346,11 +339,10 @@ def read(
         return Reading(leaf, Answer.UNKNOWN, None, reason=told)
     if answers is None or told is None:
         return Reading(leaf, Answer.UNKNOWN, None, reason=N_("not looked at"))
-    parts = (
-        *(part_of(leaf, address, answers) for address in addresses),
-        *(part_of_vault(leaf, vault, answers) for vault in vaults_for(leaf, delegated)),
-        *doubts_of(leaf, delegated),
-    )
+    parts = tuple(_part_of(leaf, address, answers, told) for address in addresses)
+    if delegated is not None:
+        vaults = (part_of_vault(leaf, vault, answers) for vault in vaults_for(leaf, delegated))
+        parts = counting(leaf, parts, (*vaults, *doubts_of(leaf, delegated)))
     held = sum(part.amount for part in parts)
     answer, reason = conclude_for(leaf, parts)
     by_balance = isinstance(told, BalanceSheet)
@@ -363,32 +355,6 @@ def in_part(leaf: Requirement, answers: Answers) -> bool:
     if isinstance(told, BalanceSheet):
         return told.unknown(leaf.contract) > 0
     return isinstance(told, TokenSheet | ViewSheet) and bool(told.unsure)
-
-
-def conclude_for(leaf: Requirement, parts: Iterable[WalletShare]) -> tuple[Answer, str | None]:
-    """Return the answer to a requirement by the wallets' shares, with the reason if it is unknown."""
-    listed = tuple(parts)
-    if leaf.details is not None and leaf.details.may_fall:
-        # An unknown wallet can lower the sum, so the sum decides nothing until every wallet is known.
-        reasons = [part.reason for part in listed if part.reason is not None]
-        if reasons:
-            return Answer.UNKNOWN, reasons[0]
-    return conclude(listed, leaf.least, leaf.most)
-
-
-def conclude(parts: Iterable[WalletShare], needed: int, most: int | None = None) -> tuple[Answer, str | None]:
-    """Return yes once enough is proved, no only if every wallet is fully known, else unknown with the reason.
-
-    With a maximum, more than `most` is no whatever else there is, and yes also needs every wallet to be known.
-    """
-    listed = tuple(parts)
-    held = sum(part.amount for part in listed)
-    if most is not None and held > most:
-        return Answer.NO, None
-    reasons = [part.reason for part in listed if part.reason is not None]
-    if held >= needed and (most is None or not reasons):
-        return Answer.YES, None
-    return (Answer.UNKNOWN, reasons[0]) if reasons else (Answer.NO, None)
 
 
 def unread(

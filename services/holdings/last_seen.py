@@ -13,9 +13,9 @@ from models import Observation, Tally
 from models.db.session import AsyncSession, joined
 from services.core.answer import Answer
 from services.holdings import balance_snapshots
-from services.holdings.delegation_shares import Delegated
-from services.holdings.evaluate import Reading, WalletShare, conclude_for, doubts_of, vaults_for
+from services.holdings.evaluate import Reading, doubts_of, vaults_for
 from services.holdings.fetch_plan import ANY, addresses_on
+from services.holdings.shares import Delegated, WalletShare, conclude_for, counting
 from services.rules.expression import Requirement
 from services.rules.types.view_call import ViewCall
 
@@ -109,10 +109,11 @@ def recall(
     seen = [one for part in asked if (one := _seen(leaf, part, memory)) is not None]
     if not seen:
         return Remembered(Answer.UNKNOWN, None, tuple(asked), reason=N_("not read yet"))
-    parts = [one.part for one in seen]
+    own = [one.part for one in seen if not one.part.through]
     if len(seen) < len(asked):
-        parts.append(WalletShare("", 0, N_("not every wallet has been read yet")))
-    parts.extend(doubts_of(leaf, delegated))
+        own.append(WalletShare("", 0, N_("not every wallet has been read yet")))
+    of_vaults = (one.part for one in seen if one.part.through)
+    parts = counting(leaf, own, (*of_vaults, *doubts_of(leaf, delegated)))
     answer, reason = conclude_for(leaf, parts)
     holding = tuple(part for part in parts if part.amount) or tuple(asked)
     oldest = min(seen, key=lambda one: one.observed_at)

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import ReadPoint
 from gateways.evm.client import Chains, Head
+from gateways.solana.balances import SolanaBalances
 from gateways.transport.errors import ProviderConfused, ProviderError
 
 MOST_WEIGHT = 32_000
@@ -189,6 +190,9 @@ def _shares(sheet: BalanceSheet, some: Sequence[_Asked]) -> list[BalanceSheet]:
     """Split a sheet into one for each asker; a single asker gets the sheet unchanged."""
     if len(some) == 1:
         return [sheet]
+    if isinstance(sheet, SolanaBalances):
+        # Its owners are texts, and an amount of somebody whom a server did not ask about is not told.
+        return [replace(sheet, asked=sheet.asked.intersection(one.owners)) for one in some]
     columns = {sheet.owners[at : at + 20]: at // 20 for at in range(0, len(sheet.owners), 20)}
     return [_share(sheet, packed(one.owners), columns) for one in some]
 

@@ -1,12 +1,34 @@
-"""The shares of vaults that members may count through delegations. Pure functions.
+"""The shares of a member's wallets and of delegated vaults, and what they add up to. Pure functions.
 
 One token counts for one member. If two could count it, the direct owner precedes the delegate, then the oldest claim.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from services.core.answer import Answer
+from services.rules.expression import Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class WalletShare:
+    """How many matching tokens one wallet holds; there may be more because of `reason`, unless it is None.
+
+    For a vault, `through` is the member's wallet that it delegated to. If only some of its tokens are this member's,
+    `mark` is a digest of them. An empty address stands for unknown vaults.
+    """
+
+    address: str
+    amount: int
+    reason: str | None = None
+    through: str = ""
+    mark: str = ""
+    alone: frozenset[tuple[str, str]] = frozenset()
+    """Facts from one source that is not the chain (a token and the source), and could be wrong."""
+    judged: frozenset[str] = frozenset()
+    """The tokens whose traits were compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +177,63 @@ def _facts(stake: Stake) -> tuple[object, ...]:
 
 def _digest(what: object) -> str:
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
+
+
+def conclude_for(leaf: Requirement, parts: Iterable[WalletShare]) -> tuple[Answer, str | None]:
+    """Return the answer to a requirement by the wallets' shares, with the reason if it is unknown."""
+    listed = tuple(parts)
+    if leaf.details is not None and leaf.details.may_fall:
+        # An unknown wallet can lower the sum, so the sum decides nothing until every wallet is known.
+        reasons = [part.reason for part in listed if part.reason is not None]
+        if reasons:
+            return Answer.UNKNOWN, reasons[0]
+    return conclude(listed, leaf.least, leaf.most)
+
+
+def conclude(parts: Iterable[WalletShare], needed: int, most: int | None = None) -> tuple[Answer, str | None]:
+    """Return yes once enough is proved, no only if every wallet is fully known, else unknown with the reason.
+
+    With a maximum, more than `most` is no whatever else there is, and yes also needs every wallet to be known.
+    """
+    listed = tuple(parts)
+    held = sum(part.amount for part in listed)
+    if most is not None and held > most:
+        return Answer.NO, None
+    reasons = [part.reason for part in listed if part.reason is not None]
+    if held >= needed and (most is None or not reasons):
+        return Answer.YES, None
+    return (Answer.UNKNOWN, reasons[0]) if reasons else (Answer.NO, None)
+
+
+def counting(leaf: Requirement, own: Iterable[WalletShare], vaults: Iterable[WalletShare]) -> tuple[WalletShare, ...]:
+    """Return the shares that count: those of the member's own wallets, and of vaults delegated to them.
+
+    Anybody can delegate a vault to anybody. Where more can turn a yes into a no, the vaults that fit count, and only
+    for a member whose own wallets say no: so no stranger's delegation takes a role.
+    """
+    mine, others = tuple(own), tuple(vaults)
+    may_fall = leaf.details is not None and leaf.details.may_fall
+    if not others or (leaf.most is None and not may_fall):
+        return (*mine, *others)
+    held = sum(part.amount for part in mine)
+    too_many = not may_fall and leaf.most is not None and held > leaf.most
+    if too_many or conclude_for(leaf, mine)[0] is not Answer.NO:
+        return mine
+    known = sorted((part for part in others if part.reason is None), key=lambda part: part.amount)
+    for order in (reversed(known), known):
+        fitting = (*mine, *_fitting_in(leaf.most, held, order))
+        if conclude_for(leaf, fitting)[0] is Answer.YES:
+            return fitting
+    # A vault that is not fully known might fit, whatever is known of it so far.
+    unknown = tuple(replace(part, amount=0) for part in others if part.reason is not None)
+    return (*mine, *(unknown or others))
+
+
+def _fitting_in(most: int | None, held: int, parts: Iterable[WalletShare]) -> Iterator[WalletShare]:
+    """Yield the shares that lift the sum, and not above `most`; above it, those that lower it."""
+    for part in parts:
+        if part.amount < 0 if most is not None and held > most else part.amount > 0:
+            if most is not None and part.amount > 0 and held + part.amount > most:
+                continue
+            held += part.amount
+            yield part

@@ -9,6 +9,7 @@ from sqlmodel import col, select
 
 import models
 from gateways.chains.token_sheet import TokenHints
+from gateways.transport.chunks import chunks
 from models.db.session import AsyncSession
 
 ROWS_A_STATEMENT = 2_000
@@ -56,8 +57,8 @@ async def remember(db: AsyncSession, found: Iterable[tuple[str, str, str, TokenH
         for (chain, contract, address), trail in merged.items()
     }  # fmt: skip
     values = [rows[key] for key in sorted(rows)]
-    for start in range(0, len(values), ROWS_A_STATEMENT):
-        statement = insert(models.TokenTrail).values(values[start : start + ROWS_A_STATEMENT])
+    for part in chunks(values, ROWS_A_STATEMENT):
+        statement = insert(models.TokenTrail).values(part)
         both = text(
             "(SELECT coalesce(array_agg(DISTINCT one), '{}') FROM unnest(token_trail.ids || excluded.ids) AS one)"
         )

@@ -49,7 +49,13 @@ class CallResult:
 
 
 async def allow(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
-    """Raise Forbidden unless the person runs a Discord server; NotConnected, ProviderUnavailable."""
+    """Raise Forbidden unless the person runs a Discord server; NotConnected, ProviderUnavailable.
+
+    For a token, raise ServerNotFound unless its creator runs its server.
+    """
+    if actor.token is not None:
+        await permissions.check_token(db, outside, actor)
+        return
     guilds = await permissions.own_guilds(db, outside, actor, max_age=KEPT_SECONDS)
     if not any(guild.is_admin for guild in guilds):
         raise Forbidden(_("Only people who run a server can try a view call."))

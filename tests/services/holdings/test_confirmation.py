@@ -22,7 +22,8 @@ from services.holdings.confirmation import (
     question_of,
     second_of,
 )
-from services.holdings.evaluate import Reading, WalletShare
+from services.holdings.evaluate import Reading
+from services.holdings.shares import WalletShare
 from services.rules.expression import Requirement
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN

@@ -17,7 +17,8 @@ from gateways.evm.rpc.node import Head
 from gateways.solana.balances import balances_of
 from services.collections.trait_match import TokenTraits
 from services.core.answer import Answer
-from services.holdings.evaluate import Answers, WalletShare, conclude, read, unread
+from services.holdings.evaluate import Answers, read, unread
+from services.holdings.shares import WalletShare, conclude, conclude_for, counting
 from services.rules.expression import Requirement
 from services.rules.types.coin import CoinAmount
 
@@ -311,6 +312,40 @@ def test_within_a_maximum_nothing_that_is_unknown_becomes_an_answer(
         whole = [replace(part, amount=part.amount + (hidden if part.reason else 0), reason=None) for part in found]
         truth = Answer.YES if needed <= sum(part.amount for part in whole) <= most else Answer.NO
         assert answer in {truth, UNKNOWN}
+
+
+def a_vault(amount: int, reason: str | None = None) -> WalletShare:
+    return WalletShare("vault", amount, reason, through="w")
+
+
+@pytest.mark.parametrize(
+    ("own", "vaults", "expected"),
+    [
+        (1, [a_vault(5)], YES),  # too many with it: it is left out
+        (1, [a_vault(0, "a fault")], YES),
+        (0, [a_vault(3)], YES),
+        (0, [a_vault(3), a_vault(2)], YES),
+        (0, [a_vault(9), a_vault(3)], YES),
+        (0, [a_vault(9)], NO),
+        (0, [a_vault(9, "a fault")], UNKNOWN),
+        (0, [], NO),
+        (5, [a_vault(0, "a fault")], NO),
+    ],
+)
+def test_within_a_maximum_no_vault_turns_a_yes_into_a_no(own: int, vaults: list[WalletShare], expected: Answer) -> None:
+    asked = leaf("basic", "base", min_tokens=1, max_tokens=4)
+    counts = counting(asked, [WalletShare("w", own)], vaults)
+    assert conclude_for(asked, counts)[0] is expected
+
+
+@given(parts, st.lists(st.builds(a_vault, st.integers(0, 6), st.sampled_from([None, None, "a fault"])), max_size=5))
+def test_whoever_satisfies_a_maximum_alone_does_so_with_any_vaults(
+    found: list[WalletShare], vaults: list[WalletShare]
+) -> None:
+    asked = leaf("basic", "base", min_tokens=1, max_tokens=4)
+    alone = conclude_for(asked, found)[0]
+    beside = conclude_for(asked, counting(asked, found, vaults))[0]
+    assert beside is alone or (alone is NO and sum(part.amount for part in found) < 1)
 
 
 @given(parts, st.integers(1, 5), st.randoms())

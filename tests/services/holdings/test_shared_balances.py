@@ -3,16 +3,20 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import cast
 
 import pytest
 
-from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
+from gateways.chains.balance_sheet import NATIVE, BalanceSheet, Cells, Segment, packed
 from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.evm.client import Chains, Head
+from gateways.solana.client import SolanaChains
+from gateways.solana.node import SolanaNodes
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 from services.holdings import shared_balances
 from services.holdings.shared_balances import JointBalances
+from tests.sandbox.chains.otters import OTTERS, STRANGER, running
 from tests.support.builders import address
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -64,7 +68,7 @@ def amount_of(owner: str) -> int:
     return 600 if owner.endswith("99") else int(owner[-2:], 16)
 
 
-def joint(node: OneNode) -> JointBalances:
+def joint(node: OneNode | SolanaChains) -> JointBalances:
     return JointBalances(cast(Chains, cast(object, node)))
 
 
@@ -105,6 +109,30 @@ async def test_equal_contracts_are_asked_about_once_and_each_server_gets_its_own
         contract = C if sheet is three else B
         assert {owner: sheet.amount(contract, owner) for owner in owners} == {one: amount_of(one) for one in owners}
         assert all(sheet.amount(contract, stranger) is None for stranger in strangers)
+
+
+async def test_servers_share_a_coin_of_solana_and_each_gets_its_own_wallets(tmp_path: Path) -> None:
+    async with running(tmp_path / "sandbox") as otters:
+        reef, collection = [(await otters.collection(slug))["contract"] for slug in ("reef-dollar", OTTERS)]
+        carol, dave, erin = [await otters.wallet(who) for who in ("carol", "dave", "erin")]
+        other = (await otters.act("deploy", standard="SPL", name="Other", slug="other", decimals=0))["contract"]
+        await otters.act("mint", contract=other, amount="3", to=STRANGER)
+        nodes = SolanaNodes([f"{str(otters.http.base_url).rstrip('/')}/solana"], request_seconds=2, deadline=6)
+        together, wanted = joint(SolanaChains(nodes)), (collection, NATIVE, reef)
+        one, two, three = await asyncio.gather(
+            *(
+                together.read("solana", coins, owners, endpoint=None, not_before=1, coins=frozenset(coins[-2:]))
+                for coins, owners in ((wanted, (carol, dave)), (wanted, (dave, erin)), ((other,), (STRANGER, carol)))
+            )
+        )
+        await nodes.close()
+    assert [one.amount(reef, owner) for owner in (carol, dave, erin)] == [1_000 * 10**6, 250 * 10**6, None]
+    assert [two.amount(reef, owner) for owner in (carol, dave, erin)] == [None, 250 * 10**6, 20 * 10**6]
+    assert [three.amount(other, owner) for owner in (STRANGER, carol, dave)] == [3, 0, None]
+    assert (one.amount(NATIVE, erin), two.amount(collection, carol), three.amount(reef, carol)) == (None,) * 3
+    assert all(one.amount(contract, dave) is not None for contract in wanted)
+    assert (one.unknown(reef), two.unknown(NATIVE), three.unknown(other)) == (0, 0, 0)
+    assert (dict(two.holders(reef)), one.owner_count) == ({dave: 250 * 10**6, erin: 20 * 10**6}, 2)
 
 
 async def test_a_server_that_asks_for_very_much_keeps_nobody_else_waiting() -> None:
