@@ -13,9 +13,9 @@ from services.engine import snapshot
 from services.engine.policy import NO_MOVE, GrantFacts, MoveTerms
 from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
 from services.holdings import balance_snapshots, delegation_claims, delegations
-from services.holdings.delegation_shares import Delegated
 from services.holdings.fetch_plan import Wants, addresses_on, by_chain
-from services.rules.expression import Requirement, asked_for, lists_in, requirements
+from services.holdings.shares import Delegated
+from services.rules.expression import Requirement, lists_in, requirements
 from services.rules.terms import RuleTerms
 from services.rules.types import stored_lists
 from services.rules.types.list_text import ReadList
@@ -25,8 +25,8 @@ from services.runtime.loop_steps import in_steps
 ListsByServer = Mapping[int, Mapping[str, ReadList]]
 """Lists of addresses by server and digest."""
 NO_ROLES: frozenset[str] = frozenset()
-ASKED_FOR = frozenset({queue.WAITING, queue.JOINED, queue.CHANGED})
-"""Priorities of reconciles after a possible purchase that no sighting reported."""
+ASKED_FOR = frozenset({queue.WAITING, queue.JOINED, queue.CHANGED, queue.AGAIN})
+"""Priorities of reconciles after a possible purchase that no sighting reported, and of their repetitions."""
 
 
 @dataclass(slots=True)
@@ -64,12 +64,12 @@ class Case:
         """The server's id and the member's Discord id."""
         return self.claim.server_id, self.claim.discord_id
 
-    def delegated_by(self, rule: RuleTerms, leaf: Requirement) -> Delegated | None:
-        """Return the vaults that count for a rule's condition; None if the rule does not count them.
+    def delegated_by(self, rule: RuleTerms, *, wanted: bool) -> Delegated | None:
+        """Return the vaults that count for a condition that is `wanted`; None if the rule does not count them.
 
         They never count for what must not be held: anybody can delegate to anybody, and could so take a role.
         """
-        return self.delegated if rule.delegated and leaf in asked_for(rule.expression) else None
+        return self.delegated if rule.delegated and wanted else None
 
 
 async def load(
@@ -80,34 +80,34 @@ async def load(
     `lists` are lists of addresses in these rules that are not stored.
     """
     found = await snapshot.read(db, claims)
-    return await made(db, claims, found if rules is None else found._replace(rules=rules), lists)
+    return await build(db, claims, found if rules is None else found._replace(rules=rules), lists)
 
 
-async def made(
+async def build(
     db: AsyncSession, claims: Sequence[Claim], found: Stored, lists: ListsByServer | None = None
 ) -> list[Case]:
-    """Return the cases of a batch, in a fixed number of statements."""
+    """Build the cases of a batch from its snapshot, in a fixed number of statements."""
     rules, members, wallets, grants, at, truces, moves = found
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
     leaves = await _leaves(rules)
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
     delegated = await delegation_claims.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
     asked = await _asked(leaves, members, wallets, delegated)
-    by_chain: dict[str, dict[int, balance_snapshots.Asked]] = {}
+    asked_on: dict[str, dict[int, balance_snapshots.Asked]] = {}
     for (server_id, chain), of_server in asked.items():
-        by_chain.setdefault(chain, {})[server_id] = of_server
+        asked_on.setdefault(chain, {})[server_id] = of_server
     named = await _lists(rules)
     own = {address for mine in wallets.values() for _, address in mine} if named else set[str]()
     kinds, heads, *newest = await db.together(
         standards.question(_places(leaf for listed in leaves.values() for leaf in listed)),
-        balance_snapshots.followed_heads(sorted(by_chain)),
-        *(balance_snapshots.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in by_chain.items()),
+        balance_snapshots.followed_heads(sorted(asked_on)),
+        *(balance_snapshots.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in asked_on.items()),
         *([stored_lists.question(named, own)] if named else []),
     )
     on_lists: dict[int, dict[str, frozenset[str]]] = stored_lists.answered(newest.pop()) if named else {}
     wants = await _wants(leaves, standards.answered(kinds))
     seen: dict[int, dict[str, int]] = {}
-    for (chain, of_chain), rows in zip(by_chain.items(), newest, strict=True):
+    for (chain, of_chain), rows in zip(asked_on.items(), newest, strict=True):
         for server_id, block in zip(of_chain, balance_snapshots.blocks_of(list(of_chain.values()), rows), strict=True):
             seen.setdefault(server_id, {})[chain] = block
     for server_id, given in (lists or {}).items():

@@ -16,16 +16,16 @@ from services.collections import token_traits
 from services.core.answer import Answer
 from services.engine import retry_later, trait_reads
 from services.engine.cases import Case
-from services.engine.outcome import CaseOutcome, Place, Round, read_all
+from services.engine.outcome import BatchOutcome, CaseOutcome, Place, decides_loss, read_all
 from services.engine.policy import Decision, GrantFacts, Move, decide
 from services.engine.policy_cache import DecisionCache
 from services.holdings import balance_snapshots, confirmation, delegations, evaluate, fetch, token_hints
 from services.holdings.confirmation import Confirmation, Earlier, Means
-from services.holdings.delegation_shares import Vault
 from services.holdings.delegations import Fetched, Pair
-from services.holdings.evaluate import Answers, Reading, verdict
+from services.holdings.evaluate import Answers, Reading, verdict_by
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import ANY, Wants, addresses_on, with_vaults
+from services.holdings.shares import Vault
 from services.holdings.token_hints import Trails
 from services.rules.expression import Requirement, requirements
 from services.runtime import time_budget
@@ -121,14 +121,14 @@ def _delegated_leaves(case: Case, chain: str) -> list[Requirement]:
     ]
 
 
-async def look(
+async def decide_cases(
     outside: Gateways,
     cases: Sequence[Case],
     wanted: Mapping[Place, HoldingsQuestion],
     now: datetime,
     *,
     answered: tuple[Mapping[Place, Answers], float] | None = None,
-) -> Round:
+) -> BatchOutcome:
     """Read the chains once, decide, and confirm from other sources whatever would cost somebody a role.
 
     `now` is the database's time. `answered` are chains' earlier answers, and when (monotonic) they were requested.
@@ -137,7 +137,7 @@ async def look(
     if answered is None:
         answered = dict(zip(wanted, await fetch.ask_all(outside, list(wanted.values())), strict=True)), began
     answers, began = answered
-    done = Round(asked=[(wanted[place], answers[place]) for place in wanted], began=began)
+    done = BatchOutcome(asked=[(wanted[place], answers[place]) for place in wanted], began=began)
     await trait_reads.read(outside, done, cases, answers)
     cache = DecisionCache(answers)
     leaves: dict[int, int] = {}
@@ -186,8 +186,8 @@ def _conclude(case: Case, found: Mapping[int, list[Reading]], now: datetime) -> 
     said: dict[int, Answer] = {}
     for rule in case.rules:
         if rule.decides:
-            known = {reading.requirement: reading.answer for reading in found[rule.id]}
-            said[rule.id] = verdict(rule.expression, case.wallets, lambda leaf, known=known: known[leaf])
+            answers = (reading.answer for reading in found[rule.id])
+            said[rule.id] = verdict_by(rule.expression, case.wallets, answers)
     return decide(case.rules, said, case.grants, case.roles, now, case.truces, case.moving)
 
 
@@ -251,7 +251,7 @@ def _confirmable(item: CaseOutcome) -> list[Decision]:
 
 async def _confirm(
     outside: Gateways,
-    done: Round,
+    done: BatchOutcome,
     wanted: Mapping[Place, HoldingsQuestion],
     answers: Mapping[Place, Answers],
     now: datetime,
@@ -298,7 +298,8 @@ def _answered_in_part(
     for number, item in enumerate(losing):
         server_id, roles = item.case.claim.server_id, {decision.role_id for decision in _confirmable(item)}
         for rule in item.case.rules:
-            for at, first in enumerate(item.readings.get(rule.id, ()) if rule.role_id in roles else ()):
+            decides = any(decides_loss(item.case, rule, role_id) for role_id in roles)
+            for at, first in enumerate(item.readings.get(rule.id, ()) if decides else ()):
                 place = server_id, first.requirement.chain
                 said = [of_reader[number].readings[rule.id][at] for of_reader in seconds]
                 is_open = first.answer is not Answer.UNKNOWN and all(map(confirmation.is_partial, said))
@@ -314,17 +315,21 @@ def _confirm_losses(outside: Gateways, item: CaseOutcome, seconds: Sequence[Case
     found, waits = dict(item.readings), dict[str, list[float]]()
     first_no = dict[str, dict[str, Earlier]]()
     for rule in item.case.rules:
-        if rule.role_id not in losing or rule.id not in found:
+        roles = [role_id for role_id in sorted(losing) if decides_loss(item.case, rule, role_id)]
+        if not roles or rule.id not in found:
             continue
-        first, earlier = found[rule.id], before.get(rule.role_id, {})
+        first, earlier = found[rule.id], dict[str, Earlier]()
+        for role_id in roles:
+            earlier.update(before.get(role_id, {}))
         second, both = list[Reading](), list[Confirmation]()
         for one, *said in zip(first, *(looked.readings[rule.id] for looked in seconds), strict=True):
             kept, means = earlier.get(confirmation.question_of(one)), means_of(outside, one.requirement.chain)
             second.append(confirmation.second_of(one, said, kept, means, now))
             both.append(confirmation.confirm(one, second[-1], kept, means, now))
         found[rule.id] = [one.reading for one in both]
-        waits.setdefault(rule.role_id, []).extend(one.wait for one in both if one.wait is not None)
-        first_no.setdefault(rule.role_id, {}).update(confirmation.noted(first, second, earlier, now))
+        for role_id in roles:
+            waits.setdefault(role_id, []).extend(one.wait for one in both if one.wait is not None)
+            first_no.setdefault(role_id, {}).update(confirmation.noted(first, second, earlier, now))
     item.found, item.first_no = found, first_no
     item.again_in = min((max(seconds) for seconds in waits.values() if seconds), default=None)
 
@@ -337,7 +342,7 @@ def means_of(outside: Gateways, chain: str) -> Means:
 
 
 async def _delegations_again(
-    outside: Gateways, done: Round, losing: Sequence[CaseOutcome]
+    outside: Gateways, done: BatchOutcome, losing: Sequence[CaseOutcome]
 ) -> tuple[dict[Pair, str], dict[Pair, float]]:
     """Read the delegations of members about to lose a role again.
 

@@ -2,10 +2,11 @@
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from sqlalchemy import Table, bindparam, delete, func, or_, update
 from sqlalchemy.dialects.postgresql import insert
@@ -18,7 +19,7 @@ from services.collections import token_traits
 from services.core import audit, queue
 from services.engine import grace_warnings
 from services.engine.cases import evidence
-from services.engine.outcome import CaseOutcome, Round, facts_of
+from services.engine.outcome import BatchOutcome, CaseOutcome, facts_of
 from services.engine.policy import Decision, Move, keeps_differently
 from services.guilds import rivals
 from services.guilds.members import came_back, left_many, seen_many
@@ -92,7 +93,7 @@ async def update_lines(
     await connection.execute(update(table).where(this_line(), still).values(values), prepared)
 
 
-async def remember(db: AsyncSession, done: Round) -> None:
+async def remember(db: AsyncSession, done: BatchOutcome) -> None:
     """Store what was read; unknown or older readings overwrite nothing."""
     await fetch.remember(db, done.asked)
     await token_traits.remember(db, done.traits)
@@ -112,7 +113,9 @@ MOST_OVERTAKEN = 5
 Anybody can name a wallet in a log every second, and each reconcile covered all that was seen before it began."""
 
 
-async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[str], seen: Collection[str] = ()) -> int:
+async def settle(
+    db: AsyncSession, worker: str, done: BatchOutcome, ours: Collection[str], seen: Collection[str] = ()
+) -> int:
     """Write the decisions of a batch and complete its claims; return the number of queued role changes.
 
     Cases whose key is not in `ours` are skipped: their members were marked again, and stay queued. So are those in
@@ -158,7 +161,7 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
     return written
 
 
-def _still_unsettled(item: CaseOutcome, done: Round) -> bool:
+def _still_unsettled(item: CaseOutcome, done: BatchOutcome) -> bool:
     """Return whether no block after the start of the reconcile can be settled yet on any of the member's chains.
 
     Until then, later transfers take no role from a member who has held since the last settled block.
@@ -218,7 +221,7 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
             for item, decision in pairs
         ],
     )  # fmt: skip
-    await rivals.noticed(db, [Reversal(*line(pair), taken=False) for pair in pairs], against=True)
+    await rivals.record(db, [Reversal(*line(pair), taken=False) for pair in pairs], against=True)
 
 
 async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
@@ -248,7 +251,7 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
 
 async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     roles = [(item.case.claim.server_id, decision.role_id) for item, decision in pairs]
-    stopped = await breaker.stopped(db, [_removal(pair) async for pair in in_steps(pairs)])
+    stopped = await breaker.stop_excess(db, [_removal(pair) async for pair in in_steps(pairs)])
     await _hold_back(db, [pair for pair, role in zip(pairs, roles, strict=True) if role in stopped])
     allowed = [pair for pair, role in zip(pairs, roles, strict=True) if role not in stopped]
     together = await removal_batches.of_removals(db, [role for role in roles if role not in stopped])
@@ -361,7 +364,7 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
                 for row in gone
             ],
         )
-        await rivals.noticed(db, [Reversal(*line(pair), taken=True) for pair in pairs if state_of(pair) == "held"])
+        await rivals.record(db, [Reversal(*line(pair), taken=True) for pair in pairs if state_of(pair) == "held"])
         connection = await db.connection()
         table: Table = SQLModel.metadata.tables["grant"]
         await connection.execute(delete(table).where(this_line()), [bound(pair) for pair in sorted(pairs, key=line)])
@@ -369,17 +372,19 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     await update_lines(db, list(map(bound, pairs)), {"state": "lost"}, (), ("updated_at",), ("held",))
-    batch = uuid4()
+    # A batch is undone whole, and an undo gives one role.
+    batches = defaultdict[tuple[int, str], UUID](uuid4)
     await audit.record_all(
         db,
         [
             audit.line(
-                "role.lost", server_id=row["server_id"], subject=row["discord_id"], role_id=row["role_id"], batch=batch
+                "role.lost", server_id=row["server_id"], subject=row["discord_id"], role_id=row["role_id"],
+                batch=batches[row["server_id"], row["role_id"]],
             )
             for row in map(line_of, pairs)
         ],
-    )
-    await rivals.noticed(db, [Reversal(*line(pair), taken=True) for pair in pairs], against=True)
+    )  # fmt: skip
+    await rivals.record(db, [Reversal(*line(pair), taken=True) for pair in pairs], against=True)
     for row in map(line_of, pairs):
         db.add(
             Notice(
@@ -395,16 +400,17 @@ def _moments(item: CaseOutcome) -> list[datetime | None]:
 
 
 async def _finish(
-    db: AsyncSession, worker: str, looked: Sequence[CaseOutcome], done: Round, denied: Collection[str]
+    db: AsyncSession, worker: str, looked: Sequence[CaseOutcome], done: BatchOutcome, denied: Collection[str]
 ) -> None:
     """Complete the claims: retry doubtful ones soon, schedule grace times for their end, finish the others."""
     claims = {item.case.claim.key: item for item in looked}
     stirred = [item for item in looked if not item.calm]
-    doubtful = [item async for item in in_steps(stirred) if item.doubtful]
+    # A member who has left is asked about again when they join.
+    doubtful = [item async for item in in_steps(stirred) if item.doubtful and not item.case.left]
     waits = [
         (item.case.claim, min(moments))
         async for item in in_steps(stirred)
-        if not item.doubtful and (moments := [one for one in _moments(item) if one is not None])
+        if not (item.doubtful or item.case.left) and (moments := [one for one in _moments(item) if one is not None])
     ]
     apart = {item.case.claim.key for item in doubtful} | {claim.key for claim, _ in waits}
     if doubtful:

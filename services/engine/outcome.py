@@ -12,13 +12,15 @@ from services.collections.token_traits import TokenTraits
 from services.core.answer import Answer
 from services.core.chain_names import chain_title
 from services.engine.cases import Case
-from services.engine.policy import Decision, GrantFacts
+from services.engine.policy import Decision, GrantFacts, Move
 from services.holdings import evaluate
 from services.holdings.confirmation import Earlier
 from services.holdings.delegations import Fetched
-from services.holdings.evaluate import Answers, Reading, WalletShare
+from services.holdings.evaluate import Answers, Reading
 from services.holdings.fetch import HoldingsQuestion
-from services.rules.expression import Requirement, requirements
+from services.holdings.shares import WalletShare
+from services.rules.expression import Requirement, with_sense
+from services.rules.terms import RuleTerms
 from services.rules.types import own_tables
 from services.rules.types.own_tables import OwnTables
 
@@ -79,8 +81,11 @@ class CaseOutcome:
         return storable("{chain}: {reason}", chain=chain, reason=within(reason)) if chain else reason
 
     def evidence(self, decision: Decision) -> list[Reading]:
-        """Return the readings behind a decision: those of the rules for its role."""
-        rules = {rule.id for rule in self.case.rules if rule.role_id == decision.role_id and rule.decides}
+        """Return the readings of the rules for a role; for a loss, those of the rules that gave it too."""
+        if decision.move in {Move.TAKE, Move.WAIT}:
+            rules = {rule.id for rule in self.case.rules if decides_loss(self.case, rule, decision.role_id)}
+        else:
+            rules = {rule.id for rule in self.case.rules if rule.role_id == decision.role_id and rule.decides}
         return [reading for rule_id in sorted(rules) for reading in self.readings.get(rule_id, [])]
 
     def readings_made(self) -> list[Reading]:
@@ -89,7 +94,7 @@ class CaseOutcome:
 
 
 @dataclass(slots=True)
-class Round:
+class BatchOutcome:
     """One reconcile of a batch: the questions to the chains with their answers, and each case's outcome."""
 
     asked: list[tuple[HoldingsQuestion, Answers]] = field(default_factory=list[tuple[HoldingsQuestion, Answers]])
@@ -103,7 +108,7 @@ class Round:
 
 
 def read_all(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Reading]]:
-    """Return what the answers say about a member, by rule."""
+    """Return what the answers say about a member, by rule: a reading for each leaf, left to right."""
     found: dict[int, list[Reading]] = {}
     for rule in case.rules:
         if rule.decides:
@@ -111,9 +116,12 @@ def read_all(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Rea
                 read_own(leaf, case.wallets, case.tables)
                 if leaf.kind.chainless
                 else evaluate.read(
-                    leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule, leaf)
+                    leaf,
+                    case.wallets,
+                    answers.get((case.claim.server_id, leaf.chain)),
+                    case.delegated_by(rule, wanted=wanted),
                 )
-                for leaf in requirements(rule.expression)
+                for leaf, wanted in with_sense(rule.expression)
             ]
     return found
 
@@ -126,6 +134,19 @@ def read_own(leaf: Requirement, wallets: Iterable[tuple[str, str]], tables: OwnT
         return Reading(leaf, said.answer, None, reason=said.reason)
     held = sum(part.amount for part in parts)
     return Reading(leaf, said.answer, held, None, own_tables.SOURCE, tables.read_at, said.reason, parts)
+
+
+def decides_loss(case: Case, rule: RuleTerms, role_id: str) -> bool:
+    """Return whether a rule's answer decides that a role is lost.
+
+    That is every rule for it, and one that gave it and gives another role now: the removal waits for that one unless
+    the rule says no.
+    """
+    if not rule.decides:
+        return False
+    return rule.role_id == role_id or any(
+        grant.role_id == role_id and rule.id in grant.rule_ids for grant in case.grants
+    )
 
 
 def facts_of(item: CaseOutcome, role_id: str) -> GrantFacts | None:

@@ -286,7 +286,7 @@ def _when_wrong(
     if (grant.protected or kept) and has_role and grant.state != "lost":
         # Cancel a removal that may be in progress.
         if grant.state == "taking":
-            return Decision(role_id, Move.RETURN)
+            return Decision(role_id, Move.RETURN, grant.rule_ids)
         if grant.protected or grant.gift or grant.no_since is not None:
             return Decision(role_id, Move.NONE)
         # No grace time begins, but the screen of the move counts who holds nothing.

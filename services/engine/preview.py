@@ -33,9 +33,9 @@ from services.rules import contract_check, limits
 from services.rules.draft import RuleDraft, check, with_lists, without_lists
 from services.rules.expression import lists_in, parse, requirements, to_document
 from services.rules.mapping import apply, copy_of, new_row
-from services.rules.moving import contract_migrations, new_role
-from services.rules.moving.new_role import RoleOrder
-from services.rules.moving.successors import MigrationOrder
+from services.rules.replacements import contract_migrations, new_role
+from services.rules.replacements.new_role import RoleOrder
+from services.rules.replacements.successors import MigrationOrder
 from services.rules.rules import in_shadow, own
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.terms import RuleTerms
@@ -248,7 +248,7 @@ def turn_of(user_id: int) -> asyncio.Semaphore:
     return _turns.setdefault(user_id, asyncio.Semaphore(AT_ONCE))
 
 
-async def look(outside: Gateways, plan: PreviewPlan) -> AsyncIterator[Impact]:
+async def impacts(outside: Gateways, plan: PreviewPlan) -> AsyncIterator[Impact]:
     """Read one batch after the other, and yield the result so far after each; nothing is written.
 
     Ends early when the time is up.
@@ -262,20 +262,20 @@ async def look(outside: Gateways, plan: PreviewPlan) -> AsyncIterator[Impact]:
     except TimeoutError:
         return
     try:
-        async for found in _look(outside, plan, deadline):
+        async for found in _impacts(outside, plan, deadline):
             few = found.count(GAIN) + found.count(KEEP) < preview_log.FEWEST_NAMED
             yield found.without_names() if plan.is_identifying and few else found
     finally:
         turn.release()
 
 
-async def _look(outside: Gateways, plan: PreviewPlan, deadline: float) -> AsyncIterator[Impact]:
+async def _impacts(outside: Gateways, plan: PreviewPlan, deadline: float) -> AsyncIterator[Impact]:
     impact = Impact(concerned=plan.concerned)
     for batch, wanted in plan.batches:
         try:
             async with asyncio.timeout_at(deadline):
                 with fair_turns.on_behalf_of(f"server:{plan.server_id}"):
-                    done = await decisions.look(outside, batch, wanted, now())
+                    done = await decisions.decide_cases(outside, batch, wanted, now())
         except TimeoutError:
             return
         found = [member for item in done.looked for member in _outcomes(item, plan)]
@@ -290,7 +290,7 @@ async def _look(outside: Gateways, plan: PreviewPlan, deadline: float) -> AsyncI
 async def whole(outside: Gateways, plan: PreviewPlan) -> Impact:
     """Return the final result of the preview."""
     impact = Impact(concerned=plan.concerned)
-    async for impact in look(outside, plan):  # noqa: B007 - the last one is the whole
+    async for impact in impacts(outside, plan):  # noqa: B007 - the last one is the whole
         pass
     return impact
 

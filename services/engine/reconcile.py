@@ -17,7 +17,7 @@ from services.core import queue, request_ids
 from services.core.queue import Claim
 from services.engine import cases, decisions, ledger, snapshot
 from services.engine.cases import Case
-from services.engine.outcome import Place, Round
+from services.engine.outcome import BatchOutcome, Place
 from services.engine.snapshot import Stored
 from services.holdings import delegations, fetch
 from services.holdings.evaluate import Answers
@@ -76,7 +76,7 @@ async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) ->
     delegating = {server_id for server_id, terms in found.rules.items() if delegations.chains_of(terms)}
     others = [claim for claim in claims if claim.server_id not in delegating]
     known = found.only({claim.server_id for claim in others}) if delegating else found
-    batch = await cases.made(db, others, known) if others else []
+    batch = await cases.build(db, others, known) if others else []
     large, costly = _large(batch), _costly(batch, outside)
     alike: dict[tuple[int | None, int | None, frozenset[str]], list[Case]] = {}
     for case in batch:
@@ -126,24 +126,24 @@ def _costly(batch: Sequence[Case], outside: Gateways) -> set[int]:
     }
 
 
-async def look(outside: Gateways, worker: str, part: BatchPart) -> bool:
+async def reconcile_part(outside: Gateways, worker: str, part: BatchPart) -> bool:
     """Reconcile one part; return whether every member was answered; the others stay queued."""
     if part.server_id is None:
-        return await _look(outside, worker, part)
+        return await _reconcile(outside, worker, part)
     urgent = max(claim.priority for claim in part.claims) >= queue.SEEN
     with on_behalf_of(f"server:{part.server_id}", urgent=urgent), time_budget.of(LOOK_SECONDS):
-        return await _look(outside, worker, part)
+        return await _reconcile(outside, worker, part)
 
 
-async def look_at(outside: Gateways, worker: str, claims: Sequence[Claim]) -> None:
+async def reconcile_claims(outside: Gateways, worker: str, claims: Sequence[Claim]) -> None:
     """Reconcile claimed members, one part after the other."""
     async with reading() as db:
         parted = await parts(db, outside, claims)
     for part in parted:
-        await look(outside, worker, part)
+        await reconcile_part(outside, worker, part)
 
 
-async def _look(outside: Gateways, worker: str, part: BatchPart) -> bool:
+async def _reconcile(outside: Gateways, worker: str, part: BatchPart) -> bool:
     async with reading() as db:
         batch = part.cases if part.cases is not None else await _with_delegations(db, outside, part)
         wanted = await decisions.questions(db, batch)
@@ -152,7 +152,7 @@ async def _look(outside: Gateways, worker: str, part: BatchPart) -> bool:
         async for some, asked, answered in groups:
             # A part that waited for its turn is decided by the present time.
             now = part.found.at + timedelta(seconds=time.monotonic() - part.began)
-            done = await decisions.look(outside, some, asked, now, answered=answered)
+            done = await decisions.decide_cases(outside, some, asked, now, answered=answered)
             moves += await _settle(worker, done)
             doubtful += sum(item.doubtful for item in done.looked)
     for request, members in Counter(claim.request_id for claim in part.claims if claim.request_id).items():
@@ -203,10 +203,10 @@ async def _with_delegations(db: AsyncSession, outside: Gateways, part: BatchPart
         async with transaction() as writing:
             await delegations.remember(writing, fetched)
         part.found, part.began = await snapshot.read(db, part.claims), time.monotonic()
-    return await cases.made(db, part.claims, part.found)
+    return await cases.build(db, part.claims, part.found)
 
 
-async def _settle(worker: str, done: Round) -> int:
+async def _settle(worker: str, done: BatchOutcome) -> int:
     """Write the decisions of a reconcile; return the number of queued role changes.
 
     Ownership of the claims is checked in the same transaction. On a conflict, lock those still ours and retry with

@@ -37,9 +37,10 @@ _COLUMNS = ", ".join(StoredRule._fields).replace("expression", "CAST(expression 
 _RULES = f"""
     SELECT {_COLUMNS} FROM rule r WHERE server_id = ANY(CAST(:servers AS integer[]))
     AND (pause_cause IS DISTINCT FROM '{TOO_MANY}'
-         OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = r.server_id AND g.role_id = r.role_id)) ORDER BY id
+         OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = r.server_id
+                    AND (g.role_id = r.role_id OR r.id = ANY(g.rule_ids)))) ORDER BY id
 """
-"""Of rules paused for exceeding the limits only those for roles that somebody was given: these stay."""
+"""Of rules paused for exceeding the limits, only those by which somebody may have a role: such roles stay."""
 
 Rules = Mapping[int, Sequence[RuleTerms]]
 """The rules to decide by, by server."""

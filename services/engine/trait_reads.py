@@ -8,11 +8,11 @@ from services.collections import token_traits
 from services.collections.trait_match import TokenTraits
 from services.core.queue import AGAIN
 from services.engine.cases import Case
-from services.engine.outcome import Place, Round
+from services.engine.outcome import BatchOutcome, Place
 from services.holdings import evaluate, trait_turns
 from services.holdings.evaluate import Answers
-from services.rules.expression import Requirement, requirements
-from services.rules.terms import RuleTerms
+from services.holdings.shares import Delegated
+from services.rules.expression import Requirement, with_sense
 
 MOST_FETCHED = 600
 """Tokens whose traits are fetched in one reconcile; the others stay unknown and are queued again soon."""
@@ -20,7 +20,7 @@ MOST_ASKED_AGAIN = 6
 """Reconciles that wait for a failing source of traits, some five minutes in all."""
 
 
-async def read(outside: Gateways, done: Round, cases: Sequence[Case], answers: Mapping[Place, Answers]) -> None:
+async def read(outside: Gateways, done: BatchOutcome, cases: Sequence[Case], answers: Mapping[Place, Answers]) -> None:
     """Read the traits of the held tokens on which an answer still depends.
 
     For a member who waits for a role, one source's no is not enough: another source may know better. While that one
@@ -48,7 +48,7 @@ async def read(outside: Gateways, done: Round, cases: Sequence[Case], answers: M
 
 async def read_again(
     outside: Gateways,
-    done: Round,
+    done: BatchOutcome,
     cases: Sequence[Case],
     confirmed: Mapping[Place, Answers],
 ) -> None:
@@ -89,7 +89,7 @@ def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:
 
 
 def _learn(
-    done: Round, answers: Mapping[Place, Answers], found: Mapping[token_traits.Place, TokenTraits | str]
+    done: BatchOutcome, answers: Mapping[Place, Answers], found: Mapping[token_traits.Place, TokenTraits | str]
 ) -> None:
     done.traits.update(found)
     for (_, chain), told in answers.items():
@@ -108,27 +108,28 @@ def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[toke
     """Return the held tokens whose traits make a requirement's answer no."""
     return {
         token
-        for case, rule, leaf in _trait_leaves(cases)
-        for token in evaluate.denied(
-            leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule, leaf)
-        )
+        for case, leaf, vaults in _trait_leaves(cases)
+        for token in evaluate.denied(leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), vaults)
     }
 
 
 def _unread(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> dict[Hashable, set[token_traits.Place]]:
     """Return by member the held tokens whose traits an answer still depends on."""
     found: dict[Hashable, set[token_traits.Place]] = {}
-    for case, rule, leaf in _trait_leaves(cases):
+    for case, leaf, vaults in _trait_leaves(cases):
         told = answers.get((case.claim.server_id, leaf.chain))
-        tokens = set(evaluate.unread(leaf, case.wallets, told, case.delegated_by(rule, leaf)))
+        tokens = set(evaluate.unread(leaf, case.wallets, told, vaults))
         if tokens:
             found.setdefault(case.who, set()).update(tokens)
     return found
 
 
-def _trait_leaves(cases: Sequence[Case]) -> Iterator[tuple[Case, RuleTerms, Requirement]]:
+def _trait_leaves(cases: Sequence[Case]) -> Iterator[tuple[Case, Requirement, Delegated | None]]:
+    """Yield the conditions on traits that decide about a member, with the vaults that count for each."""
     asking = {case.claim.server_id for case in cases if any(wants.with_traits for wants in case.wants.values())}
     for case in cases:
         for rule in case.rules if case.claim.server_id in asking else ():
             if rule.decides:
-                yield from ((case, rule, leaf) for leaf in requirements(rule.expression) if leaf.kind.names_trait)
+                for leaf, wanted in with_sense(rule.expression):
+                    if leaf.kind.names_trait:
+                        yield case, leaf, case.delegated_by(rule, wanted=wanted)

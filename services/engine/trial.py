@@ -25,16 +25,16 @@ from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import decisions, preview, trait_reads
 from services.engine.cases import NO_ROLES, Case
-from services.engine.outcome import Place, Round, read_all
+from services.engine.outcome import BatchOutcome, Place, read_all
 from services.engine.preview import Proposal
 from services.guilds import permissions
 from services.holdings import balance_snapshots, confirmation, delegation_claims, delegations, fetch
-from services.holdings.delegation_shares import Delegated
 from services.holdings.delegations import WantedDelegations
-from services.holdings.evaluate import Answers, Reading, verdict
+from services.holdings.evaluate import Answers, Reading, verdict_by
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import EVM, by_chain, family_of, is_about, with_vaults
 from services.holdings.requirement_view import RequirementView, view_of_reading
+from services.holdings.shares import Delegated
 from services.rules import contract_check
 from services.rules.contract_check import RuleContracts
 from services.rules.draft import check, expression_of, with_lists, without_lists
@@ -163,7 +163,7 @@ async def _vaults(
 ) -> Delegated:
     chains = sorted(delegations.chains_of([terms]))
     wanted = {chain: WantedDelegations((address,), heads.get(chain, 0)) for chain in chains}
-    return delegation_claims.unrivalled(address, await delegations.read(outside, wanted), standards)
+    return delegation_claims.uncontested(address, await delegations.read(outside, wanted), standards)
 
 
 def _question(case: Case, chain: str, address: str) -> HoldingsQuestion:
@@ -177,7 +177,7 @@ def _question(case: Case, chain: str, address: str) -> HoldingsQuestion:
     )  # fmt: skip
 
 
-async def look(outside: Gateways, plan: TrialPlan) -> Trial:
+async def run(outside: Gateways, plan: TrialPlan) -> Trial:
     """Read the chains and return the answer; a no is confirmed as it would be before a role is taken."""
     case = plan.case
     try:
@@ -200,7 +200,7 @@ async def _readings(outside: Gateways, plan: TrialPlan) -> list[Reading]:
     case = plan.case
     said = await fetch.ask_all(outside, list(plan.wanted.values()))
     answers = dict(zip(plan.wanted, said, strict=True))
-    done = Round(asked=[(plan.wanted[place], answers[place]) for place in plan.wanted])
+    done = BatchOutcome(asked=[(plan.wanted[place], answers[place]) for place in plan.wanted])
     await trait_reads.read(outside, done, [case], answers)
     first = read_all(case, answers)[_RULE]
     if _outcome(case, first) is not Answer.NO or not plan.wanted:
@@ -209,7 +209,7 @@ async def _readings(outside: Gateways, plan: TrialPlan) -> list[Reading]:
 
 
 async def _confirmed(
-    outside: Gateways, plan: TrialPlan, done: Round, answers: Mapping[Place, Answers], first: Sequence[Reading]
+    outside: Gateways, plan: TrialPlan, done: BatchOutcome, answers: Mapping[Place, Answers], first: Sequence[Reading]
 ) -> list[Reading]:
     """Return the readings of a rule that says no, confirmed by other sources; a contradicted one is unknown."""
     several = {pair: one for pair, one in plan.case.delegated.known.items() if outside.chains.endpoints(pair[0]) > 1}
@@ -249,8 +249,7 @@ def _doubted(plan: TrialPlan, reading: Reading) -> Reading:
 
 
 def _outcome(case: Case, readings: Sequence[Reading]) -> Answer:
-    known = {reading.requirement: reading.answer for reading in readings}
-    return verdict(case.rules[0].expression, case.wallets, lambda leaf: known[leaf])
+    return verdict_by(case.rules[0].expression, case.wallets, (reading.answer for reading in readings))
 
 
 def _explained(case: Case, reading: Reading) -> Reading:

@@ -45,25 +45,28 @@ class Removal:
     counts: bool = True
 
 
-async def stopped(db: AsyncSession, candidates: Iterable[Removal]) -> set[tuple[int, str]]:
-    """Return the roles (server id and role id) whose removals are stopped.
+async def stop_excess(db: AsyncSession, candidates: Iterable[Removal]) -> set[tuple[int, str]]:
+    """Trip the breaker of each role that would lose too many members; return the roles whose removals are stopped.
 
-    Counts the people from whom the role was taken within 24 hours and who do not have it back, those from whom it is
-    being taken, and the new ones, whatever the cause, and records a trip. A lock serialises workers, so that two
-    batches cannot pass together. Of removals by one source alone, more than 5 people a day are too many.
+    Roles are pairs of server id and role id; those whose breaker tripped before are among them. Counts the people from
+    whom the role was taken within 24 hours and who do not have it back, those from whom it is being taken, and the new
+    ones, whatever the cause. A lock serialises workers, so that two batches cannot pass together. Of removals by one
+    source alone, more than 5 people a day are too many.
     """
     new: dict[tuple[int, str], set[Removal]] = {}
     for one in candidates:
         new.setdefault((one.server_id, one.role_id), set()).add(one)
-    refused: set[tuple[int, str]] = set()
+    stopped: set[tuple[int, str]] = set()
     for (server_id, role_id), removals in sorted(new.items(), key=lambda item: item[0]):
         await db.lock(f"{server_id}:{role_id}")
-        if await _refuses(db, server_id, role_id, [one for one in removals if one.counts]):
-            refused.add((server_id, role_id))
-    return refused
+        is_tripped = await _trip_if_too_many(db, server_id, role_id, [one for one in removals if one.counts])
+        if is_tripped:
+            stopped.add((server_id, role_id))
+    return stopped
 
 
-async def _refuses(db: AsyncSession, server_id: int, role_id: str, removals: Sequence[Removal]) -> bool:
+async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, removals: Sequence[Removal]) -> bool:
+    """Trip the role's breaker if these removals are too many; return whether it is tripped, now or from before."""
     breaker = await db.get(Breaker, (server_id, role_id))
     if breaker is not None and breaker.approved_at is None and breaker.dismissed_at is None:
         return True
@@ -101,11 +104,11 @@ async def _refuses(db: AsyncSession, server_id: int, role_id: str, removals: Seq
     losing, by_one_source, holders = (int(value) for value in result.one())
     if not too_many(losing, holders) and by_one_source <= MOST_BY_ONE_SOURCE:
         return False
-    tripped = Breaker(server_id=server_id, role_id=role_id, would_lose=losing, holders=holders)
+    trip = Breaker(server_id=server_id, role_id=role_id, would_lose=losing, holders=holders)
     if breaker is not None:
         await db.delete(breaker)
         await db.flush()
-    db.add(tripped)
+    db.add(trip)
     await audit.record(
         db,
         audit.line(
@@ -138,17 +141,19 @@ async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]
 async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | None = None) -> int:
     """Permit the stopped removals of a server, or of one role, for a day; return the number of roles.
 
-    A dismissed removal can still be approved: its member is then judged again.
+    A dismissed removal can still be approved: its member is then judged again. Where no role is named, that holds for
+    what was dismissed within the day, if nothing else waits: nobody is shown an older dismissal.
     """
-    rows = await db.exec(
-        select(Breaker).where(
-            Breaker.server_id == server_id, col(Breaker.approved_at).is_(None), *_only(Breaker.role_id, role_id)
-        )
-    )
-    waiting = rows.all()
-    if waiting:
-        await queue.mark_server(db, server_id, queue.CHANGED)
-    for breaker in waiting:
+    stopped = (*_of(server_id, role_id), col(Breaker.approved_at).is_(None))
+    lately = col(Breaker.dismissed_at) > now() - APPROVED_FOR
+    for which in [stopped] if role_id else [(*stopped, col(Breaker.dismissed_at).is_(None)), (*stopped, lately)]:
+        if (await db.exec(select(Breaker.role_id).where(*which).limit(1))).first():
+            break
+    else:
+        return 0
+    await queue.mark_server(db, server_id, queue.CHANGED)
+    locked = await _locked(db, which)
+    for breaker in locked:
         breaker.approved_at, breaker.approved_by = now(), admin
         breaker.dismissed_at = breaker.dismissed_by = None
         db.add(breaker)
@@ -158,7 +163,7 @@ async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | N
         await audit.record(
             db, audit.line("breaker.approved", server_id=server_id, actor=admin, role_id=breaker.role_id)
         )
-    return len(waiting)
+    return len(locked)
 
 
 async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | None = None) -> int:
@@ -166,15 +171,13 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
 
     Restarts the count of removals of the role, and returns the number of roles. Approving later is still possible.
     """
-    rows = await db.exec(
-        select(Breaker).where(Breaker.server_id == server_id, *_WAITING, *_only(Breaker.role_id, role_id))
-    )
-    waiting = rows.all()
-    roles = col(Grant.role_id).in_([breaker.role_id for breaker in waiting])
+    which = (*_of(server_id, role_id), *_WAITING)
+    roles = col(Grant.role_id).in_((await db.exec(select(Breaker.role_id).where(*which))).all())
     of_them = select(Grant.discord_id).where(Grant.server_id == server_id, roles, _STOPPED).distinct()
     # A running reconcile must not take what is left to them now.
     await queue.mark_members(db, server_id, (await db.exec(of_them)).all(), queue.CHANGED)
-    for breaker in waiting:
+    locked = await _locked(db, which)
+    for breaker in locked:
         breaker.dismissed_at, breaker.dismissed_by = now(), admin
         db.add(breaker)
         await _give_back(db, server_id, breaker.role_id)
@@ -188,7 +191,19 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
         await audit.record(
             db, audit.line("breaker.dismissed", server_id=server_id, actor=admin, role_id=breaker.role_id, data=data)
         )
-    return len(waiting)
+    return len(locked)
+
+
+async def _locked(db: AsyncSession, which: Sequence[ColumnElement[bool]]) -> Sequence[Breaker]:
+    """Return these rows, locked, as they are now: what somebody else decided meanwhile is not among them."""
+    rows = await db.exec(
+        select(Breaker)
+        .where(*which)
+        .order_by(col(Breaker.role_id))
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    return rows.all()
 
 
 async def _give_back(db: AsyncSession, server_id: int, role_id: str) -> None:
@@ -208,5 +223,6 @@ _HELD_BACK = col(Grant.held_back_at).is_not(None)
 _STOPPED = or_(_HELD_BACK, col(Grant.state) == "taking")
 
 
-def _only(column: str, wanted: str | None) -> tuple[ColumnElement[bool], ...]:
-    return () if wanted is None else (col(column) == wanted,)
+def _of(server_id: int, role_id: str | None) -> tuple[ColumnElement[bool], ...]:
+    of_server = col(Breaker.server_id) == server_id
+    return (of_server,) if role_id is None else (of_server, col(Breaker.role_id) == role_id)

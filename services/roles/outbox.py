@@ -249,7 +249,7 @@ async def carry_out(
                 return WriteOutcome(WriteResult.LEFT, error="Discord: Unknown Member")
             if (intent.role_id in member.roles) is intent.giving:
                 if (pause := _late_grant_seconds(intent)) > 0:
-                    return WriteOutcome(WriteResult.WAIT, member, N_("the role may be given yet"), pause=pause)
+                    return WriteOutcome(WriteResult.WAIT, member, N_("the role may still be given"), pause=pause)
                 # We never sent this removal, yet the role is gone: someone else took it. Let the next reconcile decide.
                 return WriteOutcome(WriteResult.AGAIN if sure else WriteResult.ALREADY, member)
             if intent.giving and member.pending:

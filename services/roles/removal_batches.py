@@ -15,7 +15,7 @@ TOGETHER = timedelta(minutes=10)
 async def of_removals(db: AsyncSession, roles: Iterable[tuple[int, str]]) -> dict[tuple[int, str], UUID]:
     """Return the batch of each role's next removals: a recent one that was not undone, or a new one.
 
-    The caller holds the lock that `breaker.stopped` takes for each of these roles.
+    The caller holds the lock that `breaker.stop_excess` takes for each of these roles.
     """
     wanted = sorted(set(roles))
     if not wanted:

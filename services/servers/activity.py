@@ -14,6 +14,7 @@ from sqlalchemy.orm import aliased
 from sqlmodel import col, select
 
 from gateways import Gateways
+from locales import _, day_and_clock
 from models import Event, Member, Rule
 from models.db.session import AsyncSession
 from services.collections import catalog
@@ -283,14 +284,16 @@ async def _told_apart(db: AsyncSession, server_id: int, named: Sequence[tuple[in
     present = set(
         (await db.exec(select(Rule.id).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)))).all()
     )
-    counts = Counter(name for _, name in named)
+    counts = Counter(name for _id, name in named)
     alike = [rule_id for rule_id, name in named if counts[name] > 1]
     made = select(Event.rule_id, Event.at).where(
         Event.server_id == server_id, Event.kind == "rule.created", col(Event.rule_id).in_(alike)
     )
-    days = {rule_id: f"created {at:%-d %b %Y, %H:%M}" for rule_id, at in (await db.exec(made)).all()}
+    # Translators: said of a rule, in brackets after its name.
+    created, deleted = _("created {time}"), _("deleted")
+    days = {rule_id: created.format(time=day_and_clock(at)) for rule_id, at in (await db.exec(made)).all()}
     return [
-        (rule_id, name + _note([days.get(rule_id, ""), "" if rule_id in present else "deleted"]))
+        (rule_id, name + _note([days.get(rule_id, ""), "" if rule_id in present else deleted]))
         for rule_id, name in named
     ]
 

@@ -40,8 +40,8 @@ class KnownNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One line with all that its sentence needs."""
+class NamedEvent:
+    """An event with names instead of ids: the facts of its sentence."""
 
     event: EventView
     known: KnownNames
@@ -145,9 +145,9 @@ def _quoted(name: str) -> str:
 
 def sentence(event: EventView, known: KnownNames) -> str:
     """Return the sentence of an event; a kind that is no longer declared appears by its name."""
-    told = Told(event, known)
+    facts = NamedEvent(event, known)
     declared = cast("Mapping[str, EventKind]", EVENT_KINDS).get(event.kind)
-    text = declared.sentence(told) if declared else f"{event.kind.replace('.', ' ').replace('_', ' ')}."
+    text = declared.sentence(facts) if declared else f"{event.kind.replace('.', ' ').replace('_', ' ')}."
     named = [known.people[one] for one in (event.actor, event.subject) if one is not None and one in known.people]
     # A name at the beginning keeps its own capitals.
     return text if text.startswith(tuple(named)) else text[:1].upper() + text[1:]

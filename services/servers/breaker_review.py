@@ -7,12 +7,13 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
-from locales import _
+from locales import N_, _
 from models import Breaker, Event, Rule
 from models.db.session import AsyncSession
 from services.collections import catalog
 from services.core.actors import Actor
 from services.core.audit import EventView
+from services.core.errors import Conflict
 from services.core.json_view import json_view
 from services.guilds import permissions
 from services.guilds.role_safety import UNKNOWN_ROLE
@@ -25,6 +26,7 @@ NAMED = 200
 """Members listed by name; the others are counted."""
 CAUSES = frozenset({"rule.changed", "rule.deleted"})
 CAUSE_WITHIN = timedelta(hours=24)
+DECIDED = N_("Somebody has decided about this role already.")
 
 
 @json_view
@@ -64,15 +66,36 @@ async def of_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id
     return [await _view(db, row) for row in waiting]
 
 
-async def waiting_roles(db: AsyncSession, server_id: int) -> frozenset[str]:
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """What an admin is shown of a role: when the breaker tripped, and how many members wait."""
+
+    tripped_at: datetime
+    total: int
+
+
+async def trips(db: AsyncSession, server_id: int) -> dict[str, Trip]:
     """Return the roles with stopped removals, without checking permissions; only to decide about `of_server`."""
-    return frozenset(row.role_id for row in await breaker.tripped(db, server_id))
+    waiting = await breaker.tripped(db, server_id)
+    counts = await db.execute(text(_COUNTS), {"server": server_id, "roles": [row.role_id for row in waiting]})
+    totals = {str(role_id): int(count) for role_id, count in counts.all()}
+    return {row.role_id: Trip(row.tripped_at, totals.get(row.role_id, 0)) for row in waiting}
 
 
-async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:
-    """Permit the stopped removals of one role or of all; return the number of roles. Raises as `of_server` does."""
-    await permissions.by_id(db, outside, actor, server_id)
-    return await release_removals(db, actor, server_id, role_id)
+async def approve(
+    db: AsyncSession,
+    outside: Gateways,
+    actor: Actor,
+    server_id: int,
+    role_id: str | None = None,
+    seen: Trip | None = None,
+) -> int:
+    """Permit the stopped removals of one role or of all; return the number of roles.
+
+    Raises as `of_server` does, and Conflict if the role does not wait for what was `seen` any more.
+    """
+    await _check(db, outside, actor, server_id, role_id, seen)
+    return _counted(await release_removals(db, actor, server_id, role_id), seen)
 
 
 async def release_removals(db: AsyncSession, actor: Actor, server_id: int, role_id: str | None = None) -> int:
@@ -80,10 +103,41 @@ async def release_removals(db: AsyncSession, actor: Actor, server_id: int, role_
     return await breaker.approve(db, server_id, actor.discord_id, role_id)
 
 
-async def dismiss(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:
-    """Let the members concerned keep the role until a rule says yes to them again; return the number of roles."""
+async def dismiss(
+    db: AsyncSession,
+    outside: Gateways,
+    actor: Actor,
+    server_id: int,
+    role_id: str | None = None,
+    seen: Trip | None = None,
+) -> int:
+    """Let the members concerned keep the role until a rule says yes to them again; return the number of roles.
+
+    Raises as `approve` does.
+    """
+    await _check(db, outside, actor, server_id, role_id, seen)
+    return _counted(await breaker.dismiss(db, server_id, actor.discord_id, role_id), seen)
+
+
+async def _check(
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None, seen: Trip | None
+) -> None:
+    """Raise Conflict if another trip waits than was seen, more members, or nobody any more."""
     await permissions.by_id(db, outside, actor, server_id)
-    return await breaker.dismiss(db, server_id, actor.discord_id, role_id)
+    if seen is None:
+        return
+    present = (await trips(db, server_id)).get(role_id or "")
+    if present is None:
+        raise Conflict(_(DECIDED))
+    if present.tripped_at != seen.tripped_at or present.total > seen.total:
+        raise Conflict(_("More members are concerned by now. Please look again."))
+
+
+def _counted(roles: int, seen: Trip | None) -> int:
+    """Return the number of roles. Raises Conflict if somebody else decided about the one that was seen meanwhile."""
+    if seen is not None and not roles:
+        raise Conflict(_(DECIDED))
+    return roles
 
 
 async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
@@ -96,13 +150,13 @@ async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
         )
     ).first()
     named = {} if rule else (await activity.role_names(db, row.server_id, [row.role_id]))
-    waiting = await db.execute(text(_WAITING), {"server": row.server_id, "role": row.role_id})
+    waiting = await db.execute(text(_NAMES), {"server": row.server_id, "roles": [row.role_id]})
     losers = [(str(who), str(name), readings_of(evidence)) for who, name, evidence in waiting.all()]
     places = {(str(one.get("chain")), str(one.get("contract"))) for _, _, found in losers[:NAMED] for one in found}
     names = await catalog.names(db, places)
     return HeldBackView(
         role_id=row.role_id,
-        role_name=rule.role_name if rule else named.get(row.role_id, UNKNOWN_ROLE),
+        role_name=rule.role_name if rule else named.get(row.role_id, _(UNKNOWN_ROLE)),
         role_color=rule.role_color if rule else DEFAULT_COLOR,
         tripped_at=row.tripped_at,
         would_lose=row.would_lose,
@@ -117,11 +171,12 @@ async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
 
 
 _WAITING = """
-    SELECT g.discord_id, m.name, g.evidence FROM "grant" g
+    FROM "grant" g
     JOIN member m ON m.server_id = g.server_id AND m.discord_id = g.discord_id AND m.left_at IS NULL
-    WHERE g.server_id = :server AND g.role_id = :role AND (g.held_back_at IS NOT NULL OR g.state = 'taking')
-    ORDER BY lower(m.name), g.discord_id
+    WHERE g.server_id = :server AND g.role_id = ANY(:roles) AND (g.held_back_at IS NOT NULL OR g.state = 'taking')
 """
+_NAMES = f"SELECT g.discord_id, m.name, g.evidence {_WAITING} ORDER BY lower(m.name), g.discord_id"
+_COUNTS = f"SELECT g.role_id, count(*) {_WAITING} GROUP BY g.role_id"
 
 
 async def _cause(db: AsyncSession, row: Breaker) -> str:

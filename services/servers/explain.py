@@ -23,12 +23,12 @@ from services.engine.policy import Decision, Move, decide
 from services.guilds import members, permissions, rivals
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.holdings import last_seen
-from services.holdings.evaluate import verdict
+from services.holdings.evaluate import verdict_by
 from services.holdings.last_seen import Memory
 from services.holdings.requirement_view import RequirementView, view_of, view_of_reading
+from services.holdings.shares import Delegated
 from services.roles import breaker
-from services.rules.expression import Requirement, requirements
-from services.rules.terms import RuleTerms
+from services.rules.expression import Requirement, requirements, with_sense
 from services.rules.wording import Names
 from services.servers import activity
 from services.servers.member_list import OURS, wallets_of
@@ -106,13 +106,12 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     told: dict[int, RuleWhy] = {}
     answers: dict[int, Answer] = {}
     for terms in case.rules:
-        known = {
-            leaf: _requirement(leaf, case, terms, memory, names, shared=show_wallets)
-            for leaf in requirements(terms.expression)
-        }
-        said = {leaf: Answer(view.outcome) for leaf, view in known.items()}
-        answers[terms.id] = verdict(terms.expression, case.wallets, said.__getitem__)
-        views = tuple(known.values())
+        known = [
+            _requirement(leaf, case, case.delegated_by(terms, wanted=wanted), memory, names, shared=show_wallets)
+            for leaf, wanted in with_sense(terms.expression)
+        ]
+        answers[terms.id] = verdict_by(terms.expression, case.wallets, (Answer(view.outcome) for view in known))
+        views = tuple(view for at, view in enumerate(known) if view not in known[:at])
         told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answers[terms.id].value, views)
     grants = await db.exec(select(Grant).where(Grant.server_id == server_id, Grant.discord_id == discord_id))
     ledger = {grant.role_id: grant for grant in grants.all()}
@@ -154,12 +153,12 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
 
 
 def _requirement(
-    leaf: Requirement, case: Case, terms: RuleTerms, memory: Memory, names: Names, *, shared: bool
+    leaf: Requirement, case: Case, vaults: Delegated | None, memory: Memory, names: Names, *, shared: bool
 ) -> RequirementView:
     """Return what was last read about a requirement; our own tables are read now."""
     if leaf.kind.chainless:
         return view_of_reading(read_own(leaf, case.wallets, case.tables), names, shared=shared)
-    known = last_seen.recall(leaf, case.wallets, memory, case.delegated_by(terms, leaf))
+    known = last_seen.recall(leaf, case.wallets, memory, vaults)
     return view_of(leaf, known, names, shared=shared)
 
 
@@ -184,8 +183,8 @@ def _next(
             return _lost(None)
         case Move.WAIT:
             # Translators: {time} is a date and a time.
-            said = _("Taken on {time} unless a rule says yes before.")
-            return said.format(time=day_and_time(decision.due_at)) if decision.due_at else ""
+            sentence = _("Taken on {time} unless a rule says yes before.")
+            return sentence.format(time=day_and_time(decision.due_at)) if decision.due_at else ""
         case Move.TAKE if held_back:
             return _("Stays until an admin approves the removals that were held back.")
         case Move.TAKE:

@@ -23,7 +23,7 @@ MOST_NOTICES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class MemberContext:
     """A member in a server; the actor's `user_id` is 0 for somebody without a row."""
 
     actor: Actor
@@ -40,8 +40,10 @@ class NoticeView:
     text: str
 
 
-async def meet(db: AsyncSession, guild_id: str, discord_id: str, username: str, *, keep: bool = False) -> Meeting:
-    """Return the meeting; `keep` creates a row for a person without one. Raises ServerNotFound."""
+async def find_member(
+    db: AsyncSession, guild_id: str, discord_id: str, username: str, *, keep: bool = False
+) -> MemberContext:
+    """Return the member in the server; `keep` creates a row for a person without one. Raises ServerNotFound."""
     server = (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()
     if server is None or not server.bot_invited:
         raise ServerNotFound(_("This server is not known here yet. Try again in a minute."))
@@ -49,17 +51,17 @@ async def meet(db: AsyncSession, guild_id: str, discord_id: str, username: str, 
         user_id = await users.ensure(db, discord_id, username)
     else:
         user_id = (await db.exec(select(User.id).where(User.discord_id == discord_id))).first() or 0
-    return Meeting(Actor(user_id, discord_id, username), server.id or 0, guild_id, server.name)
+    return MemberContext(Actor(user_id, discord_id, username), server.id or 0, guild_id, server.name)
 
 
-async def waiting(db: AsyncSession, meeting: Meeting) -> list[NoticeView]:
+async def waiting(db: AsyncSession, member: MemberContext) -> list[NoticeView]:
     """Return the notices to show the member here, oldest first; `told` marks them as shown."""
     rows = await db.exec(
         select(Notice)
         .where(
-            Notice.discord_id == meeting.actor.discord_id,
+            Notice.discord_id == member.actor.discord_id,
             col(Notice.told_at).is_(None),
-            or_(col(Notice.server_id).is_(None), Notice.server_id == meeting.server_id),
+            or_(col(Notice.server_id).is_(None), Notice.server_id == member.server_id),
             or_(Notice.kind != grace_warnings.KIND, grace_warnings.STILL_RUNS),
         )
         .order_by(col(Notice.id))
@@ -67,18 +69,18 @@ async def waiting(db: AsyncSession, meeting: Meeting) -> list[NoticeView]:
     )
     notices = rows.all()
     role_ids = [str(row.data.get("roleId")) for row in notices if row.data.get("roleId")]
-    names = await activity.role_names(db, meeting.server_id, role_ids)
+    names = await activity.role_names(db, member.server_id, role_ids)
     found = [NoticeView(row.id or 0, _sentence(row.kind, row.data, names)) for row in notices]
-    return [*await _move_reminders(db, meeting), *found]
+    return [*await _move_reminders(db, member), *found]
 
 
-async def _move_reminders(db: AsyncSession, meeting: Meeting) -> list[NoticeView]:
+async def _move_reminders(db: AsyncSession, member: MemberContext) -> list[NoticeView]:
     """Return what a member without a wallet has to do for roles of an open move; it is shown each time."""
-    rows = (await db.execute(text(_UNVERIFIED), {"server": meeting.server_id, "who": meeting.actor.discord_id})).all()
+    rows = (await db.execute(text(_UNVERIFIED), {"server": member.server_id, "who": member.actor.discord_id})).all()
     if not rows:
         return []
     until, roles = rows[0][0], [str(row[1]) for row in rows]
-    names = await activity.role_names(db, meeting.server_id, roles)
+    names = await activity.role_names(db, member.server_id, roles)
     if rows[0][2]:
         said = _("{bot} will decide about {roles}. Verify a wallet now to keep it.")
     else:

@@ -9,6 +9,7 @@ from sqlalchemy import func, text
 from sqlmodel import col, select
 
 from gateways import Gateways
+from locales import _
 from models import Event, Member, Rule
 from models.db.session import AsyncSession
 from services.core import audit, queue
@@ -97,7 +98,7 @@ async def _roles(
     return [
         ProtectedRole(
             role_id,
-            names.get(role_id) or UNKNOWN_ROLE,
+            names.get(role_id) or _(UNKNOWN_ROLE),
             rules[role_id].role_color if role_id in rules else DEFAULT_COLOR,
             by=known.person(lines[role_id].actor) if role_id in lines else None,
             since=lines[role_id].at if role_id in lines else None,

@@ -25,10 +25,10 @@ from services.engine.ledger import INTENT_CHANNEL
 from services.guilds import permissions, rivals
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
-from services.rules import limits, mapping, rules
+from services.rules import limits, mapping, pausing, rules
 from services.rules.draft import RuleDraft
 from services.rules.expression import lists_in, parse, requirements
-from services.rules.moving import contract_migrations, new_role
+from services.rules.replacements import contract_migrations, new_role
 from services.rules.types import stored_lists
 from services.servers.activity import UNDONE
 from services.servers.activity_sentences import changes
@@ -306,7 +306,7 @@ async def _living(db: AsyncSession, rule_id: int) -> Rule:
 
 async def _look(db: AsyncSession, rule: Rule) -> None:
     await db.flush()
-    await queue.mark_server(db, rule.server_id, queue.CHANGED)
+    await pausing.decide_again(db, rule.server_id, [rule.role_id])
 
 
 def _document(event: Event, name: str) -> dict[str, Any]:
@@ -346,16 +346,21 @@ async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 
     Raises ServerNotFound, BatchNotFound, Conflict when it cannot be undone (any more), ProviderUnavailable.
     """
+    # Before the savepoint, which would keep the connection while Discord is asked.
+    found = await permissions.by_id(db, outside, actor, server_id)
     nothing = await db.begin_nested()
     try:
-        return await undo(db, outside, actor, server_id, batch)
+        return await _undo(db, found, actor, server_id, batch)
     finally:
         await nothing.rollback()
 
 
 async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, batch: UUID) -> UndoView:
     """Undo the batch and record that in the log; a batch is undone once. Raises as `preview` does."""
-    found = await permissions.by_id(db, outside, actor, server_id)
+    return await _undo(db, await permissions.by_id(db, outside, actor, server_id), actor, server_id, batch)
+
+
+async def _undo(db: AsyncSession, found: Rights, actor: Actor, server_id: int, batch: UUID) -> UndoView:
     await db.lock(batch)
     rows = await db.exec(
         select(Event).where(Event.server_id == server_id, Event.batch == batch).order_by(col(Event.id))

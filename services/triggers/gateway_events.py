@@ -12,7 +12,7 @@ from models import Grant, Member, Rule, Server, now
 from models.db.session import AsyncSession, joined
 from services.core import audit, queue
 from services.guilds import members
-from services.guilds.gateway import known_people, pictures
+from services.guilds.gateway import guild_snapshots, known_people
 from services.guilds.members import MemberFacts
 from services.guilds.role_safety import ADMINISTRATOR, find, is_too_low, judge, standing
 from services.rules import pausing
@@ -148,7 +148,7 @@ async def left(db: AsyncSession, guild_id: str) -> None:
         return
     server.bot_invited, server.bot_left_at = False, now()
     db.add(server)
-    await pictures.forget(db, [guild_id])
+    await guild_snapshots.forget(db, [guild_id])
     kept = await db.execute(
         update(Grant).where(col(Grant.server_id) == server.id, col(Grant.state) == "taking").values(state="held")
     )

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from gateways import Gateways
 from gateways.chains.balance_sheet import NATIVE, Segment
 from gateways.chains.catalogue import CHAINS
+from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderError
 from models.db.session import AsyncSession
 from services.rules.types.registry import COIN
@@ -113,9 +114,9 @@ async def questions(db: AsyncSession) -> list[AssetQuestion]:
     for collection, address, coin in result.all():
         wanted.setdefault((str(collection), bool(coin)), []).append(str(address))
     return [
-        AssetQuestion(collection, owners, coin)
+        AssetQuestion(collection, tuple(owners), coin)
         for (collection, coin), addresses in wanted.items()
-        for owners in _groups(addresses)
+        for owners in chunks(addresses, OWNERS_AT_ONCE)
     ]
 
 
@@ -168,7 +169,3 @@ class Poll:
     def forget(self) -> None:
         """Forget all lists, because another process reads on: all will be new to us."""
         self.lists.clear()
-
-
-def _groups(addresses: Sequence[str]) -> Iterable[tuple[str, ...]]:
-    return (tuple(addresses[at : at + OWNERS_AT_ONCE]) for at in range(0, len(addresses), OWNERS_AT_ONCE))

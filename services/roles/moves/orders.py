@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, text, update
+from sqlalchemy import func, or_, text, update
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -52,7 +52,7 @@ async def put(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
     """Begin a move, or change the open one; return False if Discord did not let us bring the messages up to date.
 
     Raises ServerNotFound, FieldRefused (`until`, `beginsAt`, `roles`, `channelId`), Conflict (the bot is not in the
-    server), ProviderUnavailable.
+    server, or somebody is changing the move right now), ProviderUnavailable.
     """
     found = await permissions.by_id(db, outside, actor, server_id)
     found.guild_with_bot()
@@ -145,6 +145,7 @@ async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     db.add(move)
     await db.flush()
     await queue.mark_server(db, server_id, queue.CHANGED)
+    await _begin_grace(db, server_id, move.roles)
     data = {"roles": await _names(db, server_id, move.roles)}
     await audit.record(db, audit.line("move.approved", server_id=server_id, actor=actor.discord_id, data=data))
     return await _tell(db, outside, found, move)
@@ -164,10 +165,10 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     approved = move.state == "approved"
     back = 0
     words = _("The move is called off. Everybody keeps the roles of the move, until a rule says yes to them again.")
+    # First: no reconcile that has begun under the move takes a role after it.
+    await queue.mark_server(db, server_id, queue.CHANGED)
     if approved:
         back, words = await _give_back(db, found, actor, move)
-    else:
-        await queue.mark_server(db, server_id, queue.CHANGED)
     await _make_gifts(db, server_id, move.roles)
     move.state, move.ended_at = "undone" if approved else "cancelled", await db.now()
     db.add(move)
@@ -237,7 +238,12 @@ async def _told(
 
 
 async def _lock(db: AsyncSession, server_id: int) -> None:
-    await db.lock(f"move:{server_id}")
+    """Keep others from changing the server's move until the transaction ends. Raises Conflict if somebody is doing so.
+
+    Nobody waits: the holder of the lock asks Discord for seconds, and each call that waited would hold a connection.
+    """
+    if not await db.try_lock(f"move:{server_id}"):
+        raise Conflict(_("Somebody is changing this move right now. Please try again in a few seconds."))
 
 
 async def _open(db: AsyncSession, server_id: int) -> ServerMove | None:
@@ -255,14 +261,24 @@ async def _names(db: AsyncSession, server_id: int, roles: Collection[str]) -> li
     return [named.get(role_id, role_id) for role_id in roles]
 
 
+async def _begin_grace(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
+    """Let the grace time of these roles begin now: during the move none ran, whenever a rule first said no."""
+    of_roles = col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles)
+    waiting = col(Grant.state) == "held", col(Grant.no_since).is_not(None)
+    await db.execute(update(Grant).where(*of_roles, *waiting).values(no_since=func.now()))
+
+
 async def _make_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
-    """Let those keep these roles to whom others gave them and no rule says yes."""
+    """Let those keep these roles for whom the move kept them, and to whom no rule says yes."""
     if roles:
         await db.execute(
             update(Grant)
-            .where(*_handed_over(server_id, roles), col(Grant.state) == "held", col(Grant.no_since).is_not(None))
+            .where(
+                col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles), col(Grant.state) == "held",
+                col(Grant.no_since).is_not(None), or_(col(Grant.had_before), text(_WITHOUT_WALLET)),
+            )
             .values(gift_since=func.now(), no_since=None, first_no=None, held_back_at=None)
-        )
+        )  # fmt: skip
 
 
 async def _end_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
@@ -315,6 +331,12 @@ def _given_back(count: int) -> str:
     ).format(count=count)
 
 
+_WITHOUT_WALLET = """NOT EXISTS (
+    SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id
+    LEFT JOIN member_choice m ON m.user_id = u.id AND m.server_id = "grant".server_id
+    WHERE u.discord_id = "grant".discord_id AND COALESCE(m.use_wallets, true))
+AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = "grant".discord_id)"""
+"""Whether the holder of a grant has no wallet that counts in its server, and did not ask to be forgotten."""
 _TAKEN = """
     SELECT DISTINCT e.subject, e.role_id FROM event e
     WHERE e.server_id = :server AND e.role_id = ANY(CAST(:roles AS text[])) AND e.kind = 'role.taken'

@@ -8,6 +8,7 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
+from locales import _
 from models import Rule, ServerMove
 from models.db.session import AsyncSession
 from services.core.actors import Actor
@@ -123,7 +124,7 @@ async def _view(db: AsyncSession, move: ServerMove, *, messages_updated: bool = 
     decided = await _decided(db, move.server_id)
     roles: list[MovingRole] = []
     for role_id in move.roles:
-        one, choice = seen.of(role_id), named.get(role_id, RoleChoice(role_id, UNKNOWN_ROLE, DEFAULT_COLOR))
+        one, choice = seen.of(role_id), named.get(role_id, RoleChoice(role_id, _(UNKNOWN_ROLE), DEFAULT_COLOR))
         roles.append(
             MovingRole(
                 role_id, choice.role_name, choice.role_color, one.right, one.wrong, one.unverified, one.unknown,

@@ -40,7 +40,7 @@ class Stage:
         """Whether the worker has nothing to claim and waits to be called."""
         monkeypatch.setattr(reconciler, "wait", self.wait)
         monkeypatch.setattr(reconcile, "parts", self.parts)
-        monkeypatch.setattr(reconcile, "look", self.look)
+        monkeypatch.setattr(reconcile, "reconcile_part", self.reconcile_part)
         monkeypatch.setattr(reconciler, "PACE_SECONDS", 0.02)
         monkeypatch.setattr(reconciler, "IDLE_SECONDS", 0.02)
 
@@ -59,7 +59,7 @@ class Stage:
             for server_id, some in by_server.items()
         ]
 
-    async def look(self, _outside: object, worker: str, part: BatchPart) -> bool:
+    async def reconcile_part(self, _outside: object, worker: str, part: BatchPart) -> bool:
         (server_id,) = {claim.server_id for claim in part.claims}
         place = len(self.sizes)
         self.sizes.append(len(part))

@@ -334,7 +334,7 @@ class Play:
         wanted: dict[Place, HoldingsQuestion] = {
             (1, chain): HoldingsQuestion(chain, want, (WALLETS[chain],), server_id=1) for chain, want in wants.items()
         }
-        (item,) = (await decisions.look(self.outside, [case], wanted, self.world.now)).looked
+        (item,) = (await decisions.decide_cases(self.outside, [case], wanted, self.world.now)).looked
         self.again_in = item.again_in
         self.grant = _settled(item, self.grant)
 

@@ -183,6 +183,12 @@ def test_a_role_waits_for_the_one_that_its_rule_gives_now(
     assert decided.move is Move.NONE, "what is on its way is not decided again"
 
 
+def test_a_removal_that_is_turned_round_keeps_the_rules_that_gave_the_role() -> None:
+    taking = replace(HELD, state="taking", protected=True)
+    (decided,) = decide([rule(1)], {1: NO}, [taking], frozenset({"role"}), NOW)
+    assert (decided.move, decided.rule_ids) == (Move.RETURN, HELD.rule_ids)
+
+
 def test_a_role_waits_for_no_new_one_that_is_left_alone() -> None:
     rules, live = [RuleTerms(1, "new role", LEAF, "active")], frozenset({"role"})
     decided = decide(rules, {1: YES}, [HELD], live, NOW, {"new role": NOW + timedelta(hours=1)})

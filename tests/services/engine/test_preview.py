@@ -9,7 +9,7 @@ import pytest
 
 from gateways import Gateways
 from services.engine import decisions, preview
-from services.engine.outcome import Round
+from services.engine.outcome import BatchOutcome
 from services.engine.preview import AT_ONCE, PreviewPlan
 
 OUTSIDE = cast("Gateways", SimpleNamespace())
@@ -22,18 +22,18 @@ class Chains:
         self.running: list[str] = []
         self.go = asyncio.Event()
 
-    async def look(self, outside: Gateways, batch: Any, wanted: Any, now: datetime) -> Round:
+    async def decide_cases(self, outside: Gateways, batch: Any, wanted: Any, now: datetime) -> BatchOutcome:
         (who,) = batch
         self.running.append(who)
         await self.go.wait()
         self.running.remove(who)
-        return Round(asked=[])
+        return BatchOutcome(asked=[])
 
 
 @pytest.fixture
 def chains(monkeypatch: pytest.MonkeyPatch) -> Chains:
     made = Chains()
-    monkeypatch.setattr(decisions, "look", made.look)
+    monkeypatch.setattr(decisions, "decide_cases", made.decide_cases)
     return made
 
 
@@ -69,6 +69,6 @@ async def test_a_look_whose_turn_does_not_come_in_time_says_that_it_looked_at_no
         task.cancel()
     await asyncio.gather(*first, return_exceptions=True)
     monkeypatch.undo()
-    monkeypatch.setattr(decisions, "look", chains.look)
+    monkeypatch.setattr(decisions, "decide_cases", chains.decide_cases)
     chains.go.set()
     assert (await asks(1)).looked == 1, "who gives up gives the turn back"

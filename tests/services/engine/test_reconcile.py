@@ -143,7 +143,7 @@ async def test_members_who_are_marked_one_after_the_other_keep_nobody_else_from_
             yield db
 
     monkeypatch.setattr(reconcile, "transaction", while_somebody_is_marked)
-    await reconcile.look_at(outside, "w1", claims)
+    await reconcile.reconcile_claims(outside, "w1", claims)
     async with transaction() as db:
         left = await db.execute(text("SELECT split_part(key, ':', 2) FROM due ORDER BY 1"))
         assert sorted(str(one) for (one,) in left) == sorted(marked)
@@ -202,7 +202,7 @@ async def test_who_has_an_answer_is_settled_while_a_neighbour_in_the_same_look_w
     async with transaction() as db:
         parts = await reconcile.parts(db, outside, await queue.claim(db, "w1", 10))
     assert [len(part.claims) for part in parts] == [2]
-    looking = asyncio.create_task(reconcile.look(outside, "w1", parts[0]))
+    looking = asyncio.create_task(reconcile.reconcile_part(outside, "w1", parts[0]))
     async with asyncio.timeout(30):
         while (there := await claimed_servers()) != {slow}:
             assert there == set(servers.values())
@@ -233,7 +233,7 @@ async def test_a_part_is_answered_only_if_all_of_its_groups_are(monkeypatch: pyt
 
     monkeypatch.setattr(reconcile, "_as_answered", groups)
     monkeypatch.setattr(reconcile, "_settle", settled)
-    monkeypatch.setattr(reconcile.decisions, "look", looked)
+    monkeypatch.setattr(reconcile.decisions, "decide_cases", looked)
     monkeypatch.setattr(reconcile.decisions, "questions", questions)
     found = SimpleNamespace(at=now())
     part = BatchPart(
@@ -242,7 +242,7 @@ async def test_a_part_is_answered_only_if_all_of_its_groups_are(monkeypatch: pyt
         None,  # pyright: ignore[reportArgumentType]
         cases=[],
     )
-    assert not await reconcile.look(cast(Gateways, None), "w1", part)
+    assert not await reconcile.reconcile_part(cast(Gateways, None), "w1", part)
 
 
 def claims_of(server_id: int, people: int) -> list[Claim]:

@@ -1,5 +1,8 @@
 """The breaker: many losing a role at once stops it, few do not."""
 
+import asyncio
+from datetime import timedelta
+
 import pytest
 from sqlmodel import col, select
 
@@ -50,7 +53,7 @@ async def stopped(server: Server, role: str, losing: int, **how: bool) -> bool:
             select(Grant.discord_id).where(Grant.role_id == role, Grant.state == "held").limit(losing)
         )
         people = [*holders.all(), *(snowflake() for _ in range(losing))][:losing]
-        return bool(await breaker.stopped(db, [Removal(server.id or 0, role, who, **how) for who in people]))
+        return bool(await breaker.stop_excess(db, [Removal(server.id or 0, role, who, **how) for who in people]))
 
 
 async def test_removals_done_and_pending_count_with_the_new_ones() -> None:
@@ -79,7 +82,7 @@ async def test_one_person_who_sells_and_buys_often_trips_nothing() -> None:
         who = (await db.exec(select(Grant.discord_id).where(Grant.role_id == role))).first()
         taken = [audit.line("role.taken", server_id=server.id, role_id=role, subject=who) for _ in range(9)]
         await audit.record_all(db, taken)
-        assert not await breaker.stopped(db, [Removal(server.id or 0, role, who or "")])
+        assert not await breaker.stop_excess(db, [Removal(server.id or 0, role, who or "")])
 
 
 async def test_another_role_of_the_server_is_not_concerned() -> None:
@@ -129,6 +132,66 @@ async def test_what_was_dismissed_can_be_approved_all_the_same() -> None:
         assert await breaker.approve(db, server.id or 0, "ada") == 1
         assert (await db.exec(select(Grant).where(col(Grant.gift_since).is_not(None)))).all() == []
     assert not await stopped(server, role, 6)
+
+
+async def dismissed(server: Server, role: str, ago: timedelta) -> None:
+    """Let the role trip and an admin dismiss it that long ago, with one member who keeps it."""
+    assert await stopped(server, role, 6)
+    async with transaction() as db:
+        grant = (await db.exec(select(Grant).where(Grant.role_id == role).limit(1))).one()
+        grant.held_back_at = now()
+        await db.flush()
+        assert await breaker.dismiss(db, server.id or 0, "ada", role) == 1
+        row = await db.get_one(Breaker, (server.id or 0, role))
+        row.dismissed_at = now() - ago
+        db.add(row)
+
+
+async def gifts(role: str) -> int:
+    async with transaction() as db:
+        return len(
+            (await db.exec(select(Grant).where(Grant.role_id == role, col(Grant.gift_since).is_not(None)))).all()
+        )
+
+
+@pytest.mark.parametrize("another_waits", [True, False])
+async def test_approving_all_leaves_what_was_dismissed_before(another_waits: bool) -> None:
+    server, role = await a_role_with(10)
+    await dismissed(server, role, timedelta(days=2) if not another_waits else timedelta(hours=1))
+    other = snowflake()
+    async with transaction() as db:
+        rule = await a_rule(db, server, other)
+        for _ in range(10):
+            await a_grant(db, await a_member(db, server), rule)
+    assert not another_waits or await stopped(server, other, 6)
+    async with transaction() as db:
+        assert await breaker.approve(db, server.id or 0, "ada") == int(another_waits)
+        row = await db.get_one(Breaker, (server.id or 0, role))
+    assert (row.approved_at, row.dismissed_at is not None, await gifts(role)) == (None, True, 1)
+    async with transaction() as db:
+        assert await breaker.approve(db, server.id or 0, "ada", role) == 1, "by its name it can be"
+    assert await gifts(role) == 0
+
+
+@pytest.mark.parametrize("first", ["approve", "dismiss"])
+async def test_of_two_admins_at_the_same_moment_the_second_decides_nothing(first: str) -> None:
+    server, role = await a_role_with(10)
+    assert await stopped(server, role, 6)
+    decide = {"approve": breaker.approve, "dismiss": breaker.dismiss}
+
+    async def late() -> int:
+        async with transaction() as db:
+            return await decide["dismiss"](db, server.id or 0, "bob", role)
+
+    async with transaction() as db:
+        assert await decide[first](db, server.id or 0, "ada", role) == 1
+        await db.flush()
+        second = asyncio.create_task(late())
+        await asyncio.sleep(0.2)
+    assert await second == 0
+    async with transaction() as db:
+        row = await db.get_one(Breaker, (server.id or 0, role))
+    assert (row.approved_by, row.dismissed_by) == (("ada", None) if first == "approve" else (None, "ada"))
 
 
 async def test_those_who_only_wait_for_the_role_are_no_holders() -> None:

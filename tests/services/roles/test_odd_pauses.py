@@ -10,7 +10,7 @@ import pytest
 from gateways import Gateways
 from gateways.discord.types import GuildMember, refusal
 from gateways.transport.errors import ProviderConfused, ProviderDown
-from jobs.role_writer import Writer
+from jobs.role_writer import RoleWriter
 from services.roles import outbox
 from services.roles.outbox import Intent
 
@@ -57,7 +57,7 @@ async def test_a_change_is_tried_again_within_a_minute_however_often_it_failed(f
 
 
 async def test_a_guild_rests_less_than_a_minute_however_often_discord_failed_for_it() -> None:
-    writer, now = Writer(asyncio.Event()), asyncio.get_running_loop().time()
+    writer, now = RoleWriter(asyncio.Event()), asyncio.get_running_loop().time()
     for _ in range(2_000):
         writer.resting.clear()
         writer._rest_if_failing("5", True)
