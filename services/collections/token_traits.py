@@ -1,14 +1,15 @@
 """The traits of single tokens: read from their sources, stored for a while, and matched with a rule's."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from sqlalchemy import delete, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from gateways.chains.attributes import Trait
+from gateways.transport.chunks import chunks
 from models import Collection, Token, now
 from models.db.session import AsyncSession
 from services.collections.trait_match import TokenTraits, matches
@@ -25,8 +26,6 @@ FRESH_AT_MOST = timedelta(hours=6)
 KEPT_FOR = timedelta(days=90)
 ROWS_A_STATEMENT = 5_000
 
-T = TypeVar("T")
-
 
 def fresh_for() -> timedelta:
     """Return how long stored traits are used: some hours, and at most a quarter of the sweep's period."""
@@ -40,7 +39,7 @@ async def known(
     since = now() - (fresh_for() if no_older_than is None else no_older_than)
     wanted = sorted(set(places))
     found: dict[Place, TokenTraits] = {}
-    for part in _parts(wanted, ROWS_A_STATEMENT):
+    for part in chunks(wanted, ROWS_A_STATEMENT):
         rows = await db.exec(
             select(Collection.chain, Collection.contract, Token)
             .join(Collection, col(Collection.id) == col(Token.collection_id))
@@ -66,7 +65,7 @@ async def remember(db: AsyncSession, found: Mapping[Place, TokenTraits | str]) -
         }
         for place, traits in sorted(known_now.items())
     ]  # fmt: skip
-    for part in _parts(rows, ROWS_A_STATEMENT):
+    for part in chunks(rows, ROWS_A_STATEMENT):
         statement = insert(Token).values(part)
         await db.execute(
             statement.on_conflict_do_update(
@@ -120,7 +119,3 @@ async def _collection_ids(db: AsyncSession, contracts: set[tuple[str, str]]) -> 
         select(Collection).where(tuple_(col(Collection.chain), col(Collection.contract)).in_(sorted(contracts)))
     )
     return {(row.chain, row.contract): row.id or 0 for row in rows.all()}
-
-
-def _parts(items: Sequence[T], size: int) -> list[Sequence[T]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -10,6 +10,7 @@ from itertools import groupby
 from gateways import Gateways
 from gateways.chains.attributes import TraitList
 from gateways.chains.catalogue import CHAINS
+from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderError
 from locales import N_
 from locales.stored import storable, within
@@ -65,7 +66,7 @@ async def fetch(
         for (chain, contract, apart), group in groupby(
             wanted, key=lambda place: (place[0], place[1], apart_from.get(place, frozenset[str]()))
         )
-        for part in _parts([place[2] for place in group])
+        for part in chunks([place[2] for place in group], TOKENS_A_PART)
     ]
     # Shuffled, so that slow sources do not delay the same tokens each time.
     random.shuffle(asks)
@@ -181,7 +182,3 @@ async def _of_metadata(
 def _index_in(source: str) -> str:
     """Return the index at the end of a source's name, or the empty string."""
     return source.partition(OF_INDEX)[2]
-
-
-def _parts(token_ids: list[str]) -> list[list[str]]:
-    return [token_ids[start : start + TOKENS_A_PART] for start in range(0, len(token_ids), TOKENS_A_PART)]

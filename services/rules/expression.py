@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, cast
 
@@ -40,11 +40,11 @@ class Requirement:
     """At most so many tokens; None without a limit."""
     details: Details | None = None
     """The fields that only its type has."""
+    kind: RuleType = field(init=False, repr=False, compare=False)
+    """What is declared for its type: looked up once, for a sweep asks it for every member."""
 
-    @property
-    def kind(self) -> RuleType:
-        """What is declared for its type."""
-        return rule_type(self.type)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", rule_type(self.type))
 
     @property
     def least(self) -> int:
@@ -117,9 +117,9 @@ def lists_in(expression: Expression) -> list[AddressList]:
 
 
 @lru_cache(maxsize=2_000)
-def asked_for(expression: Expression) -> frozenset[Requirement]:
-    """Return the leaves that can help to satisfy the tree; the others are only negated."""
-    return frozenset(leaf for leaf, wanted in _with_sense(expression, wanted=True) if wanted)
+def with_sense(expression: Expression) -> tuple[tuple[Requirement, bool], ...]:
+    """Return every leaf, left to right, and whether it can help to satisfy the tree: if not, it must not hold."""
+    return tuple(_with_sense(expression, wanted=True))
 
 
 def _with_sense(expression: Expression, *, wanted: bool) -> Iterator[tuple[Requirement, bool]]:

@@ -13,9 +13,9 @@ from sqlalchemy import text
 from locales import _, number
 from locales.stored import storable
 from models.db.session import AsyncSession
-from services.core.errors import Conflict
+from services.core.errors import Conflict, FieldRefused
 from services.rules import pausing
-from services.rules.expression import ANY_CONTRACT, MAX_LEAVES, Expression, lists_in, requirements
+from services.rules.expression import ANY_CONTRACT, MAX_LEAVES, Expression, lists_in, requirements, to_document
 from services.rules.types.registry import RULE_TYPES
 from settings import settings
 
@@ -24,6 +24,8 @@ log = logging.getLogger("holdfast.services.rules.limits")
 _CHAINLESS = "".join(f' || @.type == "{name}"' for name, kind in RULE_TYPES.items() if kind.chainless)
 _CONDITIONS = f"strict $.** ? (exists(@.chain){_CHAINLESS})"
 """The conditions in an expression's document; those that our own tables answer have no chain."""
+LARGEST_RULE = 64 * 1024
+"""Bytes of one rule's conditions in JSON, without the addresses of its lists: each line of the log has them twice."""
 FAR_BEYOND = 5
 """A server with more than this many times a limit keeps only the oldest rules within the limits; others keep all."""
 
@@ -146,9 +148,16 @@ async def lock(db: AsyncSession, server_id: int) -> None:
 async def check(db: AsyncSession, server_id: int, tree: Expression, *, rule_id: int = 0) -> None:
     """Raise Conflict if one more rule, or a new tree for `rule_id`, would exceed the server's limits.
 
-    A server over a limit keeps what it has, and may change it without exceeding that limit further. Needs `lock` to be
-    exact with concurrent calls.
+    Raises FieldRefused for a tree that is larger than LARGEST_RULE. A server over a limit keeps what it has, and may
+    change it without exceeding that limit further. Needs `lock` to be exact with concurrent calls.
     """
+    if len(json.dumps(to_document(tree))) > LARGEST_RULE:
+        raise FieldRefused(
+            "expression",
+            _(
+                "The conditions of a rule can take {size} KiB at most. Use ranges of token IDs, or make two rules."
+            ).format(size=LARGEST_RULE // 1024),
+        )
     leaves = list(requirements(tree))
     before = await _usage(db, server_id)
     places = [(leaf.chain, leaf.contract) for leaf in leaves if leaf.chain]

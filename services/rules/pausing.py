@@ -1,13 +1,13 @@
 """Automatic changes to rules: pause, resume, and delete those that are settled."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import uuid4
 
 from sqlalchemy import ColumnElement, delete, func, text, true, update
-from sqlmodel import col
+from sqlmodel import col, select
 
 from locales import N_
-from models import Grant, Rule
+from models import Due, Grant, Rule
 from models.db.session import AsyncSession
 from services.core import audit, queue
 
@@ -65,19 +65,50 @@ async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, whic
         ],
     )  # fmt: skip
     if paused:
-        # Removals in progress pause with their rules.
-        await db.execute(
-            update(Grant)
-            .where(
-                col(Grant.server_id) == server_id,
-                col(Grant.role_id).in_({role_id for _, role_id in paused}),
-                col(Grant.state) == "taking",
-                col(Grant.rule_ids).op("&&")([rule_id for rule_id, _ in paused]),
-            )
-            .values(state="held", next_at=None, attempts=0)
-        )
+        by_these = col(Grant.rule_ids).op("&&")([rule_id for rule_id, _ in paused])
+        await _call_off(db, server_id, col(Grant.role_id).in_({role_id for _, role_id in paused}), by_these)
         await queue.disturb_server(db, server_id)
     return len(paused)
+
+
+async def decide_again(db: AsyncSession, server_id: int, roles: Collection[str] | None = None) -> None:
+    """Queue a server's members because rules for these roles changed (None: for any), and call off their removals."""
+    # First, as everybody does who writes about members.
+    await queue.mark_server(db, server_id, queue.CHANGED)
+    await call_off_removals(db, server_id, roles)
+
+
+async def call_off_removals(
+    db: AsyncSession, server_id: int, roles: Collection[str] | None = None, *, of_queued: bool = False
+) -> None:
+    """Call off the removals of these roles, or all, that are in progress; the members have been queued before.
+
+    With `of_queued`, where only those were queued whom a change concerns, the removals of the others go on: nobody
+    would begin them again.
+    """
+    which: list[ColumnElement[bool]] = [true() if roles is None else col(Grant.role_id).in_(roles)]
+    if of_queued:
+        key = func.concat(col(Grant.server_id), ":", col(Grant.discord_id))
+        which.append(select(Due.key).where(col(Due.kind) == "member", col(Due.key) == key).exists())
+    await _call_off(db, server_id, *which)
+
+
+async def begin_grace_again(db: AsyncSession, server_id: int, rule_ids: Collection[int]) -> None:
+    """Let the grace time of what these rules gave begin now: while they were paused nobody looked who had bought back.
+
+    The members have been queued before.
+    """
+    given = col(Grant.server_id) == server_id, col(Grant.rule_ids).op("&&")(list(rule_ids))
+    waiting = col(Grant.state) == "held", col(Grant.no_since).is_not(None)
+    await db.execute(update(Grant).where(*given, *waiting).values(no_since=func.now()))
+
+
+async def _call_off(db: AsyncSession, server_id: int, *which: ColumnElement[bool]) -> None:
+    await db.execute(
+        update(Grant)
+        .where(col(Grant.server_id) == server_id, col(Grant.state) == "taking", *which)
+        .values(state="held", next_at=None, attempts=0)
+    )
 
 
 async def refused(db: AsyncSession, server_id: int, role_id: str, reason: str) -> None:
@@ -183,7 +214,8 @@ async def _resume(db: AsyncSession, server_id: int, role_id: str, which: ColumnE
         ],
     )  # fmt: skip
     if resumed:
-        await queue.mark_server(db, server_id, queue.CHANGED)
+        await decide_again(db, server_id, [role_id])
+        await begin_grace_again(db, server_id, resumed)
     return len(resumed)
 
 

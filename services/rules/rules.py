@@ -74,7 +74,7 @@ async def create_all(
         db.add(rule)
         await db.flush()
         await audit.record(db, _line("rule.created", rule, actor, {"rule": document(rule)}))
-    await queue.mark_server(db, server_id, queue.CHANGED)
+    await pausing.decide_again(db, server_id, {rule.role_id for rule in made})
     return tuple([await views.of_rule(db, rule) for rule in made])
 
 
@@ -99,7 +99,8 @@ async def change(
 ) -> RuleView:
     """Change fields of a rule (named as in the payload), pause it, resume it or put it in shadow.
 
-    Raises RuleNotFound, FieldRefused, Conflict, ProviderUnavailable (a new contract could not be read).
+    What the rule has already changes nothing, is not in the log and queues nobody. Raises RuleNotFound, FieldRefused,
+    Conflict, ProviderUnavailable (a new contract could not be read).
     """
     rule, found = await own(db, outside, actor, rule_id)
     changes, read = await given_lists.read_out(changes)
@@ -115,16 +116,24 @@ async def change(
     apply(proposed, changes, found)
     if proposed.expression != rule.expression:
         await limits.check(db, rule.server_id, parse(proposed.expression), rule_id=rule_id)
-    apply(rule, changes, found)
-    tree = contract_check.completed(parse(rule.expression), decimals)
-    rule.expression = to_document(tree)
+    tree = contract_check.completed(parse(proposed.expression), decimals)
+    proposed.expression = to_document(tree)
     await stored_lists.keep(db, rule.server_id, read.values())
     await stored_lists.use(db, rule.server_id, lists_in(tree))
+    if (document(proposed), _pause(proposed)) == (before, _pause(rule)):
+        return await views.of_rule(db, rule)
+    apply(rule, changes, found)
+    rule.expression = proposed.expression
     db.add(rule)
     await db.flush()
     await audit.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
     await mark_changed(db, rule, before)
     return await views.of_rule(db, rule)
+
+
+def _pause(rule: Rule) -> tuple[str | None, str | None]:
+    """Return why a rule is paused, which its document does not say."""
+    return rule.pause_cause, rule.pause_reason
 
 
 async def activate_all(
@@ -138,7 +147,7 @@ async def activate_all(
     found = await permissions.by_id(db, outside, actor, server_id)
     await limits.lock(db, server_id)
     rows = await db.exec(in_shadow(server_id, rule_ids).with_for_update())
-    changed = 0
+    roles = list[str]()
     for rule in rows.all():
         before = document(rule)
         apply(rule, {"state": "active"}, found)
@@ -146,10 +155,10 @@ async def activate_all(
         db.add(rule)
         await db.flush()
         await audit.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
-        changed += 1
-    if changed:
-        await queue.mark_server(db, server_id, queue.CHANGED)
-    return changed
+        roles.append(rule.role_id)
+    if roles:
+        await pausing.decide_again(db, server_id, roles)
+    return len(roles)
 
 
 def in_shadow(server_id: int, rule_ids: Sequence[int]) -> SelectOfScalar[Rule]:
@@ -164,17 +173,22 @@ def in_shadow(server_id: int, rule_ids: Sequence[int]) -> SelectOfScalar[Rule]:
 
 
 async def mark_changed(db: AsyncSession, rule: Rule, before: Mapping[str, Any]) -> None:
-    """Queue the members whom a changed rule can concern, and delete the lists that it was the last to use.
+    """Queue the members whom a changed rule can concern, and call off their removals.
 
-    Another list of addresses concerns only those with a wallet on one of both. `before` is the former document.
+    Another list of addresses concerns only those with a wallet on one of both. Deletes the lists that the rule was the
+    last to use. `before` is the former document.
     """
     former = {one.list: one for one in lists_in(parse(before["expression"]))}
     present = {one.list: one for one in lists_in(parse(rule.expression))}
     gone, new = former.keys() - present.keys(), present.keys() - former.keys()
+    roles = {before["roleId"], rule.role_id}
     if len(gone) == len(new) == 1 and _renamed(before, former[min(gone)], present[min(new)]) == document(rule):
         await stored_lists.mark_differing(db, rule.server_id, min(gone), min(new), queue.CHANGED)
+        await pausing.call_off_removals(db, rule.server_id, roles, of_queued=True)
     else:
-        await queue.mark_server(db, rule.server_id, queue.CHANGED)
+        await pausing.decide_again(db, rule.server_id, roles)
+    if (before["state"], rule.state) == ("paused", "active"):
+        await pausing.begin_grace_again(db, rule.server_id, [rule.id or 0])
     await stored_lists.drop(db, rule.server_id, gone)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlmodel import col, select
 
+from locales import _
 from models import Rule
 from models.db.session import AsyncSession
 from services.collections import catalog
@@ -112,7 +113,7 @@ def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:
     return RuleView(
         id=rule.id or 0, server_id=rule.server_id, rule_name=rule.name, contract_address=rule.contract_address,
         blockchain=rule.blockchain, verification_type=rule.verification_type, min_tokens=rule.min_tokens,
-        role_id=rule.role_id, role_name=rule.role_name or UNKNOWN_ROLE, role_color=rule.role_color,
+        role_id=rule.role_id, role_name=rule.role_name or _(UNKNOWN_ROLE), role_color=rule.role_color,
         trait_type=rule.trait_type, trait_value=rule.trait_value, max_tokens=most, token_ids=tuple(rule.token_ids),
         expression=rule.expression,
         removal=RemovalPolicy(rule.removal_mode, rule.removal_hours), shadow=rule.state == "shadow", state=rule.state,

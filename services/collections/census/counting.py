@@ -70,19 +70,23 @@ async def _take_turn(outside: Gateways, task: CensusTask) -> None:
     try:
         with fair_turns.on_behalf_of(f"server:{task.server_id}"):
             async with transaction() as db:
-                has_room = await tasks.make_room(db, task.server_id)
-            if not has_room:
+                for_any, for_server = await tasks.make_room(db, task.server_id)
+                # A server that has its share does not end a count that others wait for.
+                is_wanted = for_any and (for_server or await tasks.refuse(db, task, NO_ROOM))
+            if not is_wanted:
                 raise Uncountable(NO_ROOM)
-            if CHAINS[task.chain].family == "solana":
-                await _list(outside, task)
-            else:
-                await _add_up(outside, task)
+            if for_server:
+                await (_list if CHAINS[task.chain].family == "solana" else _add_up)(outside, task)
     except Uncountable as reason:
         async with transaction() as db:
             await _fail(db, task, str(reason))
     except ProviderError as fault:
         log.info("count interrupted census=%s chain=%s reason=%s", task.id, task.chain, fault)
         await _failed_once(task)
+    await _give_back(task)
+
+
+async def _give_back(task: CensusTask) -> None:
     async with transaction() as db:
         await tasks.give_back(db, task)
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
 
+from psycopg.errors import QueryCanceled
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -16,7 +18,7 @@ from locales.stored import said, storable
 from models import Reach, Rule
 from models.db.session import AsyncSession
 from services.collections.census import numbers, tasks
-from services.collections.census.numbers import Place
+from services.collections.census.numbers import Place, ReachNumbers
 from services.core.actors import Actor
 from services.core.errors import ReachNotFound, ServerNotFound, TooMany
 from services.core.json_view import json_view
@@ -35,6 +37,9 @@ LONGEST = timedelta(hours=6)
 """How long a rule's counts may take; asking again goes on from where they were."""
 MOST_AN_HOUR = 120
 """Rules that one server may have counted within an hour; collections that were just counted are not read again."""
+COUNT_SECONDS = 120
+"""How long the numbers of one rule may take to add up."""
+TOO_SLOW = N_("The numbers of this rule take too long to add up. Ask about fewer conditions at once.")
 TOO_LONG = N_("The count did not end within {hours} hours. Ask again to go on from where it is.")
 
 
@@ -173,6 +178,10 @@ async def _counts(db: AsyncSession, reach_id: int) -> dict[Place, _Count]:
     }
 
 
+_LAST = "SELECT max(d.ended_at) FROM reach d WHERE d.server_id = reach.server_id AND d.state <> 'counting'"
+"""When a server last had numbers."""
+
+
 async def settle_next(db: AsyncSession) -> Reach | None:
     """Compute the numbers of one rule whose counts have all ended, and return them; None if there is none."""
     found = await db.exec(
@@ -185,7 +194,8 @@ async def settle_next(db: AsyncSession) -> Reach | None:
                 "WHERE n.reach_id = reach.id AND c.state = 'counting'))"
             ).bindparams(longest=LONGEST)
         )
-        .order_by(col(Reach.id))
+        # Servers take turns: first the one that has waited longest since its last numbers.
+        .order_by(text(f"({_LAST}) NULLS FIRST"), col(Reach.id))
         .limit(1)
         .with_for_update(skip_locked=True)
     )
@@ -217,8 +227,9 @@ async def settle_next(db: AsyncSession) -> Reach | None:
         row.state, row.reason = "failed", stored_lists.GONE
     elif (odd := await numbers.odd_one(db, tree, ids := {place: counts[place].id for place in places})) is not None:
         row.state, row.reason = "failed", odd
+    elif (result := await _numbers(db, tree, row.server_id, ids)) is None:
+        row.state, row.reason = "failed", TOO_SLOW
     else:
-        result = await numbers.count(db, tree, row.server_id, ids)
         row.state, row.holders, row.verified = "done", result.holders, result.verified
         row.reason = next((counts[place].reason for place in places if counts[place].reason), "")
         row.chains = [
@@ -232,6 +243,18 @@ async def settle_next(db: AsyncSession) -> Reach | None:
     await db.flush()
     await db.execute(text("UPDATE reach SET ended_at = now() WHERE id = :reach"), {"reach": row.id})
     return row
+
+
+async def _numbers(db: AsyncSession, tree: Expression, server_id: int, ids: Mapping[Place, int]) -> ReachNumbers | None:
+    """Return a rule's numbers, or None if they take longer than COUNT_SECONDS."""
+    try:
+        async with db.begin_nested():
+            await db.execute(text(f"SET LOCAL statement_timeout = '{COUNT_SECONDS}s'"))
+            return await numbers.count(db, tree, server_id, ids)
+    except DBAPIError as fault:
+        if not isinstance(fault.orig, QueryCanceled):
+            raise
+        return None
 
 
 async def _check_rate(db: AsyncSession, server_id: int) -> None:
@@ -273,12 +296,12 @@ async def forget(db: AsyncSession) -> None:
 
 def in_words(holders: int, verified: int) -> str:
     """Return a rule's numbers as a sentence."""
-    said = ngettext(
+    sentence = ngettext(
         "{count} address meets this, {verified} verified here.",
         "{count} addresses meet this, {verified} verified here.",
         holders,
     )
-    return said.format(count=f"{holders:,}", verified=f"{verified:,}")
+    return sentence.format(count=f"{holders:,}", verified=f"{verified:,}")
 
 
 def digest_of(tree: Expression) -> str:

@@ -128,32 +128,33 @@ async def want(db: AsyncSession, chain: str, contract: str, fresh: timedelta) ->
     return int(kept.scalar_one())
 
 
-async def make_room(db: AsyncSession, server_id: int) -> bool:
+_WAITED_FOR = """EXISTS (SELECT 1 FROM reach_census n JOIN reach r ON r.id = n.reach_id
+    WHERE n.census_id = c.id AND r.state = 'counting')"""
+"""The condition that somebody waits for a count `c`."""
+
+
+async def make_room(db: AsyncSession, server_id: int) -> tuple[bool, bool]:
     """Delete counts that nobody waits for, the longest unwanted first, if all keep too much.
 
-    Return whether a count of this server may go on.
+    Return whether there is room for any count, and for one of this server.
     """
-    unwanted = (
-        "NOT EXISTS (SELECT 1 FROM reach_census n JOIN reach r ON r.id = n.reach_id "
-        "WHERE n.census_id = c.id AND r.state = 'counting')"
-    )
     found = await db.execute(
         text(
             f"""
             SELECT c.id FROM census c JOIN (
                 SELECT id, sum(tokens) OVER (ORDER BY wanted_at DESC, id DESC) AS kept FROM census) k ON k.id = c.id
-            WHERE k.kept > :most AND {unwanted} ORDER BY k.kept DESC LIMIT 1 FOR UPDATE OF c SKIP LOCKED
+            WHERE k.kept > :most AND NOT {_WAITED_FOR} ORDER BY k.kept DESC LIMIT 1 FOR UPDATE OF c SKIP LOCKED
             """
         ),
         {"most": MOST_KEPT},
     )
     if (oldest := found.scalar_one_or_none()) is not None:
         # Asked again under the lock: somebody may have come to want it.
-        await db.execute(text(f"DELETE FROM census c WHERE c.id = :census AND {unwanted}"), {"census": oldest})
+        await db.execute(text(f"DELETE FROM census c WHERE c.id = :census AND NOT {_WAITED_FOR}"), {"census": oldest})
     found = await db.execute(
         text(
             """
-            SELECT COALESCE(sum(tokens), 0), COALESCE(sum(tokens) FILTER (WHERE state = 'counting' AND EXISTS (
+            SELECT COALESCE(sum(tokens), 0), COALESCE(sum(tokens) FILTER (WHERE EXISTS (
                 SELECT 1 FROM reach_census n JOIN reach r ON r.id = n.reach_id
                 WHERE n.census_id = c.id AND r.state = 'counting' AND r.server_id = :server)), 0) FROM census c
             """
@@ -161,7 +162,21 @@ async def make_room(db: AsyncSession, server_id: int) -> bool:
         {"server": server_id},
     )
     kept, of_server = found.one()
-    return int(kept) <= MOST_KEPT and int(of_server) <= MOST_OF_A_SERVER
+    return int(kept) <= MOST_KEPT, int(of_server) <= MOST_OF_A_SERVER
+
+
+async def refuse(db: AsyncSession, task: CensusTask, reason: str) -> bool:
+    """End what the task's server asks of its count, for this reason; return whether another server waits for it."""
+    await db.execute(
+        text(
+            "UPDATE reach SET state = 'failed', reason = :reason, ended_at = now() FROM reach_census n "
+            "WHERE n.reach_id = reach.id AND n.census_id = :census AND reach.state = 'counting' "
+            "AND reach.server_id = :server"
+        ),
+        {"census": task.id, "server": task.server_id, "reason": reason},
+    )
+    others = await db.execute(text(f"SELECT {_WAITED_FOR} FROM census c WHERE c.id = :census"), {"census": task.id})
+    return bool(others.scalar_one())
 
 
 async def read(db: AsyncSession, task: CensusTask) -> CensusTask:

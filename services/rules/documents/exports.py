@@ -10,8 +10,8 @@ from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
 from services.guilds import permissions
+from services.rules.documents import own_format
 from services.rules.expression import lists_in, parse
-from services.rules.moving import own_format
 from services.rules.types import stored_lists
 
 

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from locales import N_, _, number, sentences
-from services.rules.expression import MAX_LEAVES
-from services.rules.moving import brought
-from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
-from services.rules.moving.documents import (
+from services.rules.documents import parsed
+from services.rules.documents.json_documents import (
     DocumentRefused,
     is_given,
     is_list,
@@ -23,6 +21,8 @@ from services.rules.moving.documents import (
     text_of,
     unknown_fields,
 )
+from services.rules.documents.parsed import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
+from services.rules.expression import MAX_LEAVES
 from services.rules.types.list_text import MOST_ADDRESSES
 from services.rules.types.token_ids import MOST_ENTRIES
 from services.rules.types.view_call import WALLET
@@ -73,7 +73,7 @@ _ELSEWHERE = {
 _CALLS = {"=": "=", ">=": ">=", "<=": "<=", ">": ">=", "<": "<="}
 
 
-def read(document: object, discord_id: str) -> list[Brought]:
+def read(document: object, discord_id: str) -> list[ParsedEntry]:
     """Return the rules of a guild: one for each Discord role that one of its roles gives.
 
     Raises DocumentRefused for another document, or one with more than MOST_RULES rules.
@@ -89,28 +89,28 @@ def read(document: object, discord_id: str) -> list[Brought]:
                 "page in Guild's API gives out both."
             )
         )
-    brought.check_number(len(roles), N_("The document has {found} roles; an import takes at most {most}."))
+    parsed.check_number(len(roles), N_("The document has {found} roles; an import takes at most {most}."))
     platforms = {
         text_of(node_of(one).get("id")): node_of(one)
-        for one in list_of(guild.get("guildPlatforms"))[: brought.MOST_PARTS]
+        for one in list_of(guild.get("guildPlatforms"))[: parsed.MOST_PARTS]
     }
     found = [one for place, role in enumerate(roles, 1) for one in _entries(place, role, platforms)]
-    brought.check_number(
+    parsed.check_number(
         len(found), N_("The roles of the document give {found} Discord roles; an import takes at most {most}.")
     )
     return found
 
 
-def _entries(place: int, given: object, platforms: Mapping[str, Mapping[str, Any]]) -> list[Brought]:
+def _entries(place: int, given: object, platforms: Mapping[str, Mapping[str, Any]]) -> list[ParsedEntry]:
     """Return a rule for each Discord role that a role of the guild gives, or why there is none."""
     role = node_of(given)
-    what = brought.label(brought.ROLE, place, role.get("name"))
+    what = parsed.label(parsed.ROLE, place, role.get("name"))
     try:
         expression, notes = _expression(role)
         name = text_of(role.get("name"))
-        notes = (*notes, *brought.left_out(unknown_fields(role, _ROLE)))
+        notes = (*notes, *parsed.left_out(unknown_fields(role, _ROLE)))
         return [
-            BroughtRule(what, name, expression, role_id, (name,) if name else (), notes)
+            ParsedRule(what, name, expression, role_id, (name,) if name else (), notes)
             for role_id in _discord_roles(role, platforms)
         ]
     except Unmapped as fault:
@@ -119,7 +119,7 @@ def _entries(place: int, given: object, platforms: Mapping[str, Mapping[str, Any
 
 def _discord_roles(role: Mapping[str, Any], platforms: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the ids of the Discord roles that a role gives; an empty text if only its name says which."""
-    rewards = [node_of(one) for one in list_of(role.get("rolePlatforms"))[: brought.MOST_PARTS]]
+    rewards = [node_of(one) for one in list_of(role.get("rolePlatforms"))[: parsed.MOST_PARTS]]
     if not rewards:
         return [""]
     ids = list[str]()
@@ -166,9 +166,7 @@ def _expression(role: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
                 )
             ) from None
         parts.append({"not": part} if one.get("isNegated") is True else part)
-        notes += brought.left_out(
-            [*unknown_fields(one, _REQUIREMENT), *unknown_fields(node_of(one.get("data")), _DATA)]
-        )
+        notes += parsed.left_out([*unknown_fields(one, _REQUIREMENT), *unknown_fields(node_of(one.get("data")), _DATA)])
     return _joined(role, parts), tuple(dict.fromkeys(notes))
 
 
@@ -186,7 +184,7 @@ def _joined(role: Mapping[str, Any], parts: Sequence[dict[str, Any]]) -> dict[st
         case "NAND":
             return {"not": {"all": list(parts)}}
         case "ANY_OF":
-            least = brought.count(role.get("anyOfNum"), brought.REQUIREMENTS)
+            least = parsed.count(role.get("anyOfNum"), parsed.REQUIREMENTS)
             if least is None or not 1 <= least <= len(parts):
                 raise Unmapped(
                     _("It asks for {least} of its {count} requirements.").format(
@@ -218,7 +216,7 @@ def _requirement(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
         raise Unmapped(
             _("Its type, {type}, is not one that a rule here asks for.").format(type=shown(given.get("type")))
         )
-    chain = brought.chain_by_name(given.get("chain"), CHAIN_IDS)
+    chain = parsed.chain_by_name(given.get("chain"), CHAIN_IDS)
     if kind == "COIN":
         return _coin(data, chain, "native", notes)
     address = text_of(given.get("address"))
@@ -230,7 +228,7 @@ def _requirement(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
 
 
 def _coin(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:
-    least, most = brought.coins(_minimum(data), brought.MINIMUM), brought.coins(_maximum(data), brought.MAXIMUM)
+    least, most = parsed.coins(_minimum(data), parsed.MINIMUM), parsed.coins(_maximum(data), parsed.MAXIMUM)
     leaf: dict[str, Any] = {"type": "token", "chain": chain, "contract": contract}
     if most is None and least in {None, "0"}:
         # Guild shows this as "any amount".
@@ -257,7 +255,7 @@ def _maximum(data: Mapping[str, Any]) -> Any:
 
 
 def _tokens(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:
-    least, most = brought.count(_minimum(data), brought.MINIMUM), brought.count(_maximum(data), brought.MAXIMUM)
+    least, most = parsed.count(_minimum(data), parsed.MINIMUM), parsed.count(_maximum(data), parsed.MAXIMUM)
     ids, traits = _token_ids(data), _traits(data)
     if most is not None:
         notes.append(_(_INCLUSIVE))
@@ -267,10 +265,10 @@ def _tokens(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]
     if ids and traits:
         raise Unmapped(_("It asks for token IDs and attributes at once; a rule here asks for one of both."))
     if ids:
-        return brought.of_single_tokens(chain, contract, ids, least or 0, most)
+        return parsed.of_single_tokens(chain, contract, ids, least or 0, most)
     if traits:
-        return brought.of_traits(chain, contract, traits, least or 0, most)
-    return brought.of_tokens(chain, contract, least or 0, most)
+        return parsed.of_traits(chain, contract, traits, least or 0, most)
+    return parsed.of_tokens(chain, contract, least or 0, most)
 
 
 def _token_ids(data: Mapping[str, Any]) -> list[str]:
@@ -299,7 +297,7 @@ def _trait(given: Mapping[str, Any]) -> tuple[str, str]:
     kind, value = given.get("trait_type"), given.get("value")
     interval = node_of(given.get("interval"))
     bounds = [
-        brought.coins(source.get(name), brought.ATTRIBUTE)
+        parsed.coins(source.get(name), parsed.ATTRIBUTE)
         for source, name in (
             (interval, "min"), (interval, "max"), (given, "minValue"), (given, "maxValue"),
         )
@@ -314,7 +312,7 @@ def _trait(given: Mapping[str, Any]) -> tuple[str, str]:
     if least is None and most is None:
         if not is_given(value) and value != 0:
             raise Unmapped(_("It accepts any value of an attribute; a rule here names the value."))
-        return brought.exact_trait(kind, value)
+        return parsed.exact_trait(kind, value)
     if is_given(value) or not isinstance(kind, str) or not kind.strip():
         raise Unmapped(_("One of its attributes has a value and a range, or no type."))
     if least is None or most is None:
@@ -368,7 +366,7 @@ def _call(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) 
                 count=number(len(params)), most=MAX_LEAVES
             )
         )
-    index = brought.count(data.get("resultIndex"), brought.ANSWER_PART)
+    index = parsed.count(data.get("resultIndex"), parsed.ANSWER_PART)
     answers = outputs.removesuffix(")").count(",") + 1
     notes.append(_("A number adds up over all wallets of a member here."))
     return {

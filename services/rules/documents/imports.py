@@ -5,7 +5,7 @@ Nothing is guessed: an entry without an exact counterpart, or whose role is not 
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 from weakref import WeakValueDictionary
@@ -15,7 +15,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.transport import fair_turns
 from gateways.transport.plain_text import one_line, plain
-from locales import N_, _, listed
+from locales import N_, _, listed, number
 from models import Rule
 from models.db.database import release
 from models.db.session import AsyncSession
@@ -27,26 +27,26 @@ from services.core.json_view import json_view
 from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.rules import contract_check, limits, rules
+from services.rules.documents import collabland, guild_xyz, json_documents, own_format, parsed
+from services.rules.documents.json_documents import DocumentRefused, shown
+from services.rules.documents.parsed import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
 from services.rules.draft import LONGEST_NAME, RuleDraft, check, with_lists, without_lists
 from services.rules.expression import Expression, lists_in, parse, requirements, to_document
+from services.rules.limits import LARGEST_RULE
 from services.rules.mapping import new_row
-from services.rules.moving import brought, collabland, documents, guild, own_format
-from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
-from services.rules.moving.documents import shown
 from services.rules.types.declaration import ExpressionRefused
-from services.rules.types.given_lists import GivenLists
+from services.rules.types.given_lists import GivenLists, ListReader
 from services.rules.wording import Line, in_lines, in_words
 from services.runtime.loop_steps import in_steps
+from settings import settings
 
 COLLABLAND, GUILD, HOLDFAST = "collabland", "guild", "holdfast"
-READERS: Mapping[str, Callable[[object, str], list[Brought]]] = {
-    COLLABLAND: collabland.read, GUILD: guild.read, HOLDFAST: own_format.read,
+READERS: Mapping[str, Callable[[object, str], list[ParsedEntry]]] = {
+    COLLABLAND: collabland.read, GUILD: guild_xyz.read, HOLDFAST: own_format.read,
 }  # fmt: skip
 """What reads a document of each source."""
 READING_SECONDS = 20.0
 """Time for reading contracts; those beyond it are read when the rules are made."""
-LARGEST_RULE = 64 * 1024
-"""Bytes of one rule without its lists, as in a call that makes one rule."""
 _LONGEST_ID = 20
 _turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 """One import of a person reads contracts at a time."""
@@ -56,7 +56,7 @@ _turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 class ImportOrder:
     """What to import: a document and its source; `only` some of its rules by their numbers, None for all of them.
 
-    A document is a text, or a value that `documents.read` has returned.
+    A document is a text, or a value that `json_documents.read` has returned.
     """
 
     source: str
@@ -100,7 +100,7 @@ class ImportView:
 class _Candidate:
     """An entry whose role was found and whose terms are valid: its draft, and its row in no session."""
 
-    source: BroughtRule
+    source: ParsedRule
     draft: RuleDraft
     row: Rule
     tree: Expression
@@ -112,7 +112,7 @@ async def allow(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
     await permissions.to_read(db, outside, actor, server_id)
 
 
-async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: ImportOrder) -> ImportView:
+async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: ImportOrder) -> ImportView:
     """Return what a document would become; stores no rule.
 
     Raises ServerNotFound unless the actor runs the server, Conflict (the bot is not in), DocumentRefused,
@@ -123,9 +123,9 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 
 
 async def apply(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: ImportOrder) -> ImportView:
-    """Make the rules of a document, in shadow: all that `look` returns, or the chosen ones, or none.
+    """Make the rules of a document, in shadow: all that `preview` returns, or the chosen ones, or none.
 
-    Raises as `look` does, and Conflict for more than the server can have, ProviderUnavailable.
+    Raises as `preview` does, and Conflict for more than the server can have, ProviderUnavailable.
     """
     candidates, skipped = await _read(db, outside, actor, server_id, order)
     if order.only is not None:
@@ -149,8 +149,10 @@ async def _read(
     reader = READERS.get(order.source)
     if reader is None:
         raise FieldRefused("source", _("The source is one of {sources}.").format(sources=", ".join(READERS)))
-    given = await documents.read(order.document) if isinstance(order.document, str) else order.document
-    entries = brought.numbered(reader(given, found.server.discord_id))
+    given = await json_documents.read(order.document) if isinstance(order.document, str) else order.document
+    entries = parsed.numbered(reader(given, found.server.discord_id))
+    _check_addresses(entries)
+    lists = ListReader()
     candidates: list[_Candidate] = []
     skipped: list[SkippedEntry] = []
     async for one in in_steps(entries):
@@ -158,7 +160,7 @@ async def _read(
             skipped.append(one)
             continue
         try:
-            candidates.append(await _candidate(one, found, actor))
+            candidates.append(await _candidate(one, found, actor, lists))
         except (Unmapped, ExpressionRefused) as fault:
             skipped.append(SkippedEntry(one.what, str(fault)))
         except FieldRefused as fault:
@@ -171,7 +173,21 @@ async def _read(
             return await _with_contracts(db, outside, candidates, skipped), skipped
 
 
-async def _candidate(one: BroughtRule, found: Rights, actor: Actor) -> _Candidate:
+def _check_addresses(entries: Iterable[ParsedEntry]) -> None:
+    """Raise DocumentRefused if the entries name more addresses than a server can list: reading each takes time."""
+    lists, most = GivenLists(), settings().addresses_per_server
+    for one in entries:
+        if isinstance(one, ParsedRule):
+            lists.take_out(one.expression)
+    if lists.addresses > most:
+        raise DocumentRefused(
+            _("The lists of this document have {count} addresses, and a server can list at most {most}.").format(
+                count=number(lists.addresses), most=number(most)
+            )
+        )
+
+
+async def _candidate(one: ParsedRule, found: Rights, actor: Actor, reader: ListReader) -> _Candidate:
     """Return an entry as a draft and a row. Raises Unmapped, FieldRefused, ExpressionRefused."""
     role_id, notes = _role(one, found)
     draft = RuleDraft(
@@ -180,7 +196,7 @@ async def _candidate(one: BroughtRule, found: Rights, actor: Actor) -> _Candidat
         expression=one.expression, removal_mode=one.removal_mode, removal_hours=one.removal_hours, shadow=True,
         takes_over=one.takes_over, delegated=one.delegated,
     )  # fmt: skip
-    lists = GivenLists()
+    lists = GivenLists(reader)
     bare = without_lists(draft, lists)
     if len(json.dumps(bare.expression, default=str)) > LARGEST_RULE:
         raise Unmapped(_("It is larger than a rule can be ({size} KiB).").format(size=LARGEST_RULE // 1024))
@@ -190,13 +206,13 @@ async def _candidate(one: BroughtRule, found: Rights, actor: Actor) -> _Candidat
     return _Candidate(one, draft, row, parse(row.expression), (*notes, *one.notes))
 
 
-def _named(one: BroughtRule) -> str:
+def _named(one: ParsedRule) -> str:
     """Return the name that a document gives a rule, on one line, or an empty text."""
     # Cut first: a name can be as long as the document.
     return one_line(one.name[: 4 * LONGEST_NAME])[:LONGEST_NAME].strip()
 
 
-def _role(one: BroughtRule, found: Rights) -> tuple[str, tuple[str, ...]]:
+def _role(one: ParsedRule, found: Rights) -> tuple[str, tuple[str, ...]]:
     """Return the id of the role that an entry names, with a note if only the name was found. Raises Unmapped."""
     guild_now = found.guild_with_bot()[0]
     if one.role_id and any(role.id == one.role_id for role in guild_now.roles):

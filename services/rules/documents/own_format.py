@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 from locales import _
-from services.rules.moving import brought
-from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry, Unmapped
-from services.rules.moving.documents import DocumentRefused, list_of, node_of, shown, text_of, unknown_fields
+from services.rules.documents import parsed
+from services.rules.documents.json_documents import DocumentRefused, list_of, node_of, shown, text_of, unknown_fields
+from services.rules.documents.parsed import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
 from services.rules.types.address_list import ADDRESSES, NAME
 
 FORMAT: Final = "holdfast-rules"
@@ -42,7 +42,7 @@ def written(rules: Iterable[Mapping[str, Any]], lists: Mapping[str, list[str]]) 
     }
 
 
-def read(document: object, _discord_id: str) -> list[Brought]:
+def read(document: object, _discord_id: str) -> list[ParsedEntry]:
     """Return the rules of a document. Raises DocumentRefused for another document, version or number of rules."""
     node = node_of(document)
     if node.get("format") != FORMAT or not isinstance(node.get("rules"), list):
@@ -58,30 +58,30 @@ def read(document: object, _discord_id: str) -> list[Brought]:
             )
         )
     rules = list_of(node["rules"])
-    brought.check_number(len(rules), brought.TOO_MANY_RULES)
+    parsed.check_number(len(rules), parsed.TOO_MANY_RULES)
     lists = {
         text_of(one.get("list")): one[ADDRESSES]
-        for one in map(node_of, list_of(node.get("addressLists"))[: brought.MOST_PARTS])
+        for one in map(node_of, list_of(node.get("addressLists"))[: parsed.MOST_PARTS])
         if isinstance(one.get(ADDRESSES), list)
     }
     return [_entry(number, one, lists) for number, one in enumerate(rules, 1)]
 
 
-def _entry(number: int, given: object, lists: Mapping[str, Any]) -> Brought:
+def _entry(number: int, given: object, lists: Mapping[str, Any]) -> ParsedEntry:
     rule = node_of(given)
-    what = brought.label(brought.RULE, number, rule.get("ruleName"))
+    what = parsed.label(parsed.RULE, number, rule.get("ruleName"))
     try:
         if not isinstance(rule.get("expression"), dict):
             raise Unmapped(_("It has no expression."))
         removal = node_of(rule.get("removal"))
         color = rule.get("roleColor")
-        return BroughtRule(
+        return ParsedRule(
             what=what,
             name=text_of(rule.get("ruleName")),
             expression=_with_addresses(rule["expression"], lists),
             role_id=text_of(rule.get("roleId")),
             role_names=(name,) if (name := text_of(rule.get("roleName"))) else (),
-            notes=brought.left_out(unknown_fields(rule, _RULE | _OF_ONE_SERVER)),
+            notes=parsed.left_out(unknown_fields(rule, _RULE | _OF_ONE_SERVER)),
             removal_mode=text_of(removal.get("mode")) or "now",
             removal_hours=removal.get("hours", 0),
             role_color=color if isinstance(color, str) else None,

@@ -1,4 +1,4 @@
-"""What a document of rules was read as, before roles are looked up: rules, and entries that became none."""
+"""Rules read from an imported document, before roles are looked up, and the entries that became no rule."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +10,8 @@ from gateways.transport.plain_text import plain
 from locales import N_, _, listed, number
 from services.core.chain_names import chain_title
 from services.core.json_view import json_view
+from services.rules.documents.json_documents import DocumentRefused, shown
 from services.rules.draft import LONGEST_TRAIT
-from services.rules.moving.documents import DocumentRefused, shown
 
 MOST_RULES = 200
 """Entries of one document."""
@@ -37,7 +37,7 @@ class SkippedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtRule:
+class ParsedRule:
     """An entry that can become a rule: its label in the document, its terms, and the role that it names.
 
     `number` counts the rules of the document from 1. `role_names` are looked for if no role has the `role_id`.
@@ -57,15 +57,15 @@ class BroughtRule:
     number: int = 0
 
 
-Brought = BroughtRule | SkippedEntry
+ParsedEntry = ParsedRule | SkippedEntry
 
 
-def numbered(entries: Iterable[Brought]) -> list[Brought]:
+def numbered(entries: Iterable[ParsedEntry]) -> list[ParsedEntry]:
     """Return the entries with the rules among them numbered."""
-    found: list[Brought] = []
+    found: list[ParsedEntry] = []
     place = 0
     for one in entries:
-        if isinstance(one, BroughtRule):
+        if isinstance(one, ParsedRule):
             place += 1
             one = replace(one, number=place)
         found.append(one)

@@ -16,7 +16,7 @@ from locales import _
 from models import ContractMigration, Rule
 from models.db.session import AsyncSession
 from services.collections import catalog
-from services.core import audit, queue
+from services.core import audit
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
 from services.core.errors import Conflict, FieldRefused, MigrationNotFound
@@ -24,12 +24,12 @@ from services.core.json_view import json_view
 from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
-from services.rules import limits, rules
+from services.rules import limits, pausing, rules
 from services.rules.expression import Expression, Requirement, parse, requirements, to_document
 from services.rules.mapping import copy_of, document, set_expression
-from services.rules.moving import new_contract, successors
-from services.rules.moving.new_contract import NotCarried
-from services.rules.moving.successors import MigrationOrder
+from services.rules.replacements import new_contract, successors
+from services.rules.replacements.new_contract import NotCarried
+from services.rules.replacements.successors import MigrationOrder
 from services.rules.wording import Line, Names, in_lines, in_words
 
 LONGEST = timedelta(days=366)
@@ -76,7 +76,7 @@ class MigrationView:
     id: int | None = None
 
 
-async def look(
+async def preview(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MigrationOrder
 ) -> MigrationView:
     """Return what a migration would do to the rules; changes none.
@@ -95,20 +95,20 @@ async def look(
 async def apply(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MigrationOrder
 ) -> MigrationView:
-    """Carry all rules over that can be, in one transaction. Raises as `look` does, and Conflict if none can be."""
+    """Carry all rules over that can be, in one transaction. Raises as `preview` does, and Conflict if none can be."""
     found, order, known = await _read(db, outside, actor, server_id, order)
     done = await _write(db, found, actor, order, known)
     if not done.rules:
         told = _("None of the rules that name this contract can be carried over: {reason}")
         raise Conflict(told.format(reason=done.left[0].why if done.left else ""))
-    await queue.mark_server(db, server_id, queue.CHANGED)
+    await pausing.decide_again(db, server_id)
     return done
 
 
 async def proposed(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MigrationOrder
 ) -> list[tuple[Rule, Rule]]:
-    """Return the rules that a migration changes, as they are and as they would be; raises as `look` does."""
+    """Return the rules that a migration changes, as they are and as they would be; raises as `preview` does."""
     found, order, known = await _read(db, outside, actor, server_id, order)
     pairs = list[tuple[Rule, Rule]]()
     for rule in await _concerned(db, server_id, order):
@@ -186,7 +186,7 @@ async def put_back(
         raise Conflict(_("The rules were changed again since. Undo the newer changes first, or edit the rules."))
     await db.flush()
     await _reopen(db, server_id, batch)
-    await queue.mark_server(db, server_id, queue.CHANGED)
+    await pausing.decide_again(db, server_id)
     return back, left
 
 
@@ -352,7 +352,7 @@ async def _end(db: AsyncSession, actor: str | None, migration: ContractMigration
     ended = audit.line("rule.migration_ended", server_id=migration.server_id, actor=actor, batch=batch, data=said)
     await db.flush()
     await audit.record_all(db, [ended, *lines])
-    await queue.mark_server(db, migration.server_id, queue.CHANGED)
+    await pausing.decide_again(db, migration.server_id)
     return MigrationView(tuple(done), tuple(left), True, str(batch) if done else None, migration.id)
 
 

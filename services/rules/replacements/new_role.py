@@ -15,17 +15,17 @@ from gateways import Gateways
 from locales import _
 from models import Grant, Rule
 from models.db.session import AsyncSession
-from services.core import audit, queue
+from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import Conflict, FieldRefused
 from services.core.json_view import json_view
 from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
-from services.rules import limits, rules
+from services.rules import limits, pausing, rules
 from services.rules.mapping import apply as change
 from services.rules.mapping import copy_of, document
-from services.rules.moving.contract_migrations import LeftRule
+from services.rules.replacements.contract_migrations import LeftRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,9 @@ class RoleReplacement:
     batch: str | None = None
 
 
-async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: RoleOrder) -> RoleReplacement:
+async def preview(
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: RoleOrder
+) -> RoleReplacement:
     """Return what replacing the role would do to the rules; changes none.
 
     Raises ServerNotFound unless the actor runs the server, FieldRefused, Conflict (the bot is not in it).
@@ -77,20 +79,20 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 
 
 async def apply(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: RoleOrder) -> RoleReplacement:
-    """Let all rules that give the old role give the new one, in one transaction. Raises as `look` does."""
+    """Let all rules that give the old role give the new one, in one transaction. Raises as `preview` does."""
     found = await permissions.by_id(db, outside, actor, server_id)
     done = await _write(db, found, actor, order)
     if not done.rules:
         told = _("None of the rules for this role can be changed: {reason}")
         raise Conflict(told.format(reason=done.left[0].why if done.left else ""))
-    await queue.mark_server(db, server_id, queue.CHANGED)
+    await pausing.decide_again(db, server_id)
     return done
 
 
 async def proposed(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: RoleOrder
 ) -> list[tuple[Rule, Rule]]:
-    """Return the rules that change, as they are and as they would be; raises as `look` does."""
+    """Return the rules that change, as they are and as they would be; raises as `preview` does."""
     found = await permissions.by_id(db, outside, actor, server_id)
     _check(found, order)
     pairs = list[tuple[Rule, Rule]]()
@@ -118,13 +120,13 @@ async def put_back(
         if rule is None or rule.deleted_at is not None or rule.role_id != after["roleId"]:
             left.append(str(after["name"]))
             continue
-        change(rule, {"roleId": before["roleId"], "roleColor": before["roleColor"], "state": rule.state}, found)
+        change(rule, {"roleId": before["roleId"], "roleColor": before["roleColor"]}, found)
         db.add(rule)
         await db.flush()
         back.append(rule.name)
     if not back:
         raise Conflict(_("The rules were changed again since. Undo the newer changes first, or edit the rules."))
-    await queue.mark_server(db, server_id, queue.CHANGED)
+    await pausing.decide_again(db, server_id)
     return back, left
 
 

@@ -23,13 +23,16 @@ class CallTemplate:
 
 
 TEMPLATES = (
-    CallTemplate("staked-number", N_("Staked tokens, told as a number"), "balanceOf(address) view returns (uint256)"),
     CallTemplate(
-        "staked-list", N_("Staked tokens, told as a list of their IDs"),
+        "staked-number", N_("Staked tokens (the function returns a number)"),
+        "balanceOf(address) view returns (uint256)",
+    ),
+    CallTemplate(
+        "staked-list", N_("Staked tokens (the function returns a list of IDs)"),
         "tokensOfOwner(address) view returns (uint256[])", path="length",
     ),
     CallTemplate(
-        "staked-struct", N_("Stake in a pool, told as a struct"),
+        "staked-struct", N_("Stake in a pool (the function returns a struct)"),
         "userInfo(uint256,address) view returns (uint256,uint256)", args=("0", "{wallet}"), path="0",
     ),
     CallTemplate(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
+from services.core.errors import FieldRefused
 from services.rules.types import list_text
 from services.rules.types.address_list import ADDRESSES
 from services.rules.types.list_text import ReadList
@@ -11,12 +12,39 @@ _DEEPEST = 16
 """Levels of JSON that an expression can have; the parser refuses more."""
 
 
+class ListReader:
+    """Reads each list once, however many conditions have the same object."""
+
+    def __init__(self) -> None:
+        # With the object itself, so that no later one gets its id.
+        self._known: dict[int, tuple[object, ReadList | FieldRefused]] = {}
+
+    async def read(self, given: object) -> ReadList:
+        """Return a list that was read, now or before. Raises FieldRefused, ListRefused, each time for a refused one."""
+        if id(given) not in self._known:
+            try:
+                self._known[id(given)] = given, await list_text.of_items(given)
+            except FieldRefused as fault:
+                self._known[id(given)] = given, fault
+        found = self._known[id(given)][1]
+        if isinstance(found, FieldRefused):
+            raise found.with_traceback(None)
+        return found
+
+
 class GivenLists:
     """The lists of one rule: `take_out` puts stand-ins in their places, and `put_in` their digests after `read`."""
 
-    def __init__(self) -> None:
+    def __init__(self, reader: ListReader | None = None) -> None:
         self._given: list[object] = []
         self._named: dict[str, ReadList] = {}
+        self._reader = reader or ListReader()
+
+    @property
+    def addresses(self) -> int:
+        """How many addresses the lists have; one that several conditions have counts once."""
+        lists = [cast("list[object]", one) for one in self._given if isinstance(one, list)]
+        return sum({id(one): len(one) for one in lists}.values())
 
     def take_out(self, document: Any, depth: int = 0) -> Any:
         """Return a JSON document with a stand-in for each list in it."""
@@ -36,7 +64,7 @@ class GivenLists:
     async def read(self) -> Mapping[str, ReadList]:
         """Read the lists; return them by their digests. Raises FieldRefused, ListRefused."""
         for number, given in enumerate(self._given, 1):
-            self._named[_stand_in(number)] = await list_text.of_items(given)
+            self._named[_stand_in(number)] = await self._reader.read(given)
         return {one.digest: one for one in self._named.values()}
 
     def put_in(self, document: Any) -> Any:

@@ -116,3 +116,14 @@ async def test_no_event_of_a_role_resumes_them_but_an_admin_does() -> None:
     assert await asked(far) == (4, 4)
     async with transaction() as db:
         assert await limits.pause(db) == 0
+
+
+async def test_a_rule_that_gave_another_role_before_is_loaded_for_what_it_gave() -> None:
+    server_id, rules = await server_with(1)
+    async with transaction() as db:
+        rule = await db.get_one(Rule, rules[0])
+        rule.state, rule.pause_cause = "paused", pausing.TOO_MANY
+        db.add(Grant(server_id=server_id, discord_id="1", role_id=snowflake(), rule_ids=rules, state="held"))
+    async with transaction() as db:
+        loaded = await snapshot.rules_for(db, [Claim(server_id, "1", 1, 0, queue.SWEPT)])
+    assert [one.id for one in loaded[server_id]] == rules

@@ -10,11 +10,11 @@ from services.rules.expression import (
     ExpressionRefused,
     Not,
     Requirement,
-    asked_for,
     evaluate,
     parse,
     requirements,
     to_document,
+    with_sense,
 )
 
 LEAF = {"type": "basic", "chain": "base", "contract": "0xaa", "minTokens": 2}
@@ -92,8 +92,8 @@ def test_all_and_any_follow_kleene(first: str, second: str, both: str, either: s
         assert evaluate(parse({"any": branches}), lambda leaf: answers[leaf.contract]).value == either
 
 
-def test_what_only_must_not_hold_is_not_asked_for() -> None:
+def test_each_leaf_has_the_sense_of_its_place() -> None:
     mine, other, both = (Requirement("basic", "base", "0x" + digit * 40) for digit in "abc")
     tree = AtLeast(2, (mine, Not(AtLeast(1, (other, Not(both)))), Not(both)))
-    assert asked_for(tree) == {mine, both}
-    assert asked_for(Not(Not(other))) == {other}
+    assert with_sense(tree) == ((mine, True), (other, False), (both, True), (both, False))
+    assert with_sense(Not(Not(other))) == ((other, True),)

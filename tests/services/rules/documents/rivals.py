@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from services.rules.moving import documents
+from services.rules.documents import json_documents
 
 CATS, DOGS, USDC = "0x" + "c0" * 20, "0x" + "d0" * 20, "0x" + "5d" * 20
 ONE, TWO = (f"0x{number:040x}" for number in (10, 11))
@@ -95,4 +95,4 @@ def guild(
 
 async def as_read(document: object) -> Any:
     """The document as it is read from a file."""
-    return await documents.read(json.dumps(document))
+    return await json_documents.read(json.dumps(document))

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.rules.moving import brought, collabland, documents, guild, own_format
-from services.rules.moving.brought import Unmapped
-from services.rules.moving.documents import DocumentRefused, DocumentTooLarge
+from services.rules.documents import collabland, guild_xyz, json_documents, own_format, parsed
+from services.rules.documents.json_documents import DocumentRefused, DocumentTooLarge
+from services.rules.documents.parsed import Unmapped
 
-READERS = (collabland.read, guild.read, own_format.read)
+READERS = (collabland.read, guild_xyz.read, own_format.read)
 
 
 async def refused(text: str | bytes) -> str:
     with pytest.raises(DocumentRefused) as fault:
-        await documents.read(text)
+        await json_documents.read(text)
     assert fault.value.field == "document"
     return fault.value.message
 
 
 async def test_numbers_are_exact_and_texts_stay_as_they_are() -> None:
-    assert await documents.read(
+    assert await json_documents.read(
         '\ufeff{"a": [12345678901234567890123, 0.1, "0.10", true, null, "\\ud83d\\ude00"]}'
     ) == {"a": [12345678901234567890123, Decimal("0.1"), "0.10", True, None, "😀"]}
 
@@ -54,9 +54,13 @@ async def test_what_is_no_document_is_refused_with_a_sentence(text: str | bytes,
 
 async def test_the_size_is_refused_before_anything_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("parsed"))
-    for text in ("x" * (documents.LARGEST + 1), "é" * (documents.LARGEST // 2 + 1), b"x" * (documents.LARGEST + 1)):
+    for text in (
+        "x" * (json_documents.LARGEST + 1),
+        "é" * (json_documents.LARGEST // 2 + 1),
+        b"x" * (json_documents.LARGEST + 1),
+    ):
         with pytest.raises(DocumentTooLarge, match="larger than 1024 KiB"):
-            await documents.read(text)
+            await json_documents.read(text)
 
 
 @pytest.mark.parametrize("unit", ["[],", "{},", "1,", '"",'])
@@ -69,12 +73,12 @@ async def test_what_has_far_more_values_than_rules_is_refused_before_anything_is
 
 async def test_a_number_of_any_length_stays_small_and_is_no_amount() -> None:
     for text in ("9" * 5_000, "1e999999999", "1" + "0" * 200 + ".5", "-1e-999999999"):
-        (number,) = await documents.read(f"[{text}]")
-        for read in (brought.count, brought.coins):
+        (number,) = await json_documents.read(f"[{text}]")
+        for read in (parsed.count, parsed.coins):
             with pytest.raises(Unmapped):
                 read(number, "minimum")
         with pytest.raises(Unmapped):
-            brought.chain_by_id(number)
+            parsed.chain_by_id(number)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +86,12 @@ async def test_a_number_of_any_length_stays_small_and_is_no_amount() -> None:
     [("1", "1"), (1, "1"), (Decimal("1E-7"), "0.0000001"), ("0.50", "0.5"), (Decimal("1E+3"), "1000"), ("", None)],
 )
 def test_amounts_are_plain_decimal_texts(value: object, text: str | None) -> None:
-    assert brought.coins(value, "minimum") == text
+    assert parsed.coins(value, "minimum") == text
 
 
 @pytest.mark.parametrize("value", ["1_000", "٣", "NaN", "-1", "1" * 90, True, [], {}, "1e99999"])
 def test_what_is_no_amount_is_refused(value: object) -> None:
-    for read in (brought.count, brought.coins):
+    for read in (parsed.count, parsed.coins):
         with pytest.raises(Unmapped):
             read(value, "minimum")
 
@@ -96,8 +100,8 @@ def test_what_is_no_amount_is_refused(value: object) -> None:
     ("reader", "document"),
     [
         (collabland.read, {"rules": [{}] * 10_000}),
-        (guild.read, {"roles": [{"requirements": [{}]}] * 10_000}),
-        (guild.read, {"roles": [{"requirements": [{"type": "ALLOWLIST", "data": {"addresses": ["0x" + "a" * 40]}}],
+        (guild_xyz.read, {"roles": [{"requirements": [{}]}] * 10_000}),
+        (guild_xyz.read, {"roles": [{"requirements": [{"type": "ALLOWLIST", "data": {"addresses": ["0x" + "a" * 40]}}],
                                  "rolePlatforms": [{"platformRoleId": str(at)} for at in range(201)]}]}),
         (own_format.read, {"format": "holdfast-rules", "version": 1, "rules": [{}] * 10_000}),
     ],
@@ -133,4 +137,4 @@ def test_a_document_of_any_shape_is_read_or_refused(document: object) -> None:
     for reader in READERS:
         for one in shaped:
             with contextlib.suppress(DocumentRefused):
-                assert len(reader(one, "1")) <= 2 * brought.MOST_RULES
+                assert len(reader(one, "1")) <= 2 * parsed.MOST_RULES

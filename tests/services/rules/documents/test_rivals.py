@@ -4,23 +4,23 @@ from typing import Any
 
 import pytest
 
+from services.rules.documents import collabland, guild_xyz, own_format
+from services.rules.documents.json_documents import DocumentRefused
+from services.rules.documents.parsed import ParsedEntry, ParsedRule, SkippedEntry
 from services.rules.expression import parse
-from services.rules.moving import collabland, guild, own_format
-from services.rules.moving.brought import Brought, BroughtRule, SkippedEntry
-from services.rules.moving.documents import DocumentRefused
 from services.rules.types.given_lists import GivenLists
 from services.rules.wording import in_words
-from tests.services.rules.moving import rivals
-from tests.services.rules.moving.rivals import CATS, DOGS, USDC
+from tests.services.rules.documents import rivals
+from tests.services.rules.documents.rivals import CATS, DOGS, USDC
 
 NAMES = {("base", CATS): "Cats", ("base", DOGS): "Dogs", ("base", USDC): "USD Coin", ("base", "native"): "ETH"}
 
 
-async def words(found: list[Brought]) -> dict[str, str]:
+async def words(found: list[ParsedEntry]) -> dict[str, str]:
     """The rules in words by their names."""
     told = dict[str, str]()
     for one in found:
-        if isinstance(one, BroughtRule):
+        if isinstance(one, ParsedRule):
             lists = GivenLists()
             bare = lists.take_out(one.expression)
             await lists.read()
@@ -28,7 +28,7 @@ async def words(found: list[Brought]) -> dict[str, str]:
     return told
 
 
-def reasons(found: list[Brought]) -> dict[str, str]:
+def reasons(found: list[ParsedEntry]) -> dict[str, str]:
     return {one.what.partition("“")[2].rstrip("”"): one.why for one in found if isinstance(one, SkippedEntry)}
 
 
@@ -59,7 +59,7 @@ async def test_twenty_rules_of_collabland() -> None:
     assert "no token ID" in why["Many without an ID"]
     assert "asks for 5 of certain token IDs" in why["Five of one"]
     assert "query" in why["A query"]
-    noted = {one.name: one.notes for one in found if isinstance(one, BroughtRule) and one.notes}
+    noted = {one.name: one.notes for one in found if isinstance(one, ParsedRule) and one.notes}
     assert noted == {"With something new": ("Not used, because their meaning is not known: “expiresAt”.",)}
 
 
@@ -75,7 +75,7 @@ async def test_twenty_rules_of_collabland() -> None:
 )
 async def test_collablands_rules_are_found_wherever_its_documents_have_them(document: object) -> None:
     found = collabland.read(await rivals.as_read(document), "77")
-    assert [(one.name, one.role_id, one.role_names) for one in found if isinstance(one, BroughtRule)] == [
+    assert [(one.name, one.role_id, one.role_names) for one in found if isinstance(one, ParsedRule)] == [
         ("Holder", "001", ("Holder", "001"))
     ]
 
@@ -134,12 +134,12 @@ def test_nothing_of_collabland_is_guessed(fields: dict[str, Any], why: str) -> N
 def test_a_coin_of_solana_is_a_coin_here() -> None:
     mint = "CJk8TvAXcq1cvC85M9aMQCxPMkTCSuWN5HsFEgAjh4ut"
     (found,) = collabland.read([{"type": "SOLANA_FT", "chainId": 8000000000101, "contractAddress": mint}], "1")
-    assert isinstance(found, BroughtRule)
+    assert isinstance(found, ParsedRule)
     assert found.expression == {"type": "token", "chain": "solana", "contract": mint, "min": "1"}
 
 
 async def test_twenty_roles_of_a_guild() -> None:
-    found = guild.read(await rivals.as_read(rivals.guild()), "1")
+    found = guild_xyz.read(await rivals.as_read(rivals.guild()), "1")
     cats, coins = "At least 1 token of Cats on Base", "At least 5 of USD Coin on Base"
     assert await words(found) == {
         "Holder": cats,
@@ -155,7 +155,7 @@ async def test_twenty_roles_of_a_guild() -> None:
         "Gold": "At least 1 token of Cats on Base with Fur: Gold",
         "Friends": "A wallet on a list of 2 addresses",
     }
-    assert {one.role_id for one in found if isinstance(one, BroughtRule)} == {"501"}
+    assert {one.role_id for one in found if isinstance(one, ParsedRule)} == {"501"}
     why = reasons(found)
     assert len(why) == 8
     assert "Any verified wallet" in why["Everybody"]
@@ -168,8 +168,8 @@ async def test_twenty_roles_of_a_guild() -> None:
     assert "“XOR”" in why["Strange logic"]
 
 
-def one_role(requirement: dict[str, Any], **fields: Any) -> Brought:
-    (found,) = guild.read({"roles": [{"name": "R", "requirements": [requirement], **fields}]}, "1")
+def one_role(requirement: dict[str, Any], **fields: Any) -> ParsedEntry:
+    (found,) = guild_xyz.read({"roles": [{"name": "R", "requirements": [requirement], **fields}]}, "1")
     return found
 
 
@@ -193,7 +193,7 @@ CAT = {"type": "ERC721", "chain": "BASE_MAINNET", "address": CATS}
 )  # fmt: skip
 def test_tokens_of_a_guild(data: object, expression: dict[str, Any]) -> None:
     found = one_role(CAT | {"data": data})
-    assert isinstance(found, BroughtRule), found
+    assert isinstance(found, ParsedRule), found
     assert found.expression == {"chain": "base", "contract": CATS} | expression
 
 
@@ -228,7 +228,7 @@ def test_a_guilds_contract_query_is_a_view_call() -> None:
         "resultMatch": ">", "expected": "99",
     }  # fmt: skip
     found = one_role({"type": "CONTRACT", "chain": "BASE_MAINNET", "address": CATS, "data": data})
-    assert isinstance(found, BroughtRule), found
+    assert isinstance(found, ParsedRule), found
     assert found.expression == {
         "type": "call", "chain": "base", "contract": CATS, "args": ["{wallet}", "5"], "path": "0",
         "function": "stakedOf(address,uint256) view returns (uint256,bool)", "compare": ">=", "value": "100",
@@ -237,7 +237,7 @@ def test_a_guilds_contract_query_is_a_view_call() -> None:
 
 def test_the_amount_of_guilds_first_api_is_the_minimum() -> None:
     found = one_role({"type": "ERC20", "address": USDC, "value": "1", "chain": "ETHEREUM"}, logic="AND")
-    assert isinstance(found, BroughtRule)
+    assert isinstance(found, ParsedRule)
     assert found.expression == {"type": "token", "chain": "ethereum", "contract": USDC, "min": "1"}
 
 
@@ -255,15 +255,15 @@ def test_the_amount_of_guilds_first_api_is_the_minimum() -> None:
 def test_a_role_of_a_guild_is_a_rule_for_each_discord_role_that_it_gives(rewards: object, ids: list[str]) -> None:
     platforms = [{"id": 9, "platformId": 1}, {"id": 8, "platformId": 2}]
     role = {"name": "R", "requirements": [CAT], "rolePlatforms": rewards}
-    found = guild.read({"guildPlatforms": platforms, "roles": [role]}, "1")
-    assert [one.role_id for one in found if isinstance(one, BroughtRule)] == ids
+    found = guild_xyz.read({"guildPlatforms": platforms, "roles": [role]}, "1")
+    assert [one.role_id for one in found if isinstance(one, ParsedRule)] == ids
     assert ids or "no Discord role" in reasons(found)["R"]
 
 
 def test_a_document_without_requirements_is_not_a_guilds() -> None:
     for document in ({}, [], {"roles": ["Holder", "Whale"]}, {"roles": [{"name": "R"}]}, 5, None):
         with pytest.raises(DocumentRefused):
-            guild.read(document, "1")
+            guild_xyz.read(document, "1")
 
 
 def test_an_export_of_another_version_is_refused() -> None:

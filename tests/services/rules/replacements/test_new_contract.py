@@ -9,8 +9,8 @@ import pytest
 
 from services.core.answer import Answer
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate, parse, to_document
-from services.rules.moving import new_contract
-from services.rules.moving.new_contract import NotCarried, carried
+from services.rules.replacements import new_contract
+from services.rules.replacements.new_contract import NotCarried, carried
 from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
 
