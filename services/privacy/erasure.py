@@ -80,7 +80,7 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
                 name, color = named[-1].role_name, named[-1].role_color
             else:
                 known = await activity.role_names(db, case.claim.server_id, [decision.role_id])
-                name, color = known.get(decision.role_id, UNKNOWN_ROLE), DEFAULT_COLOR
+                name, color = known.get(decision.role_id, _(UNKNOWN_ROLE)), DEFAULT_COLOR
             found.append(EndingRole(server.name, name, color, end, hours, words))
     return tuple(sorted(found, key=lambda one: (one.server_name.casefold(), one.role_name.casefold())))
 

@@ -37,7 +37,8 @@ _PARTS = {
         SELECT purpose, return_path AS "returnPath", expires_at AS "expiresAt" FROM sign_in WHERE user_id = :user
     """,
     "wallets": """
-        SELECT id, family, address, NULLIF(chain, '') AS "onlyOn", method, evidence, created_at AS "createdAt"
+        SELECT id, family, address, NULLIF(chain, '') AS "onlyOn", method, evidence - 'movedFrom' AS evidence,
+               created_at AS "createdAt"
         FROM wallet WHERE user_id = :user ORDER BY id
     """,
     "walletHandovers": """
@@ -65,6 +66,7 @@ _PARTS = {
                s.observed_at AS "observedAt", s.contracts
         FROM surveyed d JOIN survey s ON s.id = d.survey_id
         JOIN wallet w ON w.address = d.address AND w.chain IN ('', d.chain)
+        JOIN member m ON m.server_id = d.server_id AND m.discord_id = :who
         WHERE w.user_id = :user ORDER BY d.chain, d.address, d.server_id
     """,
     "walletTokens": """

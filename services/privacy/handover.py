@@ -75,7 +75,7 @@ async def withdraw(db: AsyncSession, actor: Actor) -> None:
     await db.exec(delete(Handover).where(col(Handover.user_id) == actor.user_id))
 
 
-async def look(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
+async def preview(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
     """Return what a code would hand over to the actor. Raises FieldRefused, TooMany."""
     row, giver = await _read(db, actor, code)
     return _view(giver, await _wallets(db, row), moved=False)

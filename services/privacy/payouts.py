@@ -22,9 +22,9 @@ from services.engine.cases import Case
 from services.engine.outcome import read_own
 from services.guilds import permissions
 from services.holdings import last_seen
-from services.holdings.evaluate import verdict
+from services.holdings.evaluate import verdict_by
 from services.holdings.last_seen import Memory
-from services.rules.expression import Requirement, requirements
+from services.rules.expression import Requirement, requirements, with_sense
 from services.rules.terms import RuleTerms
 from services.rules.wording import Names, in_words
 from services.servers import activity_csv
@@ -41,7 +41,7 @@ _ON_ONE_CHAIN = N_("This address is a contract on one chain alone. Choose a wall
 @json_view
 @dataclass(frozen=True, slots=True)
 class PayoutDownload:
-    """One download of a list with the member's payout address: the admin's name, and when."""
+    """A download of a list with the member's payout address: the admin's name, and when; one each day is noted."""
 
     by: str
     at: datetime
@@ -179,8 +179,8 @@ def _lines(
     """Return what is known, by requirement and whether delegations count for it."""
     found: dict[tuple[Requirement, bool], _Line] = {}
     for terms in rules:
-        for leaf in requirements(terms.expression):
-            vaults = case.delegated_by(terms, leaf)
+        for leaf, wanted in with_sense(terms.expression):
+            vaults = case.delegated_by(terms, wanted=wanted)
             if leaf.kind.chainless:
                 reading = read_own(leaf, case.wallets, case.tables)
                 answer, held, block = reading.answer, reading.held, None
@@ -194,9 +194,11 @@ def _lines(
 
 
 def _answer(case: Case, terms: RuleTerms, lines: Mapping[tuple[Requirement, bool], _Line]) -> Answer:
-    return verdict(
-        terms.expression, case.wallets, lambda leaf: lines[leaf, case.delegated_by(terms, leaf) is not None].answer
+    counted = (
+        lines[leaf, case.delegated_by(terms, wanted=wanted) is not None]
+        for leaf, wanted in with_sense(terms.expression)
     )
+    return verdict_by(terms.expression, case.wallets, (line.answer for line in counted))
 
 
 def _cells(lines: Sequence[_Line]) -> tuple[str, str]:
@@ -208,13 +210,29 @@ def _cells(lines: Sequence[_Line]) -> tuple[str, str]:
 
 
 async def _note(db: AsyncSession, actor: Actor, server_id: int, listed: Sequence[Chosen]) -> None:
+    """Note for each of these members that the actor downloaded their address, once a day."""
     await db.execute(
         text(
-            "INSERT INTO payout_listing (server_id, user_id, actor, at) SELECT :server, one, :actor, now() "
-            "FROM unnest(CAST(:people AS integer[])) AS one ORDER BY one"
+            """
+            INSERT INTO payout_listing (server_id, user_id, actor, at)
+            SELECT :server, one, CAST(:actor AS varchar), now()
+            FROM unnest(CAST(:people AS integer[])) AS one
+            WHERE NOT EXISTS (
+                SELECT 1 FROM payout_listing p WHERE p.server_id = :server AND p.user_id = one
+                AND p.actor = CAST(:actor AS varchar) AND p.at >= date_trunc('day', now(), 'UTC'))
+            ORDER BY one
+            """
         ),
         {"server": server_id, "actor": actor.discord_id, "people": [one.user_id for one in listed]},
     )
+
+
+async def forget(db: AsyncSession, days: int) -> None:
+    """Delete the notes of downloads that are older than `days`; with 0 days they are kept forever, as the log is."""
+    if days:
+        await db.execute(
+            text("DELETE FROM payout_listing WHERE at < now() - make_interval(days => :days)"), {"days": days}
+        )
 
 
 async def choose(db: AsyncSession, actor: Actor, server_id: int, wallet_id: int | None) -> None:

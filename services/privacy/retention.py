@@ -3,13 +3,13 @@
 from sqlalchemy import text
 
 from models.db.session import AsyncSession
-from services.accounts.programs import deliveries
+from services.accounts.developers import deliveries
 from services.collections import token_traits
 from services.collections.census import days, reach
 from services.guilds import refusals
 from services.guilds.gateway import known_people
 from services.holdings import balance_snapshots
-from services.privacy import log_months
+from services.privacy import log_months, payouts
 from services.roles import in_doubt
 from services.rules import limits, pausing
 from services.rules.types import stored_lists
@@ -42,6 +42,7 @@ async def housekeep(db: AsyncSession) -> None:
     """
     await clear_expired(db)
     await pausing.sweep_deleted(db)
+    await payouts.forget(db, settings().log_days)
     if await clear_log(db, settings().log_days) == AT_ONCE:
         await schedules.bring_forward(db, SCHEDULE)
 

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from locales import N_
 from models.db.session import AsyncSession
 from services.accounts import token_encryption
-from services.accounts.programs.webhooks import TEST
+from services.accounts.developers.webhooks import TEST
 from services.accounts.token_encryption import UnreadableToken
 from services.core.addresses import shorten
 
@@ -184,7 +184,7 @@ def _data(row: Mapping[Any, Any]) -> dict[str, Any] | None:
             return None
 
 
-async def delivered(db: AsyncSession, turn: DeliveryTurn, order: Delivery) -> None:
+async def record_delivery(db: AsyncSession, turn: DeliveryTurn, order: Delivery) -> None:
     """Record that the receiver has accepted a delivery."""
     await _finish(db, order, "delivered")
     await db.execute(
@@ -211,7 +211,7 @@ async def _finish(db: AsyncSession, order: Delivery, state: str, *, attempted: b
     )
 
 
-async def failed(db: AsyncSession, turn: DeliveryTurn, order: Delivery, fault: str) -> None:
+async def record_failure(db: AsyncSession, turn: DeliveryTurn, order: Delivery, fault: str) -> None:
     """Record a failed attempt: try again after a pause that grows, or give up after LIFE. The webhook pauses too."""
     seconds = PAUSES[min(order.attempts, len(PAUSES) - 1)]
     tried = await db.execute(

@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlmodel import col, select, update
 
 from models import Due, Event, Handover, MemberChoice, Notice, Server, User, Wallet, now, transaction
 from models.db.session import AsyncSession
+from services.core import queue
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, TooMany, WalletNotFound
 from services.privacy import handover
 from services.runtime import rate_limits
+from services.wallets import wallets
 from settings import settings
 from tests.support.builders import a_member, a_server, address
 
@@ -71,7 +74,7 @@ async def test_both_accounts_say_so_and_wallets_choices_and_payouts_move_at_once
         stored = (await db.exec(select(Handover))).one()
         assert made.code.replace("-", "").encode() not in stored.code_hash
     async with transaction() as db:
-        seen = await handover.look(db, two.new, f" {made.code.upper()} ")
+        seen = await handover.preview(db, two.new, f" {made.code.upper()} ")
         assert (seen.account, set(seen.wallets), seen.moved) == (two.old.username, set(two.wallets), False)
         with pytest.raises(FieldRefused, match="You made this code in this account"):
             await handover.take(db, two.old, made.code)
@@ -130,16 +133,16 @@ async def test_a_code_ends_with_its_time_a_newer_one_or_its_withdrawal(database:
         first = await handover.offer(db, two.old)
         second = await handover.offer(db, two.old)
         with pytest.raises(FieldRefused):
-            await handover.look(db, two.new, first.code)
-        assert len((await handover.look(db, two.new, second.code)).wallets) == 2
+            await handover.preview(db, two.new, first.code)
+        assert len((await handover.preview(db, two.new, second.code)).wallets) == 2
         await db.exec(update(Handover).values(expires_at=now() - timedelta(seconds=1)))
         with pytest.raises(FieldRefused):
-            await handover.look(db, two.new, second.code)
+            await handover.preview(db, two.new, second.code)
         third = await handover.offer(db, two.old)
         await handover.withdraw(db, two.old)
         for odd in (third.code, "", "x" * 4_000, "----"):
             with pytest.raises(FieldRefused, match="not valid"):
-                await handover.look(db, two.new, odd)
+                await handover.preview(db, two.new, odd)
         with pytest.raises(WalletNotFound):
             await handover.offer(db, two.new)
 
@@ -157,6 +160,29 @@ async def test_tries_are_bounded_and_so_are_the_wallets_of_a_person(
         guesser = replace(two.new, user_id=two.new.user_id + 1_000_000)
         for _ in range(rate_limits.HANDOVERS.per_minute):
             with pytest.raises(FieldRefused):
-                await handover.look(db, guesser, "2222-2222-2222")
+                await handover.preview(db, guesser, "2222-2222-2222")
         with pytest.raises(TooMany):
-            await handover.look(db, guesser, made.code)
+            await handover.preview(db, guesser, made.code)
+
+
+async def test_a_wallet_that_is_removed_during_its_handover_stays_with_the_new_account(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with transaction() as db:
+        two = await two_accounts(db)
+        mine = (await db.exec(select(Wallet.id).where(Wallet.address == two.wallets[0]))).one()
+        made = await handover.offer(db, two.old)
+    mark = queue.mark_people
+
+    async def after_the_handover(*given: Any, **named: Any) -> None:
+        monkeypatch.setattr(queue, "mark_people", mark)
+        async with transaction() as other:
+            await handover.take(other, two.new, made.code)
+        await mark(*given, **named)
+
+    monkeypatch.setattr(queue, "mark_people", after_the_handover)
+    with pytest.raises(WalletNotFound):
+        async with transaction() as db:
+            await wallets.remove(db, two.old, mine or 0)
+    async with transaction() as db:
+        assert set(await of(db, two.new)) == set(two.wallets)

@@ -385,6 +385,9 @@ async def test_the_export_of_one_has_nothing_of_another(database: str) -> None:
     async with transaction() as db:
         one, other = await somebody(db), await somebody(db)
         await known_everywhere(db, other)
+        moved = (await db.exec(select(Wallet).where(Wallet.address == one.wallet))).one()
+        moved.evidence = {**moved.evidence, "movedFrom": other.actor.discord_id}
+        db.add(moved)
     async with transaction() as db:
         document = str(await preferences.export(db, one.actor))
     assert one.wallet in document

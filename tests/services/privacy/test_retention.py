@@ -16,6 +16,7 @@ from models import (
     Event,
     Member,
     Notice,
+    PayoutListing,
     Schedule,
     Sighting,
     SignIn,
@@ -122,6 +123,30 @@ async def test_the_clock_lets_go_by_itself_once_an_hour_and_goes_on_where_more_i
     await lines(500)
     await scheduler.take_turn(job)
     assert await kinds() == ["age.1", "age.500"], "not before its hour"
+
+
+@pytest.mark.parametrize(("days", "left"), [(365, ["lately"]), (0, ["lately", "long ago"])])
+async def test_notes_of_downloaded_payout_addresses_are_kept_as_long_as_the_log(
+    database: str, days: int, left: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOG_DAYS", str(days))
+    settings.cache_clear()
+    async with transaction() as db:
+        server = await a_server(db)
+        user = User(discord_id="1", username="x")
+        db.add(user)
+        await db.flush()
+        for actor, age in (("lately", 364), ("long ago", 366)):
+            db.add(
+                PayoutListing(
+                    server_id=server.id or 0, user_id=user.id or 0, actor=actor, at=now() - timedelta(days=age)
+                )
+            )
+    async with transaction() as db:
+        await retention.housekeep(db)
+    async with transaction() as db:
+        assert (await db.exec(select(PayoutListing.actor).order_by(col(PayoutListing.id)))).all() == left
+    settings.cache_clear()
 
 
 async def test_what_has_ended_goes(database: str) -> None:
