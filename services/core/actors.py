@@ -32,7 +32,7 @@ class Actor:
 
     @property
     def limit_key(self) -> str:
-        """The key of the rate limits: every token has limits of its own."""
+        """The key of the rate limits: every token has limits of its own, beside those of its creator's tokens."""
         return f"user:{self.user_id}" if self.token is None else f"token:{self.token.id}"
 
     def reaches(self, server_id: int | None) -> bool:

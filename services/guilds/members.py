@@ -140,7 +140,7 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         {"people": [discord_id for _, discord_id in gone]},
     )
     if addresses := [str(address) for (address,) in wallets.all()]:
-        await queue.mark_rivals(db, addresses, queue.CHANGED, sorted({server_id for server_id, _ in gone}))
+        await queue.mark_other_delegates(db, addresses, queue.CHANGED, sorted({server_id for server_id, _ in gone}))
 
 
 async def _end_memberships(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
@@ -219,7 +219,7 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
             .values(next_at=func.now())
         )
     if there and before ^ member.roles:
-        await rivals.moved(db, server_id, member.discord_id, member.roles - before, lost)
+        await rivals.record_theirs(db, server_id, member.discord_id, member.roles - before, lost)
 
 
 async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:

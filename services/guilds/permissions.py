@@ -80,6 +80,15 @@ async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     return server
 
 
+async def check_token(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
+    """Raise ServerNotFound for a token whose creator no longer runs its server; a person passes.
+
+    For calls that name no server: every other one checks the rights where it finds the server. Raises as `to_read`.
+    """
+    if actor.token is not None:
+        await to_read(db, outside, actor, actor.token.server_id)
+
+
 async def _asked_to_read(db: AsyncSession, outside: Gateways, actor: Actor, server: Server, *, brief: bool) -> None:
     """Return if Discord says that the actor runs the server. Raises ServerNotFound, ProviderUnavailable."""
     if server.bot_invited:

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as NoneFree
 
 from gateways import gateways
 from gateways.discord.rate_limiter import LAPSED_PER_SECOND, READS, WRITES, RequestTurns
 from models import transaction
 from models.db.session import AsyncSession
+from services.runtime.database_faults import NOT_DONE, first_line
 
 log = logging.getLogger("holdfast.services.guilds.rate_shares")
 
@@ -154,6 +153,6 @@ async def keep(kind: str, name: str | None = None) -> None:
     while True:
         try:
             await share.beat()
-        except (DBAPIError, NoneFree) as fault:
-            log.warning("share of Discord's rate not renewed reason=%s", getattr(fault, "orig", fault))
+        except NOT_DONE as fault:
+            log.warning("share of Discord's rate not renewed reason=%s", first_line(fault))
         await asyncio.sleep(BEAT_SECONDS)

@@ -32,7 +32,7 @@ class Reversal:
     taken: bool
 
 
-async def noticed(db: AsyncSession, found: Sequence[Reversal], *, against: bool = False) -> None:
+async def record(db: AsyncSession, found: Sequence[Reversal], *, against: bool = False) -> None:
     """Record what others did, as the ledger found it; with `against`, begin a truce where it is time.
 
     A role that others gave is recorded with `against` only if our last change of it was to take it.
@@ -56,7 +56,9 @@ async def noticed(db: AsyncSession, found: Sequence[Reversal], *, against: bool 
     )
 
 
-async def moved(db: AsyncSession, server_id: int, who: str, given: Collection[str], taken: Collection[str]) -> None:
+async def record_theirs(
+    db: AsyncSession, server_id: int, who: str, given: Collection[str], taken: Collection[str]
+) -> None:
     """Record which of these changes of a member's roles others made, as an event of the gateway shows them.
 
     Changes that are ours, or that the ledger records itself once Discord confirms them, are left out.
@@ -64,7 +66,7 @@ async def moved(db: AsyncSession, server_id: int, who: str, given: Collection[st
     values = {"server": server_id, "who": who, "given": list(given), "taken": list(taken), "settling": _SETTLING}
     rows = (await db.execute(text(_OTHERS), values)).all()
     if rows:
-        await noticed(db, [Reversal(server_id, who, role_id, was_taken) for role_id, was_taken in rows])
+        await record(db, [Reversal(server_id, who, role_id, was_taken) for role_id, was_taken in rows])
 
 
 # `last` is the member's newest move of this role. One in the same direction that is newer than our own last change is

@@ -178,9 +178,9 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
             "dangerous",
             _(_CARRIES).format(role=role.name, permission=_(found[0])),
             _("Take {permissions} from {role} in Server Settings › Roles, or choose another role.").format(
-                permissions=listed(found), role=role.name
+                permissions=listed(_(one) for one in found), role=role.name
             ),
-            _("has {permission}").format(permission=found[0]),
+            _("has {permission}").format(permission=_(found[0])),
             _CARRIES.format(role=role.name, permission=found[0]),
         )
     if not bot.may_manage_roles:

@@ -1,5 +1,6 @@
 """The state of our own work for a server: sweep, queue, paused rules, stopped removals, unknown readings."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import text
@@ -323,9 +324,9 @@ async def rivals(db: AsyncSession, server_id: int) -> tuple[RivalHealth, ...]:
     return tuple(_rival(one) for one in await rival_reports.of_servers(db, [server_id]))
 
 
-async def truces(db: AsyncSession, server_id: int) -> tuple[TruceHealth, ...]:
-    """Return the roles that are left alone because of rivals, and the members they belong to."""
-    return tuple([await _truce(db, one) for one in await rival_reports.truces_of_servers(db, [server_id])])
+async def truces(db: AsyncSession, server_id: int, *, named: bool) -> tuple[TruceHealth, ...]:
+    """Return the roles that are left alone because of rivals, and, if they may be `named`, the members concerned."""
+    return tuple([await _truce(db, one, named) for one in await rival_reports.truces_of_servers(db, [server_id])])
 
 
 def _rival(one: Rival) -> RivalHealth:
@@ -336,7 +337,16 @@ def _rival(one: Rival) -> RivalHealth:
     )  # fmt: skip
 
 
-async def _truce(db: AsyncSession, one: TruceOfRole) -> TruceHealth:
+async def _truce(db: AsyncSession, one: TruceOfRole, named: bool) -> TruceHealth:
+    members = await _left_alone(db, one) if named else ()
+    return TruceHealth(
+        state=WARNING, text=f"{one.text} {_concerned(members, one.total)}" if named else one.text,
+        mend=one.mend, role_id=one.role_id, role_name=one.role_name, total=one.total, since=one.since, until=one.until,
+        members=members,
+    )  # fmt: skip
+
+
+async def _left_alone(db: AsyncSession, one: TruceOfRole) -> tuple[LeftAlone, ...]:
     rows = await db.execute(
         text(
             "SELECT t.discord_id, COALESCE(m.name, t.discord_id), t.until FROM truce t "
@@ -346,15 +356,15 @@ async def _truce(db: AsyncSession, one: TruceOfRole) -> TruceHealth:
         ),
         {"server": one.server_id, "role": one.role_id, "most": MOST_LEFT_ALONE},
     )
-    members = tuple(LeftAlone(*row) for row in rows.all())
+    return tuple(LeftAlone(*row) for row in rows.all())
+
+
+def _concerned(members: Sequence[LeftAlone], total: int) -> str:
+    """Return who they are, in a sentence."""
     names = ", ".join(member.name for member in members)
-    if more := max(0, one.total - len(members)):
+    if more := max(0, total - len(members)):
         # Translators: {names} are names of members, {count} is how many more there are.
         told = ngettext("Concerned: {names} and {count} more.", "Concerned: {names} and {count} more.", more)
     else:
         told = _("Concerned: {names}.")
-    return TruceHealth(
-        state=WARNING, text=f"{one.text} {told.format(names=names, count=more)}",
-        mend=one.mend, role_id=one.role_id, role_name=one.role_name, total=one.total, since=one.since, until=one.until,
-        members=members,
-    )  # fmt: skip
+    return told.format(names=names, count=more)

@@ -32,7 +32,7 @@ class FirstStep:
     done: bool
 
 
-async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> tuple[FirstStep, ...]:
+async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> tuple[FirstStep, ...]:
     """Return the steps in their order for somebody who runs the server; none once all are done or they are hidden.
 
     Raises ServerNotFound, ProviderUnavailable.

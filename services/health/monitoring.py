@@ -72,7 +72,7 @@ def without_database(reason: str) -> PartHealth:
     return PartHealth(BAD, _("The database does not answer ({reason}).").format(reason=reason))
 
 
-async def look(db: AsyncSession) -> DeepHealth:
+async def view(db: AsyncSession) -> DeepHealth:
     """Return the state of everything; it is in the database, so any process can report it."""
     moment = now()
     queue = await work(db)

@@ -154,7 +154,7 @@ def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
                 "{chain} is not followed, as the person who runs the bot has set it: the daily sweep notices purchases "
                 "and sales there."
             ).format(chain=CHAINS[chain].title),
-            chain=chain, block=0, behind=0, seconds=0,
+            chain=chain, kind="", block=0, behind=0, seconds=0,
         )
         for chain in sorted(used)
         if settings().pause_between_looks(chain) is None
@@ -195,7 +195,15 @@ def lag(
         state = WARNING if late or away else GOOD
         text = " ".join(told)
         found.append(
-            LagHealth(state=state, text=text, chain=one.chain, block=one.block, behind=one.behind, seconds=seconds)
+            LagHealth(
+                state=state,
+                text=text,
+                chain=one.chain,
+                kind=one.kind,
+                block=one.block,
+                behind=one.behind,
+                seconds=seconds,
+            )
         )
     return tuple(found)
 

@@ -117,7 +117,7 @@ class _Readings:
 _readings: WeakKeyDictionary[asyncio.AbstractEventLoop, _Readings] = WeakKeyDictionary()
 
 
-async def look() -> StatusView:
+async def view() -> StatusView:
     """Return the status, at most KEPT_SECONDS old. It never raises: without the database it says so."""
     loop = asyncio.get_running_loop()
     mine = _readings.setdefault(loop, _Readings())

@@ -16,7 +16,7 @@ from services.health.views import GOOD, WARNING, QuotaHealth, QuotaShare
 FORGOTTEN_AFTER = timedelta(days=1)
 """A limit that no answer has named for so long may be that of an earlier key."""
 NAMES = {
-    Use.PROOF: N_("proofs by a bio"),
+    Use.PROOF: N_("verifying wallets by bio"),
     Use.AGAIN: N_("checking bios again"),
     Use.RULES: N_("rules about traits and any NFT"),
     Use.LOOKUP: N_("looking up collections"),
@@ -26,7 +26,7 @@ _MEND = N_("The person who runs the bot can take an API key that reads more.")
 _OTHER_WAY = N_("Wallets can be verified by a transaction meanwhile.")
 
 
-async def look(db: AsyncSession, moment: datetime) -> tuple[QuotaHealth, ...]:
+async def view(db: AsyncSession, moment: datetime) -> tuple[QuotaHealth, ...]:
     """Return the marketplaces' limits as our processes last shared them, those of OpenSea first."""
     query = select(MarketLimit).where(col(MarketLimit.told_at) > moment - FORGOTTEN_AFTER)
     rows = (await db.exec(query.order_by(col(MarketLimit.provider).desc(), col(MarketLimit.reads)))).all()

@@ -1,14 +1,13 @@
 """Whether the parts that must work together have started."""
 
 import json
-from datetime import datetime
 from typing import ClassVar
 
 from sqlalchemy import text
 
-from models import Schedule
 from models.db.session import AsyncSession
 from services.core.errors import HoldfastError
+from services.guilds.gateway import shards
 from services.triggers.gateway_events import BOT_READY
 from settings import ROOT, settings
 
@@ -39,9 +38,22 @@ async def database_answers(db: AsyncSession) -> None:
     await db.execute(text("SELECT 1"))
 
 
-async def bot_ready(db: AsyncSession, since: datetime | None) -> bool:
-    """Return whether the bot has known all its servers, since the given time if there is one."""
-    row = await db.get(Schedule, BOT_READY)
-    if row is None or row.started_at is None:
-        return False
-    return since is None or row.started_at >= since
+async def bot_ready(db: AsyncSession, seconds: float | None) -> bool:
+    """Return whether the bot has known all its servers, within the last `seconds` unless that is None.
+
+    Also if connected processes run every shard: then the bot of this machine may stand by. All times are the
+    database's, because the clock of this machine may differ, or be set.
+    """
+    found = await db.execute(text(_READY), {"name": BOT_READY, "seconds": seconds})
+    if found.scalar_one():
+        return True
+    # A lease from before the last `seconds` has lapsed once they are longer than a lease.
+    return seconds is not None and seconds > shards.LEASE_SECONDS and await shards.all_connected(db)
+
+
+_READY = """
+    SELECT EXISTS (
+        SELECT FROM schedule WHERE name = :name AND started_at IS NOT NULL
+        AND (CAST(:seconds AS float8) IS NULL OR started_at >= now() - make_interval(secs => :seconds))
+    )
+"""

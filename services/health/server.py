@@ -65,16 +65,18 @@ class _Place:
     bot: RoleStanding | None
 
 
-async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> HealthView:
+async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> HealthView:
     """Return everything about the server. Raises ServerNotFound unless the actor runs it.
 
-    While Discord does not answer, those who ran the server at its last answer may read, because then they need it.
+    While Discord does not answer, those who ran the server at its last answer may read, because then they need it. An
+    API token reads members' names only with the scope for members.
     """
     place = await _place(db, outside, actor, server_id)
-    return await _view(db, outside, place, server_id)
+    named = actor.token is None or "members" in actor.token.scopes
+    return await _view(db, outside, place, server_id, named)
 
 
-async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: int) -> HealthView:
+async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: int, named: bool) -> HealthView:
     moment = now()
     rules = list((await db.exec(select(Rule).where(
         Rule.server_id == server_id, col(Rule.deleted_at).is_(None)
@@ -99,11 +101,11 @@ async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: i
     paused = await backlog.paused_rules(db, server_id)
     breakers = await backlog.breakers(db, server_id, names)
     others = await backlog.rivals(db, server_id)
-    truces = await backlog.truces(db, server_id)
+    truces = await backlog.truces(db, server_id, named=named)
     queue = await backlog.queue(db, server_id, moment)
     unknown = await backlog.unknown(db, server_id)
     alerts = await backlog.alerts(db, place.server)
-    reads = await quotas.look(db, moment)
+    reads = await quotas.view(db, moment)
     parts = (
         bot,
         permissions,

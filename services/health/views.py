@@ -106,10 +106,12 @@ class ProviderHealth(HealthLine):
 class LagHealth(HealthLine):
     """How far behind a chain its follower is.
 
+    `kind` is what it follows: `contracts`, members' `wallets` or `coins`; empty for a chain that is left to sweeps.
     `block` was read last, `behind` counts the newer ones; `seconds` have passed since the last poll.
     """
 
     chain: str
+    kind: str
     block: int
     behind: int
     seconds: int

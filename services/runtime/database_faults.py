@@ -5,11 +5,14 @@ import time
 
 import psycopg
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as NoneFree
 
 from models import DatabaseUrlMissing
 
 DATABASE_FAULTS = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 """The families of errors in which a database that is away or overloaded shows itself."""
+NOT_DONE = (DBAPIError, NoneFree)
+"""What a transaction raises that the database did not do, also because no connection was free for it."""
 NO_ANSWER = (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError)
 """What a reading within a time limit raises when the database does not answer."""
 # https://www.postgresql.org/docs/current/errcodes-appendix.html

@@ -22,6 +22,8 @@ _HEADERS = re.compile(
     r"""((?:set-)?cookie|(?:proxy-)?authorization|x-session-id)(\\?["']?\s*[:=,]\s*)(?:b?(\\?["'])(?:(?!\3).)*\3|[^\r\n]*)""",
     re.I,
 )
+# Of EVM chains and of Solana, where a signature is longer; a line break that repr() escapes may stand before one.
+_ADDRESSES = re.compile(r"0[xX][0-9a-fA-F]{40,}|[1-9A-HJ-NP-Za-km-z]{32,}")
 _SCHEMES = re.compile(r"\b((?:Bearer|Bot|Basic)\s+)[A-Za-z0-9._~+/=-]{16,}")
 
 
@@ -51,6 +53,11 @@ def redact(text: str) -> str:
     return _SCHEMES.sub(r"\1[redacted]", text)
 
 
+def without_addresses(text: str) -> str:
+    """Return the text with every EVM and Solana address replaced: a fault's message may quote a member's wallet."""
+    return _ADDRESSES.sub("[address]", text)
+
+
 def printable(text: str) -> str:
     """Return the text with control and invisible characters escaped, line breaks included."""
     if text.isprintable():
@@ -59,7 +66,7 @@ def printable(text: str) -> str:
 
 
 def redact_every_log() -> None:
-    """Redact secrets in every log record of this process, tracebacks included. Safe to call twice.
+    """Redact secrets in every log record of this process, and wallets in tracebacks. Safe to call twice.
 
     Records are redacted at creation, because a logger's filters miss the records of its children, and other packages
     log whole events with their cookies.
@@ -73,7 +80,8 @@ def redact_every_log() -> None:
         with suppress(TypeError, ValueError):  # the format does not fit its values: the handler reports that
             record.msg, record.args = redact(record.getMessage()), ()
         if record.exc_info and record.exc_info[1] is not None:
-            record.exc_text = redact("".join(traceback.format_exception(record.exc_info[1])).rstrip())
+            lines = "".join(traceback.format_exception(record.exc_info[1])).rstrip()
+            record.exc_text = without_addresses(redact(lines))
         record.request_id = request_ids.current()
         return record
 

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlmodel import select
 
 from gateways import gateways
 from gateways.marketplaces.quota import Quota, QuotaStanding
 from models import MarketLimit, transaction
+from services.runtime.database_faults import NOT_DONE, first_line
 
 log = logging.getLogger("holdfast.services.runtime.marketplace_limits")
 
@@ -59,6 +58,6 @@ async def keep() -> None:
         try:
             for quota in (outside.opensea.quota, outside.magiceden.quota):
                 await exchange(quota)
-        except (DBAPIError, NoneFree) as fault:
-            log.warning("limits of marketplaces not exchanged reason=%s", getattr(fault, "orig", fault))
+        except NOT_DONE as fault:
+            log.warning("limits of marketplaces not exchanged reason=%s", first_line(fault))
         await asyncio.sleep(BEAT_SECONDS)

@@ -5,14 +5,13 @@ import logging
 from time import monotonic
 
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlmodel import select
 
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.node_limits import Changes, NodeLimits
 from models import NodeLimit, now, transaction
 from models.db.session import AsyncSession
+from services.runtime.database_faults import NOT_DONE, first_line
 
 log = logging.getLogger("holdfast.services.runtime.node_limits")
 
@@ -53,6 +52,6 @@ async def run() -> None:
             if node_limits.news() or monotonic() - seen >= READ_EVERY_SECONDS:
                 await exchange()
                 seen = monotonic()
-        except (DBAPIError, NoneFree) as fault:
-            log.warning("limits of nodes not exchanged reason=%s", getattr(fault, "orig", fault))
+        except NOT_DONE as fault:
+            log.warning("limits of nodes not exchanged reason=%s", first_line(fault))
         await asyncio.sleep(BEAT_SECONDS)

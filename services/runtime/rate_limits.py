@@ -96,6 +96,8 @@ _log = logging.getLogger(__name__)
 
 PER_ADDRESS = 2
 """Shares of one person that an address has: a household or an office has one address for everybody."""
+TOKENS_TOGETHER = 3
+"""Shares of one person that all tokens of a person for one server have together: a new token brings no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,14 @@ async def spend(limit: Limit, user_id: int) -> None:
 
 
 async def spend_for(limit: Limit, actor: Actor) -> None:
-    """Count one request of a person, or of a token, which has the limits of a person for itself. Raises TooMany."""
+    """Count one request of a person, or of a token, which has the limits of a person for itself. Raises TooMany.
+
+    The tokens that a person made for one server have TOKENS_TOGETHER times these limits together.
+    """
     await _spend(f"{limit.name}:{actor.limit_key}", limit.per_minute)
+    if actor.token is not None:
+        together = f"tokens:{actor.token.server_id}:{actor.user_id}"
+        await _spend(f"{limit.name}:{together}", limit.per_minute * TOKENS_TOGETHER)
 
 
 async def spend_for_address(limit: Limit, address: str, *, share: int = PER_ADDRESS) -> None:

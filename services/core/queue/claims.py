@@ -137,13 +137,14 @@ async def release_leases(db: AsyncSession, is_dead: Callable[[str], bool]) -> in
 def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
     """Return a statement that locks the claims and returns two lists of keys: unchanged ones, and those only sighted.
 
-    Unchanged claims have had no mark since they were claimed; the others only sightings of transfers.
+    Unchanged claims have had no mark since they were claimed; the others only sightings of transfers. Claims that were
+    marked are locked too: `done` releases them, and marks of many members hold some of these rows and wait for others.
     """
     # One pass, for two would lock the rows in another order than marks do.
     statement = f"""
         SELECT COALESCE(array_agg(key) FILTER (WHERE unchanged), '{{}}') AS keys,
-               COALESCE(array_agg(key) FILTER (WHERE NOT unchanged), '{{}}') AS seen
-        FROM (SELECT d.key, {_UNCHANGED} AS unchanged FROM due d WHERE {_CLAIMED} AND ({_UNCHANGED} OR {_SEEN_ONLY})
+               COALESCE(array_agg(key) FILTER (WHERE seen_only AND NOT unchanged), '{{}}') AS seen
+        FROM (SELECT d.key, {_UNCHANGED} AS unchanged, {_SEEN_ONLY} AS seen_only FROM due d WHERE {_CLAIMED}
               ORDER BY d.key FOR UPDATE OF d) o
     """
     return statement, _values(worker, claims)
@@ -182,7 +183,7 @@ def pause_after(attempts: int, known: float | None = None) -> int:
     """Return the seconds until the next try after `attempts` failed ones; `known` is the predicted wait, if any.
 
     A predicted success is tried again within a minute, however often it has failed. The minimum pause keeps us from
-    asking a chain without end that makes no blocks while nothing happens.
+    polling a chain that produces no blocks.
     """
     growing = min(5 * 2 ** min(attempts, 20), LONGEST_PAUSE)
     return growing if known is None else max(ceil(known), min(growing, KNOWN_AGAIN))

@@ -90,7 +90,7 @@ _CLAIMANTS = """
 """
 
 
-async def mark_rivals(
+async def mark_other_delegates(
     db: AsyncSession, addresses: Sequence[str], priority: int, servers: Sequence[int] | None = None
 ) -> int:
     """Mark the members whose count depends on whether these wallets count for somebody.
@@ -110,7 +110,7 @@ async def mark_people(
     servers: Sequence[int] | None = None,
     also: Sequence[int] = (),
 ) -> None:
-    """Mark people with the bot's servers in which they are members, and the rivals of these wallets (`mark_rivals`).
+    """Mark people in the bot's servers where they are members, and whom `mark_other_delegates` marks for `wallets`.
 
     `servers` limits the servers, None means all; `also` are servers where the people are marked even if they left.
     All are marked at once, and before anything else of theirs is written: a reconcile locks its marks first too, so

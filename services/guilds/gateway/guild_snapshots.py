@@ -8,7 +8,7 @@ from models.db.session import AsyncSession
 
 
 async def keep(db: AsyncSession, guild_id: str, data: str) -> None:
-    """Store a guild's picture, if it is not the stored one."""
+    """Store a guild's snapshot, if it is not the stored one."""
     await db.execute(
         text(
             "INSERT INTO guild_picture (guild_id, data) VALUES (:guild, :data) ON CONFLICT (guild_id) "
@@ -19,7 +19,7 @@ async def keep(db: AsyncSession, guild_id: str, data: str) -> None:
 
 
 async def of_shard(db: AsyncSession, number: int, count: int) -> Sequence[str] | None:
-    """Return the pictures of all guilds of a shard; None if one of them has none."""
+    """Return the snapshots of all guilds of a shard; None if one of them has none."""
     found = await db.execute(
         text(
             "SELECT p.data FROM server s LEFT JOIN guild_picture p ON p.guild_id = s.discord_id "
@@ -27,12 +27,12 @@ async def of_shard(db: AsyncSession, number: int, count: int) -> Sequence[str] |
         ),
         {"number": number, "count": count},
     )
-    pictures = [data for (data,) in found.all()]
-    return None if any(data is None for data in pictures) else pictures
+    snapshots = [data for (data,) in found.all()]
+    return None if any(data is None for data in snapshots) else snapshots
 
 
 async def forget(db: AsyncSession, guild_ids: Collection[str]) -> None:
-    """Delete the pictures of guilds that the bot has left."""
+    """Delete the snapshots of guilds that the bot has left."""
     await db.execute(
         text("DELETE FROM guild_picture WHERE guild_id = ANY(CAST(:guilds AS text[]))"), {"guilds": sorted(guild_ids)}
     )

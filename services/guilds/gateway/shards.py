@@ -243,6 +243,11 @@ async def in_use(db: AsyncSession, part: ShardPart) -> int:
     return int(found.scalar_one())
 
 
+async def all_connected(db: AsyncSession) -> bool:
+    """Return whether living processes hold every shard, and each of them is connected."""
+    return bool((await db.execute(text(_ALL_CONNECTED))).scalar_one())
+
+
 async def claim(db: AsyncSession, interaction_id: str) -> bool:
     """Return whether the interaction is this caller's to answer: of all processes and sessions, one gets True."""
     found = await db.execute(
@@ -286,4 +291,10 @@ _CLAIM = """
 """
 _FREE = """
     SELECT count(*) FROM shard WHERE shards = :count AND (holder IS NULL OR held_until < now())
+"""
+_ALL_CONNECTED = """
+    SELECT EXISTS (
+        SELECT FROM shard s JOIN bot_process p ON p.name = s.holder WHERE s.held_until > now() AND p.down IS NULL
+        GROUP BY s.shards HAVING count(*) = s.shards
+    )
 """

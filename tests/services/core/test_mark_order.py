@@ -191,15 +191,40 @@ async def test_who_waits_for_a_reconcile_holds_nothing_that_it_writes(
     await changing
 
 
-async def test_people_and_the_rivals_of_their_wallets_are_marked_at_once_in_the_order_of_their_keys() -> None:
+async def test_people_and_the_other_delegates_of_their_vaults_are_marked_at_once_in_the_order_of_their_keys() -> None:
     async with transaction() as db:
         server, vault, delegate = await a_server(db), address(), address()
-        rival, other = await a_member(db, server, wallet=delegate), await a_member(db, server, wallet=vault)
+        delegated, other = await a_member(db, server, wallet=delegate), await a_member(db, server, wallet=vault)
         said = {"chain": "base", "vault": vault, "contract": "", "token_id": "", "first_seen_at": now()}
         db.add(Delegation(delegate=delegate, **said))
         await queue.mark_people(db, [other.discord_id], [vault], also=[server.id or 0])
         marked = (await db.execute(text("SELECT key, priority, version, seen FROM due ORDER BY ctid"))).all()
     assert [tuple(row) for row in marked] == [
-        (f"{server.id}:{rival.discord_id}", queue.CHANGED, 1, 1),
+        (f"{server.id}:{delegated.discord_id}", queue.CHANGED, 1, 1),
         (f"{server.id}:{other.discord_id}", queue.WAITING, 1, 0),
     ]
+
+
+async def test_claims_that_were_marked_again_are_released_beside_a_mark_of_all() -> None:
+    people = [str(number) for number in range(1, 6)]
+
+    async def mark(*marked: str) -> None:
+        async with transaction() as db:
+            for who in marked:
+                await queue.mark_member(db, 1, who, queue.CHANGED)
+
+    await mark(*people)
+    async with transaction() as db:
+        claims = await queue.claim(db, "w1", len(people))
+    await mark("1")
+    async with transaction() as db:
+        (((unchanged, _),),) = await db.together(queue.still_ours("w1", claims))
+        assert len(unchanged) == 4
+        marking = asyncio.create_task(mark(*people))
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        queue.done(db, "w1", claims)
+    await marking
+    async with transaction() as db:
+        assert (await db.execute(text("SELECT claimed_by FROM due"))).scalars().all() == [None] * 5

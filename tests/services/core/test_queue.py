@@ -412,9 +412,9 @@ async def test_who_claims_a_full_batch_lets_the_database_count_anew() -> None:
         for member in members:
             await queue.mark_member(db, member.server_id, member.discord_id, queue.CHANGED)
         await db.execute(text("UPDATE pg_class SET reltuples = 0, relpages = 1 WHERE oid = 'due'::regclass"))
-    looker = Reconciler(asyncio.Event())
-    looker.batch = 4
-    assert await looker.once() == 4
+    reconciler = Reconciler(asyncio.Event())
+    reconciler.batch = 4
+    assert await reconciler.once() == 4
     async with transaction() as db:
         said = (await db.execute(text("SELECT reltuples FROM pg_class WHERE oid = 'due'::regclass"))).scalar_one()
     assert said == 6

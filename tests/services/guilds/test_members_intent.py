@@ -60,7 +60,7 @@ async def test_health_says_that_a_review_is_near(count: int) -> None:
         for number, here in ((count - 1, True), (1, True), (5_000, False)):
             (await a_server(db, bot_invited=here)).member_count = number
         await provider_log.keep(db, [provider_log.bot_is(True)])
-        said = (await monitoring.look(db)).bot.text
+        said = (await monitoring.view(db)).bot.text
     assert ("reviews" in said) is (count >= members_intent.WARNED_FROM)
     provider_reports.read_off()
 
@@ -68,7 +68,7 @@ async def test_health_says_that_a_review_is_near(count: int) -> None:
 async def test_without_the_intent_by_choice_health_is_good_and_says_so(by_choice: None) -> None:
     async with transaction() as db:
         await provider_log.keep(db, [provider_log.bot_is(True, members_intent.without())])
-        bot = (await monitoring.look(db)).bot
+        bot = (await monitoring.view(db)).bot
     assert (bot.state, members_intent.NOT_ASKED in bot.text) == ("good", True)
     provider_reports.read_off()
 

@@ -73,7 +73,7 @@ async def test_what_somebody_else_does_with_a_shared_vault_ends_no_look_in_vain(
         await queue.mark_member(db, shared.here, shared.victim.discord_id, queue.WAITING)
         claims = await queue.claim(db, "w1", 10)
     for doing in (
-        lambda db: queue.mark_rivals(db, [shared.wallets[1]], queue.CHANGED),
+        lambda db: queue.mark_other_delegates(db, [shared.wallets[1]], queue.CHANGED),
         lambda db: queue.mark_claimants(db, [VAULT], queue.SEEN, without=[shared.wallets[1]]),
     ):
         async with transaction() as db:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from locales import speaking
-from services.guilds.role_safety import DANGEROUS, color_hex, refusal, standing, translated
+from locales import _, speaking
+from services.guilds.role_safety import DANGEROUS, color_hex, judge, refusal, standing, translated
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,15 @@ def test_each_refusal_names_its_own_reason() -> None:
     assert len(set(refused.values())) == 4
     assert "Administrator" in str(refused["Admin"])
     assert refusal(HOLDER, "1", bot, owner) is None
+
+
+def test_a_permission_is_named_in_the_readers_language() -> None:
+    with speaking("es"):
+        found = judge(ADMIN, "1", bot, owner)
+        assert found is not None
+        assert _("Administrator") != "Administrator"
+        for text in (found.mend, found.short):
+            assert _("Administrator") in text
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ def test_wallets_that_take_turns_are_said() -> None:
     assert "members' wallets on Base are followed up to block 100" in few.text
     assert few.text.startswith("For rules about any NFT,")
     assert coins.text.startswith("For rules about coins, members' wallets on Base are followed up to block 100")
+    assert (few.kind, coins.kind) == (WALLETS, COINS)
     assert "turns" not in few.text
     assert "read in 7 turns" in many.text
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 async def shown(at: datetime | None = None) -> list[QuotaHealth]:
     async with transaction() as db:
-        return list(await quotas.look(db, at or now()))
+        return list(await quotas.view(db, at or now()))
 
 
 def share(line: QuotaHealth, use: str) -> tuple[int, datetime | None]:
@@ -39,7 +39,7 @@ async def test_the_reads_that_are_left_are_shown_with_the_time_when_all_are_back
     assert abs(line.back_at - back) < timedelta(seconds=1)
     assert line.text.startswith(f"588 of 600 reads are left; all are back at {back:%H:%M} UTC.")
     assert share(line, "proof")[0] > share(line, "rules")[0] > share(line, "lookup")[0] > 0
-    assert f"proofs by a bio up to {share(line, 'proof')[0]}" in line.text
+    assert f"verifying wallets by bio up to {share(line, 'proof')[0]}" in line.text
 
 
 async def test_a_use_without_reads_says_when_it_may_read_again_and_the_others_go_on() -> None:

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
+from services.core.actors import Actor, TokenUse
 from services.core.errors import TooMany
 from services.runtime import rate_limits
-from services.runtime.rate_limits import MOST_KEYS, OwnCounts, SharedCounts
+from services.runtime.rate_limits import MOST_KEYS, WRITES, OwnCounts, SharedCounts
 from settings import settings
 from tests.conftest import free_port
 
@@ -126,3 +127,20 @@ async def test_it_says_when_to_come_again(limited: Callable[..., None]) -> None:
         await rate_limits.spend(rate_limits.PREVIEWS, 7)
     assert refused.value.status == 429
     assert refused.value.retry_after == 60
+
+
+async def test_new_tokens_bring_no_new_limits(limited: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    limited(limit_writes=2)
+    monkeypatch.setattr(rate_limits, "_counts", OwnCounts(Clock()))
+
+    def token(number: int, *, server_id: int = 1, user_id: int = 1) -> Actor:
+        use = TokenUse(number, "ci", server_id, frozenset({"read"}))
+        return Actor(user_id, str(user_id), "somebody", token=use)
+
+    async def allowed(actor: Actor) -> int:
+        return await refused_after(lambda: rate_limits.spend_for(WRITES, actor))
+
+    assert [await allowed(token(number)) for number in range(1, 6)] == [2, 2, 2, 0, 0]
+    assert await allowed(token(6, server_id=2)) == 2, "another server's tokens count for themselves"
+    assert await allowed(token(7, user_id=2)) == 2, "and so do those of another admin"
+    assert await allowed(Actor(1, "1", "somebody")) == 2, "and the person in the browser"
