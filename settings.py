@@ -55,7 +55,7 @@ class Settings(BaseSettings):
     brand: str = "Holdfast Labs"
     brand_year: int = 2025
     support_invite: str = ""
-    contact_address: str = "support@holdfast.example"
+    contact_address: str = ""
     hosting_dashboard: str = ""
     staging_url: str = "https://staging.holdfast.example"
     operator_pages: bool = True

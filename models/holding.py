@@ -96,7 +96,7 @@ class TokenTrail(SQLModel, table=True):
     """Token hints: tokens of a contract known to have reached a wallet, and the blocks that each node searched.
 
     Hints where to look on the chain, not holdings. For any collection the contract is "any", and ids are "contract:id".
-    `searched` maps a node's place in the settings to a first and a last block, `gone` an id to the block at which the
+    `searched` maps a node's mark (`Node.mark`) to a first and a last block, `gone` an id to the block at which the
     chain first said that it is no longer the wallet's.
     """
 

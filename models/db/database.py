@@ -115,6 +115,14 @@ def psycopg_url(url: str) -> str:
     return url
 
 
+def is_unreadable(fault: psycopg.Error) -> bool:
+    """Return whether the client could not read the address of a database.
+
+    Never show the text of such an error: it has the whole address, with the password.
+    """
+    return isinstance(fault, psycopg.ProgrammingError) and fault.sqlstate is None
+
+
 def libpq_url(url: str) -> str:
     """Return the URL for libpq, for plain psycopg connections (LISTEN, advisory locks)."""
     return psycopg_url(url).replace("postgresql+psycopg://", "postgresql://", 1)

@@ -22,7 +22,9 @@ def put_aside(url: str, schema: str) -> None:
 
 
 def put_back(url: str, schema: str) -> None:
-    """Undo `put_aside`; what was added meanwhile is dropped."""
+    """Undo `put_aside`; what was added meanwhile is dropped. Without that schema nothing changes."""
     with psycopg.connect(libpq_url(url), **parameters(libpq_url(url))) as connection:
+        if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone():
+            return
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute(SQL("ALTER SCHEMA {} RENAME TO public").format(Identifier(schema)))

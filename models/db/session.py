@@ -109,6 +109,12 @@ class AsyncSession(TypedAsyncSession):
             ("SELECT pg_advisory_xact_lock(hashtextextended(:name, :space))", {"name": str(name), "space": space})
         )
 
+    async def try_lock(self, name: object, space: int = 0) -> bool:
+        """Hold this name in this space until the transaction ends; return False at once if another transaction does."""
+        asked = "SELECT pg_try_advisory_xact_lock(hashtextextended(:name, :space))", {"name": str(name), "space": space}
+        ((is_ours,),) = (await self.together(asked))[0]
+        return bool(is_ours)
+
     async def _together(self, questions: Sequence[Question], *, commit: bool = False) -> list[list[tuple[Any, ...]]]:
         asked, self._waiting = [*self._waiting, *questions], []
         if not asked:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 
 log = logging.getLogger("holdfast.database")
 
@@ -77,6 +78,11 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
     async def set_isolation_level(self, value: psycopg.IsolationLevel | None) -> None:
         """Set the isolation level without a pause (see `_at_once`)."""
         _at_once(self._set_isolation_level_gen(value))
+
+    async def rollback(self) -> None:
+        """Roll back; without a pause where nothing is open, as for a session that ends (see `_at_once`)."""
+        if self.info.transaction_status is not TransactionStatus.IDLE:
+            await super().rollback()
 
     async def wait(self, *args: Any, **kwargs: Any) -> Any:
         """Wait for the server as psycopg does; without a timeout of its own, check on a silent server."""

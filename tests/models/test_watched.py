@@ -7,7 +7,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import waiting
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -235,3 +237,16 @@ async def test_who_is_told_to_end_ends_though_the_connection_is_lost(proxy: Prox
             await task
         async with reading() as db:
             assert (await db.execute(text("SELECT 1"))).scalar_one() == 1
+
+
+async def test_where_nothing_is_open_a_rollback_is_no_moment_in_which_to_be_cancelled(
+    monkeypatch: pytest.MonkeyPatch, database_url: str
+) -> None:
+    monkeypatch.setattr(waiting, "MAX_BUSY_TIME", -1.0)
+    async with await watched.WatchedConnection.connect(libpq_url(database_url)) as connection:
+        ending = connection.rollback()
+        with pytest.raises(StopIteration):
+            ending.send(None)
+        await connection.execute("SELECT 1")
+        await connection.rollback()
+        assert connection.info.transaction_status is TransactionStatus.IDLE
