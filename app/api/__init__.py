@@ -15,8 +15,8 @@ from app.api import (
 )
 from app.api.requests import openapi, problems
 from app.api.requests.limits import AddressLimits, BodyLimit
+from app.api.server import developers, members, webhook_events
 from app.api.server import health as server_health
-from app.api.server import members, programs, webhook_events
 from app.http.access_log import AccessLog
 from app.http.concurrency import WithBody
 from app.http.headers import SecurityHeaders
@@ -27,7 +27,7 @@ __all__ = ["api"]
 
 
 _ROUTERS = (
-    health.router, auth.router, servers.router, programs.router, server_health.router, members.router,
+    health.router, auth.router, servers.router, developers.router, server_health.router, members.router,
     protection.router, events.router, analytics.router, discord.router, collections.router, rules.router,
     wallets.router, me.router, openapi.router, protection.moves, collections.migrating, problems.router,
 )  # fmt: skip

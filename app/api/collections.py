@@ -10,11 +10,12 @@ from services.collections import catalog
 from services.collections.catalog import CollectionView
 from services.engine import preview as impact
 from services.engine.preview import Proposal
-from services.rules.moving import contract_migrations, new_role, running_migrations
-from services.rules.moving.contract_migrations import MigrationView
-from services.rules.moving.new_role import RoleOrder, RoleReplacement
-from services.rules.moving.running_migrations import RunningMigration
-from services.rules.moving.successors import MigrationOrder
+from services.guilds import permissions
+from services.rules.replacements import contract_migrations, new_role, running_migrations
+from services.rules.replacements.contract_migrations import MigrationView
+from services.rules.replacements.new_role import RoleOrder, RoleReplacement
+from services.rules.replacements.running_migrations import RunningMigration
+from services.rules.replacements.successors import MigrationOrder
 
 router = calls("/collection", tags=["collections"])
 migrating = calls("/servers/{server_id}/migrations", tags=["migrations"])
@@ -47,6 +48,7 @@ async def parse(caller: Caller, payload: CollectionPayload) -> CollectionView:
     can be taken over as they stand.
     """
     async with transaction() as db:
+        await permissions.check_token(db, gateways(), caller)
         return await catalog.parse(db, gateways(), payload.input, payload.blockchain)
 
 
@@ -54,6 +56,7 @@ async def parse(caller: Caller, payload: CollectionPayload) -> CollectionView:
 async def trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> TraitTypesAnswer:
     """Return the kinds of traits of a collection's tokens: from OpenSea, or else from some of the tokens."""
     async with transaction() as db:
+        await permissions.check_token(db, gateways(), caller)
         return TraitTypesAnswer(trait_types=await catalog.trait_types(db, gateways(), contract, blockchain))
 
 
@@ -61,6 +64,7 @@ async def trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> 
 async def trait_values(caller: Caller, contract: Text, trait_type: Text, blockchain: Text = "") -> TraitValuesAnswer:
     """Return the values of one kind of trait; none for numbers, of which OpenSea has only bounds."""
     async with transaction() as db:
+        await permissions.check_token(db, gateways(), caller)
         values = await catalog.trait_values(db, gateways(), contract, blockchain, trait_type)
     return TraitValuesAnswer(trait_values=values)
 
@@ -101,7 +105,7 @@ async def both_counting(caller: Caller, server_id: PathId) -> tuple[RunningMigra
 async def migrate(caller: Caller, server_id: PathId, payload: MigrationPayload) -> MigrationView:
     """Return what each rule that names the old contract becomes, and why some stay; with `apply`, change them."""
     async with transaction() as db:
-        work = contract_migrations.apply if payload.apply else contract_migrations.look
+        work = contract_migrations.apply if payload.apply else contract_migrations.preview
         return await work(db, gateways(), caller, server_id, payload.order())
 
 
@@ -127,7 +131,7 @@ class RoleReplacementPayload(Payload):
 async def replace_role(caller: Caller, server_id: PathId, payload: RoleReplacementPayload) -> RoleReplacement:
     """Return which rules give the new role in place of the old one; with `apply`, let them do so from now on."""
     async with transaction() as db:
-        work = new_role.apply if payload.apply else new_role.look
+        work = new_role.apply if payload.apply else new_role.preview
         return await work(db, gateways(), caller, server_id, payload.order())
 
 

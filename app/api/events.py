@@ -20,8 +20,8 @@ from services.servers.undo import UndoView
 
 router = calls("/servers/{server_id}", tags=["events"])
 
-CSV_PAGE = 1000
-"""Lines that a download reads at a time; the log may be larger than memory."""
+CSV_PAGE = 200
+"""Lines that a download reads at a time; the log may be larger than memory, and a line have two large rules."""
 
 
 def _aware(moment: datetime | None) -> datetime | None:

@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 import os
-from datetime import UTC, datetime
+import time
 from secrets import compare_digest
 
 from fastapi import APIRouter, Request
@@ -48,7 +48,7 @@ async def deep(request: Request) -> Response:
     _let_in(request)
     try:
         async with asyncio.timeout(_DEEP_PATIENCE), transaction() as db:
-            answer = _answer(await monitoring.look(db))
+            answer = _answer(await monitoring.view(db))
     except NO_ANSWER as fault:
         answer = DeepAnswer(state=BAD, database=monitoring.without_database(type(fault).__name__))
     body = answer.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=_UNSAID)
@@ -131,7 +131,7 @@ def _written(found: list[Metric]) -> Response:
 @router.get("/api/status")
 async def status(response: Response) -> StatusView:
     """Return version, providers, chains and the daily sweep, for everybody; without the database as a 503."""
-    view = await public_status.look()
+    view = await public_status.view()
     if not view.database:
         response.status_code, response.headers["Retry-After"] = 503, "5"
     return view
@@ -154,15 +154,12 @@ async def _ready() -> bool:
     try:
         async with asyncio.timeout(_PATIENCE), reading() as db:
             await readiness.database_answers(db)
-            return not os.environ.get("HOLDFAST_SUPERVISED") or await readiness.bot_ready(db, _started())
+            return not os.environ.get("HOLDFAST_SUPERVISED") or await readiness.bot_ready(db, _since_start())
     except NO_ANSWER:
         return False
 
 
-def _started() -> datetime | None:
-    """Return when the supervisor started everything, if there is one."""
-    text = os.environ.get("HOLDFAST_STARTED")
-    if not text:
-        return None
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _since_start() -> float | None:
+    """Return the seconds since the supervisor started everything, if there is one."""
+    started = os.environ.get("HOLDFAST_STARTED")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - float(started) if started else None

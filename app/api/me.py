@@ -118,7 +118,7 @@ async def withdraw_handover(caller: Caller) -> Done:
 async def look_at_handover(caller: Caller, payload: HandoverCodePayload) -> HandoverView:
     """Return which account's wallets a code would make the caller's; changes nothing."""
     async with transaction() as db:
-        return await handover.look(db, caller, payload.code)
+        return await handover.preview(db, caller, payload.code)
 
 
 @router.post("/handover/take")

@@ -237,7 +237,7 @@ async def try_address(caller: Caller, payload: TrialPayload) -> Trial:
     """Return what a new rule, or the stored one of `id`, says about a member with this wallet alone; stores nothing."""
     async with transaction() as db:
         plan = await trial.plan(db, gateways(), caller, _proposal(payload), payload.address)
-    return await trial.look(gateways(), plan)
+    return await trial.run(gateways(), plan)
 
 
 @router.post("/try-call")

@@ -18,8 +18,8 @@ from gateways import gateways
 from locales import _
 from models import now, transaction
 from services.privacy import payouts
-from services.rules.moving import documents, exports, imports, own_format
-from services.rules.moving.imports import ImportOrder, ImportView
+from services.rules.documents import exports, imports, json_documents, own_format
+from services.rules.documents.imports import ImportOrder, ImportView
 from services.rules.types import stored_lists
 from services.rules.types.stored_lists import StoredList
 from services.rules.views import RemovalPolicy, RuleView
@@ -177,16 +177,16 @@ async def import_rules(caller: Caller, server_id: PathId, request: Request) -> I
     payload = await _order(await request.body())
     order = ImportOrder(payload.source, payload.document, None if payload.only is None else frozenset(payload.only))
     async with transaction() as db:
-        bring = imports.apply if payload.apply else imports.look
+        bring = imports.apply if payload.apply else imports.preview
         return await bring(db, gateways(), caller, server_id, order)
 
 
 async def _order(body: bytes) -> ImportPayload:
     """Return the body of an import. Raises DocumentRefused, DocumentTooLarge, RequestValidationError."""
-    sent = documents.node_of(await documents.read(body, largest=LARGEST_LIST))
+    sent = json_documents.node_of(await json_documents.read(body, largest=LARGEST_LIST))
     document = sent.get("document")
-    if not isinstance(document, str) and len(body) > documents.LARGEST + _ENVELOPE:
-        raise documents.DocumentTooLarge
+    if not isinstance(document, str) and len(body) > json_documents.LARGEST + _ENVELOPE:
+        raise json_documents.DocumentTooLarge
     try:
         # The document itself is checked already.
         payload = ImportPayload.model_validate({**sent, "document": ""} if "document" in sent else sent)

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -41,8 +42,11 @@ class Route:
 
     def matches(self, path: str) -> bool:
         """Return whether this route matches a path without trailing slash."""
-        pattern = re.sub(r"\\\[\w+\\\]", "[^/]+", re.escape(self.route))
-        return re.fullmatch(pattern, path) is not None
+        return self._pattern.fullmatch(path) is not None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(re.sub(r"\\\[\w+\\\]", "[^/]+", re.escape(self.route)))
 
 
 @dataclass

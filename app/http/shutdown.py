@@ -5,6 +5,7 @@ it then kills its worker, and connections are not closed properly.
 """
 
 import asyncio
+import faulthandler
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from app.http.answer_begun import Begun
 from locales import _
 
 PATIENCE_SECONDS = 5.0
+STUCK_SECONDS = 9.0
+"""After so long the process writes the stack of each of its threads: the web server kills it after ten."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -47,6 +50,7 @@ class Leaving:
         cls._ends_at = None
 
         def told(number: int, frame: FrameType | None) -> None:
+            faulthandler.dump_traceback_later(STUCK_SECONDS)
             loop.call_soon_threadsafe(cls.begin)
             before = previous[signal.Signals(number)]
             if callable(before):

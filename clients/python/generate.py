@@ -136,7 +136,7 @@ class Writer:
                 extra += f", {'places' if place == 'path' else place}={{{', '.join(pairs)}}}"
         answer = self._answer(operation)
         arguments = ", ".join(["self", *needed, *(["*", *optional] if optional else [])])
-        said = f"{operation['description']}\n\nNeeds the scope {' and '.join(operation['x-scopes'])}."
+        said = f"{operation['description']}\n\nNeeds the {_scopes(operation['x-scopes'])}."
         asked = f'self._call("{method}", "{path}"{extra})'
         last = f"return cast({_quoted(answer)}, {asked})" if answer != "None" else asked
         return f"    def {name}({arguments}) -> {answer}:\n{_doc(said, '        ')}        {last}\n"
@@ -215,6 +215,10 @@ def _doc(text: str, indent: str) -> str:
         lines.append(row)
     whole = "\n".join(f"{indent}{line}".rstrip() for line in lines)[len(indent) :]
     return f'{indent}"""{whole}"""\n' if len(lines) == 1 else f'{indent}"""{whole}\n{indent}"""\n'
+
+
+def _scopes(names: list[str]) -> str:
+    return f"scope {names[0]}" if len(names) == 1 else f"scopes {', '.join(names[:-1])} and {names[-1]}"
 
 
 def _snake(name: str) -> str:

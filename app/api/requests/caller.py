@@ -10,7 +10,7 @@ from app.api.requests import scopes
 from app.api.requests.rates import limits_of
 from models import reading
 from services.accounts import sessions
-from services.accounts.programs import tokens
+from services.accounts.developers import tokens
 from services.core import actors
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import Counter
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -13,6 +14,7 @@ from app.api.requests.problems import told
 from app.api.requests.rates import limits_of_address
 from app.http.proxies import caller_address
 from locales import _
+from services.core.actors import Actor
 from services.core.errors import NotSignedIn, TooMany
 from services.runtime import rate_limits
 from services.runtime.rate_limits import SIGN_INS
@@ -23,6 +25,8 @@ LARGEST_LIST = 2 * 1024 * 1024
 """Bytes of a call that may have a list of addresses, or a document of rules: 20,000 take less than half of it."""
 LISTS_AT_ONCE = 8
 """Calls beyond LARGEST_BODY whose bodies one process holds at a time."""
+LISTS_OF_PERSON, LISTS_OF_ADDRESS = 2, 4
+"""How many of them may be one person's, with all tokens, and one address's: slow bodies leave places to others."""
 SLOWEST_BODY = 15.0
 """Seconds; a slower body would hold a place that others need."""
 _WITH_LISTS = re.compile(
@@ -40,7 +44,7 @@ class BodyLimit:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._lists = 0
+        self._held = Counter[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on while its body stays within the limit."""
@@ -49,23 +53,29 @@ class BodyLimit:
             return
         announced = Headers(scope=scope).get("content-length", "0")
         length = int(announced) if announced.isdigit() and len(announced) <= 9 else LARGEST_LIST + 1
-        if LARGEST_BODY < length <= LARGEST_LIST and await _may_have_list(scope):
-            await self._with_list(scope, receive, send)
+        if LARGEST_BODY < length <= LARGEST_LIST and (caller := await _with_list_from(scope)) is not None:
+            await self._with_list(caller, scope, receive, send)
         elif length > LARGEST_BODY:
             await _too_large(LARGEST_BODY)(scope, receive, send)
         else:
             await self._within(LARGEST_BODY, scope, receive, send)
 
-    async def _with_list(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._lists >= LISTS_AT_ONCE:
+    async def _with_list(self, caller: Actor, scope: Scope, receive: Receive, send: Send) -> None:
+        places = {
+            "all": LISTS_AT_ONCE,
+            f"user:{caller.user_id}": LISTS_OF_PERSON,
+            f"address:{caller_address(scope)}": LISTS_OF_ADDRESS,
+        }
+        if any(self._held[key] >= most for key, most in places.items()):
             answer = {"message": _("Other lists are being read right now. Please try again in a few seconds.")}
             await JSONResponse(answer, status_code=429, headers={"Retry-After": "3"})(scope, receive, send)
             return
-        self._lists += 1
+        self._held.update(places.keys())
         try:
             await self._within(LARGEST_LIST, scope, receive, send)
         finally:
-            self._lists -= 1
+            # The difference has no key at 0, so nobody's is kept.
+            self._held = self._held - Counter(places.keys())
 
     async def _within(self, most: int, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = _too_large(most)
@@ -95,15 +105,17 @@ def _too_large(most: int) -> JSONResponse:
     return JSONResponse({"message": _("The request is larger than {size}.").format(size=size)}, status_code=413)
 
 
-async def _may_have_list(scope: Scope) -> bool:
-    """Return whether a call may have a list of addresses or a document, and somebody signed in makes it."""
+async def _with_list_from(scope: Scope) -> Actor | None:
+    """Return who makes a call that may have a list of addresses or a document, or None for any other call.
+
+    None too for somebody who is not signed in.
+    """
     if scope["method"] not in {"POST", "PATCH"} or not _WITH_LISTS.fullmatch(str(scope["path"])):
-        return False
+        return None
     try:
-        await known_caller(Request(scope))
+        return await known_caller(Request(scope))
     except NotSignedIn:
-        return False
-    return True
+        return None
 
 
 async def _read(receive: Receive, most: int) -> bytes | None:

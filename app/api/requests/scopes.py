@@ -12,11 +12,9 @@ READ, RULES, MEMBERS = frozenset({"read"}), frozenset({"rules"}), frozenset({"me
 
 OPEN: Mapping[str, frozenset[str]] = {
     "GET /api/servers": READ,
-    f"GET {_AT}/breaker": READ,
     f"GET {_AT}/health": READ,
     f"GET {_AT}/move": READ,
     f"GET {_AT}/migrations": READ,
-    f"GET {_AT}/rules.json": READ,
     f"GET {_RULES}": READ,
     f"GET {_RULES}/{{rule_id}}": READ,
     f"GET {_RULES}/reach/{{reach_id}}": READ,
@@ -54,8 +52,11 @@ OPEN: Mapping[str, frozenset[str]] = {
     f"GET {_AT}/protection": MEMBERS,
     f"PUT {_AT}/protection/members/{{discord_id}}": MEMBERS,
     f"POST {_AT}/health/follow-again": MEMBERS,
+    # They have the addresses of lists, which are as those of `address-lists`; the second has members too.
+    f"GET {_AT}/rules.json": READ | RULES,
+    f"GET {_AT}/export": READ | RULES | MEMBERS,
     # They have members by name, and what rules ask for.
-    f"GET {_AT}/export": READ | MEMBERS,
+    f"GET {_AT}/breaker": READ | MEMBERS,
     f"POST {_AT}/move/preview": RULES | MEMBERS,
     f"POST {_AT}/migrations/preview": RULES | MEMBERS,
     f"POST {_AT}/migrations/role/preview": RULES | MEMBERS,

@@ -12,9 +12,9 @@ from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Done, Loose, Path
 from gateways import gateways
 from locales import _
 from models import transaction
-from services.accounts.programs import tokens, webhooks
-from services.accounts.programs.tokens import SCOPES, ApiTokenView
-from services.accounts.programs.webhooks import EVENTS, WebhookView
+from services.accounts.developers import tokens, webhooks
+from services.accounts.developers.tokens import SCOPES, ApiTokenView
+from services.accounts.developers.webhooks import EVENTS, WebhookView
 
 router = calls("/servers/{server_id}", tags=["programs"])
 

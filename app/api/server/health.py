@@ -16,7 +16,7 @@ router = calls("/servers/{server_id}/health", tags=["server health"])
 async def look(caller: Caller, server_id: PathId) -> HealthView:
     """Return bot, permissions, role order, providers, lag, last sweep, and pauses, each with its cause and remedy."""
     async with transaction() as db:
-        return await server.look(db, gateways(), caller, server_id)
+        return await server.view(db, gateways(), caller, server_id)
 
 
 class FollowAgainPayload(Payload):

@@ -227,7 +227,7 @@ class Calls:
     def export_rules(self, server_id: int) -> RulesDocument:
         """Return all rules of the server as a document to keep, or to import on another server.
 
-        Needs the scope read.
+        Needs the scopes read and rules.
         """
         return cast(
             "RulesDocument", self._call("GET", "/api/servers/{server_id}/rules.json", places={"server_id": server_id})
@@ -236,7 +236,7 @@ class Calls:
     def export_server(self, server_id: int) -> ServerExportAnswer:
         """Return the server's rules, and its members with the roles that rules are about.
 
-        Needs the scope members and read.
+        Needs the scopes members, read and rules.
         """
         return cast(
             "ServerExportAnswer", self._call("GET", "/api/servers/{server_id}/export", places={"server_id": server_id})
@@ -358,7 +358,7 @@ class Calls:
     def list_held_back_removals(self, server_id: int) -> list[HeldBackView]:
         """Return the removals that wait for an admin: members, roles, the evidence, and earlier changes.
 
-        Needs the scope read.
+        Needs the scopes members and read.
         """
         return cast(
             "list[HeldBackView]", self._call("GET", "/api/servers/{server_id}/breaker", places={"server_id": server_id})
@@ -470,7 +470,7 @@ class Calls:
     def preview_migration(self, server_id: int, body: MigrationPayload) -> MovePreview:
         """Return what a migration would do to members; changes nothing.
 
-        Needs the scope members and rules.
+        Needs the scopes members and rules.
         """
         return cast(
             "MovePreview",
@@ -482,7 +482,7 @@ class Calls:
     def preview_migration_end(self, server_id: int, migration_id: int) -> MovePreview:
         """Return what letting only the new contract count would do to members; changes nothing.
 
-        Needs the scope members and rules.
+        Needs the scopes members and rules.
         """
         return cast(
             "MovePreview",
@@ -496,7 +496,7 @@ class Calls:
     def preview_move_end(self, server_id: int) -> MovePreview:
         """Return what the end of the move would do to members; changes nothing.
 
-        Needs the scope members and rules.
+        Needs the scopes members and rules.
         """
         return cast(
             "MovePreview", self._call("POST", "/api/servers/{server_id}/move/preview", places={"server_id": server_id})
@@ -505,7 +505,7 @@ class Calls:
     def preview_role_replacement(self, server_id: int, body: RoleReplacementPayload) -> MovePreview:
         """Return what replacing a role would do to members; changes nothing.
 
-        Needs the scope members and rules.
+        Needs the scopes members and rules.
         """
         return cast(
             "MovePreview",
@@ -518,14 +518,14 @@ class Calls:
         """Return what creating a rule, or changing or deleting one (by its `id`), would do to members; stores no
         rule.
 
-        Needs the scope members and rules.
+        Needs the scopes members and rules.
         """
         return cast("PreviewAnswer", self._call("POST", "/api/verification-rules/preview", body=body))
 
     def preview_undo(self, server_id: int, batch: str) -> UndoView:
         """Return what undoing the batch would do; nothing is changed.
 
-        Needs the scope members and rules.
+        Needs the scopes members and rules.
         """
         return cast(
             "UndoView",
@@ -624,7 +624,7 @@ class Calls:
     def undo(self, server_id: int, batch: str) -> UndoView:
         """Undo one batch: a rule's deletion, change or pause, or removals made together.
 
-        Needs the scope members and rules.
+        Needs the scopes members and rules.
         """
         return cast(
             "UndoView",

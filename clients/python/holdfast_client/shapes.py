@@ -308,6 +308,8 @@ class ImportedRule(TypedDict):
 class LagHealth(TypedDict):
     """How far behind a chain its follower is.
 
+    `kind` is what it follows: `contracts`, members' `wallets` or `coins`; empty for a chain that is left to
+    sweeps.
     `block` was read last, `behind` counts the newer ones; `seconds` have passed since the last poll.
     """
 
@@ -315,6 +317,7 @@ class LagHealth(TypedDict):
     text: str
     mend: NotRequired[str | None]
     chain: str
+    kind: str
     block: int
     behind: int
     seconds: int

@@ -71,6 +71,17 @@ async def test_a_thousand_requests_of_one_address_keep_nobody_else_waiting(monke
     assert app._addresses == {}
 
 
+async def test_answers_that_wait_for_nothing_keep_nobody_else_waiting_either() -> None:
+    work = Work()
+    work.ends.set()
+    app = WithoutBody(work)
+    crowd = [asyncio.create_task(ask(app, CROWD)) for _ in range(1_000)]
+    somebody = asyncio.create_task(ask(app, SOMEBODY))
+    assert set(await asyncio.gather(somebody, *crowd)) == {200}
+    assert work.begun.index(SOMEBODY) <= 2 * AT_ONCE, "behind all that came before it"
+    assert app._addresses == {}
+
+
 async def test_the_people_behind_one_address_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concurrency, "TURN_SECONDS", 3_600.0)
     work = Work()

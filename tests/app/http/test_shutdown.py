@@ -60,25 +60,29 @@ async def test_a_timeout_of_the_calls_own_stays_its_own() -> None:
             await client.get("/")
 
 
-def test_granian_needs_no_kill_for_a_call_that_nobody_answers() -> None:
+def ended_while_asked(path: str, kill_seconds: int, stuck_seconds: int) -> tuple[str, list[int]]:
+    """End a web process while one call of it is under way: what it writes until its end, and the call's answers."""
     port = free_port()
     web = subprocess.Popen(
         [
             sys.executable, "-m", "granian", "--interface", "asgi", "--factory", "tests.app.slow_web:make",
             "--host", "127.0.0.1", "--port", str(port), "--workers", "1", "--log-level", "warning", "--no-access-log",
-            "--workers-kill-timeout", "60",
+            "--workers-kill-timeout", str(kill_seconds),
         ],
-        cwd=ROOT, env=os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT), "STUCK_SECONDS": str(stuck_seconds)},
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     told: list[int] = []
 
     def ask() -> None:
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/never", timeout=60)
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60)
         except urllib.error.HTTPError as refused:
             told.append(refused.code)
             refused.close()
+        except OSError:  # nobody answers any more
+            pass
 
     try:
         assert web.stdout is not None
@@ -98,8 +102,17 @@ def test_granian_needs_no_kill_for_a_call_that_nobody_answers() -> None:
     finally:
         web.kill()
         web.communicate()
-    assert told == [503]
-    assert rest.strip() == "connections closed"
+    return rest.strip(), told
+
+
+def test_granian_needs_no_kill_for_a_call_that_nobody_answers() -> None:
+    assert ended_while_asked("/never", kill_seconds=60, stuck_seconds=50) == ("connections closed", [503])
+
+
+def test_a_worker_that_does_not_end_says_where_it_stands_before_it_is_killed() -> None:
+    said, _ = ended_while_asked("/busy", kill_seconds=4, stuck_seconds=1)
+    assert "slow_web.py" in said
+    assert said.index("most recent call first") < said.index("Killing worker-1")
 
 
 @pytest.mark.parametrize(("process", "at_work"), [("bot", BOT_READY), ("jobs", SCHEDULE)])

@@ -1,14 +1,18 @@
 """Who calls too often is told when to come again; defaults leave room for whole households."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 
 import httpx
 import pytest
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.requests.limits import BodyLimit
 from app.api.requests.rates import COSTLY, limits_of
 from app.http.proxies import Proxies, caller_address
+from services.core.actors import Actor
 from services.runtime.rate_limits import LOOKUPS, PREVIEWS, PROOFS, RECHECKS, WRITES, Limit
 from settings import SettingsError, load, settings
 from tests.app.api.browsers import PUBLIC_URL, Browser
@@ -194,3 +198,54 @@ async def status_of(app: ASGIApp, message: dict[str, object] | None = None) -> i
     scope = {"type": "http", "method": "POST", "path": "/api/servers", "headers": [(b"host", PUBLIC_URL.encode())]}
     await app(scope, receive, send)  # pyright: ignore[reportArgumentType]
     return told[0]
+
+
+async def test_one_persons_slow_bodies_leave_places_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def known(request: Request) -> Actor:
+        return Actor(int(request.headers["x-who"]), request.headers["x-who"], "somebody")
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await PlainTextResponse("")(scope, receive, send)
+
+    monkeypatch.setattr("app.api.requests.limits.known_caller", known)
+    monkeypatch.setattr("app.api.requests.limits.SLOWEST_BODY", 3_600)
+    limit, waiting, whole = BodyLimit(app), list[int](), asyncio.Event()
+
+    async def call(who: int, address: str, *, slow: bool = False) -> int:
+        told: list[int] = []
+
+        async def receive() -> Message:
+            if slow and not whole.is_set():
+                waiting.append(who)
+                await whole.wait()
+            return {"type": "http.request", "body": b"x"}
+
+        async def send(message: Message) -> None:
+            told.append(message.get("status", 0))
+
+        await limit(
+            {
+                "type": "http", "method": "POST", "path": "/api/servers/1/import", "client": (address, 5),
+                "headers": [(b"content-length", b"100000"), (b"x-who", str(who).encode())],
+            },
+            receive, send,
+        )  # fmt: skip
+        return told[0]
+
+    async def begun(*calls: Coroutine[None, None, int]) -> list[asyncio.Task[int]]:
+        """Calls that have been answered, or wait for their bodies."""
+        before, tasks = len(waiting), [asyncio.create_task(one) for one in calls]
+        while sum(one.done() for one in tasks) + len(waiting) - before < len(tasks):
+            await asyncio.sleep(0)
+        return tasks
+
+    mine = await begun(*(call(1, f"192.0.2.{at}", slow=True) for at in range(8)))
+    assert await call(2, "198.51.100.1") == 200
+    theirs = await begun(*(call(who, "198.51.100.1", slow=True) for who in range(3, 9)))
+    assert await call(2, "198.51.100.2") == 200, "nor does one address keep all places"
+    assert await call(2, "198.51.100.1") == 429
+    whole.set()
+    answers = [await asyncio.gather(*tasks) for tasks in (mine, theirs)]
+    assert [statuses.count(200) for statuses in answers] == [2, 4]
+    assert [await call(1, "192.0.2.1"), await call(2, "198.51.100.1")] == [200, 200], "the places are free again"

@@ -1,6 +1,7 @@
 """What a call answers when it cannot do what it was asked."""
 
 import re
+import time
 from collections.abc import Callable
 
 import httpx
@@ -11,6 +12,8 @@ import models
 from app.api import api
 from models import User, transaction
 from services.accounts import sessions
+from services.guilds.gateway import shards
+from services.guilds.gateway.shards import BotProcess, ShardPart
 from services.servers import servers
 from settings import version
 from tests.app.api.browsers import PUBLIC_URL, Browser
@@ -218,22 +221,53 @@ async def test_health_tells_whether_the_database_answers(
     assert (answer.status_code, answer.json()) == (503, {"status": "starting", "version": version()})
 
 
-async def test_under_the_supervisor_health_waits_for_the_bot(browser: Browser, monkeypatch: pytest.MonkeyPatch):
-    from datetime import timedelta
-
-    from models import Schedule, now
-
+def started(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """As in a web process whose supervisor started so many seconds ago."""
     monkeypatch.setenv("HOLDFAST_SUPERVISED", "1")
-    monkeypatch.setenv("HOLDFAST_STARTED", now().isoformat())
+    monkeypatch.setenv("HOLDFAST_STARTED", str(time.clock_gettime(time.CLOCK_BOOTTIME) - seconds))
+
+
+async def bot_was_ready(seconds: float) -> None:
+    """So long ago by the database's clock."""
+    async with transaction() as db:
+        await db.execute(
+            text(
+                "INSERT INTO schedule (name, next_at, started_at, done, total) "
+                "VALUES ('bot.ready', now(), now() - make_interval(secs => :seconds), 0, 0) "
+                "ON CONFLICT (name) DO UPDATE SET started_at = EXCLUDED.started_at"
+            ),
+            {"seconds": seconds},
+        )
+
+
+async def test_under_the_supervisor_health_waits_for_the_bot(browser: Browser, monkeypatch: pytest.MonkeyPatch):
+    started(monkeypatch, 0)
     assert (await browser.client.get("/health")).status_code == 503
-    async with transaction() as db:
-        db.add(Schedule(name="bot.ready", started_at=now() - timedelta(hours=1)))
+    await bot_was_ready(3600)
     assert (await browser.client.get("/health")).status_code == 503, "that was the start before this one"
-    async with transaction() as db:
-        row = await db.get_one(Schedule, "bot.ready")
-        row.started_at = now()
-        db.add(row)
+    await bot_was_ready(0)
     assert (await browser.client.get("/health")).status_code == 200
+
+
+async def test_health_is_ready_while_another_machine_runs_every_shard(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+):
+    async def beats(number: int, down: str | None) -> None:
+        part = ShardPart(f"{number}/2", 2, number, number)
+        async with transaction() as db:
+            await shards.beat(db, BotProcess(f"machine {number}", 1, "x"), part, 2, (), down)
+
+    monkeypatch.setattr(shards, "LEASE_SECONDS", 600.0)
+    started(monkeypatch, 1200)
+    await bot_was_ready(3600)
+    await beats(0, None)
+    assert (await browser.client.get("/health")).status_code == 503, "the other shard runs nowhere"
+    await beats(1, "The bot has just started.")
+    assert (await browser.client.get("/health")).status_code == 503, "it is not connected yet"
+    await beats(1, None)
+    assert (await browser.client.get("/health")).status_code == 200
+    started(monkeypatch, 0)
+    assert (await browser.client.get("/health")).status_code == 503, "the leases may be from before the start"
 
 
 async def test_a_database_that_is_away_is_said_to_be(browser: Browser, caplog: pytest.LogCaptureFixture):

@@ -12,14 +12,14 @@ from sqlmodel import col, delete, select, update
 from app.api import api
 from app.api.requests.scopes import OPEN
 from gateways import gateways
-from models import Access, ApiToken, Server, now, transaction
-from services.accounts.programs import tokens
+from models import Access, ApiToken, Breaker, Grant, Rule, Server, Truce, now, transaction
+from services.accounts.developers import tokens
 from services.core.actors import Actor
-from services.core.errors import FieldRefused
+from services.core.errors import FieldRefused, ServerNotFound
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.app.api.servers.test_rights import AT, CALLS, RULES, Call, change, make, names_of, refused
-from tests.jobs.town import Town, a_town
+from tests.jobs.town import STRANGER, Town, a_town
 
 CLOSED = {
     "GET /api/auth/user", "GET /api/auth/discord", "GET /api/auth/discord/connect", "GET /api/auth/discord/callback",
@@ -180,6 +180,23 @@ async def test_a_token_makes_the_calls_of_its_scopes_and_no_other(
     assert [one["internalId"] for one in (await full.client.get("/api/servers")).json()] == [town.server_id]
 
 
+async def test_the_addresses_of_lists_need_the_scope_for_rules_too(
+    new_browser: Callable[[], Browser], town: Town
+) -> None:
+    owner = await signed_in(new_browser, town, "ada")
+    listed = {
+        "ruleName": "Friends", "serverId": town.server_id, "roleId": await town.role("Holder"),
+        "verificationType": "address_list", "addresses": [STRANGER],
+    }  # fmt: skip
+    assert (await owner.client.post(RULES, json=listed)).status_code == 201
+    for path, enough in (("rules.json", ["read", "rules"]), ("export", EVERYTHING)):
+        for scopes in (["read"], ["rules"], ["read", "members"], ["read", "rules"], EVERYTHING):
+            caller = program(new_browser, (await made(owner, town, scopes=scopes))["token"])
+            answer = await caller.client.get(f"/api/servers/{town.server_id}/{path}")
+            allowed = set(enough) <= set(scopes)
+            assert (answer.status_code, STRANGER in answer.text) == (200 if allowed else 403, allowed), (path, scopes)
+
+
 async def test_a_token_is_shown_once_and_the_log_names_it(new_browser: Callable[[], Browser], town: Town) -> None:
     owner = await signed_in(new_browser, town, "ada")
     token = await made(owner, town, name=" nightly  build ", scopes=["members", "rules", "rules"])
@@ -235,6 +252,35 @@ async def test_a_token_stops_at_once_when_it_is_revoked_or_ends_or_its_creator_o
         await db.exec(delete(Server).where(col(Server.id) == town.server_id))
         assert (await db.exec(select(ApiToken))).all() == []
     assert (await rules(caller, town)).status_code == 401
+
+
+async def test_calls_that_name_no_server_need_a_creator_who_runs_the_tokens_server(
+    new_browser: Callable[[], Browser], town: Town
+) -> None:
+    admin = await signed_in(new_browser, town, "bob")
+    caller = program(new_browser, (await made(admin, town))["token"])
+    traits = f"/api/collection/{town.contract}/traits"
+    asked: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("POST", "/api/collection/parse", {"json": {"input": town.contract, "blockchain": "base"}}),
+        ("GET", traits, {"params": {"blockchain": "base"}}),
+        ("GET", f"{traits}/Fur", {"params": {"blockchain": "base"}}),
+        ("POST", f"{RULES}/try-call", {
+            "json": {
+                "chain": "base", "contract": town.contract, "function": "balanceOf(address) view returns (uint256)",
+                "wallet": STRANGER,
+            },
+        }),
+    )  # fmt: skip
+
+    async def refusals() -> list[bool]:
+        every = [await caller.client.request(method, path, **sent) for method, path, sent in asked]
+        return [answer.status_code == 404 and answer.json()["message"] == str(ServerNotFound()) for answer in every]
+
+    assert await refusals() == [False] * len(asked)
+    await change(town, "bob", "remove_role", role="Admin")
+    # Although bob runs another server now.
+    await town.call("guilds", action="create", guild=f"{town.name} two", owner=town.people["bob"]["id"], members=[])
+    assert await refusals() == [True] * len(asked)
 
 
 async def test_a_token_and_a_session_do_not_mix(new_browser: Callable[[], Browser], town: Town) -> None:
@@ -303,3 +349,29 @@ async def test_a_server_has_only_so_many_tokens(
     assert (answer.status_code, answer.json()["message"][:35]) == (409, "A server has at most 2 API tokens. ")
     await owner.client.delete(f"/api/servers/{town.server_id}/tokens/{first['id']}")
     assert (await owner.client.post(f"/api/servers/{town.server_id}/tokens", json=body)).status_code == 201
+
+
+async def test_a_token_without_members_reads_no_member_by_name(new_browser: Callable[[], Browser], town: Town) -> None:
+    owner, carol = await signed_in(new_browser, town, "ada"), town.people["carol"]
+    rule_id, until = await town.rule("Holder"), now() + timedelta(hours=1)
+    async with transaction() as db:
+        rule = await db.get_one(Rule, rule_id)
+        facts = {"server_id": town.server_id, "role_id": rule.role_id, "discord_id": carol["id"]}
+        db.add(Grant(**facts, rule_ids=[rule_id], state="held", held_back_at=now()))
+        db.add(Truce(**facts, since=now(), until=until))
+        db.add(Breaker(server_id=town.server_id, role_id=rule.role_id, would_lose=7, holders=9))
+    paths = [
+        call.removeprefix("GET ").format(server_id=town.server_id)
+        for call, scopes in OPEN.items()
+        if call.startswith("GET ") and scopes == frozenset({"read"}) and call.count("{") == call.count("{server_id}")
+    ]
+    bare = program(new_browser, (await made(owner, town, scopes=["read"]))["token"])
+    full = program(new_browser, (await made(owner, town))["token"])
+    assert f"/api/servers/{town.server_id}/health" in paths
+    for path in paths:
+        answer = await bare.client.get(path, params={"serverId": town.server_id})
+        assert answer.status_code in {200, 404}, path
+        assert carol["id"] not in answer.text, path
+        assert carol["username"] not in answer.text, path
+    for path in ("breaker", "health"):
+        assert carol["id"] in (await full.client.get(f"/api/servers/{town.server_id}/{path}")).text, path

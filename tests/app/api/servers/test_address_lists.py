@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlmodel import select
 
 from app.api.requests.limits import LARGEST_LIST
-from models import transaction
+from models import Grant, transaction
 from services.core.actors import Actor
 from services.privacy import retention
 from services.rules.types import stored_lists
@@ -262,3 +263,18 @@ async def test_a_servers_lists_are_limited_and_go_with_it(
     async with transaction() as db:
         await db.execute(text("DELETE FROM server WHERE id = :server"), {"server": town.server_id})
     assert await counted() == (0, 0)
+
+
+async def test_a_removal_that_an_edited_list_does_not_concern_goes_on(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    made = await asked(browser, "POST", RULES, 201, json=await payload(town, STRANGER))
+    ids = {who: town.people[who]["id"] for who in ("carol", "dave")}
+    async with transaction() as db:
+        for who in ids.values():
+            db.add(Grant(server_id=town.server_id, discord_id=who, role_id=made["roleId"], state="taking"))
+    await due(town)
+    await asked(browser, "PATCH", f"{RULES}/{made['id']}", json={"addresses": [STRANGER, town.wallet("carol")]})
+    async with transaction() as db:
+        rows = (await db.exec(select(Grant).where(Grant.server_id == town.server_id))).all()
+    assert {row.discord_id: row.state for row in rows} == {ids["carol"]: "held", ids["dave"]: "taking"}
+    assert await due(town) == {"carol"}

@@ -38,10 +38,14 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for an absent Discord for long."""
-    monkeypatch.setattr(gateways().discord, "_deadline", 0.3)
-    monkeypatch.setattr(last_answers, "FIRST_SECONDS", 0.2)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From its call on nobody waits for an absent Discord for long; before, it may take its time."""
+
+    def begin() -> None:
+        monkeypatch.setattr(gateways().discord, "_deadline", 0.3)
+        monkeypatch.setattr(last_answers, "FIRST_SECONDS", 0.2)
+
+    return begin
 
 
 async def someone(new_browser: Callable[[], Browser], town: Town, who: str) -> Browser:
@@ -63,12 +67,13 @@ def as_if_unread() -> None:
 
 @pytest.mark.parametrize("how", ["down", "slow"])
 async def test_rules_members_and_log_are_read_by_discords_last_answer_and_nothing_is_changed_by_it(
-    browser: Browser, town: Town, hasty: None, how: str
+    browser: Browser, town: Town, hasty: Callable[[], None], how: str
 ) -> None:
     await browser.sign_in(town.people["ada"]["username"])
     names: Names = await names_of(town)
     assert (await rules(browser, town)).status_code == 200
     await town.break_(how, "discord")
+    hasty()
     for call in FROM_TABLES:
         answer = await make(browser, call, names)
         assert answer.is_success, f"{call[0]}: {answer.status_code} {answer.text}"
@@ -92,12 +97,13 @@ async def test_a_silent_discord_is_not_waited_for_where_its_last_answer_stands(
 
 
 async def test_the_last_answer_counts_for_its_time_only(
-    browser: Browser, town: Town, hasty: None, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, town: Town, hasty: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert last_answers.KEPT_SECONDS <= 60
     await browser.sign_in(town.people["ada"]["username"])
     assert (await rules(browser, town)).status_code == 200
     await town.break_("down", "discord")
+    hasty()
     assert (await rules(browser, town)).status_code == 200
     monkeypatch.setattr(last_answers, "KEPT_SECONDS", 0.0)
     answer = await rules(browser, town)
@@ -105,55 +111,60 @@ async def test_the_last_answer_counts_for_its_time_only(
 
 
 async def test_reading_by_the_last_answer_does_not_prolong_it(
-    browser: Browser, town: Town, hasty: None, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, town: Town, hasty: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await browser.sign_in(town.people["ada"]["username"])
     assert (await rules(browser, town)).status_code == 200
     answers = last_answers.of(gateways().discord)
     before = dict(answers._runs)
     await town.break_("down", "discord")
+    hasty()
     assert (await rules(browser, town)).status_code == 200
     assert dict(answers._runs) == before
 
 
 async def test_who_was_refused_last_reads_nothing_while_discord_is_away(
-    browser: Browser, town: Town, hasty: None
+    browser: Browser, town: Town, hasty: Callable[[], None]
 ) -> None:
     await browser.sign_in(town.people["bob"]["username"])
     assert (await rules(browser, town)).status_code == 200
     await change(town, "bob", "remove_role", role="Admin")
     assert (await rules(browser, town)).status_code == 404
     await town.break_("down", "discord")
+    hasty()
     assert (await rules(browser, town)).status_code == 503
 
 
 async def test_what_the_bot_heard_since_counts_more_than_the_last_answer(
-    browser: Browser, town: Town, hasty: None
+    browser: Browser, town: Town, hasty: Callable[[], None]
 ) -> None:
     await browser.sign_in(town.people["bob"]["username"])
     assert (await rules(browser, town)).status_code == 200
     await change(town, "bob", "remove_role", role="Admin")
     await town.see()
     await town.break_("down", "discord")
+    hasty()
     assert (await rules(browser, town)).status_code == 503
 
 
 async def test_who_was_never_asked_about_reads_nothing_while_discord_is_away(
-    new_browser: Callable[[], Browser], town: Town, hasty: None
+    new_browser: Callable[[], Browser], town: Town, hasty: Callable[[], None]
 ) -> None:
     ada, carol = await someone(new_browser, town, "ada"), await someone(new_browser, town, "carol")
     as_if_unread()
     await town.break_("down", "discord")
+    hasty()
     assert (await rules(ada, town)).status_code == 503
     assert (await rules(carol, town)).status_code == 503
 
 
 async def test_once_discord_is_back_its_answer_counts_again(
-    browser: Browser, town: Town, hasty: None, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, town: Town, hasty: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await browser.sign_in(town.people["bob"]["username"])
     assert (await rules(browser, town)).status_code == 200
     await town.break_("down", "discord")
+    hasty()
     assert (await rules(browser, town)).status_code == 200
     await change(town, "bob", "remove_role", role="Admin")
     await town.heal()

@@ -13,6 +13,7 @@ from sqlmodel import col, delete, select
 
 from models import Event, Grant, Member, Rule, Server, now, transaction
 from services.core import audit
+from services.rules import pausing
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.app.api.test_main_path import builders, rule, with_server
@@ -163,6 +164,35 @@ async def test_a_change_of_a_rule_is_put_back_unless_it_was_changed_again(
     assert (now_is["ruleName"], now_is["minTokens"], now_is["state"]) == ("Builders", 3, "active")
     await browser.client.delete(path)
     assert "deleted since" in (await undo(browser, made, three["batch"], 409))["message"]
+
+
+async def test_a_change_that_is_put_back_takes_nothing_more(browser: Browser, made: dict[str, Any]) -> None:
+    carol = await somebody(made, "Carol", made["roleId"])
+    await browser.client.patch(f"/api/verification-rules/{made['id']}", json={"minTokens": 3})
+    async with transaction() as db:
+        await a_grant(db, carol, await db.get_one(Rule, made["id"]), state="taking")
+    await undo(browser, made, (await log(browser, made, kind="rule.changed"))[0]["batch"])
+    assert [grant.state for grant in await grants(made)] == ["held"]
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+async def test_the_grace_time_begins_again_when_a_paused_rule_goes_on(
+    browser: Browser, made: dict[str, Any], by_itself: bool
+) -> None:
+    path, carol = f"/api/verification-rules/{made['id']}", await somebody(made, "Carol", made["roleId"])
+    await browser.client.patch(path, json={"removal": {"mode": "grace", "hours": 72}, "state": "paused"})
+    async with transaction() as db:
+        rule = await db.get_one(Rule, made["id"])
+        (await a_grant(db, carol, rule)).no_since = now() - timedelta(days=20)
+        if by_itself:
+            rule.pause_cause = "role_above"
+            await db.flush()
+            assert await pausing.resume_role(db, made["serverId"], made["roleId"]) == 1
+    if not by_itself:
+        assert (await browser.client.patch(path, json={"state": "active"})).status_code == 200
+    (grant,) = await grants(made)
+    assert grant.no_since is not None
+    assert now() - grant.no_since < timedelta(minutes=5)
 
 
 async def test_a_rule_that_was_paused_by_itself_goes_on(browser: Browser, made: dict[str, Any]) -> None:

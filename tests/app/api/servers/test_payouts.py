@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from sqlmodel import col, select
 
 from models import Event, MemberChoice, Observation, PayoutListing, Wallet, transaction
@@ -105,6 +106,31 @@ async def test_each_download_is_in_the_log_and_the_member_sees_who_and_when(
     assert all(town.wallet(who)[2:] not in str(line.data) for line in lines for who in ("carol", "dave"))
     log = (await ada.client.get(f"/api/servers/{town.server_id}/events.csv")).text
     assert "downloaded the list of payout addresses (2 members chose one)" in log
+
+
+async def test_a_member_is_noted_once_a_day_for_each_admin_who_downloads(
+    new_browser: Callable[[], Browser], town: Town, rule_id: int
+) -> None:
+    ada, carol = [await signed_in(new_browser, town, who) for who in ("ada", "carol")]
+    await choose(carol, town, await wallet_id(town, "carol"))
+
+    async def notes() -> int:
+        async with transaction() as db:
+            return len((await db.exec(select(PayoutListing))).all())
+
+    # Midnight may come between two downloads, once.
+    for _ in range(4):
+        assert len(await listed(ada, town)) == 1
+    assert await notes() <= 2
+    async with transaction() as db:
+        await db.execute(text("UPDATE payout_listing SET at = at - interval '1 day'"))
+    before = await notes()
+    assert len(await listed(ada, town)) == 1
+    assert await notes() == before + 1, "another day"
+    async with transaction() as db:
+        await db.execute(text("UPDATE payout_listing SET actor = '7'"))
+    assert len(await listed(ada, town)) == 1
+    assert await notes() == before + 2, "another admin"
 
 
 async def test_what_was_not_read_is_said_to_be_unknown(

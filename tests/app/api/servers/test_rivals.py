@@ -38,7 +38,7 @@ async def lost(town: Town, who: str, times: int = 1) -> None:
     async with transaction() as db:
         db.add(Grant(server_id=town.server_id, discord_id=discord_id, role_id=role_id, state="lost"))
         for _ in range(times):
-            await rivals.noticed(db, [Reversal(town.server_id, discord_id, role_id, taken=True)], against=True)
+            await rivals.record(db, [Reversal(town.server_id, discord_id, role_id, taken=True)], against=True)
 
 
 async def named(name: str, *, bot: bool, denied: bool = False) -> None:

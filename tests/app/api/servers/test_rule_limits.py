@@ -4,15 +4,16 @@ import asyncio
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import delete, text
 from sqlmodel import select
 
-from models import Rule, transaction
+from models import Due, Event, Rule, Server, transaction
 from services.rules import limits as rule_limits
 from services.rules.expression import parse
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.app.api.test_main_path import builders, rule, with_server, world
+from tests.support.builders import a_member, address
 
 __all__ = ["world"]
 
@@ -161,3 +162,42 @@ async def test_token_ids_count_over_all_rules_and_a_range_counts_once(
     assert said.startswith("The rules of this server would list 6 token IDs and ranges, and a server can list at most")
     assert (await browser.client.post(RULES, json=listed | {"tokenIds": ["3", "4-5"]})).status_code == 201
     assert (await browser.client.post(RULES, json=flat)).status_code == 201
+
+
+async def test_conditions_that_take_more_than_a_rule_may_are_refused_however_they_come_about(
+    browser: Browser, world: dict[str, Any], flat: dict[str, Any]
+) -> None:
+    def leaf(at: int, ids: int) -> dict[str, Any]:
+        ranges = [f"{10**76 + 3 * one}-{10**76 + 3 * one + 1}" for one in range(at * ids, (at + 1) * ids)]
+        return {"type": "token_id", "chain": "base", "contract": contracts(world)[0], "tokenIds": ranges}
+
+    large = {"expression": {"any": [leaf(at, 50) for at in range(10)]}}
+    made = (await browser.client.post(RULES, json=flat)).json()["id"]
+    for method, path, payload in (
+        ("POST", RULES, flat | large),
+        ("POST", f"{RULES}/preview", flat | large),
+        ("PATCH", f"{RULES}/{made}", large),
+    ):
+        answer = await browser.client.request(method, path, json=payload)
+        assert answer.status_code == 400, (method, path)
+        assert answer.json()["message"].startswith("The conditions of a rule can take 64 KiB at most.")
+    small = {"expression": {"any": [leaf(at, 20) for at in range(10)]}}
+    assert (await browser.client.post(RULES, json=flat | small)).status_code == 201
+
+
+@pytest.mark.parametrize("change", [{"state": "paused"}, {"ruleName": "Mine", "minTokens": 2}])
+async def test_a_change_that_changes_nothing_is_not_logged_and_queues_nobody(
+    browser: Browser, server_id: int, flat: dict[str, Any], change: dict[str, Any]
+) -> None:
+    async with transaction() as db:
+        await a_member(db, await db.get_one(Server, server_id), wallet=address())
+    made = (await browser.client.post(RULES, json=flat)).json()["id"]
+    views = [(await browser.client.patch(f"{RULES}/{made}", json=change)).json()]
+    async with transaction() as db:
+        assert (await db.exec(select(Due))).all() != []
+        await db.execute(delete(Due))
+    views += [(await browser.client.patch(f"{RULES}/{made}", json=change)).json() for _ in range(9)]
+    assert all(one == views[0] for one in views)
+    async with transaction() as db:
+        assert len((await db.exec(select(Event).where(Event.kind == "rule.changed"))).all()) == 1
+        assert (await db.exec(select(Due))).all() == []

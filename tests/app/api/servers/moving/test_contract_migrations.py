@@ -9,7 +9,7 @@ import pytest
 from sqlmodel import col, select, update
 
 from models import ContractMigration, Event, Rule, now, transaction
-from services.rules.moving import contract_migrations
+from services.rules.replacements import contract_migrations
 from tests.app.api.browsers import Browser
 from tests.app.api.servers.test_rivals import owner as owner
 from tests.app.api.servers.test_rivals import town as town

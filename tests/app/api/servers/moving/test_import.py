@@ -13,15 +13,16 @@ from sqlmodel import col, select
 
 from app.api.requests.limits import LARGEST_LIST
 from models import Event, Rule, transaction
-from services.rules import moving
-from services.rules.moving import documents
+from services.rules import documents
+from services.rules.documents import json_documents
+from services.rules.types import list_text
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.jobs.town import STRANGER, Town, a_town
-from tests.services.rules.moving import rivals
+from tests.services.rules.documents import rivals
 
 SOLANA = "7EcDhSYGxXyscszYEp35KHN8vvw3svAuLKTzXwCFLtV"
-SCHEMA = json.loads(Path(moving.__file__).with_name("rules.schema.json").read_text())
+SCHEMA = json.loads(Path(documents.__file__).with_name("rules.schema.json").read_text())
 
 
 @pytest.fixture
@@ -282,7 +283,7 @@ async def test_more_than_the_server_has_room_for_is_said_and_all_or_nothing(
 async def test_nobody_else_imports_or_exports_and_nothing_of_theirs_is_parsed(
     browser: Browser, new_browser: Callable[[], Browser], town: Town, apply: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "read", lambda *_, **__: pytest.fail("parsed"))
+    monkeypatch.setattr(json_documents, "read", lambda *_, **__: pytest.fail("parsed"))
     for who in ("dave", "carol"):
         other = new_browser()
         await other.sign_in(town.people[who]["username"])
@@ -297,7 +298,7 @@ async def test_hostile_documents_are_refused_and_cost_nothing(browser: Browser, 
     await browser.sign_in(town.people["ada"]["username"])
     path = f"/api/servers/{town.server_id}/import"
     start = await town.mark()
-    large = "x" * documents.LARGEST
+    large = "x" * json_documents.LARGEST
     for body, status, message in (
         (b"{", 400, "not JSON"),
         (b"5", 422, "source"),
@@ -326,3 +327,74 @@ async def test_imports_count_as_previews(browser: Browser, town: Town, monkeypat
     await browser.sign_in(town.people["ada"]["username"])
     answers = [(await sent(browser, town.server_id, "collabland", [])).status_code for _ in range(3)]
     assert answers == [200, 200, 429]
+
+
+def naming(roles: list[str], addresses: list[Any], leaves: int = 40) -> dict[str, Any]:
+    """Rules that name one list in each condition, and differ in how many conditions must hold."""
+    listed = {"list": "ab" * 16, "count": len(addresses), "addresses": addresses}
+    leaf = {"type": "address_list", "list": listed["list"], "count": listed["count"]}
+    rules = [
+        {"ruleName": f"{role} {n}", "roleName": role, "expression": {"atLeast": {"n": n, "of": [leaf] * leaves}}}
+        for role in roles
+        for n in range(2, 27)
+    ]
+    return {"format": "holdfast-rules", "version": 1, "rules": rules, "addressLists": [listed]}
+
+
+@pytest.fixture
+def readings(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The lists that were read."""
+    asked = list[object]()
+    whole = list_text.of_items
+
+    async def counted(items: object) -> list_text.ReadList:
+        asked.append(items)
+        return await whole(items)
+
+    monkeypatch.setattr(list_text, "of_items", counted)
+    return asked
+
+
+async def test_a_list_that_each_condition_names_is_read_once(
+    browser: Browser, town: Town, readings: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADDRESSES_PER_SERVER", "10000000")
+    monkeypatch.setenv("CONDITIONS_PER_SERVER", "10000")
+    settings.cache_clear()
+    await browser.sign_in(town.people["ada"]["username"])
+    document = naming(["Holder", "Whale"], [f"0x{at:040x}" for at in range(1, 2_001)])
+    seen, skipped = await brought(browser, town.server_id, "holdfast", document)
+    assert (len(seen), skipped, len(readings)) == (50, {}, 1)
+    made, _ = await brought(browser, town.server_id, "holdfast", document, apply=True)
+    assert (len(made), len(readings)) == (50, 3)
+    digests = {leaf["list"] for rule in await stored(town.server_id) for leaf in rule.expression["atLeast"]["of"]}
+    assert len(digests) == 1
+    page = await browser.client.get(f"/api/servers/{town.server_id}/address-lists/{digests.pop()}")
+    assert page.text.count("0x") == 2_000
+
+
+async def test_a_list_with_mistakes_is_read_once_and_skips_only_the_rules_that_name_it(
+    browser: Browser, town: Town, readings: list[object]
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    document = naming(["Holder"], [STRANGER, "0x12"], leaves=26)
+    good = {"ruleName": "Good", "roleName": "Holder", "expression": {"type": "address_list", "addresses": [STRANGER]}}
+    document["rules"].append(good)
+    seen, skipped = await brought(browser, town.server_id, "holdfast", document)
+    assert (list(seen), len(skipped), len(readings)) == (["Good"], 25, 2)
+    assert {why[:7] for why in skipped.values()} == {"Line 2:"}
+
+
+async def test_more_addresses_than_a_server_can_list_are_refused_before_they_are_read(
+    browser: Browser, town: Town, readings: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADDRESSES_PER_SERVER", "1999")
+    settings.cache_clear()
+    await browser.sign_in(town.people["ada"]["username"])
+    document = naming(["Holder"], [f"0x{at:040x}" for at in range(1, 2_001)], leaves=26)
+    answer = await sent(browser, town.server_id, "holdfast", document)
+    assert (answer.status_code, answer.json()["message"]) == (
+        400,
+        "The lists of this document have 2,000 addresses, and a server can list at most 1,999.",
+    )
+    assert readings == []

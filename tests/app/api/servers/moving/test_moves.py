@@ -179,8 +179,8 @@ async def test_a_member_without_a_wallet_is_reminded_where_they_are(owner: Brows
     async def told(who: str) -> list[str]:
         person = town.people[who]
         async with transaction() as db:
-            meeting = await notices.meet(db, (await town.guild())["id"], person["id"], person["username"])
-            found = await notices.waiting(db, meeting)
+            member = await notices.find_member(db, (await town.guild())["id"], person["id"], person["username"])
+            found = await notices.waiting(db, member)
             await notices.told(db, found)
             return [one.text for one in found]
 
