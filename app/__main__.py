@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.build import KEPT, BuildFailed, ensure_built
 from app.postgres.account import NoDatabaseAccount
-from app.postgres.programs import PostgresFailed
+from app.postgres.binaries import PostgresFailed
 from app.supervisor.installed import journal
 from app.supervisor.leftovers import AlreadyRunning
 from app.supervisor.output import say

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,14 +13,18 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from app.postgres import replacement
 from app.postgres.account import NoDatabaseAccount, Say
-from app.postgres.programs import PostgresFailed, program_dir
+from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 from app.supervisor.plan import data_dir
-from models.db.database import libpq_url
+from models.db.database import is_unreadable, libpq_url
 from models.db.schema_swap import has_tables, put_aside, put_back
 from settings import ROOT, SettingsError, load
+
+TABLES = "--schema=public"
+"""The schema of the product's tables. A schema `before_<time>` from an earlier restore is not part of a backup."""
 
 
 class BackupFailed(Exception):
@@ -37,7 +41,7 @@ def dump(url: str, file: Path, major: str | None = None) -> None:
         file.parent.mkdir(parents=True, mode=0o700)
     half = file.with_name(f"{file.name}.part")
     try:
-        _run("pg_dump", url, "-Fc", "--no-owner", "--no-privileges", "-f", half, major=major)
+        _run("pg_dump", url, "-Fc", TABLES, "--no-owner", "--no-privileges", "-f", half, major=major)
         check(half)
         half.chmod(0o600)
         half.replace(file)
@@ -58,17 +62,18 @@ def check(file: Path) -> None:
 
 def fill(url: str, file: Path) -> None:
     """Restore a backup into an empty database, completely or not at all (BackupFailed)."""
-    _run("pg_restore", url, "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", file)
+    whole = ("--single-transaction", "--exit-on-error")
+    _run("pg_restore", url, TABLES, *whole, "--no-owner", "--no-privileges", file)
 
 
 def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
     """Make the embedded database in the directory `database` from a backup.
 
-    An existing database is replaced only with `force`, and kept beside it. Raises BackupFailed after putting the old
-    one back. The caller makes sure that nothing uses the database.
+    An existing database is replaced only with `force`, and kept beside it. It stays in its place until the new one is
+    complete. The caller makes sure that nothing uses the database. Raises BackupFailed.
     """
     check(file)
-    aside = None
+    replacement.finish(database, say)
     if (database / "cluster").exists():
         if not force:
             raise BackupFailed(f"There is a database in {database} already. To put it aside and restore: FORCE=1.")
@@ -76,33 +81,31 @@ def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
         if old.is_running():  # its supervisor was killed
             old.start()
             old.stop()
-        aside = database.with_name(f"{database.name}.before-{_stamp()}")
-        database.rename(aside)
+    replacement.discard(database)
     try:
-        with Postgres(database, say=say) as fresh:
+        with Postgres(replacement.unfinished(database), say=say) as fresh:
             fill(fresh.url, file)
     except BaseException:
-        if database.exists():
-            shutil.rmtree(database)
-        if aside is not None:
-            aside.rename(database)
+        replacement.discard(database)
         raise
-    if aside is not None:
-        say(f"the database that was there is kept in {aside}; delete it when it is no longer needed")
+    replacement.put_in_place(database, database.with_name(f"{database.name}.before-{_stamp()}"), say)
 
 
 def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
-    """Restore into the database at `url`. Existing tables are moved to another schema, and only with `force`."""
+    """Restore into the database at `url`. Existing tables are moved to another schema, and only with `force`.
+
+    They are moved back if the restore fails or is stopped.
+    """
     check(file)
     aside = f"before_{_stamp().replace('-', '_')}"
     full = has_tables(url)
     if full and not force:
         raise BackupFailed("The database at DATABASE_URL has tables already. To put them aside: FORCE=1.")
-    if full:
-        put_aside(url, aside)
     try:
+        if full:
+            put_aside(url, aside)
         fill(url, file)
-    except BackupFailed:
+    except BaseException:
         if full:
             put_back(url, aside)
         raise
@@ -126,8 +129,14 @@ def main() -> int:
         else:
             _restore(given.file, given.force)
     except (BackupFailed, PostgresFailed, NoDatabaseAccount, SettingsError, psycopg.Error) as fault:
-        print(str(fault).strip())
+        if isinstance(fault, psycopg.Error) and is_unreadable(fault):
+            print("DATABASE_URL is not the address of a PostgreSQL: postgresql://user:password@host/database")
+        else:
+            print(str(fault).strip())
         return 1
+    except KeyboardInterrupt:
+        print("stopped")
+        return 130
     return 0
 
 
@@ -148,11 +157,15 @@ def _database(database: Path) -> Iterator[tuple[str, str | None]]:
     if load().database_url:
         yield "", None
         return
+    now = running(data_dir(load()))
+    if now is not None and not now.database_url:
+        raise BackupFailed(f"Process {now.pid} starts or replaces the database: try again when it is ready.")
+    if now is None:
+        replacement.finish(database, print)
     version = database / "cluster" / "PG_VERSION"
     if not version.exists():
         raise BackupFailed(f"There is no database in {database} yet.")
     major = version.read_text().strip()
-    now = running(data_dir(load()))
     if now is not None and now.database_url:
         yield now.database_url, major
         return
@@ -169,14 +182,38 @@ def _restore(file: Path, force: bool) -> None:
     except AlreadyRunning as fault:
         raise BackupFailed(f"{fault} Stop it first.") from None
     try:
-        if settings.database_url:
-            restore_elsewhere(file, settings.database_url, force=force, say=print)
-        else:
-            database = home / ("sandbox" if settings.sandbox else "live") / "db"
-            restore(file.absolute(), database, force=force, say=print)
+        with _stoppable():
+            if settings.database_url:
+                restore_elsewhere(file, settings.database_url, force=force, say=print)
+            else:
+                database = home / ("sandbox" if settings.sandbox else "live") / "db"
+                restore(file.absolute(), database, force=force, say=print)
     finally:
         lock.release()
     print("Restored. The next start (make run) brings it up to date.")
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the first SIGINT, SIGTERM or SIGHUP in the block, and ignore later ones.
+
+    What follows on the first puts the database back, and must not be cut short.
+    """
+
+    def stop(*_: object) -> None:
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers if signal.getsignal(number) != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _run(program: str, url: str, *arguments: str | Path, major: str | None = None) -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -20,10 +21,12 @@ from gateways.evm.rpc.pool import NodePool
 from gateways.provider_plans import FREE_BY_DOMAIN
 from gateways.transport.errors import ProviderError
 from locales import listed
+from models.db.database import is_unreadable
 from services.guilds.gateway import identifies
 from services.health.following_cost import calls_a_day
 from services.roles import writer_lease
 from settings import (
+    ENV_FILE,
     LIVE_CREDENTIALS,
     LOOPBACK,
     OF_A_CHAIN,
@@ -56,8 +59,8 @@ def examine(values: Mapping[str, str]) -> list[Finding]:
     """Return what a live start needs, judged from the settings alone (upper-case names, empty ones left out)."""
     return [
         *_application(values), _token(values), _address(values), *_bind(values), _proxy(values), _redirect(values),
-        _intent(), _key(values), *_providers(values), *_chains_file(values), *_chains(values), *_pace(values),
-        _sandbox(values),
+        _intent(values), _key(values), *_providers(values), *_chains_file(values), *_chains(values), *_pace(values),
+        *_names(values), _sandbox(values),
     ]  # fmt: skip
 
 
@@ -131,10 +134,16 @@ def _redirect(values: Mapping[str, str]) -> Finding:
     return Finding(ADVICE, "Redirect URI", "Discord must know where sign-ins return; `make live-check` looks.", how)
 
 
-def _intent() -> Finding:
+def _intent(values: Mapping[str, str]) -> Finding:
+    name, chosen = "Server Members Intent", values.get("MEMBERS_INTENT", "auto")
     how = "On the application's Bot page: Privileged Gateway Intents › Server Members Intent."
-    text = "Without this switch Discord closes the bot's connection (4014); `make live-check` looks."
-    return Finding(ADVICE, "Server Members Intent", text, how)
+    if chosen == "off":
+        return Finding(RIGHT, name, "MEMBERS_INTENT is off: the bot does not ask for it.")
+    if chosen == "on":
+        text = "Without this switch Discord closes the bot's connection (4014) and it waits; `make live-check` looks."
+        return Finding(ADVICE, name, text, how)
+    text = "Without this switch the bot goes on without it, and knows fewer people; `make live-check` looks."
+    return Finding(ADVICE, name, text, f"{how} docs/privileged-intents.md has what is different.")
 
 
 def _key(values: Mapping[str, str]) -> Finding:
@@ -164,6 +173,17 @@ def _providers(values: Mapping[str, str]) -> Iterator[Finding]:
     else:
         how = "Set MONITOR_TOKEN to a long random text, and send it as Authorization: Bearer …"
         yield Finding(ADVICE, "Monitors", "Without MONITOR_TOKEN nobody sees /health/deep and /metrics.", how)
+
+
+def _names(values: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether people can reach the operator, and whether the setup page shows an address that is somebody's."""
+    if not values.get("CONTACT_ADDRESS"):
+        text = "CONTACT_ADDRESS is not set: the contact page and the policies name no e-mail address."
+        yield Finding(ADVICE, "Contact address", text, "Set CONTACT_ADDRESS to an address that somebody reads.")
+    shown = values.get("OPERATOR_PAGES", "").lower() not in {"0", "false", "no", "off"}
+    if shown and not values.get("STAGING_URL"):
+        text = "STAGING_URL is not set: the setup page shows the callback URL of an example."
+        yield Finding(ADVICE, "Staging address", text, "Set STAGING_URL, or leave the page out with OPERATOR_PAGES=0.")
 
 
 def _chains_file(values: Mapping[str, str]) -> Iterator[Finding]:
@@ -302,12 +322,22 @@ def _seconds(values: Mapping[str, str], chain: str) -> float:
         return 0.0
 
 
+def env_file(file: Path) -> Iterator[Finding]:
+    """Yield advice if accounts other than its owner may open the file of the settings."""
+    if file.exists() and (mode := file.stat().st_mode & 0o777) & 0o077:
+        text = f"Other accounts of this machine may open {file} (mode {mode:o}), which has your secrets."
+        yield Finding(ADVICE, "Settings file", text, f"chmod 600 {file}")
+
+
 async def database(url: str) -> Finding:
     """Return whether the database keeps session state such as locks, found out by asking it."""
     how = "Let a pooler such as PgBouncer work in session mode (pool_mode = session), or connect without one."
     try:
         kept = await writer_lease.keeps_sessions(url)
-    except psycopg.OperationalError as fault:
+    except psycopg.Error as fault:
+        if is_unreadable(fault):
+            how = "Set it to postgresql://user:password@host/database, and leave out what other programs add to it."
+            return Finding(LACKING, "Database", "DATABASE_URL is not the address of a PostgreSQL.", how)
         reason = (str(fault).splitlines() or ["no answer"])[0]
         return Finding(LACKING, "Database", f"DATABASE_URL does not let us in: {reason}", "Is it running, and right?")
     if not kept:
@@ -349,7 +379,7 @@ def refused() -> Finding | None:
 def main() -> int:
     """Print every finding; return 0 if nothing is lacking, else 1."""
     values = environment()
-    found = examine(values)
+    found = [*examine(values), *env_file(ENV_FILE)]
     if url := values.get("DATABASE_URL"):
         found += [asyncio.run(database(url)), *asyncio.run(connections(url))]
     found += asyncio.run(added_nodes(values))

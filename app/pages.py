@@ -35,6 +35,7 @@ from state.core.session import SessionState
 from state.dashboard.analytics import AnalyticsState
 from state.dashboard.invite import InviteState
 from state.dashboard.servers import DashboardState, OpenServerState
+from state.help.chains import evm_titles
 from state.help.operator import OperatorState
 from state.help.problems import ProblemState
 from state.help.status import PublicStatusState
@@ -98,8 +99,8 @@ PUBLIC_PAGES = (
         _("Features"),
         _(
             "What {product} does: NFT verification without connecting a wallet, automatic roles, custom "
-            "rules on seven chains, analytics. Free."
-        ).format(product=_NAME),
+            "rules on {count} chains, analytics. Free."
+        ).format(product=_NAME, count=len(evm_titles())),
         features,
     ),
     _shared(

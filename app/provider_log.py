@@ -5,13 +5,12 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from sqlalchemy.exc import DBAPIError
-
 from gateways import gateways
 from models import transaction
 from services.guilds import rate_shares, refusals
 from services.health import provider_log
 from services.runtime import counters, marketplace_limits, node_limits, rejections
+from services.runtime.database_faults import NOT_DONE, first_line
 from services.runtime.tasks import stop
 
 log = logging.getLogger("holdfast.web")
@@ -45,5 +44,8 @@ async def _write_for_ever() -> None:
                     await counters.add(db, counters.ANSWERS, counts)
                 recorder.counted()
             await refusals.share(gateways().discord.refusals)
-        except DBAPIError as fault:
-            log.warning("database did not answer, provider status will be written later reason=%s", fault.orig)
+        except NOT_DONE as fault:
+            log.warning(
+                "database did not answer, provider status will be written later reason=%s",
+                first_line(fault),
+            )

@@ -1,11 +1,13 @@
 """The command `holdfast` of an installed wheel, where this file is `holdfast/__main__.py`.
 
-Settings are read from `.env` in the present directory, and everything that changes is kept in `data` beside it.
+Settings are read from `.env` in the present directory, and everything that changes is kept in `data` beside it, or in
+the directory that DATA_DIR names.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -41,11 +43,27 @@ def main(arguments: list[str] | None = None) -> int:
     if name == "backup" and rest and not rest[0].startswith("-"):
         rest = ["--to", *rest]
     here = Path.cwd()
-    environment = {"DATA_DIR": str(here / "data"), "PYTHONUNBUFFERED": "1", **os.environ, "HOLDFAST_HOME": str(here)}
+    usual, named = here / "data", _data_dir(here / ".env")
+    data = here / (os.environ.get("DATA_DIR") or named or usual)
+    # Earlier versions did not read DATA_DIR in `.env`: a start must not begin with nothing beside the data.
+    if not os.environ.get("DATA_DIR") and (usual / "live").exists() and not (data / "live").exists():
+        print(f"DATA_DIR in .env is {data}, but your data is in {usual}: move it there, or take DATA_DIR out of .env.")
+        return 1
+    environment = {"PYTHONUNBUFFERED": "1", **os.environ, "DATA_DIR": str(data), "HOLDFAST_HOME": str(here)}
     os.chdir(HOME)
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-m", *COMMANDS[name][0], *rest], environment)
     return 0  # for tests, which replace nothing
+
+
+def _data_dir(file: Path) -> str:
+    """Return DATA_DIR of an env file, read as the settings read it; an empty text if it is not set there."""
+    found = ""
+    for line in file.read_text().splitlines() if file.exists() else []:
+        if match := re.fullmatch(r"\s*(?:export\s+)?DATA_DIR\s*=\s*(.*?)\s*", line, re.IGNORECASE):
+            text = match[1] if match[1][:1] in {"'", '"'} else re.split(r"\s#", match[1])[0]
+            found = text.strip().strip("'\"")
+    return found
 
 
 if __name__ == "__main__":

@@ -62,11 +62,17 @@ def environment(teller: Teller) -> None:
 
 
 def usable(venv: Path) -> bool:
-    """Return whether this virtual environment works: its scripts contain its path, and its Python starts."""
+    """Return whether this virtual environment works: its scripts contain its path, and its Python has its packages.
+
+    Its Python is the system's, which an upgrade replaces by one that looks for packages in another directory.
+    """
     script = venv / "bin" / "pip"
     if not script.exists() or f"{venv}/bin/python" not in script.read_text()[:1000]:
         return False
-    code = f"import sys; sys.exit(sys.version_info < {OLDEST})"
+    code = (
+        "import os, sys, sysconfig; there = os.path.isdir(sysconfig.get_path('purelib')); "
+        f"sys.exit(not there or sys.version_info < {OLDEST})"
+    )
     try:
         return subprocess.run([str(venv / "bin" / "python"), "-c", code], check=False).returncode == 0
     except OSError:
@@ -82,6 +88,9 @@ def packages(teller: Teller, requirements: str, node_is_there: Callable[[], None
         node_is_there()
         teller.done("up to date")
         return
+    # An environment in which an install has begun matches no pins until it is complete.
+    for outdated in VENV.glob(".installed-*"):
+        outdated.unlink()
     installer = install(teller, VENV, ROOT / requirements, inside(), node_is_there)
     stamp.write_text(digest(pins))
     product = read_pins(ROOT / "requirements.txt")

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 from app.postgres import private_files
 from app.postgres.account import DatabaseAccount, Say, account_for, give, open_programs, open_way
+from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.memory import buffers_mb
 from app.postgres.process import end_orphans, read_pid_file, remove_stale_files, serves
-from app.postgres.programs import PostgresFailed, program_dir
 
 DATABASE = "holdfast"
 PORT = 5432  # part of the socket's file name; nothing listens on TCP

@@ -1,7 +1,9 @@
 """The output of `python -m app`: its own lines and those of its processes, as text or JSON."""
 
 import json
+import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from settings import settings
@@ -15,9 +17,21 @@ def say(text: str) -> None:
 
 
 def repeat(process: str, text: str) -> None:
-    """Print one line of a process's output."""
-    sys.stdout.write((as_json(process, text) if settings().log_format == "json" else f"{process:<8}| {text}") + "\n")
-    sys.stdout.flush()
+    """Print one line of a process's output. A line that cannot be printed is lost."""
+    line = as_json(process, text) if settings().log_format == "json" else f"{process:<8}| {text}"
+    with suppress(OSError):
+        try:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _print_nowhere()
+
+
+def _print_nowhere() -> None:
+    """Redirect the output, which has lost its reader: also what is still buffered, and that of later children."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def as_json(process: str, text: str) -> str:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from app.supervisor.leftovers import MARK
+from app.supervisor.probe import address_of
 from app.supervisor.processes import Program
 from app.supervisor.supervisor import ProcessPlan
 from app.supervisor.web import command
@@ -57,6 +58,9 @@ def make_plan(settings: Settings, web: Web) -> ProcessPlan:
         Program("bot", (*python, "bot")),
         Program("jobs", (*python, "jobs"), stop_seconds=20, after_health=True),
     )
+    # Neither the sandbox nor hot reload listens on BIND.
+    bind = "" if settings.sandbox or web is Web.RELOADING else settings.bind
+    health = (settings.port, "/health", settings.public_host, address_of(bind))
     return ProcessPlan(
         data_dir=data_dir(settings),
         cwd=ROOT,
@@ -66,7 +70,7 @@ def make_plan(settings: Settings, web: Web) -> ProcessPlan:
         database=None if settings.database_url else home / "db",
         migrate=(*python, "alembic", "upgrade", "head"),
         newest_migration=newest_migration(),
-        health=None if web is Web.ABSENT else (settings.port, "/health", settings.public_host),
+        health=None if web is Web.ABSENT else health,
         ready_text=f"Holdfast is ready at {settings.public_url}{console}",
     )
 

@@ -7,12 +7,20 @@ import asyncio
 import os
 import sys
 
+HERE = frozenset({"", "127.0.0.1", "0.0.0.0", "::", "::1"})
+"""Values of BIND where the web also listens on this machine's loopback interface."""
 
-async def answers_ok(port: int, path: str, host: str) -> bool:
-    """Return whether a GET on this machine answers 200 within five seconds."""
+
+def address_of(bind: str) -> str:
+    """Return the address where this machine reaches a web that listens on `bind`."""
+    return "localhost" if bind in HERE else bind
+
+
+async def answers_ok(port: int, path: str, host: str, address: str) -> bool:
+    """Return whether a GET at an address of this machine answers 200 within five seconds; `host` is its Host header."""
     try:
         async with asyncio.timeout(5):
-            reader, writer = await asyncio.open_connection("localhost", port)
+            reader, writer = await asyncio.open_connection(address, port)
             try:
                 writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
                 status = await reader.readline()
@@ -24,9 +32,10 @@ async def answers_ok(port: int, path: str, host: str) -> bool:
 
 
 def main() -> int:
-    """Return 0 if /health answers 200 on PORT."""
+    """Return 0 if /health answers 200 on PORT of BIND."""
     port = os.environ.get("PORT") or "3000"
-    return 0 if asyncio.run(answers_ok(int(port), "/health", f"localhost:{port}")) else 1
+    address = address_of(os.environ.get("BIND") or "")
+    return 0 if asyncio.run(answers_ok(int(port), "/health", f"localhost:{port}", address)) else 1
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
+from app.postgres.replacement import settle
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import Lock, Running, end_survivors
 from app.supervisor.probe import answers_ok
@@ -28,7 +29,7 @@ class StartFailed(Exception):
 class ProcessPlan:
     """The processes of one machine.
 
-    `url` is what people open. `health` is the (port, path, Host header) of the health check, None without web.
+    `url` is what people open. `health` is the (port, path, Host header, address) of the check, None without web.
     `database` is the directory of the embedded PostgreSQL, None when `environment` has a DATABASE_URL. `migrate` is the
     command that migrates the database; it is left out where the embedded one already has `newest_migration`. Programs
     start in their order.
@@ -42,7 +43,7 @@ class ProcessPlan:
     database: Path | None = None
     migrate: tuple[str, ...] = ()
     newest_migration: str = ""
-    health: tuple[int, str, str] | None = None
+    health: tuple[int, str, str, str] | None = None
     ready_text: str = "Holdfast is ready."
     pauses: Pauses = field(default_factory=Pauses)
 
@@ -75,7 +76,8 @@ class Supervisor:
         """
         said = Running(os.getpid(), self._plan.url)
         self._lock.take(said)
-        self._environment["HOLDFAST_STARTED"] = datetime.now(UTC).isoformat()
+        # Seconds since this machine's boot, which nobody sets as they set its clock, and which go on while it sleeps.
+        self._environment["HOLDFAST_STARTED"] = str(time.clock_gettime(time.CLOCK_BOOTTIME))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
@@ -88,10 +90,10 @@ class Supervisor:
             await self._watch()
         finally:
             await self._take_down()
-            self._lock.release()
 
     async def _bring_up_database(self) -> None:
         if self._postgres is not None and not self._stopping.is_set():
+            await asyncio.to_thread(settle, self._postgres.data_dir, self._say)
             self._say("starting PostgreSQL")
             self._environment["DATABASE_URL"] = await asyncio.to_thread(self._postgres.start)
         if self._plan.migrate and not self._stopping.is_set() and not await self._is_migrated():
@@ -154,15 +156,27 @@ class Supervisor:
         return self._plan.health is None or await answers_ok(*self._plan.health)
 
     async def _take_down(self) -> None:
-        """Stop the programs nobody waits for, all at once; then the others, last to first; then the database."""
-        self._stopping.set()
-        if self._keepers:
-            self._say("stopping")
-        await asyncio.gather(*(keeper.stop() for keeper in self._keepers if keeper.program.ready_port is None))
-        for keeper in reversed(self._keepers):
-            if keeper.program.ready_port is not None:
-                await keeper.stop()
-        # Children of a child that was killed.
-        await asyncio.to_thread(end_survivors, self._plan.data_dir, patience=2.0)
-        if self._postgres is not None:
-            await asyncio.to_thread(self._postgres.stop)
+        """Stop the programs nobody waits for, all at once; then the others, last to first; then the database.
+
+        A step that fails keeps none of the others from being taken; the last error is raised.
+        """
+        # The last step comes first on this stack.
+        async with AsyncExitStack() as steps:
+            steps.callback(self._lock.release)
+            if self._postgres is not None:
+                steps.push_async_callback(asyncio.to_thread, self._postgres.stop)
+            # Children of a child that was killed.
+            steps.push_async_callback(asyncio.to_thread, end_survivors, self._plan.data_dir, patience=2.0)
+            for keeper in self._keepers:
+                if keeper.program.ready_port is not None:
+                    steps.push_async_callback(keeper.stop)
+            steps.push_async_callback(self._stop_those_nobody_waits_for)
+            self._stopping.set()
+            if self._keepers:
+                self._say("stopping")
+
+    async def _stop_those_nobody_waits_for(self) -> None:
+        stops = [keeper.stop() for keeper in self._keepers if keeper.program.ready_port is None]
+        for result in await asyncio.gather(*stops, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result

@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 
 from app.postgres.account import NoDatabaseAccount
-from app.postgres.programs import PostgresFailed
+from app.postgres.binaries import PostgresFailed
 from app.supervisor.leftovers import AlreadyRunning
 from app.supervisor.output import say
 from app.supervisor.plan import Web, make_plan
@@ -28,7 +28,7 @@ def plan_of(settings: Settings, port: int) -> ProcessPlan:
     plan = make_plan(settings, Web.BUILT)
     [web] = [program for program in plan.programs if program.name == "web"]
     alone = replace(web, without=web.without | {"HOLDFAST_SUPERVISED"})
-    health = (port, "/health", settings.public_host)
+    health = (port, "/health", settings.public_host, "localhost")
     return replace(plan, programs=(alone,), health=health, ready_text=f"{version()} answers /health")
 
 

@@ -1,13 +1,20 @@
-"""A web process like the product's with one call that nobody ever answers; granian serves it in test_leaving.py."""
+"""A web process like the product's with a call that nobody ever answers, and one that keeps the event loop busy.
+
+granian serves it in test_shutdown.py.
+"""
 
 import asyncio
+import os
+import time
 from typing import Any
 
+from app.http import shutdown
 from app.http.shutdown import Leaving
 
 
 def make() -> Any:
     """The app; it says on its output when its life ends as it should."""
+    shutdown.STUCK_SECONDS = float(os.environ["STUCK_SECONDS"])
     hooks = Leaving.on_signals()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -23,6 +30,9 @@ def make() -> Any:
         elif scope["path"] == "/never":
             print("asked", flush=True)
             await asyncio.Event().wait()
+        elif scope["path"] == "/busy":
+            print("asked", flush=True)
+            time.sleep(60)  # noqa: ASYNC251 - the event loop is to be busy
         else:
             await send({"type": "http.response.start", "status": 204, "headers": []})
             await send({"type": "http.response.body", "body": b""})

@@ -1,6 +1,11 @@
 """A backup taken while everybody works has all of one moment; from it alone a fresh folder comes up with everything."""
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +16,13 @@ from sqlmodel import select
 import models
 from app import backup
 from app.backup import BackupFailed
+from app.postgres.binaries import program_dir
+from app.postgres.replacement import settle
 from app.postgres.server import Postgres
+from app.supervisor.leftovers import Lock, Running
 from models import Grant, Rule, SpentTransaction, Wallet, transaction
 from models.db.database import libpq_url
+from settings import ROOT
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address
 
 
@@ -120,7 +129,25 @@ def test_a_restore_overwrites_only_when_told_and_keeps_what_was_there(short_dir:
     assert str(kept) in " ".join(said)
 
 
-async def test_at_an_address_of_ones_own_what_was_there_is_kept_in_a_schema(database: str, short_dir: Path) -> None:
+def run_program(program: str, *arguments: str | Path) -> str:
+    """Run one of PostgreSQL's programs and return what it prints."""
+    return subprocess.run([program_dir() / program, *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def entries(file: Path) -> str:
+    """The list of what a dump has."""
+    return run_program("pg_restore", "--list", file)
+
+
+def shape_of(url: str) -> list[str]:
+    """The definitions in the schema public, without the token that each run of pg_dump makes up."""
+    printed = run_program("pg_dump", "-d", libpq_url(url), "--schema-only", "--schema=public", "--no-owner")
+    return [line for line in printed.splitlines() if not line.startswith(("\\restrict", "\\unrestrict"))]
+
+
+async def test_at_an_address_of_ones_own_what_was_there_is_kept_in_a_schema(
+    database: str, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with transaction() as db:
         db.add(SpentTransaction(hash="old", chain="base"))
     backup.dump(database, short_dir / "x.dump")
@@ -136,6 +163,102 @@ async def test_at_an_address_of_ones_own_what_was_there_is_kept_in_a_schema(data
         schema = said[-1].rsplit(" ", 1)[1]
         kept = reader.execute(f"SELECT hash FROM {schema}.spent_transaction ORDER BY 1".encode()).fetchall()
     assert kept == [("newer",), ("old",)]
+    backup.dump(database, short_dir / "y.dump")
+    run_program("pg_dump", "-d", libpq_url(database), "-Fc", "--no-owner", "-f", short_dir / "all.dump")
+    assert schema not in entries(short_dir / "y.dump")
+    assert schema in entries(short_dir / "all.dump"), "as backups were made before"
+    shape = shape_of(database)
+    for name in ("y", "all"):
+        monkeypatch.setattr(backup, "_stamp", partial(str, name))
+        backup.restore_elsewhere(short_dir / f"{name}.dump", database, force=True, say=said.append)
+        with psycopg.connect(libpq_url(database)) as reader:
+            assert reader.execute("SELECT hash FROM spent_transaction").fetchall() == [("old",)]
+        assert shape_of(database) == shape, "every table, index, trigger and function"
+
+
+async def test_at_an_address_of_ones_own_a_restore_that_is_stopped_changes_nothing(
+    database: str, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with transaction() as db:
+        db.add(SpentTransaction(hash="old", chain="base"))
+    await models.use(None)
+    backup.dump(database, short_dir / "x.dump")
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for part in ("fill", "put_aside"):
+        with monkeypatch.context() as patched:
+            patched.setattr(backup, part, stopped)
+            with pytest.raises(KeyboardInterrupt):
+                backup.restore_elsewhere(short_dir / "x.dump", database, force=True, say=lambda _: None)
+        with psycopg.connect(libpq_url(database)) as reader:
+            assert reader.execute("SELECT hash FROM spent_transaction").fetchall() == [("old",)]
+            left = reader.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'before%'").fetchall()
+        assert left == []
+
+
+CUT_SHORT = """
+import os, sys, time
+from app import backup
+
+number = int(sys.argv.pop())
+
+def fill(*_):
+    os.kill(os.getpid(), number)
+    time.sleep(60)
+
+backup.fill = fill
+sys.exit(backup.main())
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
+def test_a_restore_that_is_cut_short_leaves_the_database_in_its_place(short_dir: Path, number: int, code: int) -> None:
+    database = make_one(short_dir / "sandbox", "old")
+    file = short_dir / "sandbox" / "old.dump"
+    command = [sys.executable, "-c", CUT_SHORT, "restore", file, "--force", str(int(number))]
+    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    done = subprocess.run(
+        command, env=environment | {"DATA_DIR": str(short_dir)}, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("stopped" in done.stdout) is (code == 130)
+    assert mark_in(database) == "old"
+    said: list[str] = []
+    settle(database, said.append)
+    assert bool(said) is (code != 130), "only what was killed leaves something to undo"
+    assert sorted(path.name for path in database.parent.iterdir()) == ["db", "old.dump"]
+    assert mark_in(database) == "old"
+
+
+def test_a_restore_that_was_killed_while_it_replaced_the_database_is_finished(short_dir: Path) -> None:
+    said: list[str] = []
+    database = make_one(short_dir, "new")
+    database.rename(short_dir / "db.restored")
+    with pytest.raises(BackupFailed, match="FORCE=1"):
+        backup.restore(short_dir / "new.dump", database, force=False, say=said.append)
+    assert "finished a restore" in said[0]
+    assert mark_in(database) == "new"
+    (short_dir / "db.restored").mkdir()
+    settle(database, said.append)
+    assert "undid a restore" in said[1]
+    assert mark_in(database) == "new"
+    settle(database, said.append)
+    assert len(said) == 2
+
+
+def test_no_backup_is_made_of_a_database_that_is_being_replaced(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATA_DIR", str(short_dir))
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setattr(sys, "argv", ["backup", "make"])
+    lock = Lock(short_dir)
+    lock.take(Running(os.getpid(), "a restore"))
+    assert backup.main() == 1
+    lock.release()
+    assert f"Process {os.getpid()} starts or replaces the database" in capsys.readouterr().out
 
 
 def test_a_password_is_on_no_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -152,3 +275,15 @@ def test_a_password_is_on_no_command_line(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "s3cret" not in " ".join(command)
     assert environment["PGPASSWORD"] == "s3cret"
     assert "db.example" in " ".join(command)
+
+
+def test_an_address_that_is_none_of_a_postgresql_is_not_printed(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATA_DIR", str(short_dir))
+    monkeypatch.setenv("DATABASE_URL", "postgres//me:s3cret@db/x")
+    monkeypatch.setattr(sys, "argv", ["backup", "make"])
+    assert backup.main() == 1
+    said = capsys.readouterr().out
+    assert "DATABASE_URL is not the address of a PostgreSQL" in said
+    assert "s3cret" not in said

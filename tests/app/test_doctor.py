@@ -1,5 +1,6 @@
 """What the doctor finds lacking for a live start, and that each thing says how to get it."""
 
+import asyncio
 import base64
 import os
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.doctor import ADVICE, LACKING, RIGHT, connections, database, examine
+from app.doctor import ADVICE, LACKING, RIGHT, connections, database, env_file, examine, main
 from gateways.chains.catalogue import CHAINS
 from gateways.discord.application import SessionStarts
 from models import transaction, use
@@ -37,6 +38,9 @@ def test_a_whole_configuration_lacks_nothing() -> None:
     assert levels(WHOLE)["Chain base"] == RIGHT
     assert levels(WHOLE)["Chain polygon"] == ADVICE
     assert levels(WHOLE)["Proxy"] == ADVICE
+    assert (levels(WHOLE)["Contact address"], levels(WHOLE)["Staging address"]) == (ADVICE, ADVICE)
+    named = {**WHOLE, "CONTACT_ADDRESS": "help@example.com", "OPERATOR_PAGES": "0"}
+    assert not {"Contact address", "Staging address"} & set(levels(named))
     assert levels({**WHOLE, "TRUSTED_PROXIES": "127.0.0.1"})["Proxy"] == RIGHT
     (redirect,) = [one for one in found if one.name == "Redirect URI"]
     assert "https://roles.example.com/api/auth/discord/callback" in redirect.how
@@ -128,6 +132,27 @@ async def test_the_database_is_asked_itself(database_url: str, monkeypatch: pyte
     assert "session mode" in found.how
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres//me:s3cret@db/x",
+        "postgresql+asyncpg://me:s3cret@db/x",
+        "postgresql://me:s3cret@db/x?pool_size=5",
+    ],
+)
+def test_an_address_that_is_none_of_a_postgresql_is_named_without_its_password(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    found = asyncio.run(database(url))
+    assert found.level == LACKING
+    assert "postgresql://user:password@host/database" in found.how
+    assert main() == 1
+    said = capsys.readouterr().out
+    assert found.text in said
+    assert "s3cret" not in said
+
+
 async def test_few_connections_left_of_the_bot_are_named(database_url: str) -> None:
     assert [one.level for one in await connections(database_url)] == [RIGHT]
     await use(database_url)
@@ -137,6 +162,31 @@ async def test_few_connections_left_of_the_bot_are_named(database_url: str) -> N
     (found,) = await connections(database_url)
     assert found.level == ADVICE
     assert found.text.startswith("120 of the 1,000 new connections")
+
+
+@pytest.mark.parametrize(("mode", "count"), [(0o600, 0), (0o400, 0), (0o640, 1), (0o604, 1), (0o622, 1)])
+def test_an_env_file_that_others_may_open_is_named(tmp_path: Path, mode: int, count: int) -> None:
+    file = tmp_path / ".env"
+    assert list(env_file(file)) == []
+    file.touch()
+    file.chmod(mode)
+    found = list(env_file(file))
+    assert len(found) == count
+    assert all(one.level == ADVICE and one.how == f"chmod 600 {file}" for one in found)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "level", "said"),
+    [
+        ("", ADVICE, "goes on without"),
+        ("auto", ADVICE, "goes on without"),
+        ("on", ADVICE, "4014"),
+        ("off", RIGHT, "does not ask"),
+    ],
+)
+def test_what_the_members_intent_is_for_depends_on_the_setting(chosen: str, level: str, said: str) -> None:
+    (found,) = [one for one in examine({**WHOLE, "MEMBERS_INTENT": chosen}) if one.name == "Server Members Intent"]
+    assert (found.level, said in found.text, "4014" in found.text) == (level, True, chosen == "on")
 
 
 def test_an_open_interface_is_named() -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,62 @@ def test_a_virtual_environment_that_was_moved_or_broken_is_not_usable(tmp_path: 
     moved = made.rename(tmp_path / "moved")
     assert not usable(moved)
     assert not usable(tmp_path / "nowhere")
+
+
+def test_a_virtual_environment_of_another_python_than_the_present_one_is_not_usable(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    venv.create(made)
+    (made / "bin" / "pip").write_text(f"#!{made}/bin/python\n")
+    present = made / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    present.rename(present.with_name("python3.0"))
+    assert not usable(made), "the system's Python was upgraded, and its packages are still the old one's"
+    (present / "site-packages").mkdir(parents=True)
+    assert usable(made)
+
+
+@pytest.fixture
+def pinned(tmp_path: Path, teller: Teller, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Installs pins from requirements.txt, or a file beside it; returns what was installed so far."""
+    made, installed = tmp_path / ".venv", list[str]()
+    made.mkdir()
+    (tmp_path / "requirements.txt").write_text("a==0\n")
+    monkeypatch.setattr(steps, "ROOT", tmp_path)
+    monkeypatch.setattr(steps, "VENV", made)
+
+    def pin(pins: str, name: str = "requirements.txt", *, fails: bool = False) -> list[str]:
+        def install(*_: object) -> str:
+            installed.append(pins)
+            if fails:
+                raise StepFailed("no network")
+            return "uv"
+
+        monkeypatch.setattr(steps, "install", install)
+        (tmp_path / name).write_text(f"{pins}\n")
+        if fails:
+            with pytest.raises(StepFailed):
+                steps.packages(teller, name)
+        else:
+            steps.packages(teller, name)
+        return list(installed)
+
+    return pin
+
+
+def test_the_same_pins_are_installed_once(pinned: Callable[..., list[str]]) -> None:
+    assert pinned("a==1") == ["a==1"]
+    assert pinned("a==1") == ["a==1"]
+
+
+def test_pins_are_installed_again_after_others_were_installed_halfway(pinned: Callable[..., list[str]]) -> None:
+    pinned("a==1")
+    pinned("a==2", fails=True)
+    assert pinned("a==1") == ["a==1", "a==2", "a==1"]
+
+
+def test_pins_are_installed_again_after_another_file_was_installed(pinned: Callable[..., list[str]]) -> None:
+    pinned("a==1\nb==1", "requirements-dev.txt")
+    pinned("a==2")
+    assert pinned("a==1\nb==1", "requirements-dev.txt") == ["a==1\nb==1", "a==2", "a==1\nb==1"]
 
 
 def test_a_python_too_old_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,50 @@ def test_settings_and_data_are_those_of_the_present_directory(
     assert becomes[1][1]["DATA_DIR"] == "/elsewhere"
 
 
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("DATA_DIR=/srv/holdfast", "/srv/holdfast"),
+        ("export data_dir = '/srv/holdfast'  ", "/srv/holdfast"),
+        ("DATA_DIR=kept # not data", "{here}/kept"),
+        ("DATA_DIR=", "{here}/data"),
+        ("# DATA_DIR=/srv/holdfast", "{here}/data"),
+    ],
+)
+def test_the_directory_of_the_data_may_be_named_in_the_env_file(
+    becomes: list[tuple[list[str], dict[str, str]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    named: str,
+) -> None:
+    (tmp_path / ".env").write_text(f"PORT=3000\n{line}\n")
+    launcher.main(["run"])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATA_DIR", "/elsewhere")
+    launcher.main(["run"])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATA_DIR", "")
+    launcher.main(["run"])
+    here = named.format(here=tmp_path)
+    assert [environment["DATA_DIR"] for _, environment in becomes] == [here, "/elsewhere", here]
+
+
+def test_data_that_a_named_directory_would_hide_stop_the_command(
+    becomes: list[tuple[list[str], dict[str, str]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data" / "live").mkdir(parents=True)
+    (tmp_path / ".env").write_text("DATA_DIR=kept\n")
+    assert launcher.main(["run"]) == 1
+    assert becomes == []
+    said = capsys.readouterr().out
+    assert f"{tmp_path}/data" in said
+    assert f"{tmp_path}/kept" in said
+    (tmp_path / "kept" / "live").mkdir(parents=True)
+    launcher.main(["run"])
+    assert becomes[0][1]["DATA_DIR"] == f"{tmp_path}/kept"
+
+
 def test_files_count_from_where_the_command_is_typed(
     becomes: list[tuple[list[str], dict[str, str]]], tmp_path: Path
 ) -> None:

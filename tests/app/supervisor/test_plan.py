@@ -1,13 +1,16 @@
 """Which processes run for which settings, and what they are told."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from alembic.script import ScriptDirectory
 
+from app.supervisor import probe
 from app.supervisor.companions import start_if_alone
 from app.supervisor.leftovers import Lock, Running
 from app.supervisor.plan import Web, make_plan
+from app.supervisor.probe import answers_ok
 from settings import ROOT, Settings, load, settings
 
 LIVE = {"DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "s", "DISCORD_BOT_TOKEN": "t", "SECRET_KEY": "k" * 40}
@@ -71,9 +74,50 @@ def test_a_database_of_the_operators_is_used_as_it_is(sandboxed: Settings, monke
 def test_the_web_is_watched_and_told_apart_from_a_plain_start(sandboxed: Settings) -> None:
     plan = make_plan(sandboxed, Web.RELOADING)
     assert "web" in [program.name for program in plan.programs]
-    assert plan.health == (3000, "/health", "localhost:3000")
+    assert plan.health == (3000, "/health", "localhost:3000", "localhost")
     assert plan.environment["HOLDFAST_SUPERVISED"] == "1"
     assert plan.ready_text.startswith("Holdfast is ready at http://localhost:3000 (sandbox console: http://")
+
+
+async def test_the_web_is_asked_at_the_interface_that_it_serves(
+    sandboxed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        writer.close()
+
+    for name, value in LIVE.items():
+        monkeypatch.setenv(name, value)
+    server = await asyncio.start_server(answer, "127.0.0.2", 0)
+    port = server.sockets[0].getsockname()[1]
+    monkeypatch.setenv("PORT", str(port))
+    monkeypatch.setenv("BIND", "127.0.0.2")
+    async with server:
+        plan = make_plan(load(), Web.BUILT)
+        assert plan.health is not None
+        assert await answers_ok(*plan.health)
+        assert await asyncio.to_thread(probe.main) == 0
+
+
+@pytest.mark.parametrize("bind", ["", "127.0.0.1", "0.0.0.0", "::", "::1"])
+def test_the_web_on_every_interface_is_asked_at_this_machine(bind: str) -> None:
+    assert probe.address_of(bind) == "localhost"
+
+
+def test_a_web_that_never_listens_elsewhere_is_asked_at_this_machine(
+    sandboxed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BIND", "127.0.0.2")
+    for web in (Web.BUILT, Web.RELOADING):
+        health = make_plan(load(), web).health
+        assert health is not None
+        assert health[3] == "localhost", "the sandbox"
+    for name, value in LIVE.items():
+        monkeypatch.setenv(name, value)
+    health = make_plan(load(), Web.RELOADING).health
+    assert health is not None
+    assert health[3] == "localhost", "hot reload"
 
 
 def test_the_start_knows_the_newest_migration_without_alembic(sandboxed: Settings) -> None:

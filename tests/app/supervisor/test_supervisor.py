@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -56,7 +57,7 @@ def notes(directory: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-async def until(condition: Callable[[], object], seconds: float = 20) -> None:
+async def until(condition: Callable[[], object], seconds: float = 90) -> None:
     """Wait until the condition holds; fail when it does not in time."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -154,6 +155,17 @@ async def test_every_line_has_its_programs_name_in_front(tmp_path: Path, capfd: 
     assert out.splitlines() == ["web     | one", "web     | " + "x" * 200_000, "web     | last"]
 
 
+async def test_programs_know_the_start_by_a_clock_that_nobody_sets(tmp_path: Path, said: list[str]) -> None:
+    began = time.clock_gettime(time.CLOCK_BOOTTIME)
+    tell = "import os, signal; open('notes', 'a').write(os.environ['HOLDFAST_STARTED'] + '\\n'); signal.pause()"
+    supervisor = Supervisor(plan(tmp_path, child("bot", tell)), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: notes(tmp_path))
+    supervisor.stop()
+    await task
+    assert began <= float(notes(tmp_path)[0]) <= time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 async def test_a_failed_migration_starts_nothing(tmp_path: Path, said: list[str]) -> None:
     supervisor = Supervisor(plan(tmp_path, patient("bot"), migrate=("false",)), say=said.append)
     with pytest.raises(StartFailed):
@@ -178,7 +190,7 @@ def web(port: int) -> Program:
 async def test_a_program_that_nobody_waits_for_starts_after_the_web_is_healthy(tmp_path: Path, said: list[str]) -> None:
     port = free_port()
     base = plan(tmp_path, web(port), replace(patient("jobs"), after_health=True))
-    supervisor = Supervisor(replace(base, health=(port, "/health", "localhost")), say=said.append)
+    supervisor = Supervisor(replace(base, health=(port, "/health", "localhost", "localhost")), say=said.append)
     task = asyncio.create_task(supervisor.run())
     await until(lambda: "jobs begins" in notes(tmp_path))
     assert notes(tmp_path)[:3] == ["asked"] * 3
@@ -191,7 +203,7 @@ async def test_without_health_everything_starts_all_the_same(
 ) -> None:
     monkeypatch.setattr(supervisor_module, "HEALTH_FIRST_SECONDS", 0.2)
     base = plan(tmp_path, replace(patient("jobs"), after_health=True))
-    supervisor = Supervisor(replace(base, health=(free_port(), "/health", "localhost")), say=said.append)
+    supervisor = Supervisor(replace(base, health=(free_port(), "/health", "localhost", "localhost")), say=said.append)
     task = asyncio.create_task(supervisor.run())
     await until(lambda: "jobs begins" in notes(tmp_path))
     supervisor.stop()
@@ -202,7 +214,7 @@ async def test_it_says_ready_once_health_answers_200(tmp_path: Path, said: list[
     port = free_port()
     base = plan(tmp_path, web(port))
     supervisor = Supervisor(
-        ProcessPlan(**{**vars(base), "health": (port, "/health", "localhost"), "ready_text": "ready!"}), say=said.append
+        replace(base, health=(port, "/health", "localhost", "localhost"), ready_text="ready!"), say=said.append
     )
     task = asyncio.create_task(supervisor.run())
     await until(lambda: "ready!" in said)
@@ -241,6 +253,17 @@ async def test_postgres_is_brought_up_handed_down_and_brought_back(short_dir: Pa
     assert not pid_file.exists()
 
 
+async def test_a_start_undoes_a_restore_that_was_killed(short_dir: Path, said: list[str]) -> None:
+    (short_dir / "db.restoring" / "cluster").mkdir(parents=True)
+    supervisor = Supervisor(replace(plan(short_dir, patient("bot")), database=short_dir / "db"), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: notes(short_dir))
+    supervisor.stop()
+    await task
+    assert not (short_dir / "db.restoring").exists()
+    assert said.index("starting PostgreSQL") == 1 + next(n for n, line in enumerate(said) if "undid a restore" in line)
+
+
 async def test_a_database_with_the_newest_migration_is_not_migrated(short_dir: Path, said: list[str]) -> None:
     code = (
         "import os, psycopg\n"
@@ -262,25 +285,30 @@ async def test_a_database_with_the_newest_migration_is_not_migrated(short_dir: P
 HOST = """
 import asyncio, json, sys
 from pathlib import Path
+from app.supervisor.output import say
 from app.supervisor.processes import Program
 from app.supervisor.supervisor import ProcessPlan, Supervisor
 directory, command, environment = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 programs = (Program("bot", tuple(json.loads(command))),)
 plan = ProcessPlan(directory, directory, "http://localhost:1", programs, environment)
-asyncio.run(Supervisor(plan, say=print).run())
+asyncio.run(Supervisor(plan, say=say).run())
 """
 
 
+class Host(Protocol):
+    """Starts a supervisor of one program; its output goes to ours, or to `stdout`."""
+
+    def __call__(self, program: Program, /, *, stdout: int | None = None) -> subprocess.Popen[bytes]: ...
+
+
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Callable[[Program], subprocess.Popen[bytes]]]:
+def host(tmp_path: Path) -> Iterator[Host]:
     """Starts a supervisor in a process (and process group) of its own."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(program: Program) -> subprocess.Popen[bytes]:
-        arguments = [str(tmp_path), json.dumps(program.command), json.dumps(marked(tmp_path))]
-        started.append(
-            subprocess.Popen([sys.executable, "-c", HOST, *arguments], cwd=ROOT, start_new_session=True)
-        )  # fmt: skip
+    def start(program: Program, /, *, stdout: int | None = None) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", HOST, str(tmp_path), json.dumps(program.command), json.dumps(marked(tmp_path))]
+        started.append(subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=stdout))
         return started[-1]
 
     yield start
@@ -291,9 +319,7 @@ def host(tmp_path: Path) -> Iterator[Callable[[Program], subprocess.Popen[bytes]
 
 
 @pytest.mark.parametrize("whom", ["the supervisor", "the session"])
-async def test_kill_9_takes_the_children_too(
-    tmp_path: Path, host: Callable[[Program], subprocess.Popen[bytes]], whom: str
-) -> None:
+async def test_kill_9_takes_the_children_too(tmp_path: Path, host: Host, whom: str) -> None:
     code = "import os, signal; open('notes', 'w').write(str(os.getpid()) + '\\n'); signal.pause()"
     supervisor = host(child("bot", code))
     await until(lambda: notes(tmp_path))
@@ -307,9 +333,7 @@ async def test_kill_9_takes_the_children_too(
     await until(lambda: not alive(pid))
 
 
-async def test_ctrl_c_reaches_the_supervisor_alone_and_it_ends_the_others(
-    tmp_path: Path, host: Callable[[Program], subprocess.Popen[bytes]]
-) -> None:
+async def test_ctrl_c_reaches_the_supervisor_alone_and_it_ends_the_others(tmp_path: Path, host: Host) -> None:
     code = (
         f"import signal, sys; signal.signal(2, lambda *_: {NOTE.format(text='interrupted')}); "
         f"signal.signal(15, lambda *_: ({NOTE.format(text='ended')}, sys.exit())); {NOTE.format(text='up')}\n"
@@ -320,6 +344,56 @@ async def test_ctrl_c_reaches_the_supervisor_alone_and_it_ends_the_others(
     os.killpg(supervisor.pid, signal.SIGINT)
     await until(lambda: supervisor.poll() is not None)
     assert notes(tmp_path) == ["up", "ended"]
+
+
+async def test_it_ends_in_order_when_nobody_reads_its_output_any_more(tmp_path: Path, host: Host) -> None:
+    supervisor = host(patient("bot"), stdout=subprocess.PIPE)
+    await until(lambda: notes(tmp_path), 60)
+    assert supervisor.stdout is not None
+    supervisor.stdout.close()
+    os.killpg(supervisor.pid, signal.SIGINT)
+    await until(lambda: supervisor.poll() is not None, 60)
+    assert (supervisor.returncode, notes(tmp_path)) == (0, ["bot begins", "bot ends"])
+    assert running(tmp_path) is None
+
+
+async def test_a_crash_restarts_the_program_when_nobody_reads_the_output_any_more(tmp_path: Path, host: Host) -> None:
+    code = (
+        f"import os, time; {NOTE.format(text='x')}\n"
+        "while not os.path.exists('nobody reads'): time.sleep(0.01)\n"
+        "print('crashing', flush=True); raise SystemExit(3)"
+    )
+    supervisor = host(child("bot", code), stdout=subprocess.PIPE)
+    await until(lambda: notes(tmp_path), 60)
+    assert supervisor.stdout is not None
+    supervisor.stdout.close()
+    (tmp_path / "nobody reads").touch()
+    await until(lambda: len(notes(tmp_path)) >= 3, 60)
+
+
+@pytest.mark.parametrize("step", ["say", "end_survivors"])
+async def test_a_step_of_the_end_that_fails_keeps_none_of_the_others_from_being_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def say(text: str) -> None:
+        if (step, text) == ("say", "stopping"):
+            raise OSError("no output")
+
+    def end(directory: Path, patience: float = 0.0) -> int:
+        # Without patience it is the step of the start.
+        if step == "end_survivors" and patience:
+            raise OSError("no processes")
+        return 0
+
+    monkeypatch.setattr(supervisor_module, "end_survivors", end)
+    supervisor = Supervisor(plan(tmp_path, patient("sandbox", free_port()), patient("bot")), say=say)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: "bot begins" in notes(tmp_path))
+    supervisor.stop()
+    with pytest.raises(OSError, match="no "):
+        await task
+    assert notes(tmp_path) == ["sandbox begins", "bot begins", "bot ends", "sandbox ends"]
+    assert running(tmp_path) is None
 
 
 async def test_a_program_that_cannot_run_here_says_so_once(tmp_path: Path, said: list[str]) -> None:
@@ -337,7 +411,7 @@ async def test_a_program_that_cannot_run_here_says_so_once(tmp_path: Path, said:
 
 
 async def test_what_survives_a_killed_supervisor_is_ended_by_the_next_start(
-    tmp_path: Path, host: Callable[[Program], subprocess.Popen[bytes]], said: list[str]
+    tmp_path: Path, host: Host, said: list[str]
 ) -> None:
     deaf = (
         "import os, signal; signal.signal(15, signal.SIG_IGN); "

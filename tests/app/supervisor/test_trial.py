@@ -35,7 +35,7 @@ def test_only_the_web_starts_and_it_waits_for_no_bot(monkeypatch: pytest.MonkeyP
 
 def plan(directory: Path, port: int, *migrate: str) -> ProcessPlan:
     web = Program("web", (sys.executable, "-c", WEB, str(port)))
-    health = (port, "/health", "localhost")
+    health = (port, "/health", "localhost", "localhost")
     return ProcessPlan(directory, directory, "", (web,), {"PATH": "/usr/bin:/bin"}, migrate=migrate, health=health)
 
 

@@ -1,0 +1,39 @@
+"""The web process goes on writing about the providers after the database was away."""
+
+from typing import Any
+
+import pytest
+
+from app import provider_log
+from gateways.transport import provider_reports
+from models import transaction
+from services.runtime import counters
+from tests.bot.test_events import AWAY
+from tests.jobs.conftest import product as product
+from tests.jobs.town import until
+
+
+@pytest.mark.parametrize("fault", AWAY, ids=lambda fault: type(fault).__name__)
+async def test_answers_that_came_while_the_database_was_away_are_counted_later(
+    product: None, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    tried: list[str] = []
+
+    def first_away() -> Any:
+        tried.append("tried")
+        if len(tried) == 1:
+            raise fault
+        return transaction()
+
+    monkeypatch.setattr(provider_log, "transaction", first_away)
+    monkeypatch.setattr(provider_log, "PAUSE_SECONDS", 0.01)
+    provider_reports.read_off_counts()
+
+    async def written() -> bool:
+        async with transaction() as db:
+            return (await counters.totals(db)).get((counters.ANSWERS, "base:0", provider_reports.OK)) == 1
+
+    async with provider_log.noting():
+        provider_reports.count("base:0", provider_reports.OK)
+        await until(written)
+    assert len(tried) > 1
