@@ -11,13 +11,13 @@ from nextcord.ext import commands
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.conversions import admin_roles, guild_facts, member_facts
+from bot.gateway.guild_snapshot import guild_snapshot
 from bot.gateway.member_reports import MemberReport, MemberReports
-from bot.gateway.picture import picture
 from bot.interaction.background import Busy
 from gateways import gateways
 from models import transaction
 from services.guilds import channels, members, members_intent
-from services.guilds.gateway import known_people, pictures
+from services.guilds.gateway import guild_snapshots, known_people
 from services.guilds.gateway.known_people import ReportedMember
 from services.guilds.members import MemberFacts, UnreadableMember
 from services.runtime.database_faults import is_the_databases, tell
@@ -32,9 +32,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Pauses in seconds between attempts to read a guild's members."""
 
 LONGEST_REFUSED_PAUSE, REFUSED_APART = 300.0, 10.0
-"""Seconds between tries where Discord refuses the list, and for which no other guild's is asked for either once it did
-so in two: refusals are counted by address, and 10,000 in 10 minutes shut it out
-(docs/facts.md#discord-invalid-requests)."""
+"""Longest pause in seconds before a guild's refused list is tried again, and the pause before any other list while
+those of two guilds or more are refused. Discord counts refusals by address, and blocks an address after 10,000 in 10
+minutes (docs/facts.md#discord-invalid-requests)."""
 
 LISTS_AT_ONCE, PART, PAGE = 4, 1_000, 1_000
 """Guilds whose members are read at the same time, members that one transaction writes, and those on one page."""
@@ -131,7 +131,7 @@ class Events(Busy):
 
     @commands.Cog.listener()
     async def on_guild_role_create(self, role: nextcord.Role) -> None:
-        """Keep the guild's picture with its new role."""
+        """Keep the guild's snapshot with its new role."""
         self._changed(role.guild.id)
 
     @commands.Cog.listener()
@@ -209,7 +209,7 @@ class Events(Busy):
 
         async def seen(db: Any) -> None:
             await gateway_events.seen(db, guild_facts(guild))
-            await pictures.keep(db, str(guild.id), picture(guild))
+            await guild_snapshots.keep(db, str(guild.id), guild_snapshot(guild))
 
         await self._tell(guild.id, seen)
         if not self.told:
@@ -373,7 +373,7 @@ class Events(Busy):
             facts = guild_facts(guild)
             await gateway_events.who_runs(db, facts, whole=not self.untold)
             await gateway_events.check_roles(db, facts)
-            await pictures.keep(db, str(guild.id), picture(guild))
+            await guild_snapshots.keep(db, str(guild.id), guild_snapshot(guild))
 
         await self._tell(guild.id, write)
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Collection
 
 from nextcord.ext import commands
-from sqlalchemy.exc import DBAPIError
 
 from bot.events import Events
 from bot.gateway.shard_keeper import ShardKeeper
@@ -18,6 +17,7 @@ from services.guilds import members_intent, rate_shares, refusals
 from services.guilds.gateway import identifies
 from services.health import provider_log
 from services.runtime import counters, marketplace_limits
+from services.runtime.database_faults import NOT_DONE, first_line
 
 log = logging.getLogger("holdfast.bot")
 
@@ -69,8 +69,8 @@ class Heartbeat(Busy):
                     try:
                         async with transaction() as db:
                             await identifies.learn(db, limit)
-                    except DBAPIError as fault:
-                        log.warning("database did not answer reason=%s", fault.orig)
+                    except NOT_DONE as fault:
+                        log.warning("database did not answer reason=%s", first_line(fault))
 
     async def write(self) -> None:
         """Store the present state."""
@@ -94,8 +94,8 @@ class Heartbeat(Busy):
             self.recorder.counted()
             self.unreadable.counted(skipped)
             await refusals.share(gateways().discord.refusals)
-        except DBAPIError as fault:
-            log.warning("database did not answer, bot's state will be written later reason=%s", fault.orig)
+        except NOT_DONE as fault:
+            log.warning("database did not answer, bot's state will be written later reason=%s", first_line(fault))
 
 
 async def tell(reason: str) -> None:
@@ -103,5 +103,5 @@ async def tell(reason: str) -> None:
     try:
         async with transaction() as db:
             await provider_log.keep(db, [provider_log.bot_is(False, reason)])
-    except DBAPIError as fault:
-        log.warning("database did not answer reason=%s", fault.orig)
+    except NOT_DONE as fault:
+        log.warning("database did not answer reason=%s", first_line(fault))

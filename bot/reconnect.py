@@ -16,6 +16,7 @@ from locales import N_
 from locales.stored import said, storable
 from services.guilds import members_intent
 from services.guilds.gateway import shards
+from services.runtime.database_faults import NOT_DONE
 from settings import settings
 
 log = logging.getLogger("holdfast.bot")
@@ -40,7 +41,9 @@ _TOKEN_CODES, _INTENT_CODES, _SHARD_CODES = frozenset({4004}), frozenset({4013, 
 """Close codes after which another attempt fails too (docs/facts.md#discord-gateway)."""
 
 
-KNOWN = (OtherCount, nextcord.ConnectionClosed, nextcord.HTTPException, nextcord.GatewayNotFound, OSError)
+KNOWN = (
+    OtherCount, nextcord.ConnectionClosed, nextcord.HTTPException, nextcord.GatewayNotFound, OSError, *NOT_DONE,
+)  # fmt: skip
 """Ends of a client after which its sessions can be resumed."""
 SHARDS_PAUSE = 3600.0
 """Seconds until shards that are too few are tried again: nothing changes before somebody sets BOT_SHARDS."""
@@ -78,6 +81,8 @@ def reason(fault: BaseException | None) -> tuple[str, bool]:
         return storable("Discord does not let the bot connect (HTTP {status}).", status=fault.status), False
     if isinstance(fault, OSError | nextcord.GatewayNotFound):
         return N_("Discord cannot be reached."), False
+    if isinstance(fault, NOT_DONE):
+        return storable("The database does not answer ({reason}).", reason=type(fault).__name__), False
     if fault is None:
         return N_("The connection ended."), False
     return storable("Something came from Discord that could not be read ({error}).", error=type(fault).__name__), False

@@ -3,7 +3,7 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction.answering import Visit, answer
+from bot.interaction.answering import InteractionContext, answer
 from bot.interaction.localizations import name_of, named
 from bot.interaction.presses import Presses
 from bot.messages import words
@@ -33,10 +33,10 @@ class Service(commands.Cog):
         """Make or repair the channel; Discord is asked again whether the person may."""
         await answer(interaction, self._setup)
 
-    async def _setup(self, visit: Visit) -> Reply:
-        meeting = await visit.meet()
+    async def _setup(self, context: InteractionContext) -> Reply:
+        member = await context.find_member()
         async with transaction() as db:
-            made = await channels.set_up(db, gateways(), meeting.actor, visit.guild_id)
+            made = await channels.set_up(db, gateways(), member.actor, context.guild_id)
         done = lines(made.done) if made.done else _("Everything was right already.")
         return Reply(
             _("The verification channel is ready"), f"<#{made.channel_id}> (#{made.channel_name})\n{done}", "good"
@@ -48,13 +48,14 @@ class Service(commands.Cog):
         """Say what deleting the person's data does."""
         await answer(interaction, self._ask_forget)
 
-    async def _ask_forget(self, visit: Visit) -> Reply:
-        meeting = await visit.meet()
+    async def _ask_forget(self, context: InteractionContext) -> Reply:
+        member = await context.find_member()
         async with transaction() as db:
-            roles = await preferences.consequences(db, meeting.actor)
+            roles = await preferences.consequences(db, member.actor)
         text = _(
-            "Your wallets, their proofs, your choices, your sessions on the dashboard and what Discord granted us are "
-            "deleted at once, on every server, and the log calls you by a pseudonym. This cannot be undone."
+            "Your wallets, how they were verified, your choices, your sessions on the dashboard and what Discord "
+            "granted us are deleted at once, on every server, and the log calls you by a pseudonym. This cannot be "
+            "undone."
         )
         buttons = (
             Button("holdfast:forget:yes", _("Forget me"), nextcord.ButtonStyle.danger),
@@ -67,13 +68,13 @@ class Service(commands.Cog):
         """Delete the person's data if they confirm it."""
         await answer(interaction, self._forget if arguments == ["yes"] else self._keep)
 
-    async def _keep(self, visit: Visit) -> Reply:
+    async def _keep(self, context: InteractionContext) -> Reply:
         return Reply(_("Nothing was deleted"), _("Everything stays as it is."), "good")
 
-    async def _forget(self, visit: Visit) -> Reply:
-        meeting = await visit.meet()
+    async def _forget(self, context: InteractionContext) -> Reply:
+        member = await context.find_member()
         async with transaction() as db:
-            gone = await preferences.forget(db, meeting.actor)
+            gone = await preferences.forget(db, member.actor)
         await sign_in.revoke(gateways(), gone.token)
         text = f"{_('Everything about you is deleted.')}\n\n{words.ending(gone.roles)}"
         return Reply(_("You are forgotten"), text, "good")
@@ -84,12 +85,12 @@ class Service(commands.Cog):
         """List the commands."""
         await answer(interaction, self._help)
 
-    async def _help(self, visit: Visit) -> Reply:
-        registered = visit.interaction.client.get_all_application_commands()
+    async def _help(self, context: InteractionContext) -> Reply:
+        registered = context.interaction.client.get_all_application_commands()
         # Discord shows a command that needs a permission only to people who have it; here it is listed last.
         order = sorted(registered, key=lambda one: (one.default_member_permissions is not None, one.name or ""))
         shown = [(name_of(one), _(one.description)) for one in order if one.name != "help"]
-        return words.help_(str(visit.interaction.application_id), shown)
+        return words.help_(str(context.interaction.application_id), shown)
 
 
 def cog(presses: Presses) -> commands.Cog:

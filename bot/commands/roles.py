@@ -4,7 +4,7 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.interaction import waiting
-from bot.interaction.answering import Visit, answer, offer, visit_of
+from bot.interaction.answering import InteractionContext, answer, context_of, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import words
@@ -39,18 +39,18 @@ class Roles(commands.Cog):
         ),
     ) -> None:
         """Explain every role, or one."""
-        await answer(interaction, lambda visit: self._why(visit, role))
+        await answer(interaction, lambda context: self._why(context, role))
 
     @why.on_autocomplete("role")
     async def roles_like(self, interaction: Interaction, typed: str) -> None:
         """Offer the roles with rules; those whose name contains the typed text come first."""
-        visit = visit_of(interaction)
+        context = context_of(interaction)
         names: dict[str, str] = {}
-        if visit is not None:
+        if context is not None:
             try:
-                meeting = await visit.meet()
+                member = await context.find_member()
                 async with transaction() as db:
-                    found = (await views.of_servers(db, [meeting.server_id])).get(meeting.server_id, ())
+                    found = (await views.of_servers(db, [member.server_id])).get(member.server_id, ())
                 names = {rule.role_name[:100]: rule.role_id for rule in found if rule.state != "shadow"}
             except HoldfastError:
                 names = {}
@@ -59,12 +59,12 @@ class Roles(commands.Cog):
 
     async def show_roles(self, interaction: Interaction, _: list[str]) -> None:
         """Answer the panel's My roles."""
-        await answer(interaction, lambda visit: self._why(visit, ""))
+        await answer(interaction, lambda context: self._why(context, ""))
 
-    async def _why(self, visit: Visit, role: str) -> Reply:
-        meeting = await visit.meet()
+    async def _why(self, context: InteractionContext, role: str) -> Reply:
+        member = await context.find_member()
         async with transaction() as db:
-            seen = await explain.own(db, meeting.actor, meeting.server_id)
+            seen = await explain.own(db, member.actor, member.server_id)
         chosen = next((one.role_id for one in seen.roles if role and role in {one.role_id, one.role_name}), None)
         return words.why(seen, chosen)
 
@@ -78,15 +78,15 @@ class Roles(commands.Cog):
         """Answer the panel's Re-check."""
         await answer(interaction, self._recheck)
 
-    async def _recheck(self, visit: Visit) -> Reply:
-        meeting = await visit.meet()
-        before = await waiting.held(meeting)
+    async def _recheck(self, context: InteractionContext) -> Reply:
+        member = await context.find_member()
+        before = await waiting.held(member)
         async with transaction() as db:
-            await rechecks.ask(db, meeting.actor, meeting.server_id)
+            await rechecks.ask(db, member.actor, member.server_id)
         seconds = int(rechecks.EVERY.total_seconds())
         # Translators: {time} is such as "in 30 seconds".
         text = _("You can ask again {time}.").format(time=in_seconds(seconds))
-        return await waiting.result(visit, meeting, before, _("Looked again"), text)
+        return await waiting.result(context, member, before, _("Looked again"), text)
 
     # Translators: the name of a command: small letters, no spaces. It lists the roles to earn.
     @nextcord.slash_command(**named(NP_("command", "rules"), N_("Which roles there are to earn here")))
@@ -94,10 +94,10 @@ class Roles(commands.Cog):
         """Say what each rule asks for."""
         await answer(interaction, self._rules)
 
-    async def _rules(self, visit: Visit) -> Reply:
-        meeting = await visit.meet()
+    async def _rules(self, context: InteractionContext) -> Reply:
+        member = await context.find_member()
         async with transaction() as db:
-            found = (await views.of_servers(db, [meeting.server_id])).get(meeting.server_id, ())
+            found = (await views.of_servers(db, [member.server_id])).get(member.server_id, ())
         return words.rules(found)
 
 

@@ -3,7 +3,7 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction.answering import Visit, answer, offer, visit_of
+from bot.interaction.answering import InteractionContext, answer, context_of, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import words
@@ -44,36 +44,36 @@ class Trials(commands.Cog):
         ),
     ) -> None:
         """Say what the rule says about the address; nothing is stored."""
-        await answer(interaction, lambda visit: self._try(visit, rule, address))
+        await answer(interaction, lambda context: self._try(context, rule, address))
 
     @try_address.on_autocomplete("rule")
     async def rules_like(self, interaction: Interaction, typed: str) -> None:
         """Offer the server's rules whose name contains the typed text; only to administrators."""
-        visit = visit_of(interaction)
+        context = context_of(interaction)
         found: tuple[RuleView, ...] = ()
-        if visit is not None and interaction.permissions.administrator:
+        if context is not None and interaction.permissions.administrator:
             try:
-                found = await _rules_of((await visit.meet()).server_id)
+                found = await _rules_of((await context.find_member()).server_id)
             except HoldfastError:
                 found = ()
         fitting = [rule for rule in found if typed.casefold() in rule.rule_name.casefold()]
         await offer(interaction, lambda: {_label(rule): str(rule.id) for rule in fitting})
 
-    async def _try(self, visit: Visit, chosen: str, address: str) -> Reply:
-        meeting = await visit.meet(keep=True)
-        await rate_limits.spend(rate_limits.PREVIEWS, meeting.actor.user_id)
+    async def _try(self, context: InteractionContext, chosen: str, address: str) -> Reply:
+        member = await context.find_member(keep=True)
+        await rate_limits.spend(rate_limits.PREVIEWS, member.actor.user_id)
         wanted = chosen.strip()
-        found = await _rules_of(meeting.server_id)
+        found = await _rules_of(member.server_id)
         rule = next((one for one in found if wanted in {str(one.id), one.rule_name, _label(one)}), None)
         try:
             if rule is None:
                 raise RuleNotFound
             async with transaction() as db:
-                planned = await trial.plan(db, gateways(), meeting.actor, Proposal(rule_id=rule.id), address)
+                planned = await trial.plan(db, gateways(), member.actor, Proposal(rule_id=rule.id), address)
         except RuleNotFound:
             # One sentence for both, so that nobody learns which rules there are.
             raise RuleNotFound(_(NOT_YOURS)) from None
-        return words.trial(rule.rule_name, await trial.look(gateways(), planned))
+        return words.trial(rule.rule_name, await trial.run(gateways(), planned))
 
 
 def _label(rule: RuleView) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import nextcord
 
 from bot.interaction import waiting
-from bot.interaction.answering import Visit, answer, ask, outcome, show
+from bot.interaction.answering import InteractionContext, answer, ask, outcome, show
 from bot.interaction.background import Busy
 from bot.interaction.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
 from bot.interaction.localizations import named
@@ -19,7 +19,7 @@ from gateways import gateways
 from locales import N_, NP_, _
 from models import transaction
 from services.runtime import rate_limits
-from services.servers.notices import Meeting
+from services.servers.notices import MemberContext
 from services.wallets import bio_proof, bio_schedule, names, wallets
 from services.wallets.ownership import Verdict
 
@@ -59,32 +59,32 @@ class Verify(Busy):
     async def claim(self, interaction: Interaction, _arguments: list[str], fields: Mapping[str, str]) -> None:
         """Take the claimed address: say what to show for it, and check in the background."""
         method = fields.get(METHOD) or wallets.BIO
-        await answer(interaction, lambda visit: self._claim(visit, fields.get(ADDRESS, ""), method))
+        await answer(interaction, lambda context: self._claim(context, fields.get(ADDRESS, ""), method))
 
     async def confirm(self, interaction: Interaction, arguments: list[str]) -> None:
         """Take the confirmed address behind a name."""
         method, address = arguments
-        await answer(interaction, lambda visit: self._claim(visit, address, method))
+        await answer(interaction, lambda context: self._claim(context, address, method))
 
-    async def _claim(self, visit: Visit, claimed: str, method: str) -> Reply:
+    async def _claim(self, context: InteractionContext, claimed: str, method: str) -> Reply:
         if method not in wallets.METHODS:
             method = wallets.BIO
-        meeting = await visit.meet(keep=True)
-        await rate_limits.spend(rate_limits.PROOFS, meeting.actor.user_id)
+        member = await context.find_member(keep=True)
+        await rate_limits.spend(rate_limits.PROOFS, member.actor.user_id)
         async with transaction() as db:
-            asked = await wallets.challenge(db, gateways(), meeting.actor, claimed)
+            asked = await wallets.challenge(db, gateways(), member.actor, claimed)
         if names.is_name(claimed):
             return challenge_words.confirm(asked, method)
         if method == wallets.TRANSACTION:
             async with transaction() as db:
-                await wallets.follow(db, gateways(), meeting.actor, asked.address)
-        self._look_on(ProofSearch(visit, meeting, asked.address, method, bio_schedule.shown()))
-        return challenge_words.challenge(asked, method, visit.username)
+                await wallets.follow(db, gateways(), member.actor, asked.address)
+        self._look_on(ProofSearch(context, member, asked.address, method, bio_schedule.shown()))
+        return challenge_words.challenge(asked, method, context.username)
 
     async def check(self, interaction: Interaction, arguments: list[str]) -> None:
         """Check at once."""
         method, address = arguments
-        await answer(interaction, lambda visit: self._check(visit, address, method))
+        await answer(interaction, lambda context: self._check(context, address, method))
 
     async def ask_hash(self, interaction: Interaction, arguments: list[str]) -> None:
         """Ask for the transaction that was sent."""
@@ -95,26 +95,26 @@ class Verify(Busy):
         """Take the named transaction."""
         (address,) = arguments
         hash = fields.get(HASH, "")
-        await answer(interaction, lambda visit: self._check(visit, address, wallets.TRANSACTION, hash))
+        await answer(interaction, lambda context: self._check(context, address, wallets.TRANSACTION, hash))
 
-    async def _check(self, visit: Visit, address: str, method: str, hash: str = "") -> Reply:
-        meeting = await visit.meet(keep=True)
-        before = await waiting.held(meeting)
-        await rate_limits.spend(rate_limits.PROOFS, meeting.actor.user_id)
+    async def _check(self, context: InteractionContext, address: str, method: str, hash: str = "") -> Reply:
+        member = await context.find_member(keep=True)
+        before = await waiting.held(member)
+        await rate_limits.spend(rate_limits.PROOFS, member.actor.user_id)
         async with transaction() as db:
-            verdict = await wallets.verify(db, gateways(), meeting.actor, address, method, hash)
+            verdict = await wallets.verify(db, gateways(), member.actor, address, method, hash)
         if verdict.success:
-            self._stop(visit.discord_id)
-            return await waiting.result(visit, meeting, before, _("Wallet verified"), verdict.message)
+            self._stop(context.discord_id)
+            return await waiting.result(context, member, before, _("Wallet verified"), verdict.message)
         if not verdict.again:
-            self._stop(visit.discord_id)
-        elif method == wallets.BIO or visit.discord_id not in self.looking:
+            self._stop(context.discord_id)
+        elif method == wallets.BIO or context.discord_id not in self.looking:
             looks = bio_schedule.asked(wait=verdict.wait, stretch=verdict.stretch)
-            self._look_on(ProofSearch(visit, meeting, address, method, looks))
+            self._look_on(ProofSearch(context, member, address, method, looks))
         return challenge_words.not_yet(verdict, address, method)
 
     def _look_on(self, search: "ProofSearch") -> None:
-        who = search.visit.discord_id
+        who = search.context.discord_id
         self._stop(who)
         task = asyncio.create_task(self._look(search))
         self.looking[who] = task
@@ -134,36 +134,36 @@ class Verify(Busy):
         with contextlib.suppress(asyncio.CancelledError):
             while (pause := search.pause(asyncio.get_running_loop().time() - began)) is not None:
                 await asyncio.sleep(pause)
-                before = await waiting.held(search.meeting)
+                before = await waiting.held(search.member)
                 reply = await outcome(self._again(search, before))
                 if search.verdict is None:
                     search.looks = search.looks.after()
                 found, refused = search.verdict, search.verdict is not None and search.verdict.linked is not None
                 if reply.tone == "good" or reply.title == _("Wallet verified") or refused:
-                    await show(search.visit.interaction, reply)
+                    await show(search.context.interaction, reply)
                     return
                 if found is not None and found.wait >= bio_proof.LONG_WAIT and not short:
                     short = True
-                    await show(search.visit.interaction, reply)
-            await show(search.visit.interaction, challenge_words.stopped(search.address, search.method))
+                    await show(search.context.interaction, reply)
+            await show(search.context.interaction, challenge_words.stopped(search.address, search.method))
 
     async def _again(self, search: "ProofSearch", before: frozenset[str]) -> Reply:
-        visit, meeting, address, method = search.visit, search.meeting, search.address, search.method
+        context, member, address, method = search.context, search.member, search.address, search.method
         search.verdict = None
         async with transaction() as db:
-            verdict = await wallets.check_again(db, gateways(), meeting.actor, address, method)
+            verdict = await wallets.check_again(db, gateways(), member.actor, address, method)
         search.saw(verdict)
         if not verdict.success:
             return challenge_words.not_yet(verdict, address, method)
-        return await waiting.result(visit, meeting, before, _("Wallet verified"), verdict.message)
+        return await waiting.result(context, member, before, _("Wallet verified"), verdict.message)
 
 
 @dataclass(slots=True)
 class ProofSearch:
     """A proof that is checked for in the background, and its person."""
 
-    visit: Visit
-    meeting: Meeting
+    context: InteractionContext
+    member: MemberContext
     address: str
     method: str
     looks: bio_schedule.Looks

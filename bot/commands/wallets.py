@@ -4,7 +4,7 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.interaction import waiting
-from bot.interaction.answering import Visit, answer, offer, visit_of
+from bot.interaction.answering import InteractionContext, answer, context_of, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import words
@@ -13,7 +13,7 @@ from locales import N_, NP_, _
 from models import transaction
 from services.core.errors import HoldfastError, WalletNotFound
 from services.privacy import preferences
-from services.servers.notices import Meeting
+from services.servers.notices import MemberContext
 from services.wallets import wallets
 from services.wallets.wallets import WalletView
 
@@ -53,12 +53,12 @@ class Wallets(commands.Cog):
     @wallets.on_autocomplete("remove")
     async def wallets_like(self, interaction: Interaction, typed: str) -> None:
         """Offer the person's own wallets whose address contains the typed text."""
-        visit = visit_of(interaction)
+        context = context_of(interaction)
         found: list[WalletView] = []
-        if visit is not None:
+        if context is not None:
             try:
-                meeting = await visit.meet()
-                found = await self._own(meeting)
+                member = await context.find_member()
+                found = await self._own(member)
             except HoldfastError:
                 found = []
         fitting = {
@@ -72,19 +72,19 @@ class Wallets(commands.Cog):
         """Show the person's wallets."""
         await answer(interaction, self._list)
 
-    async def _own(self, meeting: Meeting) -> list[WalletView]:
+    async def _own(self, member: MemberContext) -> list[WalletView]:
         async with transaction() as db:
-            return await wallets.list_wallets(db, meeting.actor)
+            return await wallets.list_wallets(db, member.actor)
 
-    async def _list(self, visit: Visit) -> Reply:
-        meeting = await visit.meet()
-        return await self._shown(meeting, _("Your wallets"))
+    async def _list(self, context: InteractionContext) -> Reply:
+        member = await context.find_member()
+        return await self._shown(member, _("Your wallets"))
 
-    async def _shown(self, meeting: Meeting, title: str) -> Reply:
-        found = await self._own(meeting)
+    async def _shown(self, member: MemberContext, title: str) -> Reply:
+        found = await self._own(member)
         async with transaction() as db:
-            choices = await preferences.choices(db, meeting.actor)
-        choice = next((one for one in choices if one.server_id == meeting.server_id), None)
+            choices = await preferences.choices(db, member.actor)
+        choice = next((one for one in choices if one.server_id == member.server_id), None)
         text, tone = words.wallets(found, choice)
         buttons = [Button("holdfast:verify", _("Add a wallet"), nextcord.ButtonStyle.primary)]
         if found:
@@ -103,12 +103,12 @@ class Wallets(commands.Cog):
     async def ask_drop(self, interaction: Interaction, arguments: list[str]) -> None:
         """Say what removing a wallet does, and ask for confirmation."""
         wanted = arguments[-1] if arguments else ""
-        await answer(interaction, lambda visit: self._ask_drop(visit, wanted))
+        await answer(interaction, lambda context: self._ask_drop(context, wanted))
 
-    async def _ask_drop(self, visit: Visit, wanted: str) -> Reply:
-        meeting = await visit.meet()
+    async def _ask_drop(self, context: InteractionContext, wanted: str) -> Reply:
+        member = await context.find_member()
         typed = wanted.strip().casefold()
-        found = await self._own(meeting)
+        found = await self._own(member)
         names = {str(one.id): one for one in found} | {one.wallet_address.casefold(): one for one in found}
         wallet = names.get(typed) or next((one for one in found if one.short_address.casefold() == typed), None)
         if wallet is None:
@@ -126,34 +126,34 @@ class Wallets(commands.Cog):
     async def drop(self, interaction: Interaction, arguments: list[str]) -> None:
         """Remove the wallet after the confirmation."""
         number = arguments[0] if arguments else ""
-        await answer(interaction, lambda visit: self._drop(visit, int(number) if number.isdigit() else 0))
+        await answer(interaction, lambda context: self._drop(context, int(number) if number.isdigit() else 0))
 
-    async def _drop(self, visit: Visit, wallet_id: int) -> Reply:
-        meeting = await visit.meet()
-        before = await waiting.held(meeting)
+    async def _drop(self, context: InteractionContext, wallet_id: int) -> Reply:
+        member = await context.find_member()
+        before = await waiting.held(member)
         async with transaction() as db:
-            await wallets.remove(db, meeting.actor, wallet_id)
+            await wallets.remove(db, member.actor, wallet_id)
         text = _("It no longer counts for your roles.")
-        return await waiting.result(visit, meeting, before, _("Wallet removed"), text)
+        return await waiting.result(context, member, before, _("Wallet removed"), text)
 
     async def use(self, interaction: Interaction, arguments: list[str]) -> None:
         """Let wallets count in this server, or not."""
-        await answer(interaction, lambda visit: self._choose(visit, use=arguments == [YES]))
+        await answer(interaction, lambda context: self._choose(context, use=arguments == [YES]))
 
     async def share(self, interaction: Interaction, arguments: list[str]) -> None:
         """Let this server's admins see shortened addresses, or not."""
-        await answer(interaction, lambda visit: self._choose(visit, share=arguments == [YES]))
+        await answer(interaction, lambda context: self._choose(context, share=arguments == [YES]))
 
-    async def _choose(self, visit: Visit, use: bool | None = None, share: bool | None = None) -> Reply:
-        meeting = await visit.meet(keep=True)
-        before = await waiting.held(meeting)
+    async def _choose(self, context: InteractionContext, use: bool | None = None, share: bool | None = None) -> Reply:
+        member = await context.find_member(keep=True)
+        before = await waiting.held(member)
         async with transaction() as db:
-            await preferences.choose(db, meeting.actor, meeting.server_id, use_wallets=use, share_wallets=share)
+            await preferences.choose(db, member.actor, member.server_id, use_wallets=use, share_wallets=share)
         if use is None:
-            return await self._shown(meeting, _("Your wallets"))
+            return await self._shown(member, _("Your wallets"))
         counts = _("Your wallets count in this server now.")
         said = counts if use else _("Your wallets do not count in this server any more.")
-        return await waiting.result(visit, meeting, before, _("Changed"), said)
+        return await waiting.result(context, member, before, _("Changed"), said)
 
 
 def cog(presses: Presses) -> commands.Cog:

@@ -11,6 +11,7 @@ import aiohttp
 import nextcord
 from nextcord.gateway import DiscordWebSocket, ReconnectWebSocket
 
+from services.runtime.database_faults import NOT_DONE, first_line
 from services.runtime.tasks import backoff, stop
 
 log = logging.getLogger("holdfast.bot")
@@ -47,7 +48,7 @@ class IdentifyLater(Exception):
 
 
 class Socket(DiscordWebSocket):
-    """The library's socket, which closes when its start fails and says apart what it cannot read."""
+    """The library's socket. It closes if its start fails, and raises UnreadableMessage for what it cannot read."""
 
     async def identify(self) -> None:
         """Identify, or close the socket: nobody else knows it yet."""
@@ -109,6 +110,8 @@ class Connection:
     """A position, and the tasks that handle what came before it."""
     settled: ResumePoint | None = None
     """The last position up to which everything is handled."""
+    failures: int = 0
+    """Attempts in a row in which no session came up."""
     _unreadable_at: int | None = field(default=None)
 
     def start(self) -> None:
@@ -122,7 +125,7 @@ class Connection:
     def came_up(self) -> None:
         """Note that Discord has opened or resumed the session, as its event says."""
         assert self.ws is not None
-        self.is_up, self.up_since = True, asyncio.get_running_loop().time()
+        self.is_up, self.up_since, self.failures = True, asyncio.get_running_loop().time(), 0
         if self.ws.session_id and (self.at is None or self.at.session_id != self.ws.session_id):
             self.at = ResumePoint(self.ws.session_id, self.ws.sequence or 0, str(self.ws.resume_url))
 
@@ -161,6 +164,13 @@ class Connection:
                 self._ended(resumable=bool(again.resume))
             except IdentifyLater as later:
                 pause = later.seconds
+            except NOT_DONE as fault:
+                # It counts the identifies. The other shards keep their sessions meanwhile.
+                pause = next(pauses)
+                log.warning(
+                    "database did not answer, shard identifies later shard=%s reason=%s retry_seconds=%.0f",
+                    self.shard_id, first_line(fault), pause,
+                )  # fmt: skip
             except UnreadableMessage as fault:
                 self.skipped(MESSAGE, fault)
                 if self.ws is not None and self.ws.session_id and self.at is None:
@@ -178,6 +188,7 @@ class Connection:
             except BROKEN as fault:
                 log.info("shard lost its connection shard=%s reason=%r", self.shard_id, fault)
                 pauses, pause = self._pause(pauses)
+                self.failures += not self.is_up
                 self._ended(resumable=True)
             await asyncio.sleep(pause)
 
@@ -196,12 +207,14 @@ class Connection:
     async def _open(self) -> Socket:
         if (at := self.at) is None:
             await self.may_identify(self.shard_id)
+        # The host of the session's own URL may be gone; a session can also be resumed at the usual one.
+        url = at.url if at is not None and self.failures % 2 == 0 else None
         async with asyncio.timeout(CONNECTS_WITHIN):
             if at is None:
                 return await Socket.from_client(self.client, shard_id=self.shard_id, initial=True)
             return await Socket.from_client(
                 self.client, shard_id=self.shard_id, resume=True, session=at.session_id, sequence=at.sequence,
-                gateway=at.url, format_gateway=True,
+                gateway=url, format_gateway=True,
             )  # fmt: skip
 
     async def _poll(self, ws: Socket) -> None:

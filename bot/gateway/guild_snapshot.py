@@ -1,4 +1,4 @@
-"""Pictures of guilds: what the bot needs of one, kept so that another process can resume its shard."""
+"""Snapshots of guilds: what the bot needs of one, kept so that another process can resume its shard."""
 
 import json
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import nextcord
 
 
-def picture(guild: nextcord.Guild) -> str:
+def guild_snapshot(guild: nextcord.Guild) -> str:
     """Return a guild as the event that announces it shows it, without what the bot does not need."""
     return json.dumps(
         {

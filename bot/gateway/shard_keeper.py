@@ -7,15 +7,13 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as NoneFree
-
 from bot.gateway.connections import OVER, RESUMABLE, Connection, ResumePoint
 from locales import N_
 from locales.stored import storable
 from models import transaction
-from services.guilds.gateway import pictures, shards
+from services.guilds.gateway import guild_snapshots, shards
 from services.guilds.gateway.shards import BotProcess, GatewaySession, ShardBeat, ShardPart
+from services.runtime.database_faults import NOT_DONE, first_line
 
 log = logging.getLogger("holdfast.bot")
 
@@ -108,8 +106,8 @@ class ShardKeeper:
                 if began - self._cleaned_at > CLAIMS_FORGOTTEN_EVERY:
                     await shards.forget_claims(db)
                     self._cleaned_at = began
-        except (DBAPIError, NoneFree) as fault:
-            log.warning("shards not renewed reason=%s", getattr(fault, "orig", fault))
+        except NOT_DONE as fault:
+            log.warning("shards not renewed reason=%s", first_line(fault))
             return
         self.held_until, self.last = began + shards.LEASE_SECONDS, found
         for number in held - found.held:
@@ -139,8 +137,8 @@ class ShardKeeper:
             return None
         try:
             async with transaction() as db:
-                stored = await pictures.of_shard(db, number, self.count)
-        except (DBAPIError, NoneFree):
+                stored = await guild_snapshots.of_shard(db, number, self.count)
+        except NOT_DONE:
             return None
         if stored is None:
             return None
@@ -152,8 +150,8 @@ class ShardKeeper:
         if state.application_id is None and session.application_id:
             state.application_id = int(session.application_id)
         state._users[state.user.id] = state.user
-        for picture in stored:
-            data = json.loads(picture)
+        for snapshot in stored:
+            data = json.loads(snapshot)
             data["unavailable"] = data["id"] in session.unavailable
             state._add_guild_from_data(data)
 
@@ -199,11 +197,16 @@ class ShardKeeper:
             await one.stop()
             del self.connections[number]
             await self._handled()
-            await self._store({number: one})
-            async with transaction() as db:
-                await shards.release(db, self.process, self.count, [number])
+            try:
+                await self._store({number: one})
+                async with transaction() as db:
+                    await shards.release(db, self.process, self.count, [number])
+            except NOT_DONE as fault:
+                # Without a renewal the lease lapses, and the session is resumed from where it was last stored.
+                log.warning("shard not released shard=%s reason=%s", number, first_line(fault))
+            else:
+                log.info("shard handed over shard=%s of=%s", number, self.count)
             self.drop_guilds(number)
-            log.info("shard handed over shard=%s of=%s", number, self.count)
             return
 
     async def _handled(self) -> bool:
@@ -251,7 +254,7 @@ class ShardKeeper:
                 await self._store({number: one for number, one in self.connections.items() if number in whole})
             async with transaction() as db:
                 await shards.end(db, self.process)
-        except (DBAPIError, NoneFree) as fault:
-            log.warning("shards not released reason=%s", getattr(fault, "orig", fault))
+        except NOT_DONE as fault:
+            log.warning("shards not released reason=%s", first_line(fault))
         self.connections.clear()
         self.count = 0

@@ -15,16 +15,16 @@ from models import transaction
 from services.core import request_ids
 from services.core.discord_text import COLORS
 from services.core.errors import HoldfastError, TooMany
-from services.servers import notices as meetings
-from services.servers.notices import Meeting, NoticeView
+from services.servers import notices as notice_service
+from services.servers.notices import MemberContext, NoticeView
 
 log = logging.getLogger("holdfast.bot")
 
-Work = Callable[["Visit"], Awaitable[Reply]]
+Work = Callable[["InteractionContext"], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class InteractionContext:
     """An interaction in a server, and its person."""
 
     interaction: nextcord.Interaction[nextcord.Client]
@@ -32,10 +32,10 @@ class Visit:
     discord_id: str
     username: str
 
-    async def meet(self, *, keep: bool = False) -> Meeting:
+    async def find_member(self, *, keep: bool = False) -> MemberContext:
         """Return the person and the server as we know them; `keep` stores a new person. Raises ServerNotFound."""
         async with transaction() as db:
-            return await meetings.meet(db, self.guild_id, self.discord_id, self.username, keep=keep)
+            return await notice_service.find_member(db, self.guild_id, self.discord_id, self.username, keep=keep)
 
 
 def elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> str | None:
@@ -48,14 +48,14 @@ def elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> str | None:
     return _("The bot is not in this server, so nothing can be verified here. People who run the server can invite it.")
 
 
-def visit_of(interaction: nextcord.Interaction[nextcord.Client]) -> Visit | None:
-    """Return the visit, or None outside of a server."""
+def context_of(interaction: nextcord.Interaction[nextcord.Client]) -> InteractionContext | None:
+    """Return the context of an interaction, or None outside of a server."""
     if interaction.guild_id is None or interaction.user is None:
         return None
     user = interaction.user
     # Names from before 2023 keep their number after a #.
     number = "" if user.discriminator in {"", "0"} else f"#{user.discriminator}"
-    return Visit(interaction, str(interaction.guild_id), str(user.id), user.name + number)
+    return InteractionContext(interaction, str(interaction.guild_id), str(user.id), user.name + number)
 
 
 async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work) -> None:
@@ -66,19 +66,19 @@ async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work)
 
 
 async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work) -> None:
-    visit = visit_of(interaction)
-    if await _told_elsewhere(interaction) or visit is None:
+    context = context_of(interaction)
+    if await _told_elsewhere(interaction) or context is None:
         return
     if not await delivery.first(lambda: interaction.response.defer(ephemeral=True, with_message=True)):
         return
-    reply = await outcome(work(visit))
-    notices = await _notices(visit)
+    reply = await outcome(work(context))
+    notices = await _notices(context)
     if notices:
         text = lines([notice.text for notice in notices])
         reply = reply.after([nextcord.Embed(title=_("Since we last met"), description=text, color=COLORS["warning"])])
     if await show(interaction, reply) and notices:
         async with transaction() as db:
-            await meetings.told(db, notices)
+            await notice_service.told(db, notices)
 
 
 async def _told_elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> bool:
@@ -134,10 +134,10 @@ async def offer(interaction: nextcord.Interaction[nextcord.Client], find: Callab
     await delivery.first(send)
 
 
-async def _notices(visit: Visit) -> list[NoticeView]:
+async def _notices(context: InteractionContext) -> list[NoticeView]:
     try:
-        meeting = await visit.meet()
+        member = await context.find_member()
         async with transaction() as db:
-            return await meetings.waiting(db, meeting)
+            return await notice_service.waiting(db, member)
     except (HoldfastError, DBAPIError):
         return []

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from nextcord.webhook.async_ import async_context
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.interaction.delivery import Weather
 from models import transaction
 from services.guilds import rate_shares
 from services.guilds.gateway import shards
+from services.runtime.database_faults import NOT_DONE
 
 CLAIMED_WITHIN = 0.8
 """Seconds for which an interaction waits for the database to say that no other process answers it."""
@@ -43,7 +42,7 @@ class Claims:
 
     async def _claimed(self, data: Any, parse: Parse) -> None:
         ours, beside_older = True, False
-        with contextlib.suppress(DBAPIError, NoneFree, TimeoutError):
+        with contextlib.suppress(*NOT_DONE, TimeoutError):
             async with asyncio.timeout(CLAIMED_WITHIN), transaction() as db:
                 ours = await shards.claim(db, str(data["id"]))
                 beside_older = ours and await rate_shares.is_beside_an_older_bot(db)

@@ -1,7 +1,14 @@
-"""People who have met us, for tests that are not about strangers."""
+"""People who have met us, whom we know of them, and waits for what the bot does in its own time."""
 
-from models import transaction
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from sqlmodel import select
+
+from models import Member, transaction
 from services.accounts import users
+from services.health import readiness
 from tests.sandbox.conftest import Outside
 
 
@@ -12,3 +19,27 @@ async def all_known(discord: Outside) -> None:
     async with transaction() as db:
         for discord_id in sorted(people | {one["id"] for one in world["users"]}):
             await users.ensure(db, discord_id, "somebody")
+
+
+async def members() -> Sequence[Member]:
+    """Everybody whom we know."""
+    async with transaction() as db:
+        return (await db.exec(select(Member))).all()
+
+
+async def names() -> set[str]:
+    return {one.name for one in await members()}
+
+
+async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
+    """Wait until it is so, or say what it was last."""
+    deadline = time.monotonic() + 120
+    while (seen := await state()) != wanted and time.monotonic() < deadline:
+        await asyncio.sleep(0.1)
+    assert seen == wanted
+
+
+async def is_ready() -> bool:
+    """Whether the bot has stored all that it knows of its servers at first: more than who is in them."""
+    async with transaction() as db:
+        return await readiness.bot_ready(db, None)

@@ -2,10 +2,10 @@
 
 import asyncio
 import re
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,8 +22,8 @@ from bot.interaction import delivery
 from bot.interaction.presses import Presses
 from gateways import gateways
 from gateways.discord.invalid_requests import Refusals
-from jobs.provider_monitor import ALERTS, Watch
-from models import Alert, Breaker, Member, ProviderState, Rule, Server, now, transaction
+from jobs.provider_monitor import ALERTS, ProviderMonitor
+from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
 from sandbox.base.faults import hang_up
 from sandbox.discord.answers.errors import DiscordError
 from sandbox.discord.answers.limits import Verdict, too_many
@@ -37,8 +37,9 @@ from services.health import server as server_health
 from services.rules.expression import Requirement, to_document
 from services.runtime import schedules
 from settings import settings
-from tests.bot.acquaintance import all_known
+from tests.bot.acquaintance import all_known, is_, members, names
 from tests.bot.test_life import bot as bot
+from tests.conftest import ANSWER_SECONDS
 from tests.jobs.conftest import product as product
 from tests.sandbox.conftest import BASE, Outside
 from tests.sandbox.conftest import discord as discord
@@ -56,8 +57,10 @@ EVERYBODY = {"Ada", "Bob", "Carol", "Dave", "Erin", "Mallory", "HoldfastBot"}
 
 
 @pytest.fixture
-def sandbox_url(discord: Outside) -> str:
+def sandbox_url(discord: Outside, monkeypatch: pytest.MonkeyPatch) -> str:
     """A Discord of this test's own, in this process, so that it can be made to do anything."""
+    for module in ("interactions.interactions", "control.interactions"):
+        monkeypatch.setattr(import_module(f"sandbox.discord.{module}"), "ANSWER_SECONDS", float(ANSWER_SECONDS))
     return discord.sandbox.url
 
 
@@ -140,6 +143,7 @@ async def test_an_answer_comes_through_any_weather_and_only_once(
         await discord.control("people", username=name)
         await discord.control("members", guild=BASE, user=name, action="join")
     async with bot():
+        await is_(lambda: commands_of(discord), COMMANDS)
         clouds = Clouds(discord, monkeypatch, stage)
 
         async def asks(name: str) -> list[str]:
@@ -283,24 +287,6 @@ async def server() -> Server:
         return (await db.exec(select(Server).where(Server.discord_id == BASE))).one()
 
 
-async def members() -> Sequence[Member]:
-    """Everybody whom we know."""
-    async with transaction() as db:
-        return (await db.exec(select(Member))).all()
-
-
-async def names() -> set[str]:
-    return {one.name for one in await members()}
-
-
-async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
-    """Wait until it is so, or say what it was last."""
-    deadline = time.monotonic() + 30
-    while (seen := await state()) != wanted and time.monotonic() < deadline:
-        await asyncio.sleep(0.1)
-    assert seen == wanted
-
-
 @pytest.fixture
 async def living(product: None, discord: Outside, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """The bot's life with short pauses, where everybody has met us."""
@@ -344,7 +330,7 @@ async def test_a_refused_intent_says_on_health_which_switch_to_turn_on_and_the_b
     async def shown() -> tuple[str, bool]:
         async with transaction() as db:
             ada = Actor(0, row.owner_id or "", "ada")
-            seen = await server_health.look(db, gateways(), ada, row.id or 0)
+            seen = await server_health.view(db, gateways(), ada, row.id or 0)
         return seen.bot.state, "Turn on Server Members Intent: Developer Portal › Bot." in seen.bot.text
 
     await is_(shown, ("bad", True))
@@ -415,7 +401,7 @@ async def test_the_log_channel_tells_of_each_trouble_once_and_when_it_is_over_al
             server_id=row.id or 0, name="Cats", role_id=whale, role_name="Whale", verification_type="basic",
             contract_address="0x" + "c0" * 20, blockchain="base", created_by="1", expression=to_document(leaf),
         ))  # fmt: skip
-    watch = Watch()
+    watch = ProviderMonitor()
 
     async def told() -> list[str]:
         async with transaction() as db:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 from bot import events
 from bot.events import Events
 from gateways import gateways
-from models import now, transaction
+from models import transaction
 from services.guilds.gateway import known_people
 from services.guilds.members import MemberFacts
 from services.health import readiness
@@ -225,13 +226,13 @@ async def test_a_list_that_replaces_another_is_still_older_than_the_events_meanw
 
 async def test_a_guild_that_cannot_be_listed_keeps_nobody_waiting(product: None) -> None:
     await all_known()
-    began = now()
+    began = monotonic()
     here = [SomeGuild(1, 3, fails=True), *(SomeGuild(place, 3) for place in range(2, 8))]
     cog = Events(SomeBot(*here))  # pyright: ignore[reportArgumentType]
     try:
         await cog.on_ready()
         async with transaction() as db:
-            assert await readiness.bot_ready(db, began)
+            assert await readiness.bot_ready(db, monotonic() - began)
         assert [await members_of(guild) for guild in here] == [0, *[3] * 6]
         here[0].fails = False
         await until(lambda: _all_there(here[0]))

@@ -29,7 +29,7 @@ async def come_in(town: Town, permissions: int = 2416004112) -> None:
 
 async def health(town: Town) -> HealthView:
     async with transaction() as db:
-        return await server.look(db, gateways(), Actor(0, town.people["ada"]["id"], "ada"), town.server_id)
+        return await server.view(db, gateways(), Actor(0, town.people["ada"]["id"], "ada"), town.server_id)
 
 
 async def order(town: Town) -> tuple[str, str]:

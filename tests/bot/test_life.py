@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from time import monotonic
 from typing import Any
 
 import nextcord
@@ -16,13 +17,14 @@ from bot.client import build
 from bot.heartbeat import tell
 from gateways import gateways
 from locales.stored import said
-from models import Grant, Member, Notice, Rule, Server, now, transaction
+from models import Grant, Member, Notice, Rule, Server, transaction
 from services.accounts import users
 from services.core.actors import Actor
 from services.guilds import channels
 from services.guilds.gateway import identifies
 from services.health import provider_log, readiness
 from settings import settings
+from tests.bot.test_events import AWAY
 from tests.jobs.conftest import Engine
 from tests.jobs.conftest import engine as engine
 from tests.jobs.conftest import product as product
@@ -39,13 +41,13 @@ def bot(product: None) -> Bot:
 
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
-        began = now()
+        began = monotonic()
         task = asyncio.create_task(life.live(build, settings().discord_bot_token.get_secret_value()))
 
         async def ready() -> bool:
             assert not task.done(), task.exception()
             async with transaction() as db:
-                return await readiness.bot_ready(db, began)
+                return await readiness.bot_ready(db, monotonic() - began)
 
         try:
             await until(ready)
@@ -315,6 +317,8 @@ async def test_a_rejected_token_is_told_on_health_and_tried_again(
         (nextcord.GatewayNotFound(), "cannot be reached", False),
         (OSError("no route"), "cannot be reached", False),
         (KeyError("guild_id"), "could not be read (KeyError)", False),
+        (AWAY[0], "database does not answer (OperationalError)", False),
+        (AWAY[-1], "database does not answer (TimeoutError)", False),
         (None, "connection ended", False),
     ],
 )
@@ -322,6 +326,28 @@ def test_each_end_has_its_reason(fault: BaseException | None, says: str, somebod
     sentence, refused = life.reason(fault)
     assert says in said(sentence)
     assert refused is somebody_must_act
+
+
+@pytest.mark.parametrize(
+    ("fault", "resumable"), [(KeyError("guild_id"), False), *((fault, True) for fault in AWAY)], ids=repr
+)
+async def test_sessions_are_resumed_after_an_end_that_says_nothing_against_them(
+    fault: Exception, resumable: bool
+) -> None:
+    class Ends:
+        """A client that ends with the fault."""
+
+        is_resumable = None
+
+        async def start(self, token: str, *, reconnect: bool) -> None:
+            raise fault
+
+        async def close(self) -> None:
+            pass
+
+    ends = Ends()
+    assert await life._one_life(ends, "token") is fault  # pyright: ignore[reportArgumentType]
+    assert ends.is_resumable is resumable
 
 
 async def test_a_client_that_loses_its_cancellation_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

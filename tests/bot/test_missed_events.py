@@ -14,8 +14,8 @@ from services.guilds import members_intent
 from services.health import server as server_health
 from services.rules.expression import Requirement, to_document
 from settings import settings
-from tests.bot.acquaintance import all_known
-from tests.bot.test_bad_weather import EVERYBODY, is_, members, names, server
+from tests.bot.acquaintance import all_known, is_, is_ready, members, names
+from tests.bot.test_bad_weather import EVERYBODY, server
 from tests.bot.test_bad_weather import living as living
 from tests.bot.test_bad_weather import sandbox_url as sandbox_url
 from tests.jobs.conftest import product as product
@@ -279,6 +279,7 @@ async def test_an_outage_pauses_nothing_and_what_happened_in_it_is_known_afterwa
     discord: Outside, living: None, session: str
 ) -> None:
     await is_(names, EVERYBODY)
+    await is_(is_ready, True)
     rule_id = await a_rule(await whale(discord))
     await discord.control("gateway", action="unavailable", guild=BASE)
     await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
@@ -348,7 +349,7 @@ OFF = f"The bot is in this server. {members_intent.NOT_TOLD}"
 async def bot_health(discord: Outside) -> tuple[str, str]:
     row = await server()
     async with transaction() as db:
-        seen = await server_health.look(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
+        seen = await server_health.view(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
     return seen.bot.state, seen.bot.text
 
 

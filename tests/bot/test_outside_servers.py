@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.bot.test_bad_weather import COMMANDS, EVERYBODY, commands_of, is_, names
+from tests.bot.acquaintance import is_, names
+from tests.bot.test_bad_weather import COMMANDS, EVERYBODY, commands_of
 from tests.bot.test_bad_weather import living as living
 from tests.bot.test_bad_weather import sandbox_url as sandbox_url
 from tests.jobs.conftest import product as product

@@ -10,7 +10,8 @@ from models import Member, Server, transaction
 from services.core.actors import Actor
 from services.guilds import role_safety
 from services.health import server
-from tests.bot.test_bad_weather import is_
+from tests.bot.acquaintance import is_
+from tests.bot.test_bad_weather import COMMANDS, commands_of
 from tests.bot.test_bad_weather import living as living
 from tests.bot.test_bad_weather import sandbox_url as sandbox_url
 from tests.jobs.conftest import product as product
@@ -45,11 +46,12 @@ async def known(guild: str) -> set[str]:
 async def health(guild: str) -> Any:
     async with transaction() as db:
         row = (await db.exec(select(Server).where(Server.discord_id == guild))).one()
-        return await server.look(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
+        return await server.view(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
 
 
 async def test_the_bot_is_ready_in_a_rich_guild_and_sets_it_up(discord: Outside, rich: str, living: None) -> None:
     await is_(lambda: known(rich), {"Ada", "Carol", "Dave", "HoldfastBot"})
+    await is_(lambda: commands_of(discord), COMMANDS)
     body = {"guild": "Rich", "user": "ada", "kind": "command", "name": "setup"}
     said = (await discord.http.post("/control/interactions", json=body, timeout=30)).json()
     assert said["messages"][0]["embeds"][0]["title"] == "The verification channel is ready"

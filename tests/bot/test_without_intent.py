@@ -20,7 +20,8 @@ from services.rules.types.any_wallet import AnyWallet
 from services.triggers import sweep
 from services.wallets import wallets
 from settings import settings
-from tests.bot.test_bad_weather import EVERYBODY, gateway_state, is_, members, names, server
+from tests.bot.acquaintance import is_, members, names
+from tests.bot.test_bad_weather import EVERYBODY, gateway_state, server
 from tests.bot.test_bad_weather import living as living
 from tests.bot.test_bad_weather import sandbox_url as sandbox_url
 from tests.jobs.conftest import Engine
@@ -215,7 +216,7 @@ async def test_who_runs_the_server_stays_listed(discord: Outside, living: None) 
     await is_(renamed, "Renamed")
     assert await admins() == before
     async with transaction() as db:
-        seen = await server_health.look(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
+        seen = await server_health.view(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
     assert (seen.bot.state, seen.bot.text) == ("warning", f"The bot is in this server. {members_intent.NOT_TOLD}")
 
 
@@ -263,7 +264,7 @@ async def test_an_operator_can_do_without_the_intent(discord: Outside, chosen: N
     await is_(is_seen, True)
     row = await server()
     async with transaction() as db:
-        seen = await server_health.look(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
+        seen = await server_health.view(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
     assert (seen.bot.state, seen.bot.mend) == ("good", None)
 
 

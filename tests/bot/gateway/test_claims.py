@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import nextcord
@@ -10,12 +10,13 @@ import pytest
 from nextcord.http import Route
 from sqlalchemy import text
 
+from bot.interaction import claims
 from models import transaction
 from services.guilds import rate_shares
 from settings import settings
+from tests.bot.acquaintance import is_
 from tests.bot.gateway.test_shards import answered, process, ready
 from tests.bot.gateway.test_shards import short_leases as short_leases
-from tests.bot.test_bad_weather import is_
 from tests.bot.test_bad_weather import sandbox_url as sandbox_url
 from tests.jobs.conftest import product as product
 from tests.sandbox.conftest import BASE, Outside
@@ -27,6 +28,13 @@ pytestmark = [
     pytest.mark.usefixtures("product"),
 ]
 OLDER = "an answer of the older bot"
+
+
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the older bot nor the database is late."""
+    monkeypatch.setattr(claims, "CLAIMED_WITHIN", 10.0)
+    monkeypatch.setattr(claims, "SEEN_WITHIN", 10.0)
 
 
 class OlderBot(nextcord.AutoShardedClient):
@@ -65,15 +73,6 @@ async def has_a_share() -> None:
         )
 
 
-def offers_help(discord: Outside) -> Callable[[], Awaitable[bool]]:
-    """Whether Discord knows the bot's commands."""
-
-    async def so() -> bool:
-        return any(one.definition["name"] == "help" for one in discord.sandbox.discord.world.commands.values())
-
-    return so
-
-
 def first_answers(discord: Outside) -> Counter[str]:
     """How often each interaction was answered first, Discord's refusals of a second one included."""
     requests = discord.sandbox.traffic.since(0)["requests"]
@@ -85,7 +84,6 @@ async def test_beside_an_older_bot_each_interaction_is_answered_once_and_by_us_o
 ) -> None:
     async with process("new") as life:
         await ready(life, 0)
-        await is_(offers_help(discord), True)
         async with older_bot():
             await has_a_share()
             seen = await answered(discord, BASE)
@@ -106,7 +104,6 @@ async def test_beside_an_older_bot_each_interaction_is_answered_once_and_by_us_o
 async def test_an_answer_that_has_begun_is_given_before_the_process_ends(discord: Outside) -> None:
     async with process("first") as life:
         await ready(life, 0)
-        await is_(offers_help(discord), True)
         await discord.control("faults", target="discord", kind="latency", ms=400, seconds=60)
         asked = asyncio.create_task(answered(discord, BASE))
 

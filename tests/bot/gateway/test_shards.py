@@ -18,8 +18,8 @@ from sandbox.discord.gateway import identify_limits
 from services.guilds.gateway import identifies, shards
 from services.guilds.gateway.shards import BotProcess
 from settings import settings
-from tests.bot.acquaintance import all_known
-from tests.bot.test_bad_weather import is_, names
+from tests.bot.acquaintance import all_known, is_, names
+from tests.bot.test_bad_weather import commands_of
 from tests.bot.test_bad_weather import sandbox_url as sandbox_url
 from tests.jobs.conftest import product as product
 from tests.sandbox.conftest import BASE, CLUB, Outside
@@ -35,7 +35,7 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "BEAT_SECONDS", 0.05)
-    monkeypatch.setattr(shards, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(shards, "LEASE_SECONDS", 5.0)
     monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)
     monkeypatch.setattr(reconnect, "CHECKED_EVERY", 0.05)
     monkeypatch.setattr(connections, "FIRST_PAUSE", 0.05)
@@ -98,6 +98,12 @@ def left(discord: Outside) -> int:
 
 
 async def answered(discord: Outside, guild: str, who: str = "carol") -> dict[str, Any]:
+    """What the bot says to /help, once Discord knows the command."""
+
+    async def offers_help() -> bool:
+        return "help" in await commands_of(discord)
+
+    await is_(offers_help, True)
     body = {"guild": guild, "user": who, "kind": "command", "name": "help", "wait": 30}
     return (await discord.http.post("/control/interactions", json=body, timeout=60)).json()
 
@@ -166,6 +172,18 @@ async def stored_roles(discord: Outside) -> int:
         return int(found.scalar_one())
 
 
+async def test_a_session_whose_host_is_gone_is_resumed_at_the_usual_gateway(discord: Outside) -> None:
+    async with process("first") as life:
+        await ready(life, 0)
+    before = left(discord)
+    async with transaction() as db:
+        await db.execute(text("UPDATE shard SET url = 'ws://127.0.0.1:9'"))
+    async with process("second") as life:
+        await ready(life, 0)
+        assert (await answered(discord, BASE))["messages"]
+    assert left(discord) == before, "it was resumed"
+
+
 async def test_a_session_that_discord_no_longer_knows_costs_one_identify(discord: Outside) -> None:
     await all_known(discord)
     async with process("first") as life:
@@ -204,7 +222,7 @@ async def test_a_process_that_dies_leaves_its_shards_to_another_which_resumes_th
 async def test_twenty_shards_start_as_many_at_once_as_discord_allows_and_none_identifies_twice(
     discord: Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identify_limits, "CONCURRENCY_SECONDS", 0.2)
+    monkeypatch.setattr(identify_limits, "CONCURRENCY_SECONDS", 0.05)
     monkeypatch.setattr(identifies, "SPACING_SECONDS", 1.5)
     monkeypatch.setattr(shards, "LEASE_SECONDS", 30.0)
     await discord.control("application", shards=20, max_concurrency=4)

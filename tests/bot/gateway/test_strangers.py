@@ -4,7 +4,8 @@ import pytest
 from sqlalchemy import text
 
 from models import transaction
-from tests.bot.test_bad_weather import EVERYBODY, is_, members, names
+from tests.bot.acquaintance import is_, is_ready, members, names
+from tests.bot.test_bad_weather import EVERYBODY
 from tests.bot.test_bad_weather import living as living
 from tests.bot.test_bad_weather import sandbox_url as sandbox_url
 from tests.bot.test_without_intent import a_rule_for
@@ -39,6 +40,7 @@ async def roles_of_carol() -> int:
 
 async def test_strangers_who_come_change_and_go_leave_no_row(discord: Outside, living: None) -> None:
     await is_(names, EVERYBODY)
+    await is_(is_ready, True)
     await a_rule_for(discord, "Holder")
     await is_(roles_of_carol, 0)
     before = await sizes()

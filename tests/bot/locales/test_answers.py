@@ -8,7 +8,7 @@ import pytest
 
 from bot.commands.verify import claim_form
 from bot.interaction import answering
-from bot.interaction.answering import Visit, answer, ask
+from bot.interaction.answering import InteractionContext, answer, ask
 from bot.interaction.forms import Form
 from bot.messages.replies import Reply
 from locales import _
@@ -36,13 +36,13 @@ def interaction(locale: str, shown: dict[str, str]) -> Any:
 
 
 async def test_languages_of_answers_that_are_made_at_once_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def no_notices(_visit: Visit) -> list[Any]:
+    async def no_notices(_context: InteractionContext) -> list[Any]:
         return []
 
     monkeypatch.setattr(answering, "_notices", no_notices)
     shown, everybody = dict[str, str](), asyncio.Barrier(len(TITLES))
 
-    async def work(_visit: Visit) -> Reply:
+    async def work(_context: InteractionContext) -> Reply:
         await everybody.wait()
         return Reply(_("Your wallets"))
 
