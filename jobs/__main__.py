@@ -24,17 +24,18 @@ from jobs import proof_watch, scheduler
 from jobs.census_taker import CensusTaker
 from jobs.follower import Follower
 from jobs.follower_turns import FollowerTurns
-from jobs.new_heads import HeadCalls
-from jobs.provider_monitor import Watch
-from jobs.reconciler import Reconciler, worker_name
+from jobs.head_listener import HeadListener
+from jobs.provider_monitor import ProviderMonitor
+from jobs.reconciler import Reconciler
 from jobs.restart import run_forever
 from jobs.rival_namer import RivalNamer
-from jobs.role_writer import Writer
-from jobs.solana_follower import AssetFollower
+from jobs.role_writer import RoleWriter
+from jobs.solana_follower import SolanaFollower
 from jobs.webhook_sender import WebhookSender
 from models import transaction, use
 from services.core import queue, rollups
 from services.core.queue import CHANNEL
+from services.core.queue.worker_names import worker_name
 from services.engine.ledger import INTENT_CHANNEL
 from services.guilds import rate_shares
 from services.health import readiness
@@ -47,7 +48,7 @@ from services.triggers.solana_poller import SOLANA
 from services.triggers.transfer_poller import followed_chains
 from settings import settings
 
-PARTS = ("clock", "looker", "watch", "writer", "followers", "proofs", "counts")
+PARTS = ("scheduler", "reconciler", "monitor", "writer", "followers", "proofs", "census")
 PATIENCE_SECONDS = 0.05
 Life = Callable[[], Coroutine[Any, Any, None]]
 
@@ -61,13 +62,13 @@ def lives(parts: Collection[str]) -> list[Life]:
         marketplace_limits.keep,
         node_limits.run,
     ]
-    if "looker" in parts:
+    if "reconciler" in parts:
         # Two workers for urgent members, so that they never wait behind a sweep over a million.
         found += [Reconciler(due_called, patience=PATIENCE_SECONDS).run, Reconciler(due_called, least=queue.SEEN).run]
     if "writer" in parts:
-        found.append(Writer(intent_called).run)
-    if "watch" in parts:
-        found += [Watch().run, RivalNamer().run, WebhookSender().run]
+        found.append(RoleWriter(intent_called).run)
+    if "monitor" in parts:
+        found += [ProviderMonitor().run, RivalNamer().run, WebhookSender().run]
     if "followers" in parts:
         turns = FollowerTurns(worker_name())
         for chain in followed_chains(gateways()):
@@ -77,15 +78,15 @@ def lives(parts: Collection[str]) -> list[Life]:
             found += [Follower(chain, turns, called).run]
             found += [Follower(chain, turns, kind=kind).run for kind in (WALLETS, COINS)]
             if gateways().heads.offered(chain):
-                found.append(HeadCalls(chain, called).run)
+                found.append(HeadListener(chain, called).run)
         if gateways().chains.endpoints(SOLANA) and settings().solana_follow_requests:
-            found.append(AssetFollower(turns).run)
-    if "counts" in parts:
+            found.append(SolanaFollower(turns).run)
+    if "census" in parts:
         # Two, so that a chain whose nodes are slow does not keep the counts on others waiting.
         found += [CensusTaker(f"{worker_name()}:{place}").run for place in range(2)]
     if "proofs" in parts:
         found.append(proof_watch.run)
-    if "clock" in parts:
+    if "scheduler" in parts:
         found.append(scheduler.run)
     return [partial(run_forever, life) for life in found]
 
@@ -121,7 +122,7 @@ async def _ask_for_sweep() -> int:
         return 1
     finally:
         await use(None)
-    print("The sweep starts within a second, in the first jobs process whose clock ticks.")
+    print("The sweep starts within a second, in the first jobs process that runs the schedule.")
     return 0
 
 

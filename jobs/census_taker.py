@@ -19,6 +19,7 @@ class CensusTaker:
 
     def __init__(self, holder: str) -> None:
         self._holder = holder
+        self._counts_first = True
 
     async def run(self) -> None:
         """Count until cancelled."""
@@ -30,13 +31,24 @@ class CensusTaker:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def once(self) -> bool:
-        """Advance one count, or compute one rule's numbers; return False if there is nothing to do."""
+        """Advance one count, or compute one rule's numbers; return False if there is nothing to do.
+
+        In turns, so that rules whose numbers take long do not keep counts waiting.
+        """
+        self._counts_first = not self._counts_first
+        steps = (self._advance, self._settle) if self._counts_first else (self._settle, self._advance)
+        return await steps[0]() or await steps[1]()
+
+    async def _settle(self) -> bool:
         async with transaction() as db:
-            if (ended := await reach.settle_next(db)) is not None:
+            ended = await reach.settle_next(db)
+            if ended is not None:
                 await days.note(db, ended)
-                return True
+        return ended is not None
+
+    async def _advance(self) -> bool:
+        async with transaction() as db:
             task = await tasks.claim(db, self._holder)
-        if task is None:
-            return False
-        await counting.advance(gateways(), task)
-        return True
+        if task is not None:
+            await counting.advance(gateways(), task)
+        return task is not None

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from gateways import gateways
 from jobs.follower_turns import FollowerTurns
-from jobs.reconciler import is_dead, worker_name
 from jobs.restart import database_errors_logged
 from models import transaction
 from services.core import queue
+from services.core.queue.worker_names import is_dead, worker_name
 from services.holdings import delegations
 from services.runtime.listen import wait
 from services.triggers import block_corrections, chain_cursor, quarantine, sightings
@@ -75,7 +75,7 @@ class Follower:
     async def once(self) -> bool | None:
         """Poll once. Return whether there is more to read at once, or None when another process follows this chain.
 
-        Raises Unreadable when the node does not answer; the next poll asks another one.
+        Raises UnreadableTransfers when the node does not answer; the next poll asks another one.
         """
         turn = await self._turns.of(self.chain, self.kind)
         if turn is None or not turn.watched.asked(self.kind):

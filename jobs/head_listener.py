@@ -8,12 +8,12 @@ from services.runtime.tasks import backoff
 from services.triggers import transfer_poller
 from services.triggers.transfer_poller import UnreadableTransfers
 
-log = logging.getLogger("holdfast.jobs.new_heads")
+log = logging.getLogger("holdfast.jobs.head_listener")
 
 RESTART_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
 
 
-class HeadCalls:
+class HeadListener:
     """One chain's block subscription; sets `called` on each new block."""
 
     def __init__(self, chain: str, called: asyncio.Event) -> None:

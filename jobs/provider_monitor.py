@@ -21,7 +21,7 @@ ALERTS = "alerts"
 ALERTS_EVERY = timedelta(seconds=5)
 
 
-class Watch:
+class ProviderMonitor:
     """One runs in each process; at any time only one of them probes and one alerts."""
 
     def __init__(self) -> None:

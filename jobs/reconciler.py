@@ -2,9 +2,6 @@
 
 import asyncio
 import logging
-import os
-import secrets
-import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -16,6 +13,7 @@ from jobs.restart import database_errors_logged
 from models import reading, transaction
 from services.core import queue
 from services.core.queue import Claim
+from services.core.queue.worker_names import is_dead, worker_name
 from services.engine import cases, reconcile
 from services.engine.reconcile import BatchPart
 from services.health import backlog
@@ -61,25 +59,6 @@ IDLE_SECONDS = 1.0
 RENEW_SECONDS = 20
 COUNT_SECONDS = 60.0
 """How often, while batches are full, the database updates the queue's row estimate for its query planner."""
-
-
-def worker_name() -> str:
-    """Return a name that no other process has, even after a restart with the same process id."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-
-
-def is_dead(worker: str) -> bool:
-    """Return whether the worker was a process of this machine that no longer exists."""
-    host, _, rest = worker.rpartition(":")[0].rpartition(":")
-    if host != socket.gethostname() or not rest.isdigit():
-        return False
-    try:
-        os.kill(int(rest), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return int(rest) == os.getpid()
 
 
 class Reconciler:
@@ -238,7 +217,8 @@ class Reconciler:
     async def _reconcile(self, part: BatchPart) -> bool:
         """Reconcile a part; return whether every member was answered."""
         with garbage_collection.undisturbed() if len(part) > FEW else nullcontext():
-            return bool(await self._careful(part.claims, partial(reconcile.look, gateways(), self.name, part)))
+            work = partial(reconcile.reconcile_part, gateways(), self.name, part)
+            return bool(await self._careful(part.claims, work))
 
     def _resize(self, server_id: int, members: int, seconds: float) -> None:
         """Set the size of the server's next part by how long this one took.
@@ -268,10 +248,11 @@ class Reconciler:
                 async with transaction() as db:
                     await queue.later(db, self.name, claims, [backlog.own_fault(fault)])
                 return None
-            log.warning("batch failed, splitting it members=%s reason=%s", len(claims), fault)
+            # Its text may quote a member's wallet.
+            log.warning("batch failed, splitting it members=%s reason=%s", len(claims), type(fault).__name__)
         half = len(claims) // 2
         for some in (claims[:half], claims[half:]):
-            await self._careful(some, partial(reconcile.look_at, gateways(), self.name, some))
+            await self._careful(some, partial(reconcile.reconcile_claims, gateways(), self.name, some))
         return None
 
     async def _count(self) -> None:

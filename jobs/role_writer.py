@@ -30,7 +30,7 @@ FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 1.0, 30.0
 """Seconds for which a guild is skipped while Discord fails for it."""
 
 
-class Writer:
+class RoleWriter:
     """Sends intents while it holds the lease; a process without the lease waits for it."""
 
     def __init__(self, called: asyncio.Event) -> None:

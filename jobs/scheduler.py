@@ -21,7 +21,7 @@ from services.guilds import rivals
 from services.privacy import erasure, log_months, retention
 from services.roles.moves import coverage, orders
 from services.rules import pausing
-from services.rules.moving import contract_migrations
+from services.rules.replacements import contract_migrations
 from services.runtime import database_faults, schedules
 from services.runtime.schedules import Work
 from services.runtime.tasks import backoff, stop

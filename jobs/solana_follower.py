@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from gateways import gateways
 from jobs.follower import LEASE_SECONDS, wait_for_next_poll
 from jobs.follower_turns import FollowerTurns
-from jobs.reconciler import is_dead
 from jobs.restart import database_errors_logged
 from models import transaction
 from services.core import queue
+from services.core.queue.worker_names import is_dead
 from services.triggers import chain_cursor, sightings, solana_poller
 from services.triggers.chain_cursor import Position
 from services.triggers.sightings import Marks, Moved
@@ -27,7 +27,7 @@ SHOWN_SECONDS = 60.0
 """Time between two records that the follower is at work while its share lets it ask nothing."""
 
 
-class AssetFollower:
+class SolanaFollower:
     """Asks one question after another while this process has the lease on Solana; `turns` are shared."""
 
     def __init__(self, turns: FollowerTurns) -> None:
@@ -60,7 +60,7 @@ class AssetFollower:
     async def once(self) -> bool:
         """Ask the next question unless our share is used up. Return False while another process follows Solana.
 
-        Raises Unreadable when it is not answered; it is asked again in its next turn.
+        Raises UnreadableTransfers when it is not answered; it is asked again in its next turn.
         """
         turn = await self._turns.of(SOLANA)
         if turn is None:

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from jobs.restart import database_errors_logged
 from locales import N_
 from models import transaction
-from services.accounts.programs import deliveries
-from services.accounts.programs.deliveries import DeliveryTurn
-from services.accounts.programs.posting import WebhookClient
+from services.accounts.developers import deliveries
+from services.accounts.developers.deliveries import DeliveryTurn
+from services.accounts.developers.posting import WebhookClient
 
 log = logging.getLogger("holdfast.jobs.webhook_sender")
 
@@ -122,9 +122,9 @@ class WebhookSender:
             slow = time.monotonic() - begun > SLOW_SECONDS
             async with transaction() as db:
                 if not fault:
-                    await deliveries.delivered(db, turn, order)
+                    await deliveries.record_delivery(db, turn, order)
                 else:
-                    await deliveries.failed(db, turn, order, fault)
+                    await deliveries.record_failure(db, turn, order, fault)
             if fault:
                 log.info(
                     "webhook delivery failed server=%s attempts=%d reason=%s", turn.server_id, order.attempts + 1, fault

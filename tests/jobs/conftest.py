@@ -11,7 +11,7 @@ import pytest
 import models
 from gateways import close_gateways
 from jobs.reconciler import Reconciler
-from jobs.role_writer import Writer
+from jobs.role_writer import RoleWriter
 from services.core.queue import CHANNEL
 from services.engine.ledger import INTENT_CHANNEL
 from services.runtime.listen import Listener
@@ -43,7 +43,7 @@ async def product(
 
 @pytest.fixture
 def engine(product: None) -> Engine:
-    """Runs looker and writer while the block lasts."""
+    """Runs reconciler and role writer while the block lasts."""
 
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
@@ -53,7 +53,7 @@ def engine(product: None) -> Engine:
             for part in (
                 Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}),
                 Reconciler(due_called),
-                Writer(intent_called),
+                RoleWriter(intent_called),
             )
         ]
         try:

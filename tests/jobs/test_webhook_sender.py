@@ -22,9 +22,9 @@ from jobs import webhook_sender
 from jobs.webhook_sender import WebhookSender
 from models import Event, Member, MemberChoice, Server, User, Wallet, Webhook, WebhookDelivery, now, transaction
 from services.accounts import token_encryption
-from services.accounts.programs import deliveries
-from services.accounts.programs.posting import WebhookClient
-from services.accounts.programs.webhooks import EVENTS, TEST
+from services.accounts.developers import deliveries
+from services.accounts.developers.posting import WebhookClient
+from services.accounts.developers.webhooks import EVENTS, TEST
 from services.core import audit
 from services.core.actors import Actor
 from services.privacy import erasure

@@ -28,8 +28,10 @@ async def rule(rule_id: int) -> Rule | None:
 async def given(town: Town, who: str = "carol", role: str = "Holder") -> None:
     await until(lambda: town.has(who, role))
 
+    line = (town.people[who]["id"], await town.role(role), "held")
+
     async def held() -> bool:
-        return any(row.state == "held" and row.discord_id == town.people[who]["id"] for row in await grants(town))
+        return line in [(row.discord_id, row.role_id, row.state) for row in await grants(town)]
 
     await until(held)
 
@@ -44,10 +46,10 @@ async def taken(town: Town, who: str = "carol", role: str = "Holder") -> None:
 async def looked_at(town: Town) -> None:
     """Everybody of the town was looked at, by us or by the engine if it runs."""
     await town.look()
-    looker = Reconciler(asyncio.Event())
+    reconciler = Reconciler(asyncio.Event())
 
     async def nobody_waits() -> bool:
-        await looker.once()
+        await reconciler.once()
         return await nobody_is_due(town)
 
     await until(nobody_waits)

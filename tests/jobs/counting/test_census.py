@@ -11,11 +11,14 @@ from sqlmodel import select
 from gateways import gateways
 from jobs.census_taker import CensusTaker
 from models import Census, CensusTurn, transaction
+from models.db.session import AsyncSession
 from services.collections.census import counting, owned_tokens, reach, tasks
 from services.collections.census import numbers as numbers_of_rules
+from services.rules.expression import parse
 from services.rules.types import list_text, stored_lists
 from tests.jobs.counting.counts import NOBODY, asked, leaf, numbers, stale, view, worked
 from tests.jobs.town import BOTH, STRANGER, Town, a_town
+from tests.support.builders import a_server
 
 
 async def ledger(town: Town, contract: str) -> dict[str, int]:
@@ -229,6 +232,45 @@ async def test_counts_nobody_waits_for_make_room_and_a_server_has_its_share(
     assert (found.state, found.holders, found.reason) == ("failed", None, counting.NO_ROOM)
     monkeypatch.undo()
     assert (await numbers(town, leaf(town))).holders == 2
+
+
+async def test_a_server_that_has_its_share_does_not_end_a_count_that_others_wait_for(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = await asked(town, leaf(town, contract=STRANGER))
+    async with transaction() as db:
+        await db.execute(text("UPDATE census SET tokens = 5, next_at = now() + interval '1 day'"))
+        other = (await a_server(db)).id or 0
+    mine = await asked(town, leaf(town))
+    async with transaction() as db:
+        theirs = await reach.start(db, other, parse(leaf(town)))
+    monkeypatch.setattr(tasks, "MOST_OF_A_SERVER", 4)
+    await worked()
+    assert [(await view(one)).state for one in (large, mine, theirs)] == ["counting", "failed", "done"]
+    assert ((await view(mine)).reason, (await view(theirs)).holders) == (counting.NO_ROOM, 2)
+
+
+async def test_servers_get_their_numbers_in_turns(town: Town) -> None:
+    await numbers(town, leaf(town))
+    mine = [await asked(town, leaf(town, minTokens=least)) for least in (2, 3, 4)]
+    async with transaction() as db:
+        theirs = await reach.start(db, (await a_server(db)).id or 0, parse(leaf(town)))
+    await worked(1)
+    assert [(await view(one)).state for one in (*mine, theirs)] == ["counting", "counting", "counting", "done"]
+    await worked()
+    assert {(await view(one)).state for one in mine} == {"done"}
+
+
+async def test_numbers_that_take_too_long_to_add_up_end_with_a_sentence(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow(db: AsyncSession, *_: object) -> None:
+        await db.execute(text("SELECT pg_sleep(30)"))
+
+    monkeypatch.setattr("services.collections.census.numbers.count", slow)
+    monkeypatch.setattr(reach, "COUNT_SECONDS", 1)
+    found = await numbers(town, leaf(town))
+    assert (found.state, found.reason) == ("failed", reach.TOO_SLOW)
 
 
 async def test_what_cannot_be_counted_says_why_at_once(town: Town) -> None:

@@ -61,7 +61,7 @@ async def read(town: Town, *leaves: Requirement, who: str = "carol") -> list[Rea
     async with transaction() as db:
         batch = await cases.load(db, [claim], {town.server_id: terms})
         wanted = await decisions.questions(db, batch)
-    done = await decisions.look(gateways(), batch, wanted, now())
+    done = await decisions.decide_cases(gateways(), batch, wanted, now())
     (item,) = done.looked
     async with transaction() as db:
         await ledger.remember(db, done)

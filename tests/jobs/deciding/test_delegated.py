@@ -1,29 +1,21 @@
 """Rules that count what vaults have delegated to members' wallets: each NFT for one member, unknown never as no."""
 
 import asyncio
-import uuid
 
 import pytest
-from eth_utils.crypto import keccak
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from gateways import gateways
-from gateways.chains.catalogue import CHAINS
 from jobs.follower import Follower
 from jobs.reconciler import Reconciler
-from models import Delegation, Due, Grant, Wallet, now, transaction
+from models import Due, Grant, transaction
 from services.accounts.users import ensure
 from services.collections import standards
 from services.core import queue
 from services.core.actors import Actor
-from services.core.answer import Answer
-from services.core.queue import Claim
-from services.engine import cases, decisions, ledger
-from services.holdings import delegations, last_seen
-from services.holdings.evaluate import Reading
-from services.rules.expression import Not, Requirement, to_document
-from services.rules.terms import RuleTerms
+from services.guilds import members
+from services.holdings import delegations
+from services.rules.expression import AtLeast, Not, Requirement, to_document
 from services.servers import explain
 from services.triggers import sightings
 from services.triggers.chain_cursor import ANY
@@ -32,95 +24,9 @@ from services.triggers.watch_list import Watched, WatchList
 from services.wallets import wallets
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.sources.conftest import one_node, settles_after
+from tests.jobs.deciding.vaults import NO, NODES, UNKNOWN, YES, Bank, a_vault, known, settled, wallets_of
 from tests.jobs.town import STRANGER, Town, until
 from tests.jobs.watching import looked_at
-
-YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
-NODES = ("rpc:base", "rpc2:base")
-
-
-def a_vault() -> str:
-    return "0x" + uuid.uuid4().hex + "dead7a17"
-
-
-class Bank:
-    """The town's collection, vaults that hold some of it, and what they delegate to whom."""
-
-    def __init__(self, town: Town) -> None:
-        self.town = town
-        self.many = ""
-        self._tokens = 100
-
-    async def puts(self, vault: str, amount: int = 1, contract: str = "") -> str:
-        """A new token in the vault; its id."""
-        self._tokens += 1
-        given = {"amount": str(amount)} if contract and contract == self.many else {}
-        await self.town.call(
-            "chains/base/mint", contract=contract or self.town.contract, token_id=str(self._tokens), to=vault, **given
-        )
-        return str(self._tokens)
-
-    async def sells(self, vault: str, token: str) -> None:
-        await self.town.call(
-            "chains/base/transfer", contract=self.town.contract, token_id=token, to=STRANGER, **{"from": vault}
-        )
-
-    async def delegates(self, vault: str, who: str, **what: str) -> None:
-        await self.town.call("chains/base/delegate", vault=vault, to=self.town.wallet(who), **what)
-
-    async def withdraws(self, vault: str, who: str) -> None:
-        """The vault no longer delegates everything to the person."""
-        await self.tells_the_registry(vault, "delegateAll(address,bytes32,bool)", self.town.wallet(who), 0, 0)
-
-    async def tells_the_registry(self, vault: str, form: str, *values: int | str) -> None:
-        """A call of the registry by the vault, with arguments of one word each."""
-        words = [f"{value if isinstance(value, int) else int(value, 16):064x}" for value in values]
-        data = keccak(text=form)[:4] + bytes.fromhex("".join(words))
-        registry = CHAINS["base"].delegates
-        await self.town.call(
-            "chains/base/send", to=registry, value_wei="0", data="0x" + data.hex(), **{"from": vault}
-        )  # fmt: skip
-
-    async def deploys_many(self) -> str:
-        made = await self.town.call("chains/base/deploy", standard="ERC1155", name="Many", slug=uuid.uuid4().hex)
-        self.many = made["contract"]
-        return self.many
-
-    async def looks_again(self, who: str) -> None:
-        """The person presses Re-check."""
-        async with transaction() as db:
-            await queue.mark_member(db, self.town.server_id, self.town.people[who]["id"], queue.WAITING)
-
-    async def answers(self, leaf: Requirement, *, delegated: bool = True) -> dict[str, Reading]:
-        """What a look says of everybody; and what is remembered afterwards says the same."""
-        people = {
-            who: Claim(self.town.server_id, one["id"], 0, 0, queue.WAITING) for who, one in self.town.people.items()
-        }
-        terms = [RuleTerms(1, "role", leaf, "active", delegated=delegated)]
-        claims = list(people.values())
-        async with transaction() as db:
-            stale = await cases.delegations_to_read(db, claims, {self.town.server_id: terms})
-        fetched = await delegations.read(gateways(), stale)
-        async with transaction() as db:
-            await delegations.remember(db, fetched)
-            batch = await cases.load(db, claims, {self.town.server_id: terms})
-            wanted = await decisions.questions(db, batch)
-        done = await decisions.look(gateways(), batch, wanted, now())
-        async with transaction() as db:
-            await ledger.remember(db, done)
-        found: dict[str, Reading] = {}
-        for who, item in zip(people, done.looked, strict=True):
-            found[who] = item.readings[1][0]
-            places = [*(address for _, address in item.case.wallets), *(v.address for v in item.case.delegated.vaults)]
-            async with transaction() as db:
-                memory = await last_seen.load(db, [leaf], places)
-            told = last_seen.recall(leaf, item.case.wallets, memory, item.case.delegated_by(terms[0], leaf))
-            if found[who].answer is not UNKNOWN:
-                assert (told.answer, told.held) == (found[who].answer, found[who].held), (who, leaf)
-        return found
-
-    async def held(self, leaf: Requirement, **how: bool) -> dict[str, int | None]:
-        return {who: one.held for who, one in (await self.answers(leaf, **how)).items()}
 
 
 @pytest.fixture
@@ -181,11 +87,13 @@ async def test_a_withdrawn_delegation_takes_the_role_after_a_second_look(
     assert all(asked), "both nodes are asked before something is taken"
 
 
+@pytest.mark.parametrize("wanted_too", [False, True])
 async def test_a_strangers_delegation_takes_no_role_by_what_must_not_be_held(
-    town: Town, bank: Bank, engine: Engine
+    town: Town, bank: Bank, engine: Engine, wanted_too: bool
 ) -> None:
-    leaf = Requirement("basic", "base", town.contract)
-    await town.change(await town.rule("Holder", delegated=True), expression=to_document(Not(leaf)))
+    leaf, many = (Requirement("basic", "base", town.contract, least) for least in (1, 5))
+    tree = AtLeast(1, (AtLeast(2, (leaf, many)), Not(leaf))) if wanted_too else Not(leaf)
+    await town.change(await town.rule("Holder", delegated=True), expression=to_document(tree))
     async with engine():
         await until(lambda: town.has("carol", "Holder"))
         vault = a_vault()
@@ -232,29 +140,29 @@ async def test_an_owner_goes_before_a_delegate_and_the_oldest_claim_before_a_you
         await until(lambda: only("dave"))
 
 
-async def known(town: Town, vault: str, who: str) -> bool:
+async def test_who_has_left_has_no_claim_and_is_asked_about_no_more(town: Town, bank: Bank, engine: Engine) -> None:
+    vault = a_vault()
+    await bank.puts(vault)
+    await town.rule("Holder", delegated=True)
+    async with engine():
+        for who in ("carol", "dave"):
+            await bank.delegates(vault, who)
+            await bank.looks_again(who)
+            await until(lambda who=who: known(town, vault, who))
+        await until(lambda: town.has("carol", "Holder"))
+        async with transaction() as db:
+            await members.left_many(db, [(town.server_id, town.people["carol"]["id"])])
+        await until(lambda: town.has("dave", "Holder"))
+        await until(lambda: settled(town))
+    people = [town.people[who]["id"] for who in ("carol", "dave")]
     async with transaction() as db:
-        found = select(Delegation).where(Delegation.vault == vault, Delegation.delegate == town.wallet(who))
-        return (await db.exec(found)).first() is not None
-
-
-async def settled(town: Town) -> bool:
-    """Whether nobody of the town is due any more; a look that is planned for later does not count."""
+        await queue.mark_named(db, town.server_id, people, queue.SWEPT)
+    await Reconciler(asyncio.Event()).once()
     async with transaction() as db:
-        mine = col(Due.key).startswith(f"{town.server_id}:")
-        waiting = await db.exec(select(Due.key).where(mine, col(Due.due_at) <= now()))
-        return waiting.first() is None
-
-
-async def wallets_of(town: Town, who: str, address: str) -> None:
-    """The person proves this wallet, as a proof does."""
-    person = town.people[who]
-    async with transaction() as db:
-        user_id = await ensure(db, person["id"], person["username"])
-        db.add(Wallet(user_id=user_id, family="evm", address=address, method="opensea_bio"))
-        await db.flush()
-        await queue.mark_people(db, [person["id"]])
-        await queue.mark_rivals(db, [address], queue.CHANGED)
+        rows = (await db.exec(select(Grant).where(Grant.server_id == town.server_id))).all()
+        left = await db.get(Due, ("member", f"{town.server_id}:{people[0]}"))
+    assert [(row.discord_id, row.state) for row in rows] == [(people[1], "held")]
+    assert left is None
 
 
 async def test_contracts_tokens_and_amounts_are_shared_out_whatever_a_rule_asks(town: Town, bank: Bank) -> None:

@@ -267,7 +267,7 @@ async def test_the_breaker_holds_back_when_too_many_would_lose_a_role(town: Town
             await given(town, name)
         await until(lambda: nobody_is_due(town))
         start = await town.mark()
-        # All six have to be judged in one claim: a second looker beside the engine's would share them with it.
+        # All six have to be judged in one claim: a second reconciler beside the engine's would share them with it.
         await town.change(rule_id, min_tokens=2, expression={**(await _expression(rule_id)), "minTokens": 2})
         await until(lambda: nobody_is_due(town))
     assert await town.writes(start) == []

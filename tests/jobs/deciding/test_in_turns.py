@@ -43,8 +43,8 @@ async def test_who_has_no_turn_in_a_look_has_it_within_a_minute(town: Town, monk
         for row in (await db.exec(select(Due))).all():
             row.attempts = 9
             db.add(row)
-    looker = Reconciler(asyncio.Event())
-    await looker.once()
+    reconciler = Reconciler(asyncio.Event())
+    await reconciler.once()
     assert len(await grants(town)) == 1
     async with transaction() as db:
         mine = col(Due.key).startswith(f"{town.server_id}:")
@@ -53,5 +53,5 @@ async def test_who_has_no_turn_in_a_look_has_it_within_a_minute(town: Town, monk
         assert row.due_at - now() <= timedelta(seconds=60)
         row.due_at = now()
         db.add(row)
-    await looker.once()
+    await reconciler.once()
     assert len(await grants(town)) == 2

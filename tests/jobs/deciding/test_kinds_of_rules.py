@@ -82,7 +82,7 @@ class World:
         async with transaction() as db:
             batch = await cases.load(db, list(claims.values()), {self.town.server_id: terms})
             wanted = await decisions.questions(db, batch)
-        done = await decisions.look(gateways(), batch, wanted, now())
+        done = await decisions.decide_cases(gateways(), batch, wanted, now())
         async with transaction() as db:
             await ledger.remember(db, done)
             wallets = {item.case.wallets for item in done.looked}

@@ -8,9 +8,9 @@ import pytest
 
 from gateways import close_gateways, gateways
 from gateways.transport.errors import ProviderError
-from jobs import new_heads
+from jobs import head_listener
 from jobs.follower import Follower
-from jobs.new_heads import HeadCalls
+from jobs.head_listener import HeadListener
 from services.runtime.tasks import stop
 from settings import settings
 from tests.conftest import free_port
@@ -35,15 +35,15 @@ async def start(
     port, seconds = (free_port(), 0.1) if nobodys_socket else (urlsplit(sandbox_url).port, 100_000)
     monkeypatch.setenv("RPC_WS_BASE", f"ws://localhost:{port}/rpc/base")
     monkeypatch.setenv("FOLLOW_SECONDS", str(seconds))
-    monkeypatch.setattr(new_heads, "LONGEST_PAUSE_SECONDS", 0.2)
-    monkeypatch.setattr(new_heads, "RESTART_SECONDS", 0.2)
+    monkeypatch.setattr(head_listener, "LONGEST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(head_listener, "RESTART_SECONDS", 0.2)
     settings.cache_clear()
     await close_gateways()
     running: list[asyncio.Task[None]] = []
 
     def begin() -> None:
         called = asyncio.Event()
-        parts = (Follower("base", called=called), HeadCalls("base", called))
+        parts = (Follower("base", called=called), HeadListener("base", called))
         running.extend(asyncio.create_task(part.run()) for part in parts)
 
     yield begin

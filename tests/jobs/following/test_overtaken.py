@@ -6,7 +6,7 @@ from models import transaction
 from services.core import queue
 from services.engine import decisions
 from services.engine.ledger import MOST_OVERTAKEN
-from services.engine.outcome import Round
+from services.engine.outcome import BatchOutcome
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.watching import given, taken
@@ -17,16 +17,16 @@ CAROL = "carol"
 @pytest.fixture
 def looks(town: Town, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Each look is overtaken by a sighting; how many members each had."""
-    look, seen = decisions.look, list[int]()
+    decide_cases, seen = decisions.decide_cases, list[int]()
 
-    async def and_meanwhile_a_token_moves(*arguments: object, **more: object) -> Round:
-        done = await look(*arguments, **more)  # pyright: ignore[reportArgumentType]
+    async def and_meanwhile_a_token_moves(*arguments: object, **more: object) -> BatchOutcome:
+        done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
         seen.append(len(done.looked))
         async with transaction() as db:
             queue.mark_holders(db, "base", [town.wallet(CAROL)], queue.SEEN)
         return done
 
-    monkeypatch.setattr(decisions, "look", and_meanwhile_a_token_moves)
+    monkeypatch.setattr(decisions, "decide_cases", and_meanwhile_a_token_moves)
     return seen
 
 
@@ -59,15 +59,15 @@ async def test_who_sells_loses_the_role_although_no_look_ends_before_the_next_si
 async def test_a_slow_look_that_was_overtaken_takes_nothing(
     town: Town, engine: Engine, looks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = decisions.look
+    decide_cases = decisions.decide_cases
 
-    async def slow(*arguments: object, **more: object) -> Round:
-        done = await look(*arguments, **more)  # pyright: ignore[reportArgumentType]
+    async def slow(*arguments: object, **more: object) -> BatchOutcome:
+        done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
         # Long enough for a purchase to come and be settled while it was under way.
         done.began -= 60
         return done
 
-    monkeypatch.setattr(decisions, "look", slow)
+    monkeypatch.setattr(decisions, "decide_cases", slow)
     await town.rule("Holder")
     token = await town.buys(CAROL)
     await town.prove(CAROL)

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from gateways import Gateways, gateways
 from jobs import solana_follower
 from jobs.follower_turns import FollowerTurns
-from jobs.solana_follower import AssetFollower
+from jobs.solana_follower import SolanaFollower
 from models import Cursor, now, transaction
 from models.db.session import AsyncSession
 from services.health import provider_status
@@ -34,7 +34,7 @@ async def follow(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[C
     monkeypatch.setenv("SOLANA_FOLLOW_REQUESTS", "100000")
     solana_follower.settings.cache_clear()
     running: list[asyncio.Task[None]] = []
-    yield lambda: running.append(asyncio.create_task(AssetFollower(FollowerTurns("one")).run()))
+    yield lambda: running.append(asyncio.create_task(SolanaFollower(FollowerTurns("one")).run()))
     await stop(*running)
 
 
@@ -94,7 +94,7 @@ async def test_no_more_is_asked_than_the_share_of_the_rate_allows(
     await otters.buys("dave")
     await otters.rule(Requirement("basic", SOLANA, otters.contract))
     await otters.proves("carol")
-    one, since = AssetFollower(FollowerTurns("one")), await town.mark()
+    one, since = SolanaFollower(FollowerTurns("one")), await town.mark()
     assert await one.once()
     asked = len(await town.requests(since, SOLANA))
     assert asked > 0
@@ -108,7 +108,7 @@ async def test_members_are_asked_for_together_where_a_collection_is_read_whole(
 ) -> None:
     await otters.rule(Requirement("basic", SOLANA, otters.contract))
     groups = [AssetQuestion(otters.contract, tuple(f"{group}-{one}" for one in range(200))) for group in range(3)]
-    one, sent, asked = AssetFollower(FollowerTurns("one")), 0, list[AssetQuestion]()
+    one, sent, asked = SolanaFollower(FollowerTurns("one")), 0, list[AssetQuestion]()
 
     async def questions(_: AsyncSession) -> list[AssetQuestion]:
         return groups
@@ -147,7 +147,7 @@ async def test_a_follower_whose_share_is_used_up_is_at_work_and_one_without_answ
     await otters.buys("dave")
     await otters.rule(Requirement("basic", SOLANA, otters.contract))
     await otters.proves("carol")
-    one = AssetFollower(FollowerTurns("one"))
+    one = SolanaFollower(FollowerTurns("one"))
     assert await one.once()
     async with transaction() as db:
         await db.execute(
@@ -169,7 +169,7 @@ async def test_a_failing_endpoint_is_told_of_and_changes_nothing(town: Town, ott
     async with transaction() as db:
         await db.execute(text("DELETE FROM due"))
     await town.break_("down", SOLANA)
-    running = asyncio.create_task(AssetFollower(FollowerTurns("one")).run())
+    running = asyncio.create_task(SolanaFollower(FollowerTurns("one")).run())
 
     async def told() -> bool:
         async with transaction() as db:
@@ -183,7 +183,7 @@ async def test_a_failing_endpoint_is_told_of_and_changes_nothing(town: Town, ott
 
 async def test_one_process_reads_at_a_time(town: Town, otters: Otters) -> None:
     await otters.rule(Requirement("basic", SOLANA, otters.contract))
-    first, second = AssetFollower(FollowerTurns("one")), AssetFollower(FollowerTurns("other"))
+    first, second = SolanaFollower(FollowerTurns("one")), SolanaFollower(FollowerTurns("other"))
     assert await first.once()
     assert not await second.once()
 

@@ -40,7 +40,7 @@ async def test_a_round_is_asked_for_where_the_supervisor_says_the_database_is(da
             await schedules.ensure(db, sweep.SCHEDULE, timedelta(days=1))
             await schedules.claim(db, sweep.SCHEDULE, timedelta(days=1))
         assert await typed(tmp_path, "sweep", "--now") == (
-            0, "The sweep starts within a second, in the first jobs process whose clock ticks.\n",
+            0, "The sweep starts within a second, in the first jobs process that runs the schedule.\n",
         )  # fmt: skip
         async with transaction() as db:
             assert (await db.get_one(Schedule, sweep.SCHEDULE)).next_at <= now()

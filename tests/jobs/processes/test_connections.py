@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 from sqlalchemy import QueuePool
+from sqlmodel import select
 
 import models
 from gateways import gateways
-from models import AsyncSession, transaction
+from models import AsyncSession, Event, transaction
 from services.accounts.users import ensure
 from services.collections import catalog
 from services.core.actors import Actor
@@ -17,6 +18,7 @@ from services.engine import preview
 from services.engine.preview import Proposal
 from services.rules import rules
 from services.rules.rules import RuleDraft
+from services.servers import undo
 from services.wallets import wallets
 from tests.jobs.town import Town
 
@@ -83,3 +85,17 @@ async def test_verifying_previewing_and_looking_collections_up_hold_none(
         asked = [one for one in held if one[1]]
         assert asked == [], name
         assert held or name == "challenge", name
+
+
+async def test_previewing_an_undo_holds_none(town: Town, held: list[tuple[str, int]]) -> None:
+    ada, rule_id = await actor_of(town, "ada"), await town.rule("Holder")
+    async with transaction() as db:
+        await rules.delete(db, gateways(), ada, rule_id)
+    async with transaction() as db:
+        batch = (await db.exec(select(Event.batch).where(Event.kind == "rule.deleted"))).one()
+    assert batch is not None
+    held.clear()
+    async with transaction() as db:
+        await undo.preview(db, gateways(), ada, town.server_id, batch)
+    assert held
+    assert all(taken == 0 for _path, taken in held), held

@@ -10,11 +10,11 @@ from gateways.discord.types import GuildMember as LiveMember
 from gateways.discord.types import refusal
 from gateways.transport.errors import ProviderConfused
 from jobs.reconciler import Reconciler
-from jobs.role_writer import Writer
+from jobs.role_writer import RoleWriter
 from models import Member, transaction
 from services.core import queue
 from services.engine import decisions
-from services.engine.outcome import Round
+from services.engine.outcome import BatchOutcome
 from services.guilds.members import MemberFacts
 from services.roles import outbox, results
 from services.roles.outbox import Intent, WriteOutcome
@@ -71,15 +71,15 @@ async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
     """The look began before the removal was done, and ends after it."""
     intent = await about_to_lose_it(town, engine)
     await town.buys("carol")
-    looks = decisions.look
+    decide_cases = decisions.decide_cases
 
-    async def and_meanwhile_it_is_taken(*arguments: object, **more: object) -> Round:
-        done = await looks(*arguments, **more)  # pyright: ignore[reportArgumentType]
+    async def and_meanwhile_it_is_taken(*arguments: object, **more: object) -> BatchOutcome:
+        done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
         await recorded(intent, await outbox.carry_out(gateways(), intent, sure=True))
         return done
 
     with monkeypatch.context() as patched:
-        patched.setattr(decisions, "look", and_meanwhile_it_is_taken)
+        patched.setattr(decisions, "decide_cases", and_meanwhile_it_is_taken)
         await looked_at(town)
     assert not await town.has("carol", "Holder")
     async with engine():
@@ -94,17 +94,17 @@ async def test_of_a_batch_only_those_are_written_down_of_whom_nothing_new_became
         await town.buys(who)
         await town.prove(who)
     await town.look()
-    looks, seen = decisions.look, list[int]()
+    decide_cases, seen = decisions.decide_cases, list[int]()
 
-    async def and_meanwhile_something_of_dave_moves(*arguments: object, **more: object) -> Round:
-        done = await looks(*arguments, **more)  # pyright: ignore[reportArgumentType]
+    async def and_meanwhile_something_of_dave_moves(*arguments: object, **more: object) -> BatchOutcome:
+        done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
         seen.append(len(done.looked))
         async with transaction() as db:
             await queue.mark_member(db, town.server_id, town.people["dave"]["id"], queue.SEEN)
         return done
 
     with monkeypatch.context() as patched:
-        patched.setattr(decisions, "look", and_meanwhile_something_of_dave_moves)
+        patched.setattr(decisions, "decide_cases", and_meanwhile_something_of_dave_moves)
         await Reconciler(asyncio.Event()).once()
     assert seen == [2]
     assert [row.discord_id for row in await grants(town)] == [town.people["carol"]["id"]]
@@ -126,7 +126,7 @@ async def test_who_buys_again_while_they_are_read_before_the_removal_keeps_the_r
 
     with monkeypatch.context() as patched:
         patched.setattr(gateways().discord, "member", and_meanwhile_they_buy)
-        await Writer(asyncio.Event())._carry_out(intent, intent.intended_at)
+        await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
     async with engine():
         await until(lambda: _all_held(town))
     assert await town.writes(start) == []
@@ -214,7 +214,7 @@ async def ends_while(intent: Intent, monkeypatch: pytest.MonkeyPatch, call: str)
 
     with monkeypatch.context() as patched:
         patched.setattr(gateways().discord, call, unheard)
-        writing = asyncio.create_task(Writer(asyncio.Event())._carry_out(intent, intent.intended_at))
+        writing = asyncio.create_task(RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at))
         async with asyncio.timeout(30):
             await sent.wait()
         await stop(writing)

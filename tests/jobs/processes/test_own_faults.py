@@ -1,6 +1,7 @@
 """A fault of our own stops nothing but the one thing that it is about, and Health says so."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -14,14 +15,15 @@ from models import Due, Grant, now, transaction
 from services.core import queue as due
 from services.engine import decisions
 from services.engine.cases import Case
-from services.engine.outcome import Round
+from services.engine.outcome import BatchOutcome
 from services.health import backlog
+from services.runtime.logs import redact_every_log
 from services.runtime.tasks import stop
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.watching import given
 
-look = decisions.look
+decide_cases = decisions.decide_cases
 
 
 async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
@@ -29,12 +31,12 @@ async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
 ) -> None:
     poison = town.people["carol"]["id"]
 
-    async def failing(outside: Any, cases: Sequence[Case], wanted: Any, moment: datetime, **more: Any) -> Round:
+    async def failing(outside: Any, cases: Sequence[Case], wanted: Any, moment: datetime, **more: Any) -> BatchOutcome:
         if any(case.claim.discord_id == poison for case in cases):
             raise ValueError("nobody foresaw this")
-        return await look(outside, cases, wanted, moment, **more)
+        return await decide_cases(outside, cases, wanted, moment, **more)
 
-    monkeypatch.setattr(decisions, "look", failing)
+    monkeypatch.setattr(decisions, "decide_cases", failing)
     await town.rule("Holder")
     await town.buys("dave")
     for who in ("ada", "carol", "dave"):
@@ -51,6 +53,34 @@ async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
     assert row.due_at > now()
     (reason,) = told
     assert "a fault of our own (ValueError)" in reason.text
+
+
+async def test_the_log_of_a_batch_that_fails_names_no_wallet(
+    town: Town, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    wallets = ("9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM", "0x" + 20 * "aB", "0X" + 20 * "cd")
+
+    async def failing(*_: Any, **_more: Any) -> None:
+        try:
+            raise ValueError(f"{wallets[0]!r} is not an EVM address")
+        except ValueError as fault:
+            raise KeyError(wallets) from fault
+
+    monkeypatch.setattr(decisions, "decide_cases", failing)
+    await town.rule("Holder")
+    for who in ("carol", "dave"):
+        await town.prove(who)
+    before = logging.getLogRecordFactory()
+    redact_every_log()
+    try:
+        await Reconciler(asyncio.Event()).once()
+    finally:
+        logging.setLogRecordFactory(before)
+    text = "\n".join(logging.Formatter().format(one) for one in caplog.records)
+    assert "batch failed, splitting it members=2 reason=KeyError" in text
+    assert "failed to reconcile" in text
+    assert "is not an EVM address" in text, "the cause is told"
+    assert not [one for one in wallets if one.lower() in text.lower()]
 
 
 async def test_a_change_that_cannot_be_carried_out_keeps_no_other_waiting_and_is_told(

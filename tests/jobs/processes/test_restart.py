@@ -8,7 +8,7 @@ from sqlalchemy import text
 import models
 from jobs import provider_monitor, restart
 from jobs.__main__ import PARTS, lives
-from jobs.provider_monitor import Watch
+from jobs.provider_monitor import ProviderMonitor
 from models import Schedule, transaction
 from services.runtime import database_faults
 from services.runtime.tasks import stop
@@ -53,7 +53,7 @@ async def test_a_full_disk_is_told_in_full_once_and_not_as_an_absent_database(
 ) -> None:
     tries = 0
 
-    async def disk_full(_: Watch) -> None:
+    async def disk_full(_: ProviderMonitor) -> None:
         nonlocal tries
         tries += 1
         async with transaction() as db:
@@ -64,8 +64,8 @@ async def test_a_full_disk_is_told_in_full_once_and_not_as_an_absent_database(
 
     monkeypatch.setattr(database_faults, "_told", dict[str, float]())
     monkeypatch.setattr(provider_monitor, "PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(Watch, "once", disk_full)
-    task = asyncio.create_task(restart.run_forever(Watch().run))
+    monkeypatch.setattr(ProviderMonitor, "once", disk_full)
+    task = asyncio.create_task(restart.run_forever(ProviderMonitor().run))
     try:
         await until(tried_often)
     finally:

@@ -10,7 +10,7 @@ from gateways import gateways
 from gateways.discord.types import GuildMember, refusal
 from gateways.transport.errors import ProviderConfused, ProviderDown
 from jobs import role_writer
-from jobs.role_writer import Writer
+from jobs.role_writer import RoleWriter
 from models import transaction
 from services.roles.outbox import EACH
 from services.runtime.tasks import stop
@@ -61,7 +61,7 @@ async def test_one_guild_that_hangs_and_fails_slows_no_other(
         return GuildMember(user, user, None, None, None, frozenset(), pending=False)
 
     monkeypatch.setattr(gateways().discord, "member", without_it)
-    task = asyncio.create_task(Writer(asyncio.Event()).run())
+    task = asyncio.create_task(RoleWriter(asyncio.Event()).run())
     try:
         await until(lambda: all_held(2))
         assert most["g1"] <= 2 * EACH

@@ -7,8 +7,8 @@ from models import transaction
 from services.core.actors import Actor
 from services.engine import preview
 from services.engine.preview import Proposal
-from services.rules.moving import contract_migrations
-from services.rules.moving.successors import MigrationOrder
+from services.rules.replacements import contract_migrations
+from services.rules.replacements.successors import MigrationOrder
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 

@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
+import pytest
 from sqlmodel import col, select, update
 
 from gateways import gateways
 from models import Event, Grant, ServerMove, now, transaction
+from models.db.session import GuardFailed
+from services.core import queue
 from services.core.actors import Actor
+from services.core.errors import Conflict
 from services.engine import preview
 from services.engine.preview import Proposal
 from services.roles.moves import coverage, orders, views
@@ -109,6 +113,15 @@ async def test_a_move_from_its_first_day_to_its_undo(town: Town, engine: Engine)
         assert list(kinds.all()) == ["move.begun", "move.approved", "move.undone"]
 
 
+async def test_nobody_waits_for_another_change_of_the_move(town: Town) -> None:
+    await town.rule("Holder")
+    async with transaction() as db:
+        await db.lock(f"move:{town.server_id}")
+        with pytest.raises(Conflict, match="right now"):
+            await begin(town)
+    await begin(town)
+
+
 async def test_a_move_that_is_called_off_takes_nothing_and_the_next_one_keeps_it_again(
     town: Town, engine: Engine
 ) -> None:
@@ -169,3 +182,59 @@ async def test_a_move_that_begins_later_makes_its_holders_due_on_its_day(town: T
         await db.exec(started.values(begins_at=now() - timedelta(seconds=1)))
         assert await orders.begin_due(db) == 1
         assert await orders.begin_due(db) == 0
+
+
+async def test_who_has_no_wallet_any_more_keeps_a_role_of_ours_when_the_move_is_called_off(town: Town) -> None:
+    await town.rule("Holder")
+    role_id = await begin(town)
+    who = town.people["carol"]["id"]
+    async with transaction() as db:
+        db.add(Grant(server_id=town.server_id, discord_id=who, role_id=role_id, state="held", no_since=now()))
+    async with transaction() as db:
+        await orders.undo(db, gateways(), admin(town), town.server_id)
+    assert (await grants(town))["carol"].gift_since is not None
+
+
+async def test_a_reconcile_that_began_before_an_approved_move_was_undone_takes_nothing(town: Town) -> None:
+    await town.rule("Holder")
+    await town.prove("carol")
+    role_id = await begin(town)
+    await its_day_comes(town)
+    async with transaction() as db:
+        await orders.approve(db, gateways(), admin(town), town.server_id)
+        db.add(
+            Grant(
+                server_id=town.server_id,
+                discord_id=town.people["carol"]["id"],
+                role_id=role_id,
+                state="held",
+                had_before=True,
+            )
+        )
+    async with transaction() as db:
+        claims = await queue.claim(db, "a worker", 10)
+    assert town.people["carol"]["id"] in {one.discord_id for one in claims}
+    async with transaction() as db:
+        await orders.undo(db, gateways(), admin(town), town.server_id)
+    with pytest.raises(GuardFailed):
+        async with transaction() as db:
+            queue.hold(db, "a worker", claims)
+
+
+async def test_the_grace_time_begins_when_the_end_of_a_move_is_approved(town: Town) -> None:
+    await town.rule("Holder", removal_mode="grace", removal_hours=72)
+    role_id = await begin(town)
+    who, long_ago = town.people["carol"]["id"], now() - timedelta(days=30)
+    async with transaction() as db:
+        db.add(
+            Grant(
+                server_id=town.server_id, discord_id=who, role_id=role_id, state="held", had_before=True,
+                no_since=long_ago,
+            )
+        )  # fmt: skip
+    await its_day_comes(town)
+    async with transaction() as db:
+        await orders.approve(db, gateways(), admin(town), town.server_id)
+    since = (await grants(town))["carol"].no_since
+    assert since is not None
+    assert since > now() - timedelta(minutes=5)

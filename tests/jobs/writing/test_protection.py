@@ -6,11 +6,14 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
-from models import transaction
+from models import Grant, transaction
 from services.accounts.users import ensure
 from services.core.actors import Actor
 from services.core.errors import MemberNotFound, RuleNotFound, ServerNotFound
 from services.privacy import erasure
+from services.rules import rules
+from services.rules.replacements import new_role
+from services.rules.replacements.new_role import RoleOrder
 from services.servers import explain, notices, protection
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
@@ -107,8 +110,8 @@ async def test_whose_grace_time_runs_is_warned_while_it_does(town: Town, engine:
 
     async def warnings() -> list[str]:
         async with transaction() as db:
-            meeting = await notices.meet(db, guild, carol["id"], carol["username"])
-            return [notice.text for notice in await notices.waiting(db, meeting)]
+            member = await notices.find_member(db, guild, carol["id"], carol["username"])
+            return [notice.text for notice in await notices.waiting(db, member)]
 
     async with engine():
         await until(lambda: town.has("carol", "Holder"))
@@ -132,3 +135,27 @@ async def test_whose_grace_time_runs_is_warned_while_it_does(town: Town, engine:
 
         await until(right)
         assert await warnings() == []
+
+
+@pytest.mark.parametrize("change", [{"state": "paused"}, {"minTokens": 2}])
+async def test_what_is_being_taken_waits_for_a_new_decision_when_its_rule_changes(
+    town: Town, change: dict[str, Any]
+) -> None:
+    rule_id, actor = await town.rule("Holder"), await admin(town)
+    who, role_id = town.people["carol"]["id"], await town.role("Holder")
+    async with transaction() as db:
+        db.add(Grant(server_id=town.server_id, discord_id=who, role_id=role_id, state="taking", rule_ids=[rule_id]))
+    async with transaction() as db:
+        await rules.change(db, gateways(), actor, rule_id, change)
+    assert [state for state, _ in await grants(town)] == ["held"]
+
+
+async def test_what_is_being_taken_waits_for_a_new_decision_when_its_role_is_replaced(town: Town) -> None:
+    rule_id, actor = await town.rule("Holder"), await admin(town)
+    old, new = await town.role("Holder"), await town.role("Collector")
+    who = town.people["carol"]["id"]
+    async with transaction() as db:
+        db.add(Grant(server_id=town.server_id, discord_id=who, role_id=old, state="taking", rule_ids=[rule_id]))
+    async with transaction() as db:
+        await new_role.apply(db, gateways(), actor, town.server_id, RoleOrder(old, new))
+    assert [state for state, _ in await grants(town)] == ["held"]

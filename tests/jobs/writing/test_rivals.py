@@ -202,7 +202,7 @@ async def test_what_the_log_does_not_have_stays_unknown_or_did_not_happen(town: 
     await town.rule("Holder")
     async with transaction() as db:
         move = rivals.Reversal(town.server_id, town.people["carol"]["id"], await town.role("Holder"), taken=True)
-        await rivals.noticed(db, [move], against=against)
+        await rivals.record(db, [move], against=against)
     for _ in range(len(PAUSES) + 1):
         await due_now(town)
         assert await RivalNamer().once()

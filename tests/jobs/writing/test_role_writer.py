@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs import role_writer
-from jobs.role_writer import AT_ONCE, Writer
+from jobs.role_writer import AT_ONCE, RoleWriter
 from models.db.session import Question
 from services.roles.outbox import Intent
 from services.roles.writer_lease import Lease
@@ -46,10 +46,10 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> asyncio.Semaphore:
     monkeypatch.setattr(role_writer, "IDLE_SECONDS", 1_000.0)
     gate = asyncio.Semaphore(0)
 
-    async def slowly(_: Writer, _intent: Intent, _since: datetime) -> None:
+    async def slowly(_: RoleWriter, _intent: Intent, _since: datetime) -> None:
         await gate.acquire()
 
-    monkeypatch.setattr(Writer, "_carry_out", slowly)
+    monkeypatch.setattr(RoleWriter, "_carry_out", slowly)
     return gate
 
 
@@ -62,7 +62,7 @@ async def held(most: int) -> Held:
 async def called(held: Held, ends: asyncio.Semaphore) -> AsyncIterator[asyncio.Event]:
     """Calls a writer that is at work."""
     event = asyncio.Event()
-    working = asyncio.create_task(Writer(event)._write(held))
+    working = asyncio.create_task(RoleWriter(event)._write(held))
     yield event
     await stop(working)
 

@@ -109,16 +109,34 @@ async def test_with_the_second_node_down_the_first_confirms_its_own_word_after_s
 class SecondInPart(EvmChains):
     """The chains, whose second node never says how much a wallet has, or says `shows` of all."""
 
+    node: int = 1
     shows: int | None = None
 
     async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
         sheets = await super().balances(chain, segments, at=at)
         for sheet in sheets:
-            if sheet.endpoint == 1:
+            if sheet.endpoint == self.node:
                 for row in range(sheet.cells.contracts):
                     for column in range(sheet.cells.owners):
                         sheet.cells.put(row, column, self.shows)
         return sheets
+
+
+class FirstSaysNone(SecondInPart):
+    """The chains, whose first node says that nobody has anything."""
+
+    node, shows = 0, 0
+
+
+async def test_a_role_in_anothers_place_is_not_taken_by_the_word_of_one_node(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    rule_id = await town.rule("Holder")
+    await earned(town, engine)
+    await close_gateways()
+    use_gateways(replace(gateways(), chains=FirstSaysNone(NodePool(settings().rpc))))
+    await town.change(rule_id, role_id=await town.role("Collector"), role_name="Collector")
+    await looked_at(town)
+    assert set(await states(town)) == {"held"}
 
 
 async def test_a_second_node_that_always_answers_in_part_keeps_no_loss_unconfirmed_for_ever(

@@ -40,9 +40,9 @@ async def test_who_waits_while_the_metadata_cannot_be_read_gets_the_role_when_th
     gold: Town, engine: Engine, opensea: Teller, metadata: Teller
 ) -> None:
     opensea.said, metadata.said = REFRESHING, None
-    looker = Reconciler(asyncio.Event())
+    reconciler = Reconciler(asyncio.Event())
     await gold.prove("carol")
-    await looker.once()
+    await reconciler.once()
     row = await planned(gold)
     assert row is not None
     assert "HTTP 504" in (row.reason or "")
@@ -57,12 +57,12 @@ async def test_metadata_that_are_gone_keep_nobody_waiting_for_ever(
     gold: Town, opensea: Teller, metadata: Teller
 ) -> None:
     opensea.said, metadata.said = REFRESHING, None
-    looker, looks = Reconciler(asyncio.Event()), 0
+    reconciler, looks = Reconciler(asyncio.Event()), 0
     await gold.prove("carol")
-    await looker.once()
+    await reconciler.once()
     while (await planned(gold)) is not None:
         await now_due(gold)
-        await looker.once()
+        await reconciler.once()
         looks += 1
         assert looks < 20
     assert looks > 2

@@ -1,0 +1,69 @@
+"""Counts on Solana, with compressed and burnt assets, and on a chain with a virtual machine of its own."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.collections.census import counting
+from tests.jobs.counting.counts import leaf, numbers
+from tests.jobs.town import STRANGER, Town, a_town
+
+FAULTS = ["down", "500", "429", "empty", "zero", "stale", "malformed"]
+HARMLESS = {None, "stale", "zero"}
+"""What changes nothing in a list of assets that was there before: a balance of zero is no part of it."""
+
+
+@pytest.fixture
+async def on_abstract(product: None, sandbox_url: str) -> AsyncIterator[Town]:
+    """A town whose collection is on Abstract: three tokens of two people."""
+    async with a_town(sandbox_url, "ada", "carol", "dave", chain="abstract") as made:
+        for who in ("carol", "carol", "dave"):
+            await made.buys(who)
+        yield made
+        await made.heal()
+        await made.leave()
+
+
+async def seeded(town: Town) -> tuple[str, Counter[str]]:
+    """The sandbox's own collection on Solana, and how many of it each wallet has."""
+    world = (await town.control.get("/control/world")).json()
+    listed = world["chains"]["solana"]["collections"][0]
+    held = Counter(owner for token in listed["tokens"] for owner, amount in token["owners"].items() if int(amount))
+    return listed["contract"], held
+
+
+@pytest.mark.parametrize("kind", [None, *FAULTS])
+async def test_on_solana_compressed_assets_count_and_no_fault_makes_another_number(
+    town: Town, monkeypatch: pytest.MonkeyPatch, kind: str | None
+) -> None:
+    monkeypatch.setattr(counting, "MOST_FAULTS", 1)
+    contract, held = await seeded(town)
+    assert len(held) > 1
+    if kind is not None:
+        await town.break_(kind, "solana")
+    for least in (1, 2):
+        found = await numbers(town, {"type": "basic", "chain": "solana", "contract": contract, "minTokens": least})
+        right = sum(amount >= least for amount in held.values())
+        if kind in HARMLESS:
+            assert (found.state, found.holders) == ("done", right)
+        else:
+            assert (found.state, found.holders, bool(found.reason)) == ("failed", None, True)
+
+
+@pytest.mark.parametrize("nodes", [(1,), (2,), (1, 2)], ids=["first", "second", "both"])
+@pytest.mark.parametrize("kind", FAULTS)
+async def test_on_abstract_no_fault_makes_another_number(
+    on_abstract: Town, monkeypatch: pytest.MonkeyPatch, kind: str, nodes: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(counting, "MOST_FAULTS", 1)
+    await on_abstract.break_(kind, *(("rpc:abstract", "rpc2:abstract")[node - 1] for node in nodes))
+    await on_abstract.call("chains/abstract/transfer", contract=on_abstract.contract, token_id="3", to=STRANGER)
+    found = await numbers(on_abstract, leaf(on_abstract, minTokens=2))
+    assert found.state in {"done", "failed"}
+    assert found.holders in ({1} if found.state == "done" else {None})
+
+
+async def test_on_abstract_holders_are_those_of_the_chain(on_abstract: Town) -> None:
+    found = await numbers(on_abstract, leaf(on_abstract))
+    assert (found.state, found.holders, [one.chain for one in found.chains]) == ("done", 2, ["abstract"])
