@@ -19,10 +19,10 @@ def visitor_frame(*children: rx.Component, class_name: str = "") -> rx.Component
 def shared_frame(*children: rx.Component, class_name: str = "") -> rx.Component:
     """Return a page for everybody, with each audience's own navigation around the same content."""
     main = rx.el.main(*children, id="content", class_name=f"flex-1 {class_name}")
-    return _frame(_of_audience(visitor_bar, member_bar), main, _of_audience(footer, lambda: footer(MEMBERS_DOCS)))
+    return _frame(of_audience(visitor_bar, member_bar), main, of_audience(footer, lambda: footer(MEMBERS_DOCS)))
 
 
-def _of_audience(visitors: Callable[[], rx.Component], members: Callable[[], rx.Component]) -> rx.Component:
+def of_audience(visitors: Callable[[], rx.Component], members: Callable[[], rx.Component]) -> rx.Component:
     """Return one of two parts. Until the socket connects both are in the page, and the document shows one of them."""
     audience = SessionState.audience
     return rx.fragment(

@@ -7,7 +7,7 @@ from typing import cast
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head
-from components.pages.programs.developers import developers_tab
+from components.pages.developers.developers import developers_tab
 from components.pages.replacing.contract import contract_card
 from components.pages.replacing.role import role_card
 from components.pages.server.activity import activity_tab

@@ -77,7 +77,7 @@ class HandoverState(rx.State):
         self.fault = ""
         try:
             async with transaction() as db:
-                found = await handover.look(db, actor, self.entered)
+                found = await handover.preview(db, actor, self.entered)
         except FieldRefused as refused:
             self.fault = refused.message
             return
@@ -88,7 +88,7 @@ class HandoverState(rx.State):
         self.asked = asks.format(count=count, account=found.account)
 
     @public
-    def keep(self, is_open: bool) -> None:
+    def close_dialog(self, is_open: bool) -> None:
         """Close the dialog."""
         if not is_open:
             self.asked = ""

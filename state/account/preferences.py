@@ -172,7 +172,7 @@ class MeState(rx.State):
         self.typed = value.strip().lower()[:40]
 
     @signed_in
-    async def keep(self, actor: Actor, is_open: bool) -> None:
+    async def close_dialog(self, actor: Actor, is_open: bool) -> None:
         """Close the dialog."""
         self.asked = is_open
 

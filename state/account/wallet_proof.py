@@ -9,10 +9,10 @@ from gateways import gateways
 from locales import N_, _
 from models import now, transaction
 from services.core.actors import Actor
-from services.core.addresses import is_whole
+from services.core.addresses import AddressRefused, is_whole, parse
 from services.core.errors import HoldfastError, TooMany
 from services.runtime import rate_limits
-from services.wallets import bio_schedule, names, wallets
+from services.wallets import bio_proof, bio_schedule, names, wallets
 from services.wallets.transaction_check import ChainAsk
 from settings import settings
 from state.account.wallets import WalletsState
@@ -28,6 +28,8 @@ RETURN_GAP = timedelta(seconds=5)
 """No check of the bio when the tab comes back sooner than this after the last one."""
 BIO, TRANSACTION = wallets.BIO, wallets.TRANSACTION
 OFFERED_METHODS = wallets.METHODS
+MARKER_PREFIX = bio_proof.prefix()
+"""What the marker of a bio has before the colon and the username."""
 VERIFIED_TITLE, VERIFIED_TEXT = N_("Wallet Verified"), N_("Your wallet has been successfully verified!")
 FAILED_TITLE = N_("Verification Failed")
 UNCONFIRMED = N_("Confirm the address above first.")
@@ -138,6 +140,11 @@ class WalletProofState(rx.State):
                 yield WalletProofState.follow()
 
     async def _show(self, actor: Actor) -> None:
+        try:
+            parse(self.address)
+        except AddressRefused as fault:
+            self.address_fault = str(fault)
+            return
         try:
             await rate_limits.spend(rate_limits.PROOFS, actor.user_id)
             async with transaction() as db:

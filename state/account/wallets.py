@@ -90,7 +90,7 @@ class WalletsState(rx.State):
         self.asked_id, self.asked_short = (row.id, row.short) if row else (0, "")
 
     @signed_in
-    async def keep(self, actor: Actor, is_open: bool) -> None:
+    async def close_dialog(self, actor: Actor, is_open: bool) -> None:
         """Close the dialog."""
         if not is_open:
             self.asked_id = 0
@@ -111,7 +111,7 @@ def _row(wallet: wallets.WalletView, name: str) -> WalletRowView:
         id=wallet.id,
         address=wallet.wallet_address,
         short=wallet.short_address,
-        chain=wallet.blockchain,
+        chain=chain_title(wallet.blockchain),
         method=_(METHOD_WORDS.get(wallet.verification_method, wallet.verification_method)),
         since=day(wallet.created_at),
         name=name,

@@ -134,8 +134,12 @@ class OpenServerState(rx.State):
         number = self.router.url.path.rstrip("/").rsplit("/", 1)[-1]
         if session.audience != MEMBER:
             return None
-        async with transaction() as db:
-            mine = {server.internal_id: server for server in await servers.list_servers(db, actor)}
+
+        async def read() -> list[servers.ServerView]:
+            async with transaction() as db:
+                return await servers.list_servers(db, actor)
+
+        mine = {server.internal_id: server for server in await ask(read)}
         server = mine.get(int(number)) if number.isascii() and number.isdigit() else None
         return rx.redirect("/dashboard" if server is None else _server_card(server).configure_url, replace=True)
 

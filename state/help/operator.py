@@ -5,7 +5,6 @@ from urllib.parse import urlsplit
 
 import reflex as rx
 
-from locales import _
 from services.accounts.sign_in import CALLBACK_PATH
 from settings import Settings, settings
 from state.core.gate import public
@@ -22,7 +21,8 @@ class SettingPresence:
 class OperatorState(rx.State):
     """Public facts: anybody may open these pages."""
 
-    host: str = "This host"
+    host: str = ""
+    """The host in the browser; empty before the page has loaded."""
     callback_url: str = ""
     used_callback_url: str = ""
     """The callback URL that sign-in uses, if it differs."""
@@ -31,7 +31,7 @@ class OperatorState(rx.State):
     @public
     def load(self) -> None:
         """Build the callback URL from the host in the browser, and read which settings have a value."""
-        self.host = urlsplit(self.router.url.origin).hostname or _("This host")
+        self.host = urlsplit(self.router.url.origin).hostname or ""
         self.callback_url = f"{self.router.url.origin}{CALLBACK_PATH}"
         used = f"{settings().public_url.rstrip('/')}{CALLBACK_PATH}"
         self.used_callback_url = used if used != self.callback_url else ""

@@ -35,7 +35,7 @@ class PublicStatusState(rx.State):
     @public
     async def load(self) -> None:
         """Read the status; many readers cost no more than one."""
-        view = await public_status.look()
+        view = await public_status.view()
         self.state, self.headline, self.version = view.state, view.headline, view.version
         self.checked = f"{view.checked_at:%H:%M:%S} UTC"
         self.providers, self.chains = _lines(view.providers), _lines(view.chains)

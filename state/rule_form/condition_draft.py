@@ -114,6 +114,11 @@ class ConditionDraft:
             return None
 
 
+def as_typed(value: float | None) -> str:
+    """Return a number of a number field as text, without an exponent below 10^15; an emptied field is no number."""
+    return "" if value is None else f"{value:.15g}"[:20]
+
+
 def _whole(text: str) -> int | None:
     """Return a typed whole number; None for an empty text, -1 for one that is no whole number."""
     if not text:

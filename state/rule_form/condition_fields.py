@@ -31,6 +31,7 @@ from state.rule_form.condition_draft import (
     OF_COLLECTIONS,
     WITH_TRAITS,
     ConditionDraft,
+    as_typed,
 )
 
 CONTRACT_INPUT, TOKEN_INPUT = "contractAddress", "tokenEntry"
@@ -98,6 +99,8 @@ class ConditionFields(rx.State, mixin=True):
     open: int = 1
     """The number of the open condition."""
     _given: str = ""
+    _unread: dict[tuple[str, str], str] = {}
+    """Why the collection at a chain and an address could not be read, as the last lookup there said."""
 
     @rx.var
     def chain_name(self) -> str:
@@ -222,6 +225,8 @@ class ConditionFields(rx.State, mixin=True):
         """Look up the collection and take over its address, chain and name, or show why there is none."""
         await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
         self.looking = True
+        place = self.chain, self.contract
+        self._unread.pop(place, None)
         yield
         try:
             async with transaction() as db:
@@ -231,14 +236,14 @@ class ConditionFields(rx.State, mixin=True):
                     found = await catalog.parse(db, gateways(), self.contract, self.chain, no_older_than=no_older_than)
         except ProviderUnavailable:
             self._forget(keep_typed=True)
-            await refuse(self, _("Connection error"), _("Failed to fetch collection data. Please try again."))
+            self._unread[place] = _("Failed to fetch collection data. Please try again.")
+            await refuse(self, _("Connection error"), self._unread[place])
         except HoldfastError as fault:
             self._forget()
             if isinstance(fault, CollectionElsewhere | FieldRefused):
                 self.offers = [_offer(one) for one in fault.offers[:MOST_OFFERS]]
-            await refuse(
-                self, _("Collection not found"), fault.message or _("Please check the URL or contract address")
-            )
+            self._unread[place] = fault.message or _("Please check the URL or contract address")
+            await refuse(self, _("Collection not found"), self._unread[place])
         else:
             self.contract, self.chain, self.collection = found.contract_address, found.blockchain, found.name
             self.offers = []
@@ -311,13 +316,13 @@ class ConditionFields(rx.State, mixin=True):
     @signed_in
     async def enter_min_tokens(self, actor: Actor, value: float | None) -> None:
         """Set the minimum number of tokens; an emptied field is not a number."""
-        self.min_tokens = "" if value is None else f"{value:g}"[:20]
+        self.min_tokens = as_typed(value)
         self._changed()
 
     @signed_in
     async def enter_max_tokens(self, actor: Actor, value: float | None) -> None:
         """Set the maximum number of tokens; without one there is no limit."""
-        self.max_tokens = "" if value is None else f"{value:g}"[:20]
+        self.max_tokens = as_typed(value)
         self._changed()
 
     @signed_in

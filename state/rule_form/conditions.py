@@ -7,11 +7,11 @@ from services.core.actors import Actor
 from services.rules import single_source
 from services.rules.draft import composed_name
 from services.rules.expression import MAX_LEAVES, Expression, Requirement
-from services.rules.form_groups import ALL, ANY, MODES, Condition, Group, to_tree
 from services.rules.wording import Line, Names, in_lines, in_words
 from state.core.gate import signed_in
 from state.rule_form.condition_draft import ConditionDraft, draft_of
 from state.rule_form.condition_fields import ConditionFields
+from state.rule_form.condition_groups import ALL, ANY, MODES, Condition, Group, to_tree
 
 ROOT = 0
 """The number of the group that holds everything."""

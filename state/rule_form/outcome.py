@@ -10,6 +10,7 @@ from services.rules import draft
 from services.rules.rules import RuleView
 from services.servers import servers
 from state.core.gate import signed_in
+from state.rule_form.condition_draft import as_typed
 
 NOW, GRACE = "now", "grace"
 SHADOW, PAUSED = "shadow", "paused"
@@ -100,7 +101,7 @@ class RuleOutcome(rx.State, mixin=True):
     @signed_in
     async def enter_grace(self, actor: Actor, value: float | None) -> None:
         """Set the grace time in hours."""
-        self.grace_hours = "" if value is None else f"{value:g}"[:20]
+        self.grace_hours = as_typed(value)
         self._recheck()
 
     @signed_in

@@ -85,7 +85,7 @@ class ImpactState(rx.State):
                 await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
                 async with transaction() as db:
                     planned = await preview.plan(db, gateways(), actor, proposal)
-                async for found in preview.look(gateways(), planned):
+                async for found in preview.impacts(gateways(), planned):
                     async with self:
                         if self._turn != turn:
                             return

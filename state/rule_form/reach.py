@@ -18,6 +18,7 @@ from services.engine.preview import Proposal
 from services.guilds import permissions
 from services.runtime import rate_limits
 from state.core.gate import background, signed_in
+from state.core.retry import ask
 from state.core.watchers import Watcher
 from state.dashboard.charts import HEIGHT, WIDTH, BarView
 from state.dashboard.server_page import ServerPageState
@@ -119,10 +120,14 @@ class ReachState(rx.State):
         page = await self.get_state(ServerPageState)
         found: Sequence[ReachOnDay] = ()
         if rule.rule_id:
-            try:
+
+            async def read() -> Sequence[ReachOnDay]:
                 async with transaction() as db:
                     await permissions.to_read(db, gateways(), actor, page.server_id)
-                    found = await days.of_rule(db, page.server_id, rule.rule_id)
+                    return await days.of_rule(db, page.server_id, rule.rule_id)
+
+            try:
+                found = await ask(read)
             except HoldfastError:
                 found = ()
         self.bars, self.summary = _bars(found), _summary(found)

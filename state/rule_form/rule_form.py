@@ -20,7 +20,6 @@ from services.guilds import members_intent
 from services.rules import draft as rule_form
 from services.rules import limits, rules
 from services.rules.expression import Expression, parse, requirements, to_document
-from services.rules.form_groups import from_tree
 from services.rules.limits import RoomView
 from services.rules.rules import RuleDraft, RuleView
 from services.rules.wording import Names
@@ -34,6 +33,7 @@ from state.dashboard.server_page import ServerPageState
 from state.rule_form.call_trial import ViewCallTrial
 from state.rule_form.condition_draft import COUNTING, LIMITED, OF_COLLECTIONS, ConditionDraft
 from state.rule_form.condition_fields import CONTRACT_INPUT
+from state.rule_form.condition_groups import from_tree
 from state.rule_form.outcome import RuleOutcome
 from state.rule_form.preview import ImpactState
 from state.rule_form.tiers import TierList, drafts
@@ -168,7 +168,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
         self.unknown_server, self.load_fault = False, ""
         self.rule_name, self._kept, self.pending, self.fault = "", ("", ""), False, ""
         self.room = self.full = ""
-        self.tiers = []
+        self.tiers, self._unread = [], {}
         self._clear_outcome()
         self._clear_trial()
         self._begin()
@@ -216,7 +216,9 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
             if fault := _half_a_token(slot.draft) or _refused(named, OWN_FIELDS if self.too_deep else None):
                 return fault, slot.number
         if not self.rule_name:
-            return _("Rule name is required"), self.open
+            # The name lacks a collection's: why is of more use than that it is missing.
+            unread = ((self._unread.get((one.draft.chain, one.draft.contract)), one.number) for one in self._ordered())
+            return next(((said, number) for said, number in unread if said), (_("Rule name is required"), self.open))
         if not self.role_id:
             return _("Role is required"), self.open
         return (tier_fault(self._draft(0), self.tiers), self.open) if self.has_tiers else ("", 0)

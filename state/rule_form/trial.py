@@ -67,7 +67,7 @@ class TrialState(rx.State):
                 await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
                 async with transaction() as db:
                     planned = await trial.plan(db, gateways(), actor, proposal, given)
-                found = await trial.look(gateways(), planned)
+                found = await trial.run(gateways(), planned)
             except HoldfastError as refused:
                 fault = refused.message
             async with self:

@@ -209,7 +209,7 @@ class ActivityState(ServerTab, rx.State):
             self.asked_batch, self.asked_text = view.batch, view.text
 
     @public
-    def keep(self, is_open: bool) -> None:
+    def close_dialog(self, is_open: bool) -> None:
         """Close the dialog."""
         if not is_open:
             self.asked_batch = ""

@@ -8,9 +8,9 @@ import reflex as rx
 from gateways import gateways
 from locales import _, day, listed
 from models import now, transaction
-from services.accounts.programs import tokens, webhooks
-from services.accounts.programs.tokens import SCOPES, ApiTokenView
-from services.accounts.programs.webhooks import WebhookView
+from services.accounts.developers import tokens, webhooks
+from services.accounts.developers.tokens import SCOPES, ApiTokenView
+from services.accounts.developers.webhooks import WebhookView
 from services.core.actors import Actor
 from services.core.ages import ago
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
@@ -157,7 +157,7 @@ class DevelopersState(ServerTab, rx.State):
         self.asked_id, self.asked_name = (row.id, row.name) if row is not None else (0, "")
 
     @public
-    def keep(self, is_open: bool) -> None:
+    def close_dialog(self, is_open: bool) -> None:
         """Close the dialog."""
         if not is_open:
             self.asked_id = 0
@@ -183,7 +183,10 @@ class DevelopersState(ServerTab, rx.State):
 
 def _choices() -> list[ScopeChoiceView]:
     texts = {
-        "read": (_("Read the server"), _("Rules, health, the move and its numbers; no member.")),
+        "read": (
+            _("Read the server"),
+            _("Rules, health, the move and its numbers; no member and no address of a list."),
+        ),
         "rules": (_("Change rules"), _("Rules, lists, moves and held-back removals; checking everybody again.")),
         "members": (
             _("Members"),

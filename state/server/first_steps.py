@@ -16,6 +16,7 @@ from services.health.first_steps import MEMBER as MEMBER
 from services.health.first_steps import ORDER as ORDER
 from services.health.first_steps import RULE as RULE
 from state.core.gate import signed_in
+from state.core.retry import ask
 from state.core.toasts import say
 from state.dashboard.server_page import TABS, ServerPageState, open_tab
 
@@ -44,9 +45,13 @@ class FirstStepsState(rx.State):
         page = await open_tab(self, *TABS)
         if page is None:
             return
-        try:
+
+        async def read() -> tuple[first_steps.FirstStep, ...]:
             async with transaction() as db:
-                found = await first_steps.look(db, gateways(), actor, page.server_id)
+                return await first_steps.view(db, gateways(), actor, page.server_id)
+
+        try:
+            found = await ask(read)
         except NotFound:
             page._lost()
         except ProviderUnavailable:

@@ -13,6 +13,7 @@ from services.core.chain_names import chain_title
 from services.health import server
 from services.health.views import OFF, HealthView, LagHealth, ProviderHealth, UnknownReading
 from services.roles import rival_reports
+from services.triggers.chain_cursor import COINS, WALLETS
 from state.core.gate import signed_in
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
@@ -22,6 +23,8 @@ HEADLINES = {
     "warning": N_("Everything works, with warnings"),
     "bad": N_("There is a problem"),
 }
+_FOLLOWED = {WALLETS: N_("{chain}, members' wallets"), COINS: N_("{chain}, coins")}
+"""Replaces the chain in a title where a follower reads something else than the contracts of rules."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class ServerHealthState(ServerTab, rx.State):
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         async def read() -> HealthView:
             async with transaction() as db:
-                return await server.look(db, gateways(), actor, page.server_id)
+                return await server.view(db, gateways(), actor, page.server_id)
 
         if (view := await self._tried(page, read)) is not None:
             self._show(view)
@@ -177,13 +180,14 @@ def _waits(one: UnknownReading) -> str:
 
 
 def _distance(one: LagHealth) -> str:
-    """Return a follower's title: its chain, and how far it is behind."""
+    """Return a follower's title: its chain, what it follows there besides contracts, and how far it is behind."""
+    place = _(_FOLLOWED.get(one.kind, "{chain}")).format(chain=chain_title(one.chain))
     if one.state == OFF:
-        return _("{chain}: not followed").format(chain=chain_title(one.chain))
+        return _("{chain}: not followed").format(chain=place)
     if not one.behind:
-        return _("{chain}: up to date").format(chain=chain_title(one.chain))
+        return _("{chain}: up to date").format(chain=place)
     said = ngettext("{chain}: {count} block behind", "{chain}: {count} blocks behind", one.behind)
-    return said.format(chain=chain_title(one.chain), count=one.behind)
+    return said.format(chain=place, count=one.behind)
 
 
 def _next(moment: datetime | None) -> str:

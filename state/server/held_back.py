@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 
 import reflex as rx
 
@@ -12,8 +13,9 @@ from services.core.actors import Actor
 from services.core.ages import ago
 from services.core.errors import NotFound, ProviderUnavailable
 from services.servers import breaker_review
-from services.servers.breaker_review import HeldBackView, Loser
+from services.servers.breaker_review import HeldBackView, Loser, Trip
 from state.core.gate import public, signed_in
+from state.core.retry import ask
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, open_tab
 
@@ -34,6 +36,7 @@ class HeldBackRoleView:
     since: str
     cause: str
     total: int
+    tripped_at: datetime
     losers: list[Loser]
     more: str
 
@@ -58,19 +61,22 @@ class HeldBackState(rx.State):
 
     @signed_in
     async def look(self, actor: Actor) -> None:
-        """Read it again when other roles wait than those shown, unless the dialog is open."""
+        """Read it again when other roles wait than those shown, or other members, unless the dialog is open."""
         page = await open_tab(self, *SHOWN_ON)
         if page is None or self.asked_role or self.deciding:
             return
         async with transaction() as db:
-            waiting = await breaker_review.waiting_roles(db, page.server_id)
-        if waiting != {role.id for role in self.roles}:
+            waiting = await breaker_review.trips(db, page.server_id)
+        if waiting != {role.id: _trip(role) for role in self.roles}:
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
-        try:
+        async def read() -> list[HeldBackView]:
             async with transaction() as db:
-                found = await breaker_review.of_server(db, gateways(), actor, page.server_id)
+                return await breaker_review.of_server(db, gateways(), actor, page.server_id)
+
+        try:
+            found = await ask(read)
         except NotFound:
             page._lost()
             self.roles = []
@@ -108,7 +114,7 @@ class HeldBackState(rx.State):
         self.asked_text = said.format(role=role.name, count=count)
 
     @public
-    def keep(self, is_open: bool) -> None:
+    def close_dialog(self, is_open: bool) -> None:
         """Close the dialog."""
         if not is_open:
             self.asked_role = ""
@@ -119,14 +125,16 @@ class HeldBackState(rx.State):
         role_id, self.asked_role = self.asked_role, ""
         if not role_id:
             return
+        seen = next((_trip(role) for role in self.roles if role.id == role_id), None)
+        if seen is None:
+            return
         self.deciding = role_id
         yield
         page = await self.get_state(ServerPageState)
         answer = breaker_review.approve if self.asked_approve else breaker_review.dismiss
         try:
             async with transaction() as db:
-                await answer(db, gateways(), actor, page.server_id, role_id)
-            await self._read(actor, page)
+                await answer(db, gateways(), actor, page.server_id, role_id, seen)
             if self.asked_approve:
                 await say(self, _("Removals approved"), _("{role} is being taken now.").format(role=self.asked_name))
             else:
@@ -134,6 +142,11 @@ class HeldBackState(rx.State):
                 await say(self, _("Removals dismissed"), said)
         finally:
             self.deciding = ""
+            await self._read(actor, page)
+
+
+def _trip(role: HeldBackRoleView) -> Trip:
+    return Trip(role.tripped_at, role.total)
 
 
 def _role(view: HeldBackView) -> HeldBackRoleView:
@@ -148,5 +161,6 @@ def _role(view: HeldBackView) -> HeldBackRoleView:
         cause=view.cause,
         losers=list(view.losers),
         total=view.total,
+        tripped_at=view.tripped_at,
         more=_("and {count} more").format(count=more) if (more := view.total - len(view.losers)) > 0 else "",
     )

@@ -1,7 +1,7 @@
 """A collection that migrated: the form, what each rule becomes, the dialog before it, and migrations that run."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime
 
 import reflex as rx
 
@@ -13,12 +13,13 @@ from services.core.addresses import shorten
 from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
 from services.engine.preview import Proposal
-from services.rules.moving import contract_migrations, running_migrations
-from services.rules.moving.contract_migrations import MigrationView
-from services.rules.moving.running_migrations import ContractInUse, RunningMigration
-from services.rules.moving.successors import MigrationOrder
+from services.rules.replacements import contract_migrations, running_migrations
+from services.rules.replacements.contract_migrations import MigrationView
+from services.rules.replacements.running_migrations import ContractInUse, RunningMigration
+from services.rules.replacements.successors import MigrationOrder
 from services.rules.wording import Line
 from services.runtime import rate_limits
+from state.core.dates import end_of_day
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
@@ -177,7 +178,7 @@ class MigrationState(ServerTab, rx.State):
             page = await self.get_state(ServerPageState)
             await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
             async with transaction() as db:
-                found = await contract_migrations.look(db, gateways(), actor, page.server_id, self._order())
+                found = await contract_migrations.preview(db, gateways(), actor, page.server_id, self._order())
         except FieldRefused as fault:
             self.fault_field, self.fault_text = fault.field, fault.message
         except HoldfastError as fault:
@@ -201,7 +202,7 @@ class MigrationState(ServerTab, rx.State):
         chain, _colon, contract = self.old.partition(":")
         return MigrationOrder(
             chain=chain, contract=contract, new_contract=self.new, new_chain=self.new_chain, same_ids=self.same_ids,
-            both=self.both, until=_end_of(self.until) if self.both else None,
+            both=self.both, until=end_of_day(self.until, "until") if self.both else None,
         )  # fmt: skip
 
     @signed_in
@@ -227,7 +228,7 @@ class MigrationState(ServerTab, rx.State):
         yield ImpactState.watch
 
     @public
-    def keep(self, is_open: bool) -> None:
+    def close_dialog(self, is_open: bool) -> None:
         """Close the dialog."""
         if not is_open:
             self.asked = ""
@@ -290,13 +291,3 @@ def _replaces(count: int) -> str:
 def _replaced(done: MigrationView) -> str:
     count = len(done.rules)
     return ngettext("{count} rule changed", "{count} rules changed", count).format(count=count)
-
-
-def _end_of(value: str) -> datetime | None:
-    if not value:
-        return None
-    try:
-        day = datetime.strptime(value, "%Y-%m-%d").date()  # noqa: DTZ007 - a date
-    except ValueError:
-        raise FieldRefused("until", _("This is no date.")) from None
-    return datetime.combine(day, time.min, UTC) + timedelta(days=1) - timedelta(seconds=1)

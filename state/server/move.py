@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, timedelta
 
 import reflex as rx
 
@@ -17,6 +17,7 @@ from services.roles.moves.coverage import CoverageDay
 from services.roles.moves.orders import MoveOrder
 from services.roles.moves.views import MoveScreen, MoveView, MovingRole
 from settings import settings
+from state.core.dates import end_of_day, start_of_day
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.charts import HEIGHT, WIDTH
@@ -239,13 +240,12 @@ class MoveState(ServerTab, rx.State):
 
     def _order(self) -> MoveOrder:
         """Return what the form says. Raises FieldRefused for what is no date."""
-        until = _day(self.until, "until")
+        until = end_of_day(self.until, "until")
         if until is None:
             raise FieldRefused("until", _("Choose the last day of the move."))
-        begins = _day(self.begins, "beginsAt") if self.begins_open else None
+        begins = start_of_day(self.begins, "beginsAt") if self.begins_open else None
         chosen = [one.id for one in self.choices if one.chosen]
-        last_moment = until + timedelta(days=1) - timedelta(seconds=1)
-        return MoveOrder(last_moment, chosen, begins, self.channel or None)
+        return MoveOrder(until, chosen, begins, self.channel or None)
 
     @signed_in
     async def show_names(self, actor: Actor, role_id: str, standing: str) -> None:
@@ -293,7 +293,7 @@ class MoveState(ServerTab, rx.State):
         self.asked = UNDO if self.state != NONE else ""
 
     @public
-    def keep(self, is_open: bool) -> None:
+    def close_dialog(self, is_open: bool) -> None:
         """Close the dialog."""
         if not is_open:
             self.asked = ""
@@ -339,15 +339,6 @@ def _titles() -> Mapping[str, str]:
         coverage.RIGHT: _("verified, and right"), coverage.WRONG: _("verified, but no rule says yes"),
         coverage.UNVERIFIED: _("not verified"), coverage.UNKNOWN: _("unknown"),
     }  # fmt: skip
-
-
-def _day(value: str, field: str) -> datetime | None:
-    if not value:
-        return None
-    try:
-        return datetime.combine(datetime.strptime(value, "%Y-%m-%d").date(), time.min, UTC)  # noqa: DTZ007 - a date
-    except ValueError:
-        raise FieldRefused(field, _("This is no date.")) from None
 
 
 def _headline(move: MoveView) -> str:

@@ -10,8 +10,8 @@ from models import transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
 from services.engine.preview import Proposal
-from services.rules.moving import new_role
-from services.rules.moving.new_role import RoleOrder
+from services.rules.replacements import new_role
+from services.rules.replacements.new_role import RoleOrder
 from services.runtime import rate_limits
 from services.servers import servers
 from state.core.gate import public, signed_in
@@ -113,7 +113,7 @@ class NewRoleState(rx.State):
             page = await self.get_state(ServerPageState)
             await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
             async with transaction() as db:
-                found = await new_role.look(db, gateways(), actor, page.server_id, self._order())
+                found = await new_role.preview(db, gateways(), actor, page.server_id, self._order())
         except FieldRefused as fault:
             self.fault_field, self.fault_text = fault.field, fault.message
         except HoldfastError as fault:
@@ -144,7 +144,7 @@ class NewRoleState(rx.State):
         yield ImpactState.watch
 
     @public
-    def keep(self, is_open: bool) -> None:
+    def close_dialog(self, is_open: bool) -> None:
         """Close the dialog."""
         if not is_open:
             self.asked = False

@@ -93,7 +93,7 @@ class ProtectedRolesState(ServerTab, rx.State):
             self.asked_role, self.asked_name = role.id, role.name
 
     @public
-    def keep(self, is_open: bool) -> None:
+    def close_dialog(self, is_open: bool) -> None:
         """Close the dialog."""
         if not is_open:
             self.asked_role = ""

@@ -136,7 +136,7 @@ class RulesState(ServerTab, rx.State):
         await say(self, _("Rules imported"), _counted(made, max(0, count)))
 
     @public
-    def keep(self, is_open: bool) -> None:
+    def close_dialog(self, is_open: bool) -> None:
         """Close the dialog."""
         if not is_open:
             self.asked_id = 0

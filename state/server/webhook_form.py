@@ -8,8 +8,8 @@ import reflex as rx
 from gateways import gateways
 from locales import _, day_and_minute, day_and_time, ngettext
 from models import transaction
-from services.accounts.programs import webhooks
-from services.accounts.programs.webhooks import EVENTS, MOST_COUNTED, TEST, DeliveryView, WebhookView
+from services.accounts.developers import webhooks
+from services.accounts.developers.webhooks import EVENTS, MOST_COUNTED, TEST, DeliveryView, WebhookView
 from services.core.actors import Actor
 from services.core.ages import ago
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, WebhookNotFound
@@ -174,7 +174,7 @@ class WebhookState(rx.State):
         self.asked = what if self.is_set and what in {DELETE, NEW_SECRET} else ""
 
     @public
-    def keep(self, is_open: bool) -> None:
+    def close_dialog(self, is_open: bool) -> None:
         """Close the dialog."""
         if not is_open:
             self.asked = ""
@@ -216,7 +216,7 @@ def _titles() -> Mapping[str, tuple[str, str]]:
         "role.given": (_("Role given"), _("We gave a member a role.")),
         "role.taken": (_("Role taken"), _("We took a role from a member.")),
         "wallet.proved": (
-            _("Wallet proved"), _("Only for members who share their wallets with you, and shortened."),
+            _("Wallet verified"), _("Only for members who share their wallets with you, and shortened."),
         ),
         "rule.changed": (_("Rule changed"), _("A rule was created, changed, paused, resumed or deleted.")),
         "breaker.tripped": (_("Removals held back"), _("The breaker waits for your decision.")),

@@ -28,13 +28,13 @@ def handover_card() -> rx.Component:
         ),
         confirm(
             is_open=HandoverState.asked != "",
-            on_open_change=HandoverState.keep,
+            on_open_change=HandoverState.close_dialog,
             title=HandoverState.asked,
             text=_(
                 "They count for this account from now on. The other account loses the roles that only they earned, as "
                 "each server's rules say."
             ),
-            cancel=button(_("Not now"), kind="quiet", on_click=HandoverState.keep(False)),
+            cancel=button(_("Not now"), kind="quiet", on_click=HandoverState.close_dialog(False)),
             action=button(_("Take them over"), kind="primary", on_click=HandoverState.take),
         ),
     )

@@ -219,7 +219,7 @@ def my_data() -> rx.Component:
 def _question() -> rx.Component:
     return confirm(
         is_open=MeState.asked,
-        on_open_change=MeState.keep,
+        on_open_change=MeState.close_dialog,
         title=_("Delete everything about you?"),
         text=_("Your account, sessions, wallets and choices are deleted at once. It cannot be undone."),
         body=rx.el.div(
@@ -246,7 +246,7 @@ def _question() -> rx.Component:
                 class_name="mt-5 flex flex-col gap-1.5",
             ),
         ),
-        cancel=button(_("Keep my data"), on_click=MeState.keep(False)),
+        cancel=button(_("Keep my data"), on_click=MeState.close_dialog(False)),
         action=button(
             _("Delete everything"),
             kind="danger",

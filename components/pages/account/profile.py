@@ -30,8 +30,17 @@ def _screen() -> rx.Component:
         rx.cond(
             AccountState.loaded & MeState.loaded,
             rx.el.div(
-                rx.el.div(_profile(), _status(), choices(), class_name=_COLUMN),
-                rx.el.div(_actions(), _language(), sessions(), my_data(), class_name=_COLUMN),
+                rx.el.div(
+                    _profile(),
+                    _status(),
+                    rx.el.div(choices(), class_name="min-w-0 max-md:order-1"),
+                    class_name=_MIXED,
+                ),
+                rx.el.div(
+                    _actions(),
+                    rx.el.div(_language(), sessions(), my_data(), class_name=f"{_COLUMN} max-md:order-2"),
+                    class_name=_MIXED,
+                ),
                 class_name=_COLUMNS,
             ),
             rx.cond(
@@ -52,6 +61,8 @@ def _screen() -> rx.Component:
 
 _COLUMNS = "grid grid-cols-1 items-start gap-6 md:grid-cols-[1.4fr_1fr]"
 _COLUMN = "grid grid-cols-1 min-w-0 gap-6"
+# On a phone both columns are one, where the quick actions come before the choices of the first.
+_MIXED = f"{_COLUMN} max-md:contents"
 
 
 def account_left() -> rx.Component:

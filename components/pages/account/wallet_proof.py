@@ -10,8 +10,14 @@ from components.ui.effects.texts import filled
 from components.ui.empty import progress
 from components.ui.field import field, select_input, text_input
 from locales import _
-from settings import settings
-from state.account.wallet_proof import LOOK_EVERY, OFFERED_METHODS, TRANSACTION, SendView, WalletProofState
+from state.account.wallet_proof import (
+    LOOK_EVERY,
+    MARKER_PREFIX,
+    OFFERED_METHODS,
+    TRANSACTION,
+    SendView,
+    WalletProofState,
+)
 from state.core.toasts import ToastState
 
 METHOD_NAMES = {"opensea_bio": _("OpenSea Profile Bio"), "transaction": _("Transaction Proof")}
@@ -138,7 +144,7 @@ def _by_bio() -> rx.Component:
                 rx.cond(
                     WalletProofState.marker != "",
                     rx.el.code(WalletProofState.marker, class_name="code font-semibold"),
-                    rx.el.code(f"{settings().product_name.lower()}:<", _("your username"), ">", class_name="code"),
+                    rx.el.code(f"{MARKER_PREFIX}:<", _("your username"), ">", class_name="code"),
                 ),
                 _(" to the bio."),
                 rx.cond(

@@ -33,7 +33,7 @@ def wallets() -> rx.Component:
         ),
         confirm(
             is_open=WalletsState.asked_id != 0,
-            on_open_change=WalletsState.keep,
+            on_open_change=WalletsState.close_dialog,
             title=filled(_("Remove {wallet}?"), wallet=WalletsState.asked_short),
             text=(
                 _(
@@ -41,7 +41,7 @@ def wallets() -> rx.Component:
                     "rules say: at once, or after a grace time. You can verify it again at any time."
                 )
             ),
-            cancel=button(_("Keep it"), kind="quiet", on_click=WalletsState.keep(False)),
+            cancel=button(_("Keep it"), kind="quiet", on_click=WalletsState.close_dialog(False)),
             action=button(_("Remove wallet"), kind="danger", on_click=WalletsState.remove),
         ),
     )
@@ -91,7 +91,7 @@ def _wallet(wallet: rx.vars.ObjectVar[WalletRowView]) -> rx.Component:
         rx.el.div(
             rx.el.div(
                 rx.el.span(wallet.short, class_name="code font-semibold", title=wallet.address),
-                rx.el.span(badge(wallet.chain, "info"), class_name="capitalize"),
+                badge(wallet.chain, "info"),
                 class_name="flex flex-wrap items-center gap-2",
             ),
             rx.cond(wallet.name != "", rx.el.p(wallet.name, class_name="mt-1 break-all text-sm")),

@@ -97,7 +97,7 @@ def _content() -> rx.Component:
                     "server",
                     _("No servers configured"),
                     _("Invite the bot to a server you run. Servers appear here automatically after invitation."),
-                    link_button(_("Invite Bot"), "/invite", kind="primary", icon="plus"),
+                    link_button(_("Invite Bot to a Server"), "/invite", kind="primary", icon="plus"),
                     link_button(_("Add a server by hand"), "/server-setup"),
                 )
             ),

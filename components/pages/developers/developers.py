@@ -2,8 +2,8 @@
 
 import reflex as rx
 
-from components.pages.programs.token_card import tokens_card
-from components.pages.programs.webhook_card import webhook_card
+from components.pages.developers.token_card import tokens_card
+from components.pages.developers.webhook_card import webhook_card
 from components.pages.server.loading import once_loaded
 from components.ui.empty import skeleton
 from locales import _

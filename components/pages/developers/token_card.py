@@ -160,9 +160,9 @@ def _scope(one: rx.vars.ObjectVar[ScopeChoiceView]) -> rx.Component:
 def _question() -> rx.Component:
     return confirm(
         is_open=DevelopersState.asked_id != 0,
-        on_open_change=DevelopersState.keep,
+        on_open_change=DevelopersState.close_dialog,
         title=filled(_("Revoke the token {name}?"), name=DevelopersState.asked_name),
         text=_("Programs that use it are refused at once. This cannot be undone."),
-        cancel=button(_("Keep the token"), kind="quiet", on_click=DevelopersState.keep(False)),
+        cancel=button(_("Keep the token"), kind="quiet", on_click=DevelopersState.close_dialog(False)),
         action=button(_("Revoke token"), kind="danger", on_click=DevelopersState.revoke),
     )

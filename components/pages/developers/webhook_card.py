@@ -178,14 +178,14 @@ def _question() -> rx.Component:
     deletes = WebhookState.asked == DELETE
     return confirm(
         is_open=WebhookState.asked != "",
-        on_open_change=WebhookState.keep,
+        on_open_change=WebhookState.close_dialog,
         title=rx.cond(deletes, _("Delete the webhook?"), _("Make a new secret?")),
         text=rx.cond(
             deletes,
             _("Nothing is posted any more, and what waits is discarded."),
             _("For a day, deliveries are signed with both, so that you can change over without missing one."),
         ),
-        cancel=button(_("Leave the webhook"), kind="quiet", on_click=WebhookState.keep(False)),
+        cancel=button(_("Leave the webhook"), kind="quiet", on_click=WebhookState.close_dialog(False)),
         action=rx.cond(
             deletes,
             button(_("Yes, delete it"), kind="danger", on_click=WebhookState.confirm),

@@ -152,7 +152,10 @@ def refused_chapter() -> rx.Component:
     return chapter(
         _("If a host refused to connect"),
         sentence(
-            "“", rx.el.strong(filled(_("{host} refused to connect"), host=OperatorState.host)), _(
+            "“", rx.el.strong(filled(
+                _("{host} refused to connect"),
+                host=rx.cond(OperatorState.host != "", OperatorState.host, _("This host")),
+            )), _(
                 "” means a redirect URL mismatch: Discord sent the browser to a redirect that is not where this "
                 "product answers. Register the callback URL above, remove the old ones, and log in again."
             ),

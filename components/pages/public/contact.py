@@ -1,4 +1,4 @@
-"""The contact page: the support chat and an e-mail address."""
+"""The contact page: the support chat and an e-mail address, as far as they are set."""
 
 import reflex as rx
 
@@ -22,19 +22,30 @@ def _support() -> tuple[rx.Component, ...]:
     )
 
 
-def contact() -> rx.Component:
-    """Return the page /contact."""
-    address = settings().contact_address
-    return reading(
-        _("Contact"),
-        _("How to reach the people behind {product}.").format(product=settings().product_name),
-        rx.el.div(
-            *_support(),
+def _mail() -> tuple[rx.Component, ...]:
+    """Return the card of the e-mail address; without one, and without a support chat, that there is none."""
+    if address := settings().contact_address:
+        return (
             card(
                 card_title(_("E-mail"), _("For everything about your data, and for security reports.")),
                 link(address, f"mailto:{address}"),
                 class_name="break-words",
             ),
+        )
+    if settings().support_invite:
+        return ()
+    said = _("The person who runs this installation has set neither an e-mail address nor a support chat.")
+    return (card(card_title(_("No address yet"), said)),)
+
+
+def contact() -> rx.Component:
+    """Return the page /contact."""
+    return reading(
+        _("Contact"),
+        _("How to reach the people behind {product}.").format(product=settings().product_name),
+        rx.el.div(
+            *_support(),
+            *_mail(),
             class_name="grid grid-cols-1 gap-5 sm:grid-cols-2",
         ),
         chapter(

@@ -2,12 +2,12 @@
 
 import reflex as rx
 
+from components.layout.frame import of_audience
 from components.layout.navigation import LOGIN_PATH
 from components.pages.public.landing import STEPS
 from components.ui.button import link_button
 from locales import _
 from settings import settings
-from state.core.session import MEMBER, SessionState
 from state.help.chains import evm_titles
 
 _CLAIMS = (
@@ -133,10 +133,9 @@ def _setup() -> rx.Component:
                 class_name="mt-6 grid grid-cols-1 gap-6 sm:grid-cols-2 lg:grid-cols-4",
             ),
             rx.el.div(
-                rx.cond(
-                    SessionState.audience == MEMBER,
-                    link_button(_("Get Started"), "/dashboard", class_name=_ON_GREEN),
-                    link_button(_("Get Started"), LOGIN_PATH, leaves_app=True, class_name=_ON_GREEN),
+                of_audience(
+                    lambda: link_button(_("Get Started"), LOGIN_PATH, leaves_app=True, class_name=_ON_GREEN),
+                    lambda: link_button(_("Get Started"), "/dashboard", class_name=_ON_GREEN),
                 ),
                 class_name="mt-8",
             ),

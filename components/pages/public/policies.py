@@ -16,7 +16,12 @@ def _effective() -> str:
 
 
 def _write_to_us() -> rx.Component:
-    return link(settings().contact_address, f"mailto:{settings().contact_address}")
+    address = settings().contact_address
+    return (
+        link(address, f"mailto:{address}")
+        if address
+        else link(_("the people behind {product}").format(product=_NAME), "/contact")
+    )
 
 
 def _log_is_kept() -> str:
@@ -79,6 +84,7 @@ def privacy_policy() -> rx.Component:
             bullets(
                 (
                     _log_is_kept(),
+                    _("We keep who downloaded your address for payouts for as long as a line of a server's log."),
                     _(
                         "When you leave a server, we delete you from its list of members after {days} days. "
                         "We delete notices {told} days after we showed them to you, and {untold} days after "
@@ -89,13 +95,13 @@ def privacy_policy() -> rx.Component:
                         "wallet a week after they expire."
                     ),
                     _(
-                        "We delete the number of a wallet's tokens with a trait or an ID {tally_days} days "
-                        "after we counted them, and the list of tokens that a wallet received {trail_days} "
-                        "days after we last used it."
+                        "We keep how many of a wallet's tokens have a trait or an ID for {tally_days} days "
+                        "after we counted them. We delete the list of tokens that a wallet received "
+                        "{trail_days} days after we last used it."
                     ).format(tally_days=TALLY_DAYS, trail_days=TRAIL_DAYS),
                     _(
-                        "We delete who else gave or took a role of yours that a rule gives {days} days after "
-                        "it happened."
+                        "If somebody else gives you or takes from you a role that a rule gives, we keep who "
+                        "it was for {days} days."
                     ).format(days=RIVAL_DAYS),
                     _("Everything else stays until you remove it or delete your data."),
                 )

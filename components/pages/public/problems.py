@@ -2,14 +2,13 @@
 
 import reflex as rx
 
-from components.layout.frame import member_frame, shared_frame
+from components.layout.frame import member_frame, of_audience, shared_frame
 from components.layout.navigation import CONNECT_PATH, LOGIN_PATH
 from components.ui.button import link_button
 from components.ui.empty import empty
 from locales import _
 from settings import settings
-from state.core.session import MEMBER, SessionState
-from state.help.problems import ProblemState
+from state.help.problems import NOT_CONFIGURED, ProblemState
 
 
 def not_found() -> rx.Component:
@@ -33,20 +32,13 @@ def oauth_error() -> rx.Component:
 
     The way to fix it is a page for visitors and operators, so people who are logged in get no link to it.
     """
-    member = SessionState.audience == MEMBER
-    fix = rx.cond(member, rx.fragment(), link_button(_("How to fix this"), "/oauth-fix"))
     return shared_frame(
         rx.el.section(
             empty(
                 "circle-alert",
                 _("Authentication Error"),
-                ProblemState.sentence,
-                rx.cond(
-                    member,
-                    link_button(_("Try Again"), CONNECT_PATH, kind="primary", leaves_app=True),
-                    link_button(_("Try Again"), LOGIN_PATH, kind="primary", leaves_app=True),
-                ),
-                fix if settings().operator_pages else rx.fragment(),
+                rx.cond(ProblemState.sentence != "", ProblemState.sentence, _(NOT_CONFIGURED)),
+                of_audience(_visitors_ways, _members_ways),
                 link_button(_("Back to Home"), "/"),
                 whole_screen=True,
             ),
@@ -54,3 +46,12 @@ def oauth_error() -> rx.Component:
         ),
         class_name="tide grid place-items-center px-4 py-16",
     )
+
+
+def _visitors_ways() -> rx.Component:
+    fix = link_button(_("How to fix this"), "/oauth-fix") if settings().operator_pages else rx.fragment()
+    return rx.fragment(link_button(_("Try Again"), LOGIN_PATH, kind="primary", leaves_app=True), fix)
+
+
+def _members_ways() -> rx.Component:
+    return link_button(_("Try Again"), CONNECT_PATH, kind="primary", leaves_app=True)

@@ -222,7 +222,7 @@ def _left(rule: rx.vars.ObjectVar[LeftRuleView]) -> rx.Component:
 def _question() -> rx.Component:
     return confirm(
         is_open=MigrationState.asked != "",
-        on_open_change=MigrationState.keep,
+        on_open_change=MigrationState.close_dialog,
         title=MigrationState.asked_title,
         text=rx.cond(
             MigrationState.asked == END,
@@ -237,7 +237,7 @@ def _question() -> rx.Component:
             ),
         ),
         body=rx.el.div(impact_panel(), class_name="mt-5"),
-        cancel=button(_("Leave it as it is"), kind="quiet", on_click=MigrationState.keep(False)),
+        cancel=button(_("Leave it as it is"), kind="quiet", on_click=MigrationState.close_dialog(False)),
         action=button(
             rx.cond(MigrationState.asked == END, _("Let only the new one count"), _("Replace the contract")),
             kind="primary",

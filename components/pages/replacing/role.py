@@ -127,13 +127,13 @@ def _left(rule: rx.vars.ObjectVar[LeftRuleView]) -> rx.Component:
 def _question() -> rx.Component:
     return confirm(
         is_open=NewRoleState.asked,
-        on_open_change=NewRoleState.keep,
+        on_open_change=NewRoleState.close_dialog,
         title=_("Replace the role?"),
         text=_(
             "Members get the new role before they lose the old one. Removals follow each rule's grace time and the "
             "breaker."
         ),
         body=rx.el.div(impact_panel(), class_name="mt-5"),
-        cancel=button(_("Leave it as it is"), kind="quiet", on_click=NewRoleState.keep(False)),
+        cancel=button(_("Leave it as it is"), kind="quiet", on_click=NewRoleState.close_dialog(False)),
         action=button(_("Replace the role"), kind="primary", on_click=NewRoleState.confirm),
     )

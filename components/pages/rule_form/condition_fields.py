@@ -296,8 +296,8 @@ def _trait_type() -> rx.Component:
                 (
                     FAILED,
                     _(
-                        "This collection's traits could not be fetched. Type the trait's name as the collection spells "
-                        "it."
+                        "The API could not fetch this collection's traits. Type the trait's name as the collection "
+                        "spells it."
                     ),
                 ),
                 _("Known traits are offered here once the collection is found."),
@@ -337,7 +337,7 @@ def _trait_value() -> rx.Component:
                 (PENDING, _("Looking up the values…")),
                 (
                     FAILED,
-                    _("The values of this trait could not be fetched. Type the value as the collection spells it."),
+                    _("The API could not fetch this trait's values. Type the value as the collection spells it."),
                 ),
                 rx.cond(
                     (rx.Var.create(RuleFormState.trait_types).length() > 0) & (RuleFormState.trait_type == ""),
@@ -352,12 +352,12 @@ def _trait_value() -> rx.Component:
 def _compare() -> rx.Component:
     return rx.el.div(
         rx.el.select(
-            rx.el.option("exactly", value=EXACTLY),
+            rx.el.option(_("exactly"), value=EXACTLY),
             rx.el.option(_("at least"), value=AT_LEAST),
             rx.el.option(_("at most"), value=AT_MOST),
             rx.el.option(_("more than"), value=MORE),
             rx.el.option(_("less than"), value=LESS),
-            rx.el.option("between", value=BETWEEN),
+            rx.el.option(_("between"), value=BETWEEN),
             value=RuleFormState.trait_compare,
             on_change=RuleFormState.choose_compare,
             aria_label=_("How the value is meant"),

@@ -41,7 +41,7 @@ def rule_form() -> rx.Component:
             _missing(),
             rx.cond(
                 RuleFormState.unknown_server,
-                missing_server(),
+                missing_server(whole_screen=False),
                 rx.cond(
                     RuleFormState.load_fault != "",
                     could_not_load(RuleFormState.load, RuleFormState.load_fault),

@@ -31,10 +31,10 @@ def activity_tab() -> rx.Component:
         ),
         confirm(
             is_open=ActivityState.asked_batch != "",
-            on_open_change=ActivityState.keep,
+            on_open_change=ActivityState.close_dialog,
             title=_("Undo this?"),
             text=ActivityState.asked_text,
-            cancel=button(_("Leave it"), kind="quiet", on_click=ActivityState.keep(False)),
+            cancel=button(_("Leave it"), kind="quiet", on_click=ActivityState.close_dialog(False)),
             action=button(_("Undo"), kind="primary", icon="undo-2", on_click=ActivityState.undo),
         ),
     )

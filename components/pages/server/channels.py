@@ -109,7 +109,7 @@ def _log() -> rx.Component:
                 select_input(
                     "logChannel",
                     rx.el.option(_("No channel"), value=""),
-                    rx.foreach(ChannelsState.options, _option),
+                    rx.foreach(ChannelsState.options, channel_option),
                     value=ChannelsState.chosen,
                     on_change=ChannelsState.choose,
                 ),
@@ -130,5 +130,6 @@ def _log() -> rx.Component:
     )
 
 
-def _option(option: rx.vars.ObjectVar[ChannelOptionView]) -> rx.Component:
+def channel_option(option: rx.vars.ObjectVar[ChannelOptionView]) -> rx.Component:
+    """Return a channel as an option of a list to choose from."""
     return rx.el.option(f"#{option.name}", value=option.id, key=option.id)

@@ -25,14 +25,14 @@ def _notices() -> rx.Component:
             rx.foreach(HeldBackState.roles, _role),
             confirm(
                 is_open=HeldBackState.asked_role != "",
-                on_open_change=HeldBackState.keep,
+                on_open_change=HeldBackState.close_dialog,
                 title=rx.cond(
                     HeldBackState.asked_approve,
                     filled(_("Take {role} away?"), role=HeldBackState.asked_name),
                     filled(_("Let them keep {role}?"), role=HeldBackState.asked_name),
                 ),
                 text=HeldBackState.asked_text,
-                cancel=button(_("Not now"), kind="quiet", on_click=HeldBackState.keep(False)),
+                cancel=button(_("Not now"), kind="quiet", on_click=HeldBackState.close_dialog(False)),
                 action=rx.cond(
                     HeldBackState.asked_approve,
                     button(_("Approve removals"), kind="danger", on_click=HeldBackState.decide),

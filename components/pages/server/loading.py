@@ -25,14 +25,17 @@ def list_outline(count: int, height: str, gap: str = "gap-2") -> rx.Component:
     return rx.el.div(*[skeleton(height) for _ in range(count)], class_name=f"grid grid-cols-1 {gap}")
 
 
-def missing_server() -> rx.Component:
-    """Return the screen for a server that does not exist here, or that the person does not run."""
+def missing_server(*, whole_screen: bool = True) -> rx.Component:
+    """Return the screen for a server that does not exist here, or that the person does not run.
+
+    `whole_screen` is False below a page's own heading.
+    """
     return card(
         empty(
             "server-off",
             _("Server not found"),
             _("It does not exist here, or you are not one of its administrators."),
             link_button(_("Back to Dashboard"), "/dashboard", kind="primary"),
-            whole_screen=True,
+            whole_screen=whole_screen,
         )
     )

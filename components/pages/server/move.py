@@ -2,6 +2,7 @@
 
 import reflex as rx
 
+from components.pages.server.channels import channel_option
 from components.pages.server.loading import list_outline, once_loaded
 from components.pages.server.rule_preview import impact_panel
 from components.ui.badge import role_mark
@@ -17,7 +18,6 @@ from locales import _
 from settings import settings
 from state.dashboard.charts import HEIGHT, WIDTH
 from state.dashboard.server_page import ServerPageState
-from state.server.channels import ChannelOptionView
 from state.server.move import (
     END,
     NONE,
@@ -322,7 +322,7 @@ def _form() -> rx.Component:
                     select_input(
                         "channelId",
                         rx.el.option(_("No channel"), value=""),
-                        rx.foreach(MoveState.options, _option),
+                        rx.foreach(MoveState.options, channel_option),
                         value=MoveState.channel,
                         on_change=MoveState.set_channel,
                     ),
@@ -396,16 +396,12 @@ def _choice(role: rx.vars.ObjectVar[MoveChoiceView]) -> rx.Component:
     )
 
 
-def _option(option: rx.vars.ObjectVar[ChannelOptionView]) -> rx.Component:
-    return rx.el.option(f"#{option.name}", value=option.id, key=option.id)
-
-
 def _question() -> rx.Component:
     over = MoveState.state == "over"
     is_end = MoveState.asked == END
     return confirm(
         is_open=MoveState.asked != "",
-        on_open_change=MoveState.keep,
+        on_open_change=MoveState.close_dialog,
         title=rx.cond(
             is_end,
             rx.cond(over, _("Approve the end of the move?"), _("What the end of the move would do")),
@@ -434,7 +430,7 @@ def _question() -> rx.Component:
             ),
         ),
         body=rx.cond(is_end, rx.el.div(impact_panel(), class_name="mt-5"), rx.fragment()),
-        cancel=button(_("Not now"), kind="quiet", on_click=MoveState.keep(False)),
+        cancel=button(_("Not now"), kind="quiet", on_click=MoveState.close_dialog(False)),
         action=rx.cond(
             is_end,
             rx.cond(over, button(_("Approve the end"), kind="danger", on_click=MoveState.confirm), rx.fragment()),

@@ -52,6 +52,7 @@ def panel_card() -> rx.Component:
                         key=f"{TEXT}{PanelState.key}",
                         default_value=PanelState.text,
                         rows="10",
+                        lang=PanelState.language,
                         on_change=PanelState.enter_text.debounce(_DEBOUNCE_MS),
                     ),
                     name=TEXT,
@@ -112,7 +113,13 @@ def panel_card() -> rx.Component:
 
 
 def _line(name: str, value: str, enter: Any) -> rx.Component:
-    return text_input(name, key=f"{name}{PanelState.key}", default_value=value, on_change=enter.debounce(_DEBOUNCE_MS))
+    return text_input(
+        name,
+        key=f"{name}{PanelState.key}",
+        default_value=value,
+        lang=PanelState.language,
+        on_change=enter.debounce(_DEBOUNCE_MS),
+    )
 
 
 def _preview() -> rx.Component:
@@ -139,6 +146,7 @@ def _preview() -> rx.Component:
                 ),
                 class_name="min-w-0 flex-1",
             ),
+            lang=PanelState.language,
             class_name="flex gap-3",
         ),
         class_name="discord-message",

@@ -103,12 +103,12 @@ def _choice() -> rx.Component:
 def _question() -> rx.Component:
     return confirm(
         is_open=ProtectedRolesState.asked_role != "",
-        on_open_change=ProtectedRolesState.keep,
+        on_open_change=ProtectedRolesState.close_dialog,
         title=filled(_("End the protection of {name}?"), name=ProtectedRolesState.asked_name),
         text=_(
             "The rules decide again. Members without a rule for the role lose it, at once or after the grace time "
             "of its rules."
         ),
-        cancel=button(_("Keep it protected"), kind="quiet", on_click=ProtectedRolesState.keep(False)),
+        cancel=button(_("Keep it protected"), kind="quiet", on_click=ProtectedRolesState.close_dialog(False)),
         action=button(_("End protection"), kind="danger", on_click=ProtectedRolesState.end),
     )

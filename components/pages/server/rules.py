@@ -39,11 +39,11 @@ def rules_tab() -> rx.Component:
         _moving(),
         confirm(
             is_open=RulesState.asked_id != 0,
-            on_open_change=RulesState.keep,
+            on_open_change=RulesState.close_dialog,
             title=RulesState.asked_title,
             text=RulesState.asked_text,
             body=rx.el.div(impact_panel(), class_name="mt-5"),
-            cancel=button(_("Leave it as it is"), kind="quiet", on_click=RulesState.keep(False)),
+            cancel=button(_("Leave it as it is"), kind="quiet", on_click=RulesState.close_dialog(False)),
             action=rx.cond(
                 RulesState.asked_what == DELETE,
                 button(RulesState.asked_action, kind="danger", on_click=RulesState.confirm),

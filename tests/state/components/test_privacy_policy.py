@@ -22,9 +22,9 @@ def test_how_long_things_are_kept_is_what_housekeeping_does() -> None:
     assert f"from its list of members after {retention.LEFT_DAYS} days" in page
     assert f"{retention.LEFT_DAYS} days after you leave the server we delete that entry" in page
     assert f"{retention.TOLD_DAYS} days after we showed them to you, and {retention.UNTOLD_DAYS} days" in page
-    assert f"an ID {retention.TALLY_DAYS} days after we counted them" in page
+    assert f"an ID for {retention.TALLY_DAYS} days after we counted them" in page
     assert f"a wallet received {retention.TRAIL_DAYS} days after we last used it" in page
-    assert f"role of yours that a rule gives {retention.RIVAL_DAYS} days after it happened" in page
+    assert f"a role that a rule gives, we keep who it was for {retention.RIVAL_DAYS} days." in page
     assert f"after {stored_lists.UNUSED_HOURS} hours if none does" in page
     assert SESSION_LIFE.days == 7
     assert "at most seven days" in page

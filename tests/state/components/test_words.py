@@ -28,6 +28,7 @@ WORDS: dict[Screen, tuple[str, ...]] = {
     loading: ("Loading...",),
     dashboard: (
         "Welcome back, ", "Loading dashboard...", "Refresh", "Logout", "No servers configured", "Invite Bot",
+        "Invite Bot to a Server",
         "Invite the bot to a server you run. Servers appear here automatically after invitation.", "Active",
         "Inactive", "Bot Active", "Configure",
         "Verification Rules", "Verified Members", "Total Verifications", "Active Rules", "Connected Servers",
@@ -48,8 +49,8 @@ WORDS: dict[Screen, tuple[str, ...]] = {
     rule_form: (
         "Rule Type", "Rule Name", "Refresh rule name", "Blockchain", "Contract Address or Collection URL",
         "Refresh collection", "Minimum Tokens", "Trait Type", "Trait Value",
-        "This collection's traits could not be fetched. Type the trait's name as the collection spells it.",
-        "The values of this trait could not be fetched. Type the value as the collection spells it.",
+        "The API could not fetch this collection's traits. Type the trait's name as the collection spells it.",
+        "The API could not fetch this trait's values. Type the value as the collection spells it.",
         "Token IDs", "Add", "Role", "Cancel", "Create Rule", "Creating...", "Back",
     ),
     wallets: (

@@ -213,7 +213,7 @@ def slow(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
         await work()
         return "ada.eth", "0x12"
 
-    async def look(*_: object) -> AsyncGenerator[Impact]:
+    async def impacts(*_: object) -> AsyncGenerator[Impact]:
         yield Impact()
 
     async def answered(*_: object) -> Trial:
@@ -224,9 +224,9 @@ def slow(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "resolve", resolve)
     monkeypatch.setattr(wallets, "follow", work)
     monkeypatch.setattr(impact_service, "plan", work)
-    monkeypatch.setattr(impact_service, "look", look)
+    monkeypatch.setattr(impact_service, "impacts", impacts)
     monkeypatch.setattr(trial_service, "plan", work)
-    monkeypatch.setattr(trial_service, "look", answered)
+    monkeypatch.setattr(trial_service, "run", answered)
     transaction = invite.transaction
     for module in (preview, trial, wallets_state):
         monkeypatch.setattr(module, "transaction", transaction)

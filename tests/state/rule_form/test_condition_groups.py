@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from services.core.answer import Answer
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate, parse, to_document
-from services.rules.form_groups import ALL, ANY, MODES, NONE, SOME, Condition, Group, from_tree, to_tree
+from state.rule_form.condition_groups import ALL, ANY, MODES, NONE, SOME, Condition, Group, from_tree, to_tree
 
 A, B, C = (Requirement("basic", "base", f"0x{number:040x}") for number in (1, 2, 3))
 

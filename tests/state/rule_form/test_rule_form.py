@@ -12,7 +12,7 @@ import reflex as rx
 from gateways.chains.catalogue import CHAINS
 from services.collections import catalog
 from services.core.actors import Actor
-from services.core.errors import CollectionView, NotSignedIn
+from services.core.errors import CollectionView, NotFound, NotSignedIn, ProviderUnavailable
 from services.rules import draft as rule_form
 from services.rules import single_source
 from services.rules.draft import expression_of
@@ -88,6 +88,18 @@ async def test_traits_of_one_token_are_collected(form: RuleFormState) -> None:
     assert [(one.kind, one.value) for one in form.more_traits] == list(both), "an empty one is not added"
     await form.remove_trait("Fur", "Gold")
     assert form._filled_in().leaf.traits == both[1:]
+
+
+async def test_a_large_number_is_kept_digit_by_digit(form: RuleFormState) -> None:
+    fill(form, CATS)
+    await form.choose_role("77")
+    await form.enter_min_tokens(1_000_000)
+    await form.enter_max_tokens(2_147_483_647)
+    assert (form.min_tokens, form.max_tokens, form._first_fault()[0]) == ("1000000", "2147483647", "")
+    await form.choose_removal("grace")
+    await form.enter_grace(1_000_000)
+    assert form._first_fault()[0] == "The grace time is a whole number of hours, at most 2160."
+    assert form.grace_hours == "1000000"
 
 
 async def test_a_maximum_makes_a_tier_and_a_minimum_of_zero(form: RuleFormState) -> None:
@@ -223,6 +235,35 @@ async def test_what_lacks_something_is_named_in_the_order_of_the_form(form: Rule
     assert form._first_fault() == ("Contract address is required", second)
     fill(form, CATS, type="token_id")
     assert form._first_fault() == ("At least one token ID is required for token ID verification", second)
+
+
+async def test_a_collection_that_could_not_be_read_is_named_instead_of_the_missing_name(
+    form: RuleFormState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[CollectionView | Exception] = [
+        ProviderUnavailable("OpenSea"), ProviderUnavailable("OpenSea"),
+        NotFound("There is no contract."), NotFound(""), CollectionView("Cats", CATS, "base"),
+    ]  # fmt: skip
+
+    async def parse(*_: object, **__: object) -> CollectionView:
+        if isinstance(answer := answers.pop(0), Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(catalog, "parse", parse)
+    monkeypatch.setattr(rate_limits, "spend", nothing)
+    monkeypatch.setattr(condition_fields, "transaction", nullcontext)
+    await Tab.run(form.choose_chain("base"))
+    await Tab.run(form.enter_contract(form.open, CATS))
+    assert form._first_fault() == ("Failed to fetch collection data. Please try again.", 1)
+    await form.add_condition(ROOT)
+    fill(form, OWLS)
+    assert form._first_fault() == ("Failed to fetch collection data. Please try again.", 1)
+    await form.remove_condition(form.open)
+    for said in ("Failed to fetch collection data. Please try again.", "There is no contract.",
+                 "Please check the URL or contract address", "Role is required"):  # fmt: skip
+        await Tab.run(form.refresh_collection())
+        assert form._first_fault()[0] == said
 
 
 async def test_what_was_wrong_is_no_longer_said_once_a_field_changes(form: RuleFormState) -> None:

@@ -6,7 +6,7 @@ from models import Rule
 from services.rules import mapping
 from services.rules.draft import expression_of
 from services.rules.expression import AtLeast, Expression, Not, parse, to_document
-from services.rules.form_groups import from_tree
+from state.rule_form.condition_groups import from_tree
 from state.rule_form.conditions import ROOT
 from state.rule_form.rule_form import RuleFormState
 from tests.state.rule_form.filling import CATS, FOXES, NAMES, OWLS, leaf

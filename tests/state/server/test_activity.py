@@ -101,7 +101,7 @@ async def test_a_deleted_rule_is_brought_back_after_a_question(made: tuple[Tab, 
     batch = state.rows[0].batch
     await tab.run(state.ask_undo(batch))
     assert state.asked_text.startswith("The rule “Builders” comes back as it was.")
-    state.keep(False)
+    state.close_dialog(False)
     await tab.run(state.undo())
     assert (await browser.client.get(path)).status_code == 404, "the question was closed"
     await tab.run(state.ask_undo(batch))
@@ -139,5 +139,5 @@ async def test_rules_that_share_a_name_are_told_apart_in_the_filter(made: tuple[
     assert gone.status_code == 200, gone.text
     state = await opened(tab, ActivityState, rule["serverId"], "activity")
     labels = {option.value: option.label for option in state.rules}
-    assert re.fullmatch(r"Builders \(created \d+ \w+ \d+, \d\d:\d\d\)", labels[f"rule:{rule['id']}"])
+    assert re.fullmatch(r"Builders \(created \d+ \w+ \d+, \d\d:\d\d UTC\)", labels[f"rule:{rule['id']}"])
     assert labels[f"rule:{again.json()['id']}"].endswith(", deleted)")

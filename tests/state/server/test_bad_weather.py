@@ -5,14 +5,21 @@ from typing import Any
 
 import pytest
 
+from services.collections.census import days
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions
+from services.health import first_steps
+from services.servers import breaker_review, servers
 from state.core import retry
+from state.core.session import MEMBER, SessionState
 from state.dashboard.server_page import ServerPageState
+from state.dashboard.servers import OpenServerState
+from state.rule_form.reach import ReachState
 from state.rule_form.rule_form import RuleFormState
 from state.server.activity import ActivityState
 from state.server.channels import ChannelsState
 from state.server.developers import DevelopersState
+from state.server.first_steps import FirstStepsState
 from state.server.health import ServerHealthState
 from state.server.held_back import HeldBackState
 from state.server.members import MembersState
@@ -21,7 +28,7 @@ from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
 from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
-from tests.state.towns import with_rule
+from tests.state.towns import opened, with_rule
 
 SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 SILENT = "Discord does not answer as it should right now."
@@ -80,6 +87,41 @@ async def test_health_and_the_banner_need_no_answer_of_discords(sign_in: SignIn,
     banner = await tab.state(HeldBackState)
     await tab.run(banner.load())
     assert banner.shown_for == 0
+
+
+async def test_one_failure_of_what_is_around_the_tabs_is_not_seen(
+    sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, browser = await sign_in("ada")
+    rule = await with_rule(browser)
+    await browser.client.get("/api/servers")
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
+    failed = list[str]()
+
+    def once(module: Any, name: str) -> None:
+        own = getattr(module, name)
+
+        async def answer(*given: Any, **more: Any) -> Any:
+            if name not in failed:
+                failed.append(name)
+                raise ProviderUnavailable(SILENT)
+            return await own(*given, **more)
+
+        monkeypatch.setattr(module, name, answer)
+
+    for module, name in ((first_steps, "view"), (breaker_review, "of_server"), (days, "of_rule"),
+                         (servers, "list_servers")):  # fmt: skip
+        once(module, name)
+    steps = await opened(tab, FirstStepsState, rule["serverId"], "rules")
+    banner = await opened(tab, HeldBackState, rule["serverId"], "rules")
+    assert (bool(steps.steps), banner.shown_for) == (True, rule["serverId"])
+    form, reach = await tab.state(RuleFormState), await tab.state(ReachState)
+    form.rule_id = rule["id"]
+    await tab.run(reach.load_days())
+    tab.go(f"/dashboard/server/{rule['serverId']}")
+    (await tab.state(SessionState)).audience = MEMBER
+    assert "server-config" in str(await tab.run((await tab.state(OpenServerState)).open()))
+    assert failed == ["view", "of_server", "of_rule", "list_servers"]
 
 
 async def test_the_rule_form_stays_usable_without_the_roles_and_never_shows_a_rule_it_has_not_read(

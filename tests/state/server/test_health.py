@@ -2,19 +2,23 @@
 
 import pytest
 
+from gateways.evm.transfer_logs import COINS, CONTRACTS, WALLETS
 from services.health.views import GOOD, OFF, WARNING, LagHealth, UnknownReading
 from state.server.health import _distance, _waits
 
 
 @pytest.mark.parametrize(
-    ("state", "behind", "title"),
+    ("state", "kind", "behind", "title"),
     [
-        (GOOD, 0, "ApeChain: up to date"), (GOOD, 1, "ApeChain: 1 block behind"),
-        (WARNING, 240, "ApeChain: 240 blocks behind"), (OFF, 0, "ApeChain: not followed"),
+        (GOOD, CONTRACTS, 0, "ApeChain: up to date"), (GOOD, CONTRACTS, 1, "ApeChain: 1 block behind"),
+        (GOOD, WALLETS, 0, "ApeChain, members' wallets: up to date"),
+        (WARNING, WALLETS, 240, "ApeChain, members' wallets: 240 blocks behind"),
+        (GOOD, COINS, 1, "ApeChain, coins: 1 block behind"),
+        (WARNING, CONTRACTS, 240, "ApeChain: 240 blocks behind"), (OFF, "", 0, "ApeChain: not followed"),
     ],
 )  # fmt: skip
-def test_a_followed_chain_is_named_with_its_distance(state: str, behind: int, title: str) -> None:
-    lag = LagHealth(state=state, text="", chain="apechain", block=7, behind=behind, seconds=1)
+def test_a_followed_chain_is_named_with_its_distance(state: str, kind: str, behind: int, title: str) -> None:
+    lag = LagHealth(state=state, text="", chain="apechain", kind=kind, block=7, behind=behind, seconds=1)
     assert _distance(lag) == title
 
 

@@ -7,6 +7,7 @@ import pytest
 from sqlmodel import select
 
 from models import Breaker, Grant, Rule, Server, now, transaction
+from services.core.errors import Conflict
 from state.dashboard.servers import DashboardState
 from state.server.held_back import SHOWN_ON, HeldBackState
 from tests.app.api.browsers import Browser
@@ -81,7 +82,7 @@ async def test_what_waits_comes_and_goes_by_itself_but_not_while_somebody_answer
     assert (await browser.client.post(path, json={"approve": True})).status_code == 200
     await tab.run(state.look())
     assert len(state.roles) == 1, "the question is about it"
-    state.keep(False)
+    state.close_dialog(False)
     await tab.run(state.look())
     assert state.roles == []
     async with transaction() as db:
@@ -98,7 +99,7 @@ async def test_an_answer_is_given_after_a_question(tripped: tuple[Tab, Browser, 
     assert state.asked_role == ""
     state.ask(rule["roleId"], approve)
     assert "2 members" in state.asked_text
-    state.keep(False)
+    state.close_dialog(False)
     await tab.run(state.decide())
     assert len(state.roles) == 1, "the question was closed"
     state.ask(rule["roleId"], approve)
@@ -106,6 +107,46 @@ async def test_an_answer_is_given_after_a_question(tripped: tuple[Tab, Browser, 
     assert state.roles == []
     assert (await tab.toast()).startswith("Removals approved" if approve else "Removals dismissed")
     assert [grant.gift_since is not None for grant in await grants(rule)] == [not approve] * 2
+
+
+async def another(rule: dict[str, Any]) -> None:
+    """One member more is held back."""
+    async with transaction() as db:
+        server, row = await db.get_one(Server, rule["serverId"]), await db.get_one(Rule, rule["id"])
+        grant = await a_grant(db, await a_member(db, server, roles=(rule["roleId"],)), row)
+        grant.held_back_at = now()
+
+
+async def test_an_answer_is_for_the_members_that_were_shown(tripped: tuple[Tab, Browser, dict[str, Any]]) -> None:
+    tab, _, rule = tripped
+    state = await opened(tab, HeldBackState, rule["serverId"], "members")
+    await another(rule)
+    await tab.run(state.look())
+    assert [role.total for role in state.roles] == [3]
+    state.ask(rule["roleId"], True)
+    assert "3 members" in state.asked_text
+    await another(rule)
+    with pytest.raises(Conflict, match="More members are concerned by now"):
+        await tab.run(state.decide())
+    assert [role.total for role in state.roles] == [4], "they are shown now"
+    assert [grant.held_back_at is not None for grant in await grants(rule)] == [True] * 4
+    state.ask(rule["roleId"], True)
+    await tab.run(state.decide())
+    assert state.roles == []
+
+
+async def test_a_dismissal_after_an_approval_says_that_it_came_too_late(
+    tripped: tuple[Tab, Browser, dict[str, Any]],
+) -> None:
+    tab, browser, rule = tripped
+    state = await opened(tab, HeldBackState, rule["serverId"], "members")
+    state.ask(rule["roleId"], False)
+    body = {"approve": True, "roleId": rule["roleId"]}
+    assert (await browser.client.post(f"/api/servers/{rule['serverId']}/breaker", json=body)).status_code == 200
+    with pytest.raises(Conflict, match="Somebody has decided about this role already"):
+        await tab.run(state.decide())
+    assert state.roles == []
+    assert [grant.gift_since for grant in await grants(rule)] == [None] * 2
 
 
 async def test_nobody_else_decides(tripped: tuple[Tab, Browser, dict[str, Any]], sign_in: SignIn) -> None:

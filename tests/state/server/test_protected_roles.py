@@ -47,7 +47,7 @@ async def test_a_role_is_protected_and_let_go_of_with_a_line_in_the_log_each(
 
     state.ask(rule["roleId"])
     assert state.asked_name == "Holder"
-    state.keep(False)
+    state.close_dialog(False)
     await tab.run(state.end())
     assert len(state.rows) == 1, "the question was closed"
     state.ask(rule["roleId"])

@@ -46,6 +46,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
     developers = await opened(tab, DevelopersState, server_id, "developers")
     webhook = await tab.state(WebhookState)
     general = (await town.guild())["channels"][0]["id"]
+    banner = held_back.roles
 
     async def save() -> None:
         form.rule_name = f"{form.rule_name} again"
@@ -56,6 +57,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         await tab.run(channel.save())
 
     async def decide() -> None:
+        held_back.roles = banner  # a tab that was opened before, which no refusal has emptied
         held_back.ask(names["role_id"], approve=True)
         await tab.run(held_back.decide())
 

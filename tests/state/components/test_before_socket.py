@@ -1,0 +1,27 @@
+"""Before the socket connects a page for everybody shows each audience its own links, and is complete."""
+
+import re
+
+import pytest
+
+from components.pages.public.features import features
+from components.pages.public.problems import oauth_error
+from state.help.problems import NOT_CONFIGURED
+
+
+@pytest.mark.parametrize(
+    ("page", "visitors", "members"),
+    [
+        (features, "/api/auth/discord", "/dashboard"),
+        (oauth_error, "/api/auth/discord", "/api/auth/discord/connect"),
+    ],
+)  # fmt: skip
+def test_each_audience_has_its_own_way_on(page: object, visitors: str, members: str) -> None:
+    assert callable(page)
+    found = re.findall(r'"(for-(?:visitors|members) contents)".*?to:"([^"]+)"', str(page()))
+    assert ("for-visitors contents", visitors) in found
+    assert ("for-members contents", members) in found
+
+
+def test_the_error_page_says_what_is_wrong() -> None:
+    assert f'"{NOT_CONFIGURED}"' in str(oauth_error())
