@@ -16,7 +16,7 @@ import aiohttp
 import orjson
 
 PR_SET_PDEATHSIG = 1
-START_SECONDS, ANSWER_SECONDS = 30.0, 5.0
+START_SECONDS, ANSWER_SECONDS = 90.0, 5.0
 PORTS_TRIED = 3
 # Far above the 50 M of a usual node's eth_call, low enough that an endless loop ends within seconds.
 GAS_LIMIT = 1_000_000_000

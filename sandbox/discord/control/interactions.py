@@ -53,7 +53,7 @@ async def used(discord: LocalDiscord, body: Body) -> tuple[int, dict[str, Any]]:
 async def _awaited(discord: LocalDiscord, interaction: Interaction, patience: float) -> tuple[int, dict[str, Any]]:
     await _until_changed(interaction, interaction.began + ANSWER_SECONDS)
     if interaction.callback is None:
-        return _nothing(discord, interaction, "The bot did not answer within 3 seconds.")
+        return _nothing(discord, interaction, f"The bot did not answer within {ANSWER_SECONDS:g} seconds.")
     deadline = time.monotonic() + (min(patience, 3.0) if interaction.callback == DEFERRED_UPDATE else patience)
     while not interaction.answered and await _until_changed(interaction, deadline):
         pass

@@ -224,7 +224,7 @@ async def test_a_paused_gateway_sends_later_and_a_downed_one_not_at_all(discord:
         await client.until("GUILD_CREATE")
         await discord.control("gateway", action="malformed")
         assert await client.socket.receive_str() != ""
-        await discord.control("gateway", action="pause", seconds=0.3)
+        await discord.control("gateway", action="pause", seconds=2.0)
         await discord.control("members", guild=BASE, user="carol", action="leave")
         with pytest.raises(asyncio.TimeoutError):
             await client.socket.receive(timeout=0.1)

@@ -84,10 +84,10 @@ async def bot(discord: Outside, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     running.add_listener(on_ready)
     task = asyncio.create_task(running.start(discord.settings["DISCORD_BOT_TOKEN"]))
     done, _ = await asyncio.wait(
-        {task, asyncio.create_task(became_ready.wait())}, timeout=10, return_when="FIRST_COMPLETED"
+        {task, asyncio.create_task(became_ready.wait())}, timeout=60, return_when="FIRST_COMPLETED"
     )
     assert task not in done, task.exception()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while len(discord.sandbox.discord.world.commands) < 3:
             await asyncio.sleep(0.02)
     yield running
@@ -99,7 +99,7 @@ async def test_it_logs_in_knows_the_members_and_hears_changes(discord: Outside, 
     guild = bot.get_guild(int(BASE))
     assert guild is not None
     assert {member.name for member in guild.members} >= {"ada", "bob", "carol", "dave", "erin", "mallory"}
-    heard = asyncio.get_running_loop().create_task(bot.wait_for("member_update", timeout=5))
+    heard = asyncio.get_running_loop().create_task(bot.wait_for("member_update", timeout=60))
     await asyncio.sleep(0)
     await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
     _, after = await heard
