@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import attacks, crowd, follow, growth, guilds, logs, roles, sweep, web
-from benchmarks.sizes import discord_limits, scale, strangers
+from benchmarks.sizes import bot_processes, census, discord_limits, scale, strangers
 from benchmarks.support import mixed, pairs
 from benchmarks.support.rounds import GOALS
 
@@ -20,7 +20,8 @@ Benchmark = Callable[[Sequence[str]], None]
 BENCHMARKS: dict[str, Benchmark] = {
     "sweep": sweep.main, "pairs": pairs.main, "mixed": mixed.main, "logs": logs.main, "follow": follow.main,
     "roles": roles.main, "growth": growth.main, "guilds": guilds.main, "limits": discord_limits.main, "web": web.main,
-    "crowd": crowd.main, "attacks": attacks.main, "strangers": strangers.main, "scale": scale.main,
+    "crowd": crowd.main, "attacks": attacks.main, "strangers": strangers.main, "processes": bot_processes.main,
+    "census": census.main, "scale": scale.main,
 }  # fmt: skip
 
 

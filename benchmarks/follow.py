@@ -1,7 +1,7 @@
 """From a transfer's log to the request for the role, and what following costs while nothing happens.
 
-`python -m benchmarks.follow [--quick]`. The product's follower, lookers and writer run as in a jobs process, on a
-database and a node of their own, with the daily round off; the stand-in notes when the request for the role comes.
+`python -m benchmarks.follow [--quick]`. The product's follower, reconcilers and role writer run as in a jobs process,
+on a database and a node of their own, with the daily round off; the stand-in notes when the request for the role comes.
 """
 
 import argparse
@@ -125,7 +125,7 @@ async def latency_here(database: str, node: str, url: str, contract: str, transf
 @asynccontextmanager
 async def engine() -> AsyncIterator[None]:
     """What a jobs process runs, without the clock and so without the daily round."""
-    tasks = [asyncio.create_task(life()) for life in lives(("looker", "writer", "followers"))]
+    tasks = [asyncio.create_task(life()) for life in lives(("reconciler", "writer", "followers"))]
     try:
         yield
     finally:

@@ -176,7 +176,7 @@ async def rounds_here(database: str, node: str, guilds: int, members: int) -> No
     async with town.product(database, [node]):
         servers = await town.people(guilds * members, servers=guilds)
         rights = await _many_rules(servers)
-        tasks = [asyncio.create_task(life()) for life in lives(("looker",))]
+        tasks = [asyncio.create_task(life()) for life in lives(("reconciler",))]
         garbage_collection.settle()
         try:
             said = [await _round(node, servers, guilds * members, rights)]
@@ -311,7 +311,7 @@ def _neighbours(transfers: int, guilds: int, name: str) -> list[float]:
 async def engine_here(
     database: str, node: str, discord: str, contract: str, guilds: int, transfers: int, evil: str, tarpit: str
 ) -> None:
-    """The product's part: looker, writer and followers, and a round after the other; a member for each transfer."""
+    """The product's part: reconciler, role writer, followers; round after round; a member for each transfer."""
     more = {"IPFS_GATEWAY_URL": tarpit} if tarpit else {}
     async with town.product(database, [node], DISCORD_API_URL=discord, FOLLOW_SECONDS="0.1", **more):
         servers = await town.people(guilds * MEMBERS + transfers, servers=guilds)
@@ -321,7 +321,7 @@ async def engine_here(
             )
         if evil:
             await hostile.move_in(json.loads(evil), MEMBERS, contract)
-        async with running(("looker", "writer", "followers")):
+        async with running(("reconciler", "writer", "followers")):
             await asyncio.sleep(3)
             rounds_go_on = asyncio.create_task(_rounds_without_end())
             garbage_collection.settle()
@@ -378,7 +378,7 @@ async def hangs_here(database: str, first: str, second: str, count: int) -> None
         servers = await town.people(guilds, servers=guilds)
         rights = await _many_rules(servers)
         taken: list[float] = []
-        async with running(("looker",)):
+        async with running(("reconciler",)):
             await _round(first, servers, guilds, rights)
             await town.written()
             for _ in range(count):

@@ -22,7 +22,7 @@ from benchmarks.support import town
 from benchmarks.support.lab import ROOT
 from benchmarks.support.rounds import environment, goal
 from benchmarks.support.set_up import python_of
-from jobs.role_writer import Writer
+from jobs.role_writer import RoleWriter
 from models import transaction
 from sandbox.discord.answers.limits import GLOBAL_LIMIT
 from sandbox.discord.rest.members import MEMBER_ROLE_WRITES
@@ -160,7 +160,7 @@ async def write(database: str, url: str, guilds: int, each: int) -> None:
     async with town.product(database, DISCORD_API_URL=url):
         servers = await town.people(guilds * each, servers=guilds)
         called = asyncio.Event()
-        tasks = [asyncio.create_task(part.run()) for part in (Listener({INTENT_CHANNEL: called}), Writer(called))]
+        tasks = [asyncio.create_task(part.run()) for part in (Listener({INTENT_CHANNEL: called}), RoleWriter(called))]
         try:
             # The only advisory lock there is: what is intended before the writer has it would be read back first.
             await until("SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted)")

@@ -156,7 +156,7 @@ def workers(database: str, node: str, count: int) -> Iterator[list[int]]:
 async def worker_here(database: str, node: str) -> None:
     """The product's part: a jobs process, of which nothing but the reconciler runs."""
     async with town.product(database, [node]):
-        tasks = [asyncio.create_task(life()) for life in lives(("looker",))]
+        tasks = [asyncio.create_task(life()) for life in lives(("reconciler",))]
         garbage_collection.settle()
         print(READY, end="", flush=True)
         try:

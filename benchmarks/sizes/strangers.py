@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -76,10 +76,7 @@ class Town:
 
     async def control(self, path: str, **body: Any) -> Any:
         """Call the sandbox's control; an answer of 400 or more is RuntimeError."""
-        async with self._client.post(f"{self._machine.product.sandbox}/control/{path}", json=body) as answer:
-            if answer.status >= 400:
-                raise RuntimeError(f"{answer.status} {await answer.text()}")
-            return json.loads(await answer.read())
+        return await control(self._client, self._machine.product.sandbox, path, body)
 
     async def fill(self, strangers: int) -> None:
         """Add members until there are so many strangers."""
@@ -170,6 +167,14 @@ class Town:
             row = database.execute("SELECT count(*) FROM member").fetchone()
         assert row is not None
         return int(row[0])
+
+
+async def control(client: aiohttp.ClientSession, sandbox: str, path: str, body: Mapping[str, Any]) -> Any:
+    """Call a sandbox's control; an answer of 400 or more is RuntimeError."""
+    async with client.post(f"{sandbox}/control/{path}", json=body) as answer:
+        if answer.status >= 400:
+            raise RuntimeError(f"{answer.status} {await answer.text()}")
+        return json.loads(await answer.read())
 
 
 def resident(pid: int) -> float:

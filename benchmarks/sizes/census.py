@@ -1,0 +1,116 @@
+"""The cost of counting the holders of a collection with a long history: `python -m benchmarks.sizes.census [--quick]`.
+
+Two nodes give the same transfers, 10,000 logs at most at a time, and the count reads both. Alone, `python -m
+benchmarks.sizes.census DATABASE NODE NODE` counts once and prints what it took.
+"""
+
+import argparse
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from benchmarks.sizes import history_node
+from benchmarks.support import town
+from benchmarks.support.lab import CHAIN, ROOT
+from benchmarks.support.rounds import environment, goal
+from jobs.census_taker import CensusTaker
+from models import Reach, transaction
+from services.collections.census import reach
+from services.collections.census.reach import ReachView
+from services.rules.expression import Requirement
+from tests.conftest import free_port, wait_until_open
+
+NAME = "census"
+SIZES, QUICK_SIZES = (100_000, 1_000_000), (20_000, 100_000)
+MOST_GROWTH_MB = 60
+PATIENCE_SECONDS = 900
+
+
+def counted(database: str, nodes: Sequence[str]) -> None:
+    """Count once, and print the holders, seconds, processor seconds and megabytes."""
+    asyncio.run(_counted(database, nodes))
+
+
+async def _counted(database: str, nodes: Sequence[str]) -> None:
+    async with town.product(database, nodes):
+        (server_id,) = await town.people(1)
+        began, used = time.monotonic(), time.process_time()
+        async with transaction() as db:
+            reach_id = await reach.start(db, server_id, Requirement("basic", CHAIN, history_node.CONTRACT))
+        taker = CensusTaker("benchmark")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (found := await _view(reach_id)).state not in {"done", "failed"}:
+                if not await taker.once():
+                    await asyncio.sleep(0.1)
+        seconds, used = time.monotonic() - began, time.process_time() - used
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"holders": found.holders, "said": found.reason, "seconds": seconds, "cpu": used, "mb": most}))
+
+
+async def _view(reach_id: int) -> ReachView:
+    async with transaction() as db:
+        return await reach.view(db, await db.get_one(Reach, reach_id))
+
+
+@contextmanager
+def nodes(transfers: int) -> Iterator[list[str]]:
+    """Two nodes with the same history."""
+    with ExitStack() as ending:
+        urls = list[str]()
+        for _ in range(2):
+            port = free_port()
+            command = [sys.executable, "-m", "benchmarks.sizes.history_node", str(port), str(transfers)]
+            process = subprocess.Popen(command, cwd=ROOT)
+            ending.callback(process.wait)
+            ending.callback(process.kill)
+            wait_until_open(port, process)
+            urls.append(f"http://127.0.0.1:{port}/")
+        yield urls
+
+
+def measure(transfers: int) -> dict[str, Any]:
+    """Count in a process of its own."""
+    with town.database() as database, nodes(transfers) as urls:
+        command = [sys.executable, "-m", "benchmarks.sizes.census", database, *urls]
+        done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr[-2_000:])
+    found = json.loads(done.stdout.splitlines()[-1])
+    if found["holders"] != (right := history_node.holders(transfers)):
+        raise SystemExit(f"{found['holders']} holders counted where {right} is right: {found['said']}")
+    return found
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes.census", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="20,000 and 100,000 transfers")
+    given = parser.parse_args(arguments)
+    sizes = QUICK_SIZES if given.quick else SIZES
+    found = {transfers: measure(transfers) for transfers in sizes}
+    print("\n| transfers | holders | seconds | processor time, µs a transfer | memory, MB |\n|---|---|---|---|---|")
+    for transfers, one in found.items():
+        print(
+            f"| {transfers:,} | {one['holders']:,} | {one['seconds']:.1f} | {1e6 * one['cpu'] / transfers:.1f} "
+            f"| {one['mb']:.0f} |"
+        )
+    few, many = (found[transfers] for transfers in sizes)
+    goal(
+        NAME,
+        f"{sizes[1]:,} transfers take so many MB more than {sizes[0]:,}",
+        many["mb"] - few["mb"],
+        most=MOST_GROWTH_MB,
+    )
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] and sys.argv[1].startswith("postgresql"):
+        counted(sys.argv[1], sys.argv[2:])
+    else:
+        main(sys.argv[1:])
