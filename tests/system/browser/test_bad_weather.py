@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, expect
+from playwright.async_api import Browser, BrowserContext, Page, expect
 from playwright.async_api import Error as PlaywrightError
 
 from sandbox.base.faults import TARGETS
@@ -30,8 +30,10 @@ AT_ONCE = 4
 """How many screens are opened beside one another."""
 LOOKED_EVERY_MS = 200
 """A look reads the whole page; one with each frame keeps the processor from what it waits for."""
-SHOWN_SECONDS = 20
+SHOWN_SECONDS = 40
 """What a screen waits for it offers to try again after two seconds; the rest is for a busy machine."""
+SAYS_SECONDS = 10
+"""A page that is still on its way says nothing, and would be waited for without an end."""
 FORM = "add-verification-rule"
 MARKETPLACES = ("opensea", "magiceden", "alchemy", "metadata")
 TARGETS_OF = {
@@ -197,15 +199,25 @@ async def grey(context: BrowserContext, watched: Watched, screen: Screen) -> str
     """Open a screen; None if it shows itself or says what it lacks, else what it shows instead."""
     page = await context.new_page()
     try:
-        await page.goto(watched.web.url + screen.path)
+        # A picture that comes late is no screen that does.
+        await page.goto(watched.web.url + screen.path, wait_until="commit")
         await page.wait_for_function(
             SAID_OR_SHOWN, arg=screen.shows, polling=LOOKED_EVERY_MS, timeout=SHOWN_SECONDS * 1000
         )
     except PlaywrightError as fault:
-        return f"{screen.name}: {type(fault).__name__}, {await page.evaluate(READS)}"
+        return f"{screen.name}: {fault}, {await says(page)}"
     finally:
         await page.close()
     return None
+
+
+async def says(page: Page) -> str:
+    """What the page says at present."""
+    try:
+        async with asyncio.timeout(SAYS_SECONDS):
+            return str(await page.evaluate(READS))
+    except (TimeoutError, PlaywrightError) as fault:
+        return f"nothing ({fault!r})"
 
 
 async def all_of(made: list[Callable[[], Awaitable[str | None]]]) -> list[str | None]:

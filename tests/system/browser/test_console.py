@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from playwright.async_api import Locator, Page, expect
 
 from tests.system.browser.barriers import grave_faults
-from tests.system.browser.conftest import Product, Visitor
+from tests.system.browser.conftest import Product, Visitor, eventually
 from tests.system.browser.village import Village, village
 from tests.system.whole.people import Person, collection, rule
 
@@ -139,9 +139,15 @@ async def test_it_has_no_barriers_in_either_theme_and_never_scrolls_sideways(
 ) -> None:
     home = village(product, "ada", "carol")
     page = (await visit()).page
-    product.control("interactions", {"guild": home.guild, "user": home["ada"], "kind": "command", "name": "setup"})
-    asked = {"guild": home.guild, "user": home["ada"], "kind": "command", "name": "rules", "channel": "verify"}
-    product.control("interactions", asked)
+    command = {"guild": home.guild, "user": home["ada"], "kind": "command"}
+
+    def is_set_up() -> bool:
+        # The bot may still be reading the guild that it has just joined, and makes the channel after its answer.
+        product.control("interactions", {**command, "name": "setup"})
+        return any(channel["name"] == "verify" for channel in product.guild(home.guild)["channels"])
+
+    await eventually(is_set_up, "the channel is there")
+    product.control("interactions", {**command, "name": "rules", "channel": "verify"})
     found: dict[str, list[str]] = {}
     for panel in ("", "servers", "chains", "profiles", "faults"):
         where = {"panel": panel} if panel else {"channel": "verify", "typed": "/"}

@@ -66,6 +66,11 @@ def listed(world: World, random: Random) -> Tree:
     return {"type": "address_list", "addresses": addresses}
 
 
+def proved(family: str) -> Tree:
+    """A verified wallet of the family, whatever it holds."""
+    return {"type": "any_wallet", "family": family}
+
+
 def first_deals(world: World, random: Random) -> list[Deal]:
     """Sixteen rules over fifteen roles of five guilds: for each chain, three that will be edited, and composed ones.
 
@@ -108,6 +113,7 @@ def first_deals(world: World, random: Random) -> list[Deal]:
             {"any": [
                 {"all": [listed(world, random), coins(world, "base", max=LEAST_COINS)]},
                 {"all": [anything(world), counted(world, "base", 0, 1)]},
+                {"all": [on["polygon"], {"not": proved("solana")}]},
             ]},
         ),
     ]  # fmt: skip
@@ -123,7 +129,7 @@ def drawn(world: World, random: Random) -> Tree:
         counted(world, random.choice(sorted(STANDARDS)), 1, 1),
         coins(world, random.choice(sorted(world.coins)), min=LEAST_COINS),
         coins(world, random.choice(sorted(world.coins)), max=LEAST_COINS),
-        staked(world, random.choice(sorted(world.staking))),
+        staked(world, random.choice(sorted(world.staking))), proved(random.choice(["evm", "solana"])),
     ])  # fmt: skip
     return {"not": tree} if random.random() < 0.3 else tree
 

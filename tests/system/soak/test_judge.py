@@ -108,6 +108,8 @@ def leaf(type_: str, contract: str = "nft", chain: str = "base", **fields: objec
         ({"type": "address_list", "addresses": [B, SOL]}, True),
         ({"type": "address_list", "addresses": [B]}, False),
         ({"not": {"type": "address_list", "addresses": [B]}}, True),
+        ({"type": "any_wallet", "family": "solana"}, True),
+        ({"not": {"type": "any_wallet", "family": "evm"}}, False),
     ],
 )
 def test_the_mirror_answers_every_kind_of_condition(tree: dict[str, object], *, expected: bool) -> None:

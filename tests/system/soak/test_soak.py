@@ -6,24 +6,13 @@ each process are; faults of two seconds. The processes are the same: bot, two of
 PostgreSQL; each seed has a world of its own.
 """
 
-import signal
 from pathlib import Path
-
-import pytest
 
 from tests.system.soak.chaos import Pace
 from tests.system.soak.run import soak
 
 SEEDS = (5,)
 SMALL = Pace(seconds=0, deeds=26, members=10, pause=0.2, fault=2, frozen=2)
-
-PATIENCE_SECONDS = 900
-"""The soak itself notices when nothing changes any more; until then a busy machine may take its time."""
-
-
-@pytest.fixture(autouse=True)
-def more_patience(patience: None) -> None:
-    signal.alarm(PATIENCE_SECONDS)
 
 
 async def test_whatever_fails_everybody_ends_with_what_the_chain_says(sandbox_url: str, short_dir: Path) -> None:

@@ -67,6 +67,8 @@ def satisfied(tree: Mapping[str, Any], holdings: Holdings, wallets: Mapping[str,
         return not satisfied(tree["not"], holdings, wallets)
     if tree["type"] == "address_list":
         return not set(tree["addresses"]).isdisjoint(wallets.values())
+    if tree["type"] == "any_wallet":
+        return tree["family"] in wallets if "family" in tree else bool(wallets)
     chain, contract = tree["chain"], tree["contract"]
     address = wallets.get("solana" if chain == "solana" else "evm")
     if address is None:

@@ -17,7 +17,7 @@ from models import User, Wallet, transaction
 from services.accounts.users import ensure
 from services.core import queue
 from services.core.actors import Actor
-from services.core.errors import HoldfastError
+from services.core.errors import HoldfastError, Retryable
 from services.rules import rules
 from services.rules.draft import RuleDraft
 from services.servers import breaker_review
@@ -35,6 +35,8 @@ GOLDEN = {"Fur": "Gold"}
 ROLES = ("Holder", "Collector", "Whale")
 ELSEWHERE = {"evm": "0x" + "5e" * 20, "solana": "1" * 31 + "9"}
 SETTLED_BLOCKS = 65
+REFUSED_SECONDS = 120.0
+"""How long a busy machine may leave a request of the first rules without an answer."""
 """Blocks that settle what was there on each chain: no reorganisation here undoes it, and it can cost a role."""
 
 
@@ -354,21 +356,35 @@ class World:
 
     async def make(self, deal: Deal) -> bool:
         """A new rule; whether it was made."""
+        try:
+            await self._create(deal)
+        except HoldfastError:
+            return False
+        return True
+
+    async def make_first(self, deal: Deal) -> None:
+        """A new rule while nothing is broken; raises HoldfastError if something stands against it."""
+        deadline = time.monotonic() + REFUSED_SECONDS
+        while True:
+            try:
+                return await self._create(deal)
+            except Retryable:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(1)
+
+    async def _create(self, deal: Deal) -> None:
         guild = self.guild_with(deal.role)
         draft = RuleDraft(
             rule_name="A deal", contract_address="", blockchain="", verification_type="basic", role_id=deal.role,
             server_id=guild.server_id, expression=deal.tree,
         )  # fmt: skip
         actor, moment = await self.actor(), time.time()
-        try:
-            async with transaction() as db:
-                view = await rules.create(db, gateways(), actor, draft)
-        except HoldfastError:
-            return False
+        async with transaction() as db:
+            view = await rules.create(db, gateways(), actor, draft)
         deal.id = view.id
         self.deals.append(deal)
         self._true_since(moment)
-        return True
 
     async def change(self, deal: Deal, changes: Mapping[str, Any]) -> bool:
         """Another condition, or another state, for a rule; whether it was changed."""

@@ -95,7 +95,7 @@ async def test_a_name_is_confirmed_and_its_wallet_is_proved_by_a_transaction_tha
     await expect(page.get_by_label("Verification Method")).to_have_value("opensea_bio")
     entry = page.get_by_role("listitem").filter(has_text="Verified via transaction")
     await expect(entry.get_by_text(f"{address[:6]}...{address[-4:]}", exact=True)).to_be_visible()
-    await expect(entry.get_by_text("ethereum", exact=True)).to_be_visible()
+    await expect(entry.get_by_text("Ethereum", exact=True)).to_be_visible()
     await expect(entry.get_by_text(name, exact=True)).to_be_visible()
     await expect(entry.get_by_text(re.compile(r"^\d{1,2} \w+ \d{4}$"))).to_be_visible()
 

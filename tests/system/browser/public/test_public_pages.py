@@ -32,7 +32,7 @@ PUBLIC = (
     )),
     Read("/help-center", "Help Center", "Help Center", ("Set up your server", "Write your first rule",
         "Verify your wallet", "Manage Server")),
-    Read("/contact", "Contact", "Contact", ("Open Discord", "support@holdfast.example")),
+    Read("/contact", "Contact", "Contact", ("Support chat", "What to tell us")),
     Read("/status", "Status", "Status", ("Discord", "OpenSea", "Base", "Daily sweep", f"version {version()}")),
     Read("/privacy-policy", "Privacy Policy", "Privacy Policy", ("8 July 2025", "at least 13 years old")),
     Read("/terms-of-service", "Terms of Service", "Terms of Service", ("8 July 2025", "at least 13 years old")),
