@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from gateways import gateways
 from models import transaction
-from services.guilds import rate_shares, refusals
+from services.guilds import rate_shares, refusal_budget
 from services.health import provider_log
 from services.runtime import counters, marketplace_limits, node_limits, rejections
 from services.runtime.database_faults import NOT_DONE, first_line
@@ -43,7 +43,7 @@ async def _write_for_ever() -> None:
                     await provider_log.keep(db, news)
                     await counters.add(db, counters.ANSWERS, counts)
                 recorder.counted()
-            await refusals.share(gateways().discord.refusals)
+            await refusal_budget.share(gateways().discord.refusals)
         except NOT_DONE as fault:
             log.warning(
                 "database did not answer, provider status will be written later reason=%s",

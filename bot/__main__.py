@@ -10,7 +10,7 @@ import contextlib
 import signal
 
 from bot.client import build
-from bot.reconnect import live
+from bot.client_restart import live
 from gateways import close_gateways
 from models import use
 from services.runtime import garbage_collection, logs

@@ -13,7 +13,7 @@ from nextcord.http import Route
 from bot.commands import cogs
 from bot.events import Events
 from bot.gateway import member_events
-from bot.gateway.connections import IdentifyLater
+from bot.gateway.shard_connection import IdentifyLater
 from bot.gateway.shard_keeper import ShardKeeper
 from bot.gateway.unreadable_events import UnreadableEvents
 from bot.heartbeat import Heartbeat, tell

@@ -13,7 +13,7 @@ from bot.gateway.unreadable_events import UnreadableEvents
 from bot.interaction.background import Busy
 from gateways import gateways
 from models import transaction
-from services.guilds import members_intent, rate_shares, refusals
+from services.guilds import members_intent, rate_shares, refusal_budget
 from services.guilds.gateway import identifies
 from services.health import provider_log
 from services.runtime import counters, marketplace_limits
@@ -93,7 +93,7 @@ class Heartbeat(Busy):
                 await counters.add(db, counters.EVENTS, skipped := self.unreadable.counts())
             self.recorder.counted()
             self.unreadable.counted(skipped)
-            await refusals.share(gateways().discord.refusals)
+            await refusal_budget.share(gateways().discord.refusals)
         except NOT_DONE as fault:
             log.warning("database did not answer, bot's state will be written later reason=%s", first_line(fault))
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from gateways import gateways
 from jobs.restart import database_errors_logged
 from models import transaction
-from services.guilds import refusals
+from services.guilds import refusal_budget
 from services.health import alerts, provider_log
 from services.health.provider_log import Recorder
 from services.runtime import counters, schedules
@@ -51,7 +51,7 @@ class ProviderMonitor:
                 await provider_log.keep(db, news)
                 await counters.add(db, counters.ANSWERS, counts)
             self.recorder.counted()
-        await refusals.share(gateways().discord.refusals)
+        await refusal_budget.share(gateways().discord.refusals)
         async with transaction() as db:
             telling = await schedules.claim(db, ALERTS, ALERTS_EVERY)
             if telling:

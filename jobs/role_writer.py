@@ -13,7 +13,7 @@ from jobs.restart import database_errors_logged
 from models import transaction
 from services.core import audit, request_ids
 from services.health import backlog
-from services.roles import in_doubt, outbox, results
+from services.roles import in_doubt, outbox, write_results
 from services.roles.outbox import Intent, TokenRejected
 from services.roles.writer_lease import Lease, LeaseLost, lease
 from services.runtime.database_faults import is_the_databases
@@ -129,7 +129,7 @@ class RoleWriter:
         async def begin() -> bool:
             nonlocal noted
             async with transaction() as db:
-                stands = await results.stands(db, intent)
+                stands = await write_results.stands(db, intent)
                 noted = stands and await in_doubt.sending(db, intent.line)
             return stands
 
@@ -147,7 +147,7 @@ class RoleWriter:
                     return
                 self._rest_if_failing(intent.guild_id, outcome.outage)
                 async with transaction() as db:
-                    await results.record(db, intent, outcome)
+                    await write_results.record(db, intent, outcome)
                     if over:
                         await in_doubt.over(db, intent.line)
             except TokenRejected:
@@ -161,7 +161,7 @@ class RoleWriter:
                 )
                 outcome = outbox.failed(intent, backlog.own_fault(fault))
                 async with transaction() as db:
-                    await results.record(db, intent, outcome)
+                    await write_results.record(db, intent, outcome)
             log.info(
                 "finished role change action=%s role=%s server=%s result=%s",
                 "give" if intent.giving else "take", intent.role_id, intent.server_id, outcome.result.value,

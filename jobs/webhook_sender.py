@@ -15,7 +15,7 @@ from locales import N_
 from models import transaction
 from services.accounts.developers import deliveries
 from services.accounts.developers.deliveries import DeliveryTurn
-from services.accounts.developers.posting import WebhookClient
+from services.accounts.developers.webhook_client import WebhookClient
 
 log = logging.getLogger("holdfast.jobs.webhook_sender")
 

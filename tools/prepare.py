@@ -231,7 +231,7 @@ def soak(arguments: list[str]) -> int:
 def fresh(arguments: list[str]) -> int:
     """`make fresh`: run both commands of the README on minimal Debian machines; needs root and debootstrap."""
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "tools.fresh", *arguments])
+    os.execv(sys.executable, [sys.executable, "-m", "tools.fresh_machine", *arguments])
 
 
 def fresh_image(arguments: list[str]) -> int:

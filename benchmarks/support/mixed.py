@@ -33,7 +33,7 @@ from jobs.reconciler import BATCH
 from models import now, transaction
 from services.collections import token_traits
 from services.collections.token_traits import FROM_METADATA, TokenTraits
-from services.rules.types import list_text, stored_lists
+from services.rules.types import address_list_text, stored_lists
 
 MIXED, TRAIT = "mixed conditions", "trait"
 HOLDERS, COLLECTIONS, SUPPLY, QUICK_SUPPLY = 10_000, 5, 10_000, 2_000
@@ -201,7 +201,7 @@ async def _only(chosen: Sequence[int]) -> None:
 
 async def _write_rules(server: int, place: Place, supply: int) -> dict[str, list[tuple[int, int]]]:
     """Write the rules, the list and the traits; return by kind each rule's id and how many conditions it has."""
-    read = await list_text.of_items([wallet(number) for number in range(0, 2 * LISTED, 2)])
+    read = await address_list_text.of_items([wallet(number) for number in range(0, 2 * LISTED, 2)])
     ids = dict[str, list[tuple[int, int]]]()
     async with transaction() as db:
         await stored_lists.keep(db, server, [read])

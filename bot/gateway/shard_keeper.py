@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from bot.gateway.connections import OVER, RESUMABLE, Connection, ResumePoint
+from bot.gateway.shard_connection import OVER, RESUMABLE, Connection, ResumePoint
 from locales import N_
 from locales.stored import storable
 from models import transaction

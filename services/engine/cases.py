@@ -18,7 +18,7 @@ from services.holdings.shares import Delegated
 from services.rules.expression import Requirement, lists_in, requirements
 from services.rules.terms import RuleTerms
 from services.rules.types import stored_lists
-from services.rules.types.list_text import ReadList
+from services.rules.types.address_list_text import ReadList
 from services.rules.types.own_tables import OwnTables
 from services.runtime.loop_steps import in_steps
 

@@ -40,8 +40,8 @@ from services.rules.rules import in_shadow, own
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.terms import RuleTerms
 from services.rules.types import given_lists, stored_lists
+from services.rules.types.address_list_text import ReadList
 from services.rules.types.given_lists import GivenLists
-from services.rules.types.list_text import ReadList
 from services.rules.types.registry import RULE_TYPES
 
 GAIN, KEEP, LOSE, UNKNOWN = "gain", "keep", "lose", "unknown"

@@ -43,8 +43,8 @@ from services.rules.mapping import apply, copy_of
 from services.rules.rules import own
 from services.rules.terms import RuleTerms
 from services.rules.types import given_lists, stored_lists
+from services.rules.types.address_list_text import ReadList
 from services.rules.types.given_lists import GivenLists
-from services.rules.types.list_text import ReadList
 from services.rules.types.own_tables import OwnTables
 from services.rules.wording import Names
 from services.wallets import names

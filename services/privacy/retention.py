@@ -6,7 +6,7 @@ from models.db.session import AsyncSession
 from services.accounts.developers import deliveries
 from services.collections import token_traits
 from services.collections.census import days, reach
-from services.guilds import refusals
+from services.guilds import refusal_budget
 from services.guilds.gateway import known_people
 from services.holdings import balance_snapshots
 from services.privacy import log_months, payouts
@@ -81,7 +81,7 @@ async def clear_expired(db: AsyncSession) -> None:
     await token_traits.forget_old(db)
     await reach.forget(db)
     await days.forget(db)
-    await refusals.clear(db)
+    await refusal_budget.clear(db)
     await in_doubt.clear(db)
     await pausing.forget_refusals(db)
     await limits.pause(db)

@@ -14,10 +14,10 @@ import pytest
 from aiohttp import web
 from sqlmodel import select, update
 
-from bot import client, events, heartbeat, reconnect
+from bot import client, client_restart, events, heartbeat
 from bot.client import build
 from bot.commands import cogs
-from bot.gateway import connections
+from bot.gateway import shard_connection
 from bot.interaction import delivery
 from bot.interaction.presses import Presses
 from gateways import gateways
@@ -291,15 +291,15 @@ async def server() -> Server:
 async def living(product: None, discord: Outside, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """The bot's life with short pauses, where everybody has met us."""
     await all_known(discord)
-    for module in (client, events, connections, reconnect):
+    for module in (client, events, shard_connection, client_restart):
         monkeypatch.setattr(module, "FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(connections, "LONGEST_PAUSE", 0.2)
-    monkeypatch.setattr(reconnect, "LONGEST_PAUSE", 0.2)
-    monkeypatch.setattr(reconnect, "REFUSED_PAUSE", 0.2)
-    monkeypatch.setattr(reconnect, "CHECKED_EVERY", 0.05)
+    monkeypatch.setattr(shard_connection, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(client_restart, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(client_restart, "REFUSED_PAUSE", 0.2)
+    monkeypatch.setattr(client_restart, "CHECKED_EVERY", 0.05)
     monkeypatch.setattr(heartbeat, "PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)  # no other shard has just identified
-    task = asyncio.create_task(reconnect.live(build, settings().discord_bot_token.get_secret_value()))
+    task = asyncio.create_task(client_restart.live(build, settings().discord_bot_token.get_secret_value()))
     yield
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

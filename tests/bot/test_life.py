@@ -12,7 +12,7 @@ import pytest
 from sqlmodel import col, select
 
 from bot import client, events, member_reader
-from bot import reconnect as life
+from bot import client_restart as life
 from bot.client import build
 from bot.heartbeat import tell
 from gateways import gateways

@@ -23,7 +23,7 @@ from jobs.webhook_sender import WebhookSender
 from models import Event, Member, MemberChoice, Server, User, Wallet, Webhook, WebhookDelivery, now, transaction
 from services.accounts import token_encryption
 from services.accounts.developers import deliveries
-from services.accounts.developers.posting import WebhookClient
+from services.accounts.developers.webhook_client import WebhookClient
 from services.accounts.developers.webhooks import EVENTS, TEST
 from services.core import audit
 from services.core.actors import Actor

@@ -23,7 +23,7 @@ from services.rules.documents.json_documents import (
 )
 from services.rules.documents.parsed import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
 from services.rules.expression import MAX_LEAVES
-from services.rules.types.list_text import MOST_ADDRESSES
+from services.rules.types.address_list_text import MOST_ADDRESSES
 from services.rules.types.token_ids import MOST_ENTRIES
 from services.rules.types.view_call import WALLET
 

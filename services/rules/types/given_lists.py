@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from services.core.errors import FieldRefused
-from services.rules.types import list_text
+from services.rules.types import address_list_text
 from services.rules.types.address_list import ADDRESSES
-from services.rules.types.list_text import ReadList
+from services.rules.types.address_list_text import ReadList
 
 _DEEPEST = 16
 """Levels of JSON that an expression can have; the parser refuses more."""
@@ -23,7 +23,7 @@ class ListReader:
         """Return a list that was read, now or before. Raises FieldRefused, ListRefused, each time for a refused one."""
         if id(given) not in self._known:
             try:
-                self._known[id(given)] = given, await list_text.of_items(given)
+                self._known[id(given)] = given, await address_list_text.of_items(given)
             except FieldRefused as fault:
                 self._known[id(given)] = given, fault
         found = self._known[id(given)][1]

@@ -16,9 +16,9 @@ from services.core.actors import Actor
 from services.core.errors import FieldRefused, ListNotFound
 from services.core.json_view import json_view
 from services.guilds import permissions
-from services.rules.types import list_text
+from services.rules.types import address_list_text
 from services.rules.types.address_list import ADDRESSES, AddressList
-from services.rules.types.list_text import ReadList
+from services.rules.types.address_list_text import ReadList
 
 GONE = N_("The addresses of this list are not stored. Add them again.")
 UNUSED_HOURS = 24
@@ -52,7 +52,7 @@ async def put(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
     Raises ServerNotFound unless the actor runs the server, FieldRefused, ListRefused with the mistakes by line.
     """
     await permissions.by_id(db, outside, actor, server_id)
-    read = await list_text.of_text(given)
+    read = await address_list_text.of_text(given)
     await keep(db, server_id, [read])
     await db.execute(
         text(

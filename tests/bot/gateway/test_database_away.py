@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bot.gateway import connections, shard_keeper
-from bot.gateway.connections import Connection, Socket
+from bot.gateway import shard_connection, shard_keeper
+from bot.gateway.shard_connection import Connection, Socket
 from bot.gateway.shard_keeper import ShardKeeper
 from services.guilds.gateway.shards import BotProcess, ShardPart
 from services.runtime.tasks import stop
@@ -24,7 +24,7 @@ async def nothing(*_: object) -> None:
 async def test_a_shard_asks_again_whether_it_may_identify(
     monkeypatch: pytest.MonkeyPatch, fault: Exception, place: str
 ) -> None:
-    monkeypatch.setattr(connections, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(shard_connection, "FIRST_PAUSE", 0.01)
     asked: list[str] = []
 
     async def asks(where: str) -> None:
@@ -68,6 +68,6 @@ async def test_a_shard_whose_hand_over_cannot_be_stored_is_left_to_its_lease(
     for number in range(2):
         keeper.connections[number] = one = Connection(None, number, nothing, nothing, lambda *_: None)
         one.is_up = number == 1
-        one.settled = connections.ResumePoint("session", 1, "ws://x")
+        one.settled = shard_connection.ResumePoint("session", 1, "ws://x")
     await keeper._hand_over()
     assert (set(keeper.connections), removed) == ({0}, [guild])

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from bot import reconnect
+from bot import client_restart
 from bot.client import Bot, build
-from bot.gateway import connections
+from bot.gateway import shard_connection
 from models import transaction
 from sandbox.discord.gateway import identify_limits
 from services.guilds.gateway import identifies, shards
@@ -37,10 +37,10 @@ def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "BEAT_SECONDS", 0.05)
     monkeypatch.setattr(shards, "LEASE_SECONDS", 5.0)
     monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)
-    monkeypatch.setattr(reconnect, "CHECKED_EVERY", 0.05)
-    monkeypatch.setattr(connections, "FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(connections, "LONGEST_PAUSE", 0.2)
-    monkeypatch.setattr(connections, "CLOSES_WITHIN", 0.2)
+    monkeypatch.setattr(client_restart, "CHECKED_EVERY", 0.05)
+    monkeypatch.setattr(shard_connection, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(shard_connection, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(shard_connection, "CLOSES_WITHIN", 0.2)
 
 
 class Life:
@@ -49,7 +49,9 @@ class Life:
     def __init__(self, name: str) -> None:
         self.process = BotProcess("here", 1, name)
         self.bot: Bot | None = None
-        self.task = asyncio.create_task(reconnect.live(self._build, settings().discord_bot_token.get_secret_value()))
+        self.task = asyncio.create_task(
+            client_restart.live(self._build, settings().discord_bot_token.get_secret_value())
+        )
 
     def _build(self, told: bool) -> Bot:
         self.bot = build(told)
@@ -79,7 +81,7 @@ class Life:
             one.task.cancel()
             await asyncio.gather(one.task, return_exceptions=True)
             if one.ws is not None:
-                await one.ws.close(connections.RESUMABLE)
+                await one.ws.close(shard_connection.RESUMABLE)
         keeper.count, keeper.connections = 0, {}
         await self.end()
 
@@ -252,10 +254,10 @@ async def crowded(discord: Outside, monkeypatch: pytest.MonkeyPatch) -> list[tup
 
     async def rest(seconds: float, sentence: str) -> None:
         rests.append((seconds, sentence))
-        if seconds >= reconnect.SHARDS_PAUSE:
+        if seconds >= client_restart.SHARDS_PAUSE:
             await asyncio.Event().wait()
 
-    monkeypatch.setattr(reconnect, "_rest", rest)
+    monkeypatch.setattr(client_restart, "_rest", rest)
     return rests
 
 
@@ -268,7 +270,7 @@ async def test_more_shards_are_taken_until_discord_is_content(
             return len(life.holds()) >= 2 and len(life.holds()) == (life.bot and life.bot.shard_count)
 
         await is_(whole, True)
-    assert {sentence for _, sentence in crowded} <= {reconnect.TOO_FEW}
+    assert {sentence for _, sentence in crowded} <= {client_restart.TOO_FEW}
 
 
 async def test_a_fixed_number_of_shards_that_is_too_small_is_said_and_not_tried_again(
@@ -283,7 +285,7 @@ async def test_a_fixed_number_of_shards_that_is_too_small_is_said_and_not_tried_
             return bool(crowded)
 
         await is_(said, True)
-    assert crowded == [(reconnect.SHARDS_PAUSE, reconnect.TOO_FEW)]
+    assert crowded == [(client_restart.SHARDS_PAUSE, client_restart.TOO_FEW)]
     assert left(discord) >= before - 1
 
 
@@ -313,7 +315,7 @@ async def test_a_gateway_that_says_nothing_readable_for_a_while_costs_no_identif
 
         async def tried() -> bool:
             counts = bot.unreadable.counts()
-            return sum(count for (event, _), count in counts.items() if event == connections.MESSAGE) > 1
+            return sum(count for (event, _), count in counts.items() if event == shard_connection.MESSAGE) > 1
 
         await is_(tried, True)
         await discord.http.delete("/control/faults")

@@ -15,7 +15,7 @@ from models.db.session import AsyncSession
 from services.collections.census import counting, owned_tokens, reach, tasks
 from services.collections.census import numbers as numbers_of_rules
 from services.rules.expression import parse
-from services.rules.types import list_text, stored_lists
+from services.rules.types import address_list_text, stored_lists
 from tests.jobs.counting.counts import NOBODY, asked, leaf, numbers, stale, view, worked
 from tests.jobs.town import BOTH, STRANGER, Town, a_town
 from tests.support.builders import a_server
@@ -180,7 +180,7 @@ async def test_more_tokens_than_a_count_keeps_are_said(town: Town, monkeypatch: 
 
 
 async def test_addresses_on_a_list_are_counted_alone_and_with_tokens(town: Town) -> None:
-    read = await list_text.of_text(f"{town.wallet('carol')}\n{STRANGER}")
+    read = await address_list_text.of_text(f"{town.wallet('carol')}\n{STRANGER}")
     listed = {"type": "address_list", "list": read.digest, "count": read.count}
     async with transaction() as db:
         await stored_lists.keep(db, town.server_id, [read])

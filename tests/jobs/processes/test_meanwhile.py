@@ -16,7 +16,7 @@ from services.core import queue
 from services.engine import decisions
 from services.engine.outcome import BatchOutcome
 from services.guilds.members import MemberFacts
-from services.roles import outbox, results
+from services.roles import outbox, write_results
 from services.roles.outbox import Intent, WriteOutcome
 from services.rules import pausing
 from services.runtime.tasks import stop
@@ -47,7 +47,7 @@ async def about_to_lose_it(town: Town, engine: Engine) -> Intent:
 
 async def recorded(intent: Intent, outcome: WriteOutcome) -> None:
     async with transaction() as db:
-        await results.record(db, intent, outcome)
+        await write_results.record(db, intent, outcome)
 
 
 async def goes_and_comes_back(town: Town, who: str = "carol") -> None:

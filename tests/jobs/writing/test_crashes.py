@@ -7,7 +7,7 @@ from sqlmodel import select
 from gateways import gateways
 from gateways.transport.errors import NotYet, ProviderDown
 from models import Grant, now, transaction
-from services.roles import outbox, results
+from services.roles import outbox, write_results
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.watching import given, grants, kinds, looked_at, no_grants
@@ -99,7 +99,7 @@ async def test_a_removal_that_nobody_answered_is_waited_for_before_the_role_is_g
         (intent,) = await open_intents(db, 10, set())
     outcome = await outbox.carry_out(gateways(), intent, sure=True)
     async with transaction() as db:
-        await results.record(db, intent, outcome)
+        await write_results.record(db, intent, outcome)
     await town.buys("carol")
     await looked_at(town)
     async with engine():

@@ -32,7 +32,7 @@ from services.guilds import members
 from services.guilds.members import MemberFacts
 from services.guilds.permissions import Rights
 from services.privacy import erasure, preferences
-from services.roles import breaker, results
+from services.roles import breaker, write_results
 from services.roles.outbox import Intent, WriteOutcome, WriteResult
 from services.servers import undo
 from services.wallets import ownership, wallets
@@ -134,7 +134,7 @@ async def decide_again(db: AsyncSession, scene: Scene) -> None:
         grant.id or 0, scene.server_id, snowflake(), scene.member.discord_id, grant.role_id, "Role", giving=False,
         intended_at=grant.intended_at or now(), attempts=1, evidence={},
     )  # fmt: skip
-    await results.record(db, intent, WriteOutcome(WriteResult.AGAIN))
+    await write_results.record(db, intent, WriteOutcome(WriteResult.AGAIN))
 
 
 async def give_back(db: AsyncSession, scene: Scene) -> None:

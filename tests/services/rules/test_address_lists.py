@@ -17,11 +17,11 @@ from services.rules.expression import (
     requirements,
     to_document,
 )
-from services.rules.types import list_text, own_tables
+from services.rules.types import address_list_text, own_tables
 from services.rules.types.address_list import AddressList
+from services.rules.types.address_list_text import ListRefused
 from services.rules.types.any_wallet import AnyWallet
 from services.rules.types.given_lists import GivenLists
-from services.rules.types.list_text import ListRefused
 from services.rules.types.own_tables import OwnTables
 from services.rules.wording import in_words
 
@@ -34,7 +34,7 @@ ANY, EVM, SOL = (Requirement("any_wallet", "", "", details=AnyWallet(family)) fo
 
 async def wrong(text: str) -> list[tuple[int, str]]:
     with pytest.raises(ListRefused) as refused:
-        await list_text.of_text(text)
+        await address_list_text.of_text(text)
     assert refused.value.field == "addresses"
     mistakes = refused.value.more["mistakes"]
     assert isinstance(mistakes, list)
@@ -49,9 +49,9 @@ async def test_pasted_text_and_csv_files_are_read_with_headings_quotes_and_other
         f"\ufeffWallet Address,amount\r\n\"{ONE}\",5\r\n\r\n'{TWO}',7\r\n{SOLANA},9\r\n",
         f"amount\twallet\n5\t{ONE.upper().replace('X', 'x')}\n7\t{TWO}\n9\t{SOLANA}",
     ):
-        read = await list_text.of_text(text)
+        read = await address_list_text.of_text(text)
         assert (set(read.addresses), read.count) == (wanted, 3), text
-    assert len({(await list_text.of_text(text)).digest for text in (f"{ONE}\n{TWO}", f"{TWO}\n{ONE}")}) == 1
+    assert len({(await address_list_text.of_text(text)).digest for text in (f"{ONE}\n{TWO}", f"{TWO}\n{ONE}")}) == 1
 
 
 async def test_mistakes_and_repetitions_are_named_by_their_lines() -> None:
@@ -64,26 +64,26 @@ async def test_mistakes_and_repetitions_are_named_by_their_lines() -> None:
     (typo,) = await wrong("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed\n0x5AAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
     assert (typo[0], "capital letters" in typo[1]) == (2, True)
     with pytest.raises(ListRefused, match=r"^Line 1: .* Line 5: .* And 4 more lines\.$"):
-        await list_text.of_items(["?"] * 9)
+        await address_list_text.of_items(["?"] * 9)
     for nothing in ("", " \n,;\n", "address"):
         with pytest.raises(FieldRefused, match="Add the addresses"):
-            await list_text.of_text(nothing)
+            await address_list_text.of_text(nothing)
 
 
 async def test_what_is_no_list_of_texts_or_too_long_is_refused() -> None:
     for given_ in ({}, "0x", 5, None):
         with pytest.raises(FieldRefused, match="must be a list of texts"):
-            await list_text.of_items(given_)
+            await address_list_text.of_items(given_)
     assert await _mistakes([ONE, 5, None, {}]) == [2, 3, 4]
-    most = [f"0x{number:040x}" for number in range(list_text.MOST_ADDRESSES + 1)]
+    most = [f"0x{number:040x}" for number in range(address_list_text.MOST_ADDRESSES + 1)]
     with pytest.raises(FieldRefused, match="at most 20,000"):
-        await list_text.of_items(most)
-    assert (await list_text.of_items(most[1:])).count == list_text.MOST_ADDRESSES
+        await address_list_text.of_items(most)
+    assert (await address_list_text.of_items(most[1:])).count == address_list_text.MOST_ADDRESSES
 
 
 async def _mistakes(items: object) -> list[int]:
     with pytest.raises(ListRefused) as refused:
-        await list_text.of_items(items)
+        await address_list_text.of_items(items)
     mistakes = refused.value.more["mistakes"]
     assert isinstance(mistakes, list)
     return [one["line"] for one in mistakes]
@@ -92,11 +92,11 @@ async def _mistakes(items: object) -> list[int]:
 @given(st.text(max_size=300))
 async def test_no_text_breaks_the_reading(text: str) -> None:
     try:
-        read = await list_text.of_text(text)
+        read = await address_list_text.of_text(text)
     except FieldRefused:
         return
     for one in read.addresses:
-        assert (await list_text.of_items([one])).addresses == (one,)
+        assert (await address_list_text.of_items([one])).addresses == (one,)
 
 
 async def test_lists_are_taken_out_of_a_rule_wherever_they_are_and_named_in_their_places() -> None:

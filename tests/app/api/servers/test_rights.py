@@ -36,7 +36,7 @@ from services.collections.census import reach
 from services.core import audit
 from services.core.addresses import shorten
 from services.rules.expression import parse
-from services.rules.types import list_text, stored_lists
+from services.rules.types import address_list_text, stored_lists
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.jobs.conftest import Engine
@@ -144,7 +144,7 @@ def draft(town: Town, role_id: str) -> dict[str, Any]:
 async def names_of(town: Town) -> Names:
     """What the calls name, made: a rule for the role Holder, a change of it that can be undone, and a list."""
     role_id, rule_id, batch = await town.role("Holder"), await town.rule("Holder"), uuid.uuid4()
-    listed = await list_text.of_text(f"{STRANGER}\n")
+    listed = await address_list_text.of_text(f"{STRANGER}\n")
     async with transaction() as db:
         await stored_lists.keep(db, town.server_id, [listed])
         rule = await db.get_one(Rule, rule_id)

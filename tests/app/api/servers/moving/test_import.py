@@ -15,7 +15,7 @@ from app.api.requests.limits import LARGEST_LIST
 from models import Event, Rule, transaction
 from services.rules import documents
 from services.rules.documents import json_documents
-from services.rules.types import list_text
+from services.rules.types import address_list_text
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.jobs.town import STRANGER, Town, a_town
@@ -345,13 +345,13 @@ def naming(roles: list[str], addresses: list[Any], leaves: int = 40) -> dict[str
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The lists that were read."""
     asked = list[object]()
-    whole = list_text.of_items
+    whole = address_list_text.of_items
 
-    async def counted(items: object) -> list_text.ReadList:
+    async def counted(items: object) -> address_list_text.ReadList:
         asked.append(items)
         return await whole(items)
 
-    monkeypatch.setattr(list_text, "of_items", counted)
+    monkeypatch.setattr(address_list_text, "of_items", counted)
     return asked
 
 

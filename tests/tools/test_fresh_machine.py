@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tools import fresh
-from tools.fresh import Machine, carried, table
+from tools import fresh_machine
+from tools.fresh_machine import Machine, carried, table
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_settings_of_packages_go_along_and_nothing_else(tmp_path: Path, monkeypa
     (packages / "simple").mkdir(parents=True)
     settings = tmp_path / "pip.conf"
     settings.write_text(f"[global]\nextra-index-url = file://{packages}/simple\n")
-    monkeypatch.setattr(fresh, "PIP_FILES", (settings,))
+    monkeypatch.setattr(fresh_machine, "PIP_FILES", (settings,))
     monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.example/simple")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example")
     monkeypatch.setenv("DISCORD_BOT_TOKEN", "secret")
@@ -57,4 +57,4 @@ def test_settings_of_packages_go_along_and_nothing_else(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("said", ["Traceback (most recent call last):", "[INFO] Killing worker-1", "panicked at"])
 def test_a_stop_that_is_not_clean_is_seen(said: str) -> None:
-    assert fresh.UNCLEAN.search(said)
+    assert fresh_machine.UNCLEAN.search(said)
