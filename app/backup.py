@@ -57,7 +57,7 @@ def check(file: Path) -> None:
         [program_dir() / "pg_restore", "--list", file], capture_output=True, text=True, check=False, env=_plain()
     )
     if done.returncode != 0 or " alembic_version " not in done.stdout:
-        raise BackupFailed(f"{file} is no backup of this product. {done.stderr.strip()}".strip())
+        raise BackupFailed(f"{file} is not a backup of this product. {done.stderr.strip()}".strip())
 
 
 def fill(url: str, file: Path) -> None:

@@ -55,7 +55,7 @@ def parser(url: str, contracts: list[str], first: int, last: int) -> None:
     with Measured() as time:
         for block, said in enumerate(bodies, start=first):
             count += len(parse(said, block))
-    # Adding up is no work of the parser's.
+    # Adding up is not work of the parser's.
     time.tell(count, sum(sum_of(parse(said, block)) for block, said in enumerate(bodies, start=first)))
 
 

@@ -298,7 +298,7 @@ class Events(Busy):
     async def _list_readable(self, guild: nextcord.Guild) -> bool:
         """Do the same with our own client. It asks for each member who cannot be read on the list.
 
-        Raises what the library does where a page itself is no list, and ProviderUnavailable.
+        Raises what the library does where a page itself is not a list, and ProviderUnavailable.
         """
         here, after = False, 0
         while page := await self.bot.http.get_members(guild.id, PAGE, after):

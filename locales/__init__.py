@@ -82,7 +82,7 @@ def matching(locale: str | None) -> str | None:
 
 
 def _tongue(tag: str) -> tuple[str, str | None] | None:
-    """Return a tag's language and script, or None for what is no tag of a known language."""
+    """Return a tag's language and script, or None for what is not a tag of a known language."""
     try:
         found = Locale.parse(tag, sep="-")
         usual = get_global("likely_subtags").get(found.language, found.language)

@@ -1,6 +1,6 @@
 """Counts of verified members that the database keeps, so that no screen counts them one by one.
 
-A member is verified in a server if they are no bot and have a proved wallet that counts there. Triggers record in
+A member is verified in a server if they are not a bot and have a proved wallet that counts there. Triggers record in
 `verified_stale` whose verification may have changed, in the transaction that changes it; a job then reads these people
 again and corrects the counts. Readers add the correction for those still recorded.
 """

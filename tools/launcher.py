@@ -29,7 +29,7 @@ FILES = frozenset({"backup", "restore", "update"})
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Become the command that is asked for; return 2 with a help text if there is none, 1 if this is no Linux."""
+    """Become the command that is asked for; return 2 with a help text if there is none, 1 if this is not Linux."""
     name, *rest = (sys.argv[1:] if arguments is None else arguments) or ["help"]
     if name not in COMMANDS:
         print("holdfast COMMAND, in a directory with your .env:\n")

@@ -114,7 +114,7 @@ class Wheel:
         self._pip("wheel", "--wheel-dir", str(self._wheels), wanted)
         found = [match[1] for path in self._wheels.iterdir() if (match := WHEEL.fullmatch(path.name))]
         if len(found) != 1:
-            raise UpdateFailed(f"{wanted} is no wheel of this product.")
+            raise UpdateFailed(f"{wanted} is not a wheel of this product.")
         self._version = found[0]
         return "" if self._version == self.present else self._version
 

@@ -19,7 +19,7 @@ class Longest:
 def longest_step() -> Generator[Longest]:
     """Measure each step of this thread's event loop while the block lasts.
 
-    By the thread's processor time: what other processes take of the machine is no fault of the step.
+    By the thread's processor time: what other processes take of the machine is not a fault of the step.
     """
     found, run, measuring = Longest(), asyncio.Handle._run, True
 

@@ -52,7 +52,7 @@ class Claims:
     async def _is_answered(self, data: Any) -> bool:
         """Return whether an older bot, which claims nothing, has answered the interaction after some time for it.
 
-        A form is no message and counts as no answer: the second one is refused, and nothing else happens.
+        A form is not a message and counts as no answer: the second one is refused, and nothing else happens.
         """
         if data["type"] == CHOICES:
             return False

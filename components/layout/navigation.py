@@ -192,7 +192,7 @@ def _menu(links: tuple[tuple[str, str], ...], below: tuple[rx.Component, ...]) -
 
 
 def _bar_link(label: str, href: str) -> rx.Component:
-    """Return a link of the bar, marked on its own page; an anchor and the support chat are no pages."""
+    """Return a link of the bar, marked on its own page; an anchor and the support chat are not pages."""
     if "#" in href or href == SUPPORT_PATH:
         return _link(label, href)
     return _NavLink.create(label, to=href, also=list(ALSO.get(href, ())), class_name=f"{_IN_BAR} {_MARKED}")

@@ -58,7 +58,7 @@ def of_metadata(document: object) -> TraitList:
         if fields.get(name) is not None:
             return read(fields[name])
     if isinstance(fields.get("properties"), Mapping):
-        # Files and creators live there too: what is no trait cannot be told from one that cannot be read.
+        # Files and creators live there too: what is not a trait cannot be told from one that cannot be read.
         try:
             return TraitList(read(fields["properties"]).found, whole=False)
         except NoMetadata:
@@ -77,7 +77,7 @@ def read(given: object) -> TraitList:
         pairs = [(item.get("trait_type"), item.get("value"), item.get("display_type")) for item in objects]
         whole = len(objects) == len(items)
     else:
-        raise NoMetadata("its attributes are no list")
+        raise NoMetadata("its attributes are not a list")
     found: list[Trait] = []
     for kind, value, form in pairs:
         if kind is not None and not isinstance(kind, str):

@@ -75,8 +75,8 @@ def added_chains(path: Path, known: Mapping[str, Chain]) -> dict[str, Chain]:
         read = cast("Mapping[str, Any]", tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as fault:
         raise ChainsRefused(f"CHAINS_FILE {path} cannot be read: {fault.strerror}.") from None
-    except ValueError as fault:  # what is no UTF-8 and what is no TOML
-        raise ChainsRefused(f"CHAINS_FILE {path} is no TOML: {fault}.") from None
+    except ValueError as fault:  # what is not UTF-8 and what is not TOML
+        raise ChainsRefused(f"CHAINS_FILE {path} is not TOML: {fault}.") from None
     found: dict[str, Chain] = {}
     faults: list[str] = []
     for key, entry in read.items():

@@ -131,7 +131,7 @@ def token_range(entry: str) -> tuple[int, int]:
     if len(parts) > 2 or not all(part.isascii() and part.isdigit() and len(part) <= 78 for part in parts):
         if not text:
             raise TokenIdsRefused(_("A token ID is empty: use a number like 7, or a range like 100-200."))
-        told = _("{text} is no token ID: use a number like 7, or a range like 100-200.")
+        told = _("{text} is not a token ID: use a number like 7, or a range like 100-200.")
         raise TokenIdsRefused(told.format(text=text[:40]))
     first, last = int(parts[0]), int(parts[-1])
     if last > LARGEST_ID:

@@ -286,7 +286,7 @@ def _token_set(value: object, *, fallback: str) -> TokenSet:
     """A token answer; `expires_in` is in seconds from now."""
     token = Shape(value, "the token", DISCORD)
     if token.text("token_type").lower() != "bearer" or not token.text("access_token"):
-        raise ProviderConfused(DISCORD, "the token is no bearer token")
+        raise ProviderConfused(DISCORD, "the token is not a bearer token")
     return TokenSet(
         access_token=token.text("access_token"),
         refresh_token=token.text_or_none("refresh_token") or fallback,

@@ -60,7 +60,7 @@ SEARCHED = 1_000
 LISTS_TRIED_AGAIN = 600.0
 """Seconds until the list of members is asked for again after a refusal for lack of the Members intent."""
 SHARED = 40062
-"""Discord's code for the limit of a thing that others use too, which is no refusal of ours
+"""Discord's code for the limit of a thing that others use too, which is not a refusal of ours
 (docs/facts.md#discord-error-codes)."""
 UNSIGNED_SECONDS = 10.0
 """For how long a 429 that is not Discord's own is remembered."""
@@ -416,7 +416,7 @@ def _date(answer: httpx.Response) -> datetime | None:
 
 
 def json_of(answer: httpx.Response) -> object:
-    """Return the JSON of an answer, or None if its body is no JSON."""
+    """Return the JSON of an answer, or None if its body is not JSON."""
     try:
         return cast("object", orjson.loads(answer.content))
     except orjson.JSONDecodeError:

@@ -217,7 +217,7 @@ def read_role(value: object) -> Role:
 
 
 def read_roles(value: object, guild_id: str) -> tuple[Role, ...]:
-    """All roles of a guild; a list without @everyone (whose id is the guild's) is no list of roles."""
+    """All roles of a guild; a list without @everyone (whose id is the guild's) is not a list of roles."""
     roles = tuple(read_role(item) for item in listed(value, "the list of roles", DISCORD))
     if all(role.id != guild_id for role in roles):
         raise ProviderConfused(DISCORD, "the list of roles lacks @everyone")

@@ -155,7 +155,7 @@ class DelegateRegistry:
         words = [said[at : at + WORD] for at in range(0, len(said) - len(said) % WORD, WORD)]
         numbers = [int.from_bytes(word, "big") for word in words[:2]]
         if len(numbers) < 2 or numbers[0] != WORD or len(words) != 2 + FIELDS * numbers[1] or len(said) % WORD:
-            raise ProviderConfused(provider, "the registry's answer is no list of delegations")
+            raise ProviderConfused(provider, "the registry's answer is not a list of delegations")
         listed = list[RegisteredDelegation]()
         for at in range(2, len(words), FIELDS):
             kind, to, vault, rights, contract, token, amount = words[at : at + FIELDS]

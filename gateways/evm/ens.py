@@ -54,7 +54,7 @@ class EnsNames:
     async def resolve(self, name: str) -> tuple[str, str]:
         """Return the name in its normal form and the wallet that it stands for, in lower case.
 
-        NameInvalid for what is no name; NameOffchain, NotThere or another ProviderError where it leads nowhere.
+        NameInvalid for what is not a name; NameOffchain, NotThere or another ProviderError where it leads nowhere.
         NotThere only when every node says so.
         """
         normal = _normal(name)
@@ -67,7 +67,7 @@ class EnsNames:
         async def ask(node: Node) -> str:
             (record, _) = _decoded(node, ["bytes", "address"], await self._call(node, data))
             if len(cast("bytes", record)) != 32:
-                raise ProviderConfused(node.name, "the record of the name is no address")
+                raise ProviderConfused(node.name, "the record of the name is not an address")
             address = "0x" + cast("bytes", record)[-20:].hex()
             if int(address, 16) == 0:
                 raise NotThere(node.name, "the name has no address")

@@ -72,7 +72,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Nonces:
-    """How many transactions each account had sent, about `block` of one node; `contracts` are no ordinary accounts.
+    """How many transactions each account had sent, about `block` of one node; `contracts` are not ordinary accounts.
 
     A node may answer parts of one request a block or two apart.
     """

@@ -374,7 +374,7 @@ def _filters(kind: str, addresses: Sequence[str], coins: Sequence[str]) -> list[
 def decode_logs(content: bytes) -> object:
     """A good answer to eth_getLogs with a list of Log as its result; any other answer as orjson reads it.
 
-    Raises orjson.JSONDecodeError for what is no JSON. Fields that nobody reads are not checked closely: a number may be
+    Raises orjson.JSONDecodeError for what is not JSON. Fields that nobody reads are not checked closely: a number may be
     too large there, a text no UTF-8.
     """
     try:
@@ -401,7 +401,7 @@ def read_logs(
     of their own. Raises ProviderConfused for what only a node can get wrong: no list of logs of these blocks.
     """
     if not isinstance(answer, list):
-        raise ProviderConfused(provider, "the logs are no list")
+        raise ProviderConfused(provider, "the logs are not a list")
     odd = Counter[str]() if skipped is None else skipped
     try:
         logs = msgspec.convert(cast("list[object]", answer), list[Log])

@@ -139,7 +139,7 @@ class SolanaChains:
         holders, deadline = addresses(owners), self._deadline()
         for one in token_ids:
             if not is_address(one.strip()):
-                told = _("“{text}” is no token on Solana: use its mint address.")
+                told = _("“{text}” is not a token on Solana: use its mint address.")
                 raise TokenIdsRefused(told.format(text=one[:50]))
         ids = list(dict.fromkeys(one.strip() for one in token_ids))
 
@@ -174,7 +174,7 @@ class SolanaChains:
         return await self._nodes.first(SolanaNode.head, endpoint=endpoint)
 
     async def contract_standard(self, chain: str, contract: str) -> Standard | None:
-        """ "Solana" for a collection; "none" where the index knows no asset; None for one that is no collection.
+        """ "Solana" for a collection; "none" where the index knows no asset; None for one that is not a collection.
 
         An NFT that belongs to no collection counts as one: a new collection is just that until it has members.
         """

@@ -214,7 +214,7 @@ class CoinScans:
             self._kept[node.index, mint] = found[mint]
 
     async def _mints(self, node: SolanaNode, mints: Sequence[str]) -> dict[str, _Mint]:
-        """Return the program and the supply of mints, without those that are no coins; these are left for a while.
+        """Return the program and the supply of mints, without those that are not coins; these are left for a while.
 
         Raises ProviderError.
         """

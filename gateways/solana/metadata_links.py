@@ -20,7 +20,7 @@ class SolanaRecords:
     async def records(
         self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
     ) -> Mapping[str, TokenRecord]:
-        """By getAssetBatch; what the index does not know, and ids that are no mint addresses, are left out.
+        """By getAssetBatch; what the index does not know, and ids that are not mint addresses, are left out.
 
         Raises ProviderConfused where there is no index but `apart_from`.
         """

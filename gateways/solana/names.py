@@ -43,7 +43,7 @@ class SolanaNames:
         normal = name.strip().lower()
         label = normal.removesuffix(ENDING)
         if not normal.endswith(ENDING) or not _LABELS.fullmatch(label):
-            raise NameInvalid("that is no name of Solana")
+            raise NameInvalid("that is not a name of Solana")
         if not self._url:
             raise ProviderDown(PROVIDER, "no resolver is set")
         said = await self._fetching.get(self._url.replace(PLACE, quote(label, safe="")), largest=LARGEST)
@@ -58,5 +58,5 @@ class SolanaNames:
                 raise NotThere(PROVIDER, "nobody has this name")
             raise ProviderConfused(PROVIDER, "it could not look the name up")
         if not is_address(result):
-            raise ProviderConfused(PROVIDER, "the owner is no address")
+            raise ProviderConfused(PROVIDER, "the owner is not an address")
         return normal, result

@@ -117,7 +117,7 @@ class SolanaNode(Node):
     async def _slot(self) -> int:
         slot = await self.ask("getSlot", [{"commitment": "confirmed"}])
         if not isinstance(slot, int) or isinstance(slot, bool) or slot < 0:
-            raise ProviderConfused(self.name, "its slot is no number")
+            raise ProviderConfused(self.name, "its slot is not a number")
         return slot
 
     async def _check_chain(self) -> None:

@@ -40,7 +40,7 @@ def is_signature(text: str) -> bool:
 
 
 def addresses(texts: Sequence[str]) -> list[str]:
-    """Return the addresses without repetition. Raises ValueError for a text that is no address."""
+    """Return the addresses without repetition. Raises ValueError for a text that is not an address."""
     for text in texts:
         if not is_address(text):
             raise ValueError(f"{text[:50]!r} is not a Solana address")

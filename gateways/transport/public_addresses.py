@@ -22,7 +22,7 @@ _LOOKUPS = ThreadPoolExecutor(8, "lookup")
 def is_public(text: str) -> bool:
     """Whether an address is one of the open internet: no private, loopback, link-local, shared or reserved one.
 
-    An IPv6 address that carries an IPv4 one (mapped, translated, tunnelled) is none, nor is what is no address.
+    An IPv6 address that carries an IPv4 one (mapped, translated, tunnelled) is none, nor is what is not an address.
     """
     try:
         address = ip_address(text)

@@ -110,7 +110,7 @@ class Faults:
 
 
 def check_target(target: str) -> None:
-    """Raise Refusal(404) for what is no target."""
+    """Raise Refusal(404) for what is not a target."""
     if target not in TARGETS:
         raise Refusal(404, f"No target is called {target!r}. The targets are: {', '.join(TARGETS)}.")
 

@@ -126,7 +126,7 @@ class Anvil:
         raise NodeGone(f"anvil for chain {self._chain_id} did not start.")
 
     async def stop(self) -> None:
-        """End the process; doing so twice is no error."""
+        """End the process; doing so twice is not an error."""
         if self._session is not None:
             await self._session.close()
             self._session = None

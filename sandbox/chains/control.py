@@ -235,7 +235,7 @@ async def several(chain: Chain, body: Body) -> dict[str, Any]:
         raise Refusal(400, "acts is a list of objects.")
     wanted = [(_action(text(one, "action")), one) for one in acts]
     if several in (action for action, _ in wanted):
-        raise Refusal(400, "several is no action of several.")
+        raise Refusal(400, "several is not an action of several.")
     async with chain.confirmed_together():
         return {"done": [await action(chain, one) for action, one in wanted]}
 

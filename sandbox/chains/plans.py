@@ -23,7 +23,7 @@ OfRange = Callable[[int, int, int], Denial]
 
 @dataclass(frozen=True)
 class Plan:
-    """What one chain's nodes give; None is no limit. `blocks` counts both ends of a range of logs."""
+    """What one chain's nodes give; None means no limit. `blocks` counts both ends of a range of logs."""
 
     like: str
     """The provider that behaves like this."""

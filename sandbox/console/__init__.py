@@ -93,7 +93,7 @@ class Console:
         return self._answered(request, back, said, status < 400, opened)
 
     async def say(self, request: web.Request) -> web.Response:
-        """A person writes a message; what begins with a slash is no message but a command still to be chosen."""
+        """A person writes a message; what begins with a slash is not a message but a command still to be chosen."""
         form = await request.post()
         back, typed = where(form), str(form.get("typed", ""))
         if typed.startswith("/"):
@@ -145,7 +145,7 @@ class Console:
         return web.Response(text=(HERE / name).read_text(), content_type=kind, headers=HEADERS)
 
     async def picture(self, request: web.Request) -> web.Response:
-        """What the CDN would draw; asked for here, so that people's looks are no requests to a provider."""
+        """What the CDN would draw; asked for here, so that people's looks are not requests to a provider."""
         image = picture(request.match_info["seed"], PICTURE_SIZE)
         return web.Response(body=image, content_type="image/png", headers={"Cache-Control": "public, max-age=86400"})
 

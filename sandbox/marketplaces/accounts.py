@@ -34,7 +34,7 @@ def normal(address: str) -> str:
         return address.lower()
     if _SOLANA.fullmatch(address):
         return address
-    raise Refusal(400, f"{address!r} is no EVM and no Solana address.")
+    raise Refusal(400, f"{address!r} is neither an EVM nor a Solana address.")
 
 
 class Accounts:

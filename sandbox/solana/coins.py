@@ -82,7 +82,7 @@ def called(coins: Iterable[SplCoin], named: str) -> SplCoin | None:
 
 
 def decimals_in(given: object) -> int | None:
-    """The decimals that a body names, USUAL_DECIMALS if none; None for what is no number of 8 bits."""
+    """The decimals that a body names, USUAL_DECIMALS if none; None for what is not a number of 8 bits."""
     if given is None:
         return USUAL_DECIMALS
     said = str(given)

@@ -151,7 +151,7 @@ async def _touch(db: AsyncSession, id_hash: bytes) -> None:
 
 
 async def close(db: AsyncSession, session_id: str | None) -> int | None:
-    """End a session; return the user's id if it was their last one, else None. An unknown id is no error."""
+    """End a session; return the user's id if it was their last one, else None. An unknown id is not an error."""
     if session_id is None or not _ID.fullmatch(session_id):
         return None
     ended = delete(Session).where(col(Session.id_hash) == hash_of(session_id)).returning(col(Session.user_id))

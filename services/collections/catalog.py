@@ -52,7 +52,7 @@ async def parse(
 ) -> CollectionView:
     """Return the collection that an address on `blockchain` or a marketplace's page refers to.
 
-    An address that is no collection's may be a coin's.
+    An address that is not a collection's may be a coin's.
 
     A page of one token, or a single token's address on Solana, refers to the token's collection. A page that names its
     chain, or an address in Solana's form, overrides `blockchain`. A name read within `no_older_than` is not read again.
@@ -175,7 +175,7 @@ async def _by_contract(
 
 
 async def _coin_at(db: AsyncSession, outside: Gateways, chain: str, contract: str) -> CollectionView | None:
-    """Return the coin at an address that is no collection's, if there is one."""
+    """Return the coin at an address that is not a collection's, if there is one."""
     if not lookup.belongs_to(contract, chain):
         return None
     try:

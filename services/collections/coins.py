@@ -26,7 +26,9 @@ def refusal(chain: str, contract: str, facts: CoinFacts | None) -> str | None:
             "There is no contract at {address} on {chain}. Is it a wallet's address, or is the coin on another chain?"
         ).format(**where)
     if facts.stated is None and CHAINS[chain].family != "evm":
-        return _("{address} on {chain} is no coin: it is not a mint of one of the two token programs.").format(**where)
+        return _("{address} on {chain} is not a coin: it is not a mint of one of the two token programs.").format(
+            **where
+        )
     if facts.stated is None:
         return _(
             "The contract {address} on {chain} does not say how many decimals its amounts have, so a rule cannot count "

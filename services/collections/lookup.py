@@ -64,7 +64,7 @@ async def described(outside: Gateways, chain: str, contract: str) -> CollectionV
     """
     where = {"address": shorten(contract), "chain": chain_title(chain)}
     if not belongs_to(contract, chain):
-        about = _("{address} is no address on {chain}.").format(**where)
+        about = _("{address} is not an address on {chain}.").format(**where)
         raise await _elsewhere(outside, chain, contract, about)
     standard = await outside.chains.contract_standard(chain, contract)
     if standard == "none":
@@ -98,7 +98,7 @@ def several(message: str, offers: Sequence[CollectionView]) -> FieldRefused:
 async def _elsewhere(
     outside: Gateways, chain: str, contract: str, about: str, *, nothing: bool = False
 ) -> CollectionNotFound:
-    """Search all other chains, and return the error for an address that is no collection on its own."""
+    """Search all other chains, and return the error for an address that is not a collection on its own."""
     others = [other for other in form_order() if other != chain and usable(other) and belongs_to(contract, other)]
     found = await asyncio.gather(*(_standard(outside, other, contract) for other in others))
     there = [
@@ -124,7 +124,7 @@ async def _elsewhere(
 
 
 async def _standard(outside: Gateways, chain: str, contract: str) -> str | None:
-    """Return the contract's standard, "none" if it is no collection, or None if that cannot be read in time."""
+    """Return the contract's standard, "none" if it is not a collection, or None if that cannot be read in time."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):
             return await outside.chains.contract_standard(chain, contract) or "none"

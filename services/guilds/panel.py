@@ -123,7 +123,7 @@ def checked(texts: PanelTexts, server_name: str, bot_id: str) -> PanelTexts:
         if wrong is not None:
             raise FieldRefused(
                 name,
-                _("{wrong} is no placeholder. You can use {placeholders}.").format(
+                _("{wrong} is not a placeholder. You can use {placeholders}.").format(
                     wrong=wrong, placeholders=", ".join(PLACEHOLDERS)
                 ),
             )

@@ -269,7 +269,7 @@ _NEWEST_OF_EACH = """
 
 
 async def forget_replaced(db: AsyncSession) -> None:
-    """Delete snapshots that are no wallet's newest; those of a running sweep are kept."""
+    """Delete snapshots that are not a wallet's newest; those of a running sweep are kept."""
     await db.execute(
         text(
             "DELETE FROM survey s WHERE s.observed_at < now() - interval '1 day' "

@@ -42,7 +42,7 @@ class Answers:
     beside: frozenset[str] = frozenset()
     """Contracts on the sheet whose balances only add to what an indexer lists (see `Wants.beside`)."""
     coins: frozenset[str] = frozenset()
-    """Coins on the sheet, which are no NFTs."""
+    """Coins on the sheet, which are not NFTs."""
     coin_fault: str | None = None
     """Why there is no sheet, if coins were asked for."""
     standards: dict[str, str] = field(default_factory=dict[str, str])

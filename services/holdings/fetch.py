@@ -89,7 +89,7 @@ async def ask_all_again(
 
 
 _no_collections: dict[tuple[str, str], float] = {}
-"""Chain and contract of what turned out to be no collection, and when, in monotonic seconds."""
+"""Chain and contract of what turned out not to be a collection, and when, in monotonic seconds."""
 MOST_REMEMBERED = 10_000
 
 

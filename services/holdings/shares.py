@@ -193,7 +193,7 @@ def conclude_for(leaf: Requirement, parts: Iterable[WalletShare]) -> tuple[Answe
 def conclude(parts: Iterable[WalletShare], needed: int, most: int | None = None) -> tuple[Answer, str | None]:
     """Return yes once enough is proved, no only if every wallet is fully known, else unknown with the reason.
 
-    With a maximum, more than `most` is no whatever else there is, and yes also needs every wallet to be known.
+    With a maximum, more than `most` means no, whatever else there is, and yes also needs every wallet to be known.
     """
     listed = tuple(parts)
     held = sum(part.amount for part in listed)

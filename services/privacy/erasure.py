@@ -127,7 +127,7 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     """Delete everything about the person at once, except the ledger's lines of roles that are yet to be taken.
 
     Their wallets stop counting now, so the next reconcile takes each role by its rules' removal policy; `finish` then
-    removes the remaining data. Signs them out everywhere. A second call is no error.
+    removes the remaining data. Signs them out everywhere. A second call is not an error.
     """
     ending = await consequences(db, actor)
     places = await _places(db, actor)

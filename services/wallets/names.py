@@ -21,7 +21,7 @@ class NameRefused(Exception):
 
 
 def is_name(text: str) -> bool:
-    """Return whether the text is meant as a name: it has a dot inside and is no link."""
+    """Return whether the text is meant as a name: it has a dot inside and is not a link."""
     return re.fullmatch(r"[^\s/:.]+(\.[^\s/:.]+)+", text.strip()) is not None
 
 

@@ -79,7 +79,7 @@ async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallen
     if reference is None:
         return Verdict(
             False,
-            _("That is no transaction's hash: paste 0x and 64 digits of 0-9 and a-f, or an explorer's link to it."),
+            _("That is not a transaction hash: paste 0x and 64 digits of 0-9 and a-f, or an explorer's link to it."),
         )
     if await ownership.is_spent(db, reference.hash, one.address):
         return Verdict(False, _(SPENT))
@@ -112,7 +112,7 @@ async def _pasted_signature(
     signature = solana_signature(text)
     if signature is None:
         return Verdict(
-            False, _("That is no signature of a transaction: paste all its 87 or 88 characters, or a link to it.")
+            False, _("That is not a transaction signature: paste all its 87 or 88 characters, or a link to it.")
         )
     if await ownership.is_spent(db, signature, watched[-1].address):
         return Verdict(False, _(SPENT))

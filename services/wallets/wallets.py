@@ -78,7 +78,7 @@ async def remove(db: AsyncSession, actor: Actor, wallet_id: int) -> None:
 async def follow(db: AsyncSession, outside: Gateways, actor: Actor, address: str) -> None:
     """Start watching for the transaction that answers the member's challenge for this address.
 
-    Ignores a text that is no address. May wait some seconds for the chains.
+    Ignores a text that is not an address. May wait some seconds for the chains.
     """
     try:
         family, parsed = parse(address)

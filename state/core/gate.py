@@ -159,14 +159,14 @@ def _unwrapped(value: Any) -> Any:
 
 def _check_storage(values: object) -> None:
     if not isinstance(values, dict):
-        raise Refused("storage is no object")
+        raise Refused("storage is not an object")
     for key, value in cast(dict[str, object], values).items():
         path, _, variable = key.rpartition(".")
         owner = RegistrationContext.get().base_states.get(path)
         if owner is None or not owner._is_client_storage(variable.removesuffix(FIELD_MARKER)):
             raise Refused("not a stored variable")
         if not isinstance(value, str) or len(value) > STORED_LENGTH:
-            raise Refused("a stored value is no short text")
+            raise Refused("a stored value is not a short text")
 
 
 @functools.cache

@@ -115,12 +115,12 @@ class ConditionDraft:
 
 
 def as_typed(value: float | None) -> str:
-    """Return a number of a number field as text, without an exponent below 10^15; an emptied field is no number."""
+    """Return a number of a number field as text, without an exponent below 10^15; an emptied field is not a number."""
     return "" if value is None else f"{value:.15g}"[:20]
 
 
 def _whole(text: str) -> int | None:
-    """Return a typed whole number; None for an empty text, -1 for one that is no whole number."""
+    """Return a typed whole number; None for an empty text, -1 for one that is not a whole number."""
     if not text:
         return None
     return int(text) if text.isascii() and text.isdigit() else -1

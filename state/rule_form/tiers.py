@@ -19,7 +19,7 @@ LEAST, MOST, ROLE = "least", "most", "role"
 
 @dataclass(frozen=True)
 class TierView:
-    """A tier as it is entered: `least` to `most` tokens give a role; an empty `most` is no limit."""
+    """A tier as it is entered: `least` to `most` tokens give a role; an empty `most` means no limit."""
 
     number: int
     title: str = ""

@@ -198,7 +198,7 @@ class MigrationState(ServerTab, rx.State):
             self.looking = False
 
     def _order(self) -> MigrationOrder:
-        """Return what the form says. Raises FieldRefused for what is no date."""
+        """Return what the form says. Raises FieldRefused for what is not a date."""
         chain, _colon, contract = self.old.partition(":")
         return MigrationOrder(
             chain=chain, contract=contract, new_contract=self.new, new_chain=self.new_chain, same_ids=self.same_ids,

@@ -33,7 +33,7 @@ USUAL_DAYS = 30
 MOST_DAYS = 60
 """Days of the chart, the newest."""
 FEWEST_DAYS = 14
-"""Days for which the chart has room at least, so that the first ones are no wide blocks."""
+"""Days for which the chart has room at least, so that the first ones are not wide blocks."""
 _BAR_SHARE = 0.8
 
 
@@ -239,7 +239,7 @@ class MoveState(ServerTab, rx.State):
             self.saving = False
 
     def _order(self) -> MoveOrder:
-        """Return what the form says. Raises FieldRefused for what is no date."""
+        """Return what the form says. Raises FieldRefused for what is not a date."""
         until = end_of_day(self.until, "until")
         if until is None:
             raise FieldRefused("until", _("Choose the last day of the move."))

@@ -283,6 +283,6 @@ async def test_a_failed_read_of_somebody_is_tried_again_and_changes_nothing(
         return "could not be read" in caplog.text
 
     await is_(told, True)
-    assert await is_known("carol"), "no answer is no leaving"
+    assert await is_known("carol"), "no answer is not leaving"
     await discord.http.delete("/control/faults")
     await is_(lambda: is_known("carol"), False)

@@ -11,5 +11,5 @@ MONITORING = ROOT / "deploy" / "monitoring"
 
 
 def yaml_of(path: Path) -> Any:
-    """Read a YAML file as version 1.2 says, so that `on` is no boolean."""
+    """Read a YAML file as version 1.2 says, so that `on` is not a boolean."""
     return YAML(typ="safe").load(path.read_text())

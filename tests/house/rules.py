@@ -44,7 +44,7 @@ ONLY: Mapping[str, frozenset[str]] = {
     "apscheduler": frozenset({"jobs"}),
     "babel": frozenset({"locales"}),
 }
-# A front door may name what went wrong; that is no SQL.
+# A front door may name what went wrong; that is not SQL.
 FAULTS_BY_NAME = frozenset({"sqlalchemy.exc"})
 # Who looks after the database server itself, and so speaks to it in plain statements.
 SERVER_KEEPERS = frozenset({"app/postgres/server.py"})

@@ -25,7 +25,7 @@ def form_faults(form: str) -> Iterator[str]:
     named = [part for part in asking if "    id: " in part and "  label: " in part]
     yield from ("a question without id or label" for _ in range(len(asking) - len(named)))
     # YAML reads these as true and false, and GitHub wants texts.
-    yield from (f"{one} is no text" for one in re.findall(r"^ +- (yes|no|on|off|true|false)$", form, re.M | re.I))
+    yield from (f"{one} is not text" for one in re.findall(r"^ +- (yes|no|on|off|true|false)$", form, re.M | re.I))
 
 
 def hooks(config: str) -> dict[str, list[str]]:
@@ -67,7 +67,7 @@ def test_what_github_would_refuse_is_noticed() -> None:
     part = "  - type: {}\n    id: a\n    attributes:\n      label: A\n"
     body = part.format("input") + part.format("textfield") + "  - type: input\n      options:\n        - No\n"
     assert list(form_faults(f"name: Bug\ndescription: x\nbody:\n{body}")) == [
-        "no such kind: textfield", "a twice", "a question without id or label", "No is no text",
+        "no such kind: textfield", "a twice", "a question without id or label", "No is not text",
     ]  # fmt: skip
 
 

@@ -33,10 +33,16 @@ PLAIN = (
 # A migration that was released stays as it was.
 UNTOUCHED = "models/migrations/versions/"
 CODE = re.compile(r"`[^`]*`")
+# "This is no date" for "this is not a date"; "there is no date" is plain.
+IS_NO = (
+    r"(?<!\b[Tt]here\ )\b(?:is|was)\ no\ "
+    r"(?!(?:longer|more|less|fewer|later|older|wider|other|such|need|different|reason|demand|fight)\b)"
+)
 
 BANNED = re.compile(
-    r"""
-      \b(?i:whoever|whomever|anew|mend(?:s|ed|ing)?|by\ and\ by)\b
+    rf"""
+      {IS_NO}
+    | \b(?i:whoever|whomever|anew|mend(?:s|ed|ing)?|by\ and\ by)\b
     | \b(?i:but\ for)\b(?!\ (?:example|instance|now)\b)
     | \b(?i:tell|tells|told)\ of\b
     | \b(?i:tells)\b(?!\ (?:apart|a\ person|people|you|us|them|Discord|PostgreSQL|the\ (?:browser|reader|planner)))
@@ -56,8 +62,9 @@ BANNED = re.compile(
 
 # Pages, texts of screens and lines of logs: "look at", "tells" and a heading "Who" are plain English there.
 STRANGE = re.compile(
-    r"""
-      \b(?i:whoever|whomever|anew|mend(?:s|ed|ing)?|by\ and\ by)\b
+    rf"""
+      {IS_NO}
+    | \b(?i:whoever|whomever|anew|mend(?:s|ed|ing)?|by\ and\ by)\b
     | \b(?i:but\ for)\b(?!\ (?:example|instance|now)\b)
     | \b(?i:tell|tells|told)\ of\b
     | \b(?i:what\ (?:came|comes|became|becomes)\ of)\b

@@ -103,7 +103,7 @@ async def test_a_fault_is_told_as_of_any_statement_and_undoes_the_transaction(ca
     with pytest.raises(DataError, match="division by zero"):
         await asking(ADD, "SELECT 1 / count(*) FROM rule", *200 * [TOTALS])
     assert await totals() == []
-    assert caplog.messages == [], "what a fault keeps from being done is no fault of its own"
+    assert caplog.messages == [], "what a fault keeps from being done is not a fault of its own"
 
 
 async def test_a_connection_that_was_lost_is_not_used_again() -> None:

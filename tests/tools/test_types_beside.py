@@ -19,7 +19,7 @@ with steps.types_beside() as typed:
 """
 
 
-@pytest.mark.parametrize(("processes", "fault"), [("0", ""), ("1", "x.py:1 is no int")])
+@pytest.mark.parametrize(("processes", "fault"), [("0", ""), ("1", "x.py:1 is not an int")])
 def test_a_fault_of_types_fails_the_run_beside_it(tmp_path: Path, processes: str, fault: str) -> None:
     checker = tmp_path / "bin" / "basedpyright"
     checker.parent.mkdir()

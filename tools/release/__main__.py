@@ -99,7 +99,7 @@ class Release:
 
     def _check_version(self) -> None:
         if not FORM.fullmatch(self.version):
-            raise NotReleasable(f"{self.version} is no version: it has three numbers, as in 1.2.3.")
+            raise NotReleasable(f"{self.version} is not a version: it has three numbers, as in 1.2.3.")
         newer = [tag for tag in self._git("tag", "--list", "v*").split() if _numbers(tag) >= _numbers(self.tag)]
         if newer:
             raise NotReleasable(f"{self.version} is not newer than the tag {max(newer, key=_numbers)}.")

@@ -100,7 +100,7 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
 
 
 async def _nobody(request: Request) -> Response | None:
-    """Return the 401 for a body that is no JSON: FastAPI reads the body before it checks the caller."""
+    """Return the 401 for a body that is not JSON: FastAPI reads the body before it checks the caller."""
     try:
         await known_caller(request)
     except NotSignedIn as nobody:
@@ -110,7 +110,7 @@ async def _nobody(request: Request) -> Response | None:
 
 async def _refused_by_the_frame(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    # FastAPI's own error for a body that is no text.
+    # FastAPI's own error for a body that is not text.
     status = 422 if error.status_code == 400 else error.status_code
     if status == 422 and (nobody := await _nobody(request)):
         return nobody

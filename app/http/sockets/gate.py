@@ -198,7 +198,7 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_number) if text else None
     except (ValueError, RecursionError):
-        raise _Refused("a message is no JSON") from None
+        raise _Refused("a message is not JSON") from None
 
 
 def _no_number(name: str) -> NoReturn:

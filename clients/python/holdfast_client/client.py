@@ -44,7 +44,7 @@ class Holdfast(Calls):
         if base.scheme != "https" and (base.scheme != "http" or base.host not in _OWN_MACHINE):
             raise ValueError("The address has to begin with https://, or be of this machine.")
         if not re.fullmatch(r"hf_[A-Za-z0-9_-]+", token):
-            raise ValueError("This is no API token: one begins with hf_.")
+            raise ValueError("This is not an API token: one begins with hf_.")
         self._http = httpx.Client(
             base_url=base,
             headers={"Authorization": f"Bearer {token}", "Accept": "application/json, text/csv"},

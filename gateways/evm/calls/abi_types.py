@@ -15,7 +15,7 @@ _SIZED = re.compile(r"(uint|int|bytes)([0-9]{0,3})")
 
 
 class SignatureRefused(ValueError):
-    """The text is no view function that can be called here; the message is a sentence for a person."""
+    """The text is not a view function that can be called here; the message is a sentence for a person."""
 
 
 @dataclass(frozen=True, slots=True)

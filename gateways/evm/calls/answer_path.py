@@ -196,14 +196,14 @@ def _length(said: _Answer, kind: AbiType, at: int) -> int:
 def _uint(said: _Answer, kind: AbiType, at: int) -> int:
     number = said.word(at)
     if number > bounds(kind)[1]:
-        raise WrongAnswer(storable("the contract's answer is no {type}", type=kind.name))
+        raise WrongAnswer(storable("the contract's answer is not of type {type}", type=kind.name))
     return number
 
 
 def _int(said: _Answer, kind: AbiType, at: int) -> int:
     number, (least, most) = int.from_bytes(said.taken(at, 32), "big", signed=True), bounds(kind)
     if not least <= number <= most:
-        raise WrongAnswer(storable("the contract's answer is no {type}", type=kind.name))
+        raise WrongAnswer(storable("the contract's answer is not of type {type}", type=kind.name))
     return number
 
 
@@ -216,14 +216,14 @@ def _bool(said: _Answer, kind: AbiType, at: int) -> int:
 def _address(said: _Answer, kind: AbiType, at: int) -> str:
     word = said.taken(at, 32)
     if any(word[:12]):
-        raise WrongAnswer(N_("the contract's answer is no address"))
+        raise WrongAnswer(N_("the contract's answer is not an address"))
     return "0x" + word[12:].hex()
 
 
 def _fixed(said: _Answer, kind: AbiType, at: int) -> str:
     word = said.taken(at, 32)
     if any(word[kind.size :]):
-        raise WrongAnswer(storable("the contract's answer is no {type}", type=kind.name))
+        raise WrongAnswer(storable("the contract's answer is not of type {type}", type=kind.name))
     return "0x" + word[: kind.size].hex()
 
 
@@ -238,7 +238,7 @@ def _string(said: _Answer, kind: AbiType, at: int) -> str:
     try:
         return _content(said, at).decode()
     except UnicodeDecodeError:
-        raise WrongAnswer(N_("the contract's answer is no text")) from None
+        raise WrongAnswer(N_("the contract's answer is not text")) from None
 
 
 _READERS: dict[str, Callable[[_Answer, AbiType, int], ViewValue]] = {

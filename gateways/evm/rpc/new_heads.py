@@ -62,4 +62,4 @@ def _check(name: str, said: object) -> None:
     if "error" in fields:
         raise ProviderRefused(name, "it refuses the subscription", status=200)
     if fields.get("method") != "eth_subscription" and not isinstance(fields.get("result"), str):
-        raise ProviderConfused(name, "what it says is no new block")
+        raise ProviderConfused(name, "what it says is not a new block")

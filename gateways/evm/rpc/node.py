@@ -387,7 +387,7 @@ class Node:
     def _result(self, value: object, number: int | None) -> object:
         """The result in a JSON-RPC answer; with a number, its id must be that."""
         if not isinstance(value, dict):
-            raise ProviderConfused(self.name, "the answer is no JSON-RPC")
+            raise ProviderConfused(self.name, "the answer is not JSON-RPC")
         answer = cast("dict[str, object]", value)
         error = answer.get("error")
         if isinstance(error, dict):
@@ -397,7 +397,7 @@ class Node:
         if isinstance(error, str):
             raise rpc_error(self.name, 0, error)
         if "result" not in answer or (number is not None and answer.get("id") != number):
-            raise ProviderConfused(self.name, "the answer is no JSON-RPC")
+            raise ProviderConfused(self.name, "the answer is not JSON-RPC")
         return answer["result"]
 
 
@@ -414,11 +414,11 @@ async def patiently(node: Node, method: str, params: Sequence[object], decode: D
 def block_in(provider: str, value: object) -> Head:
     """The block in an `eth_getBlockByNumber` answer, or ProviderConfused."""
     if not isinstance(value, dict):
-        raise ProviderConfused(provider, "its head is no block")
+        raise ProviderConfused(provider, "its head is not a block")
     block = cast("dict[str, object]", value)
     number, moment = quantity(provider, block.get("number")), quantity(provider, block.get("timestamp"))
     if moment > 1 << 40:
-        raise ProviderConfused(provider, "its head is no block")
+        raise ProviderConfused(provider, "its head is not a block")
     name = block.get("hash")
     return Head(number, datetime.fromtimestamp(moment, UTC), name if isinstance(name, str) else "")
 

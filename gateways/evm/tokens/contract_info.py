@@ -54,7 +54,7 @@ class ContractReader:
             self._calls = None
 
     async def standard(self, contract: str) -> Standard | None:
-        """Return the contract's standard by ERC-165, or by its answers; None if it is no collection that we support."""
+        """Return the contract's standard by ERC-165, or by its answers; None if it is not a collection that we support."""
         code = await self._code(contract)
         if not code:
             await self._has_code_somewhere()
@@ -96,7 +96,7 @@ class ContractReader:
         return await self._number(contract, SUPPORTS + interface.ljust(32, b"\0"), longer=True) == 1
 
     async def _counts_tokens(self, contract: str) -> bool:
-        """Whether it answers `balanceOf` and is no coin: a coin also answers `allowance(address,address)`."""
+        """Whether it answers `balanceOf` and is not a coin: a coin also answers `allowance(address,address)`."""
         if await self._number(contract, BALANCE_OF + SOMEBODY) is None:
             return False
         return await self._number(contract, ALLOWANCE + SOMEBODY + SOMEBODY, longer=True) is None

@@ -61,7 +61,7 @@ class EvmRecords:
     async def records(
         self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
     ) -> Mapping[str, TokenRecord]:
-        """The links at the answering node's head, in batches of ten tokens; ids that are no uint256 are left out."""
+        """The links at the answering node's head, in batches of ten tokens; ids that are not uint256 are left out."""
         packed([contract])
         numbers = {one: int(one) for one in token_ids if one.isascii() and one.isdigit() and len(one) <= 78}
         asked = [(one, number) for one, number in numbers.items() if number <= LARGEST_ID]

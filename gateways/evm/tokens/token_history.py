@@ -202,7 +202,7 @@ class LogReader:
 
     def _read(self, search: HistorySearch, logs: object, owners: set[str], start: int, end: int) -> None:
         if not isinstance(logs, list):
-            raise ProviderConfused(self.node.name, "the logs are no list")
+            raise ProviderConfused(self.node.name, "the logs are not a list")
         for item in cast("list[object]", logs):
             log = cast("dict[str, object]", item) if isinstance(item, dict) else {}
             contract = str(log.get("address")).lower()

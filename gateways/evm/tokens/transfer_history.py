@@ -197,7 +197,7 @@ def decode_moves(content: bytes) -> object:
 def _slice(provider: str, contract: str, said: object, first: int, last: int) -> HistorySlice:
     """Read the logs. Raises ProviderConfused for what only a node can get wrong."""
     if not isinstance(said, list):
-        raise ProviderConfused(provider, "the logs are no list")
+        raise ProviderConfused(provider, "the logs are not a list")
     try:
         logs = msgspec.convert(cast("list[object]", said), list[MoveLog])
     except ValueError as fault:

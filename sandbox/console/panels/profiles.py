@@ -36,7 +36,7 @@ def _profile(sandbox: WholeSandbox, place: Place, user: User, at: str, address: 
         f"{at}/accounts/{address}",
         el("p", el("a", f"{title} profile", href=f"/{at}/{address}"), el("br"), el("code", address)),
         el("label", el("span", f"{title} bio of {user.username}"), for_=key),
-        # A line break directly behind the tag is no part of the text.
+        # A line break directly behind the tag is not part of the text.
         el("textarea", "\n" + account.bio, id=key, name="bio", maxlength=BIO_CHARACTERS, rows="2"),
         field(f"{title} username", "username", account.username),
         el("button", "Save", aria_label=f"Save {title} profile of {user.username}"),

@@ -4,7 +4,7 @@ from typing import Any
 
 
 class DiscordError(Exception):
-    """A REST answer that is no success."""
+    """A REST answer that is not a success."""
 
     def __init__(self, status: int, code: int, message: str, errors: dict[str, Any] | None = None) -> None:
         super().__init__(message)

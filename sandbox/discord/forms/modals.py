@@ -1,4 +1,4 @@
-"""Bodies of interaction answers that are no messages: modals and the choices of an autocomplete."""
+"""Bodies of interaction answers that are not messages: modals and the choices of an autocomplete."""
 
 from typing import Any
 

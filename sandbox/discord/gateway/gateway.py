@@ -105,7 +105,7 @@ class Gateway:
             connection.cut()
 
     def send_malformed(self) -> None:
-        """Send every client a frame that is no JSON."""
+        """Send every client a frame that is not JSON."""
         for connection in list(self._connections):
             connection.send(MALFORMED)
 

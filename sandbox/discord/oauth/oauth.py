@@ -119,7 +119,7 @@ class OAuth:
             try:
                 name, _, secret = base64.b64decode(header[6:], validate=True).decode().partition(":")
             except ValueError:
-                raise TokenRefusal("invalid_client", "The Authorization header is no Basic one.", 401) from None
+                raise TokenRefusal("invalid_client", "The Authorization header is not a Basic one.", 401) from None
             given = unquote_plus(name), unquote_plus(secret)
         settings = self.discord.sandbox.settings
         own = settings["DISCORD_CLIENT_ID"], settings["DISCORD_CLIENT_SECRET"]

@@ -93,7 +93,7 @@ class Call:
         return By(self.discord.bot_id, said_reason(self.request.headers.get(REASON)))
 
     def snowflake(self, name: str) -> str:
-        """An id in the path. Raises 50035 for what is no snowflake."""
+        """An id in the path. Raises 50035 for what is not a snowflake."""
         value = self.request.match_info[name]
         if not _SNOWFLAKE.fullmatch(value):
             raise form_error(name, f'Value "{value}" is not snowflake.')

@@ -96,7 +96,7 @@ async def test_a_remembered_collection_needs_nobody_and_outlives_every_fault(
         (PEOPLE_WALLET, "base", 404, "It looks like a wallet's address"),
         (SOLANA_WALLET, "base", 404, "There is no collection at 3tF45N...5MGR on Solana. It looks like a wallet's"),
         (PEOPLE_WALLET, "", 400, "Blockchain is required"),
-        (PEOPLE_WALLET, "solana", 404, "0x7777...7777 is no address on Solana."),
+        (PEOPLE_WALLET, "solana", 404, "0x7777...7777 is not an address on Solana."),
         (PEOPLE_WALLET, "sei", 400, "cannot be used"),
         (PEOPLE_WALLET[:-1], "base", 400, "42 characters"),
         ("https://opensea.io/carol", "base", 400, "profile"),
@@ -130,7 +130,7 @@ async def test_a_collection_on_another_chain_is_offered_there(browser: Browser, 
     contract = await made(sandbox, "abstract", "ERC1155", name, f"elsewhere-{now():%H%M%S%f}")
     for chain, begin in [
         ("base", "There is no contract at"),
-        ("solana", f"{contract[:6]}...{contract[-4:]} is no address on"),
+        ("solana", f"{contract[:6]}...{contract[-4:]} is not an address on"),
     ]:
         answer = await parsed(browser, contract, chain)
         assert answer.status_code == 404

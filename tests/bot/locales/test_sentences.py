@@ -155,7 +155,7 @@ def test_a_whole_sentence_is_seen(source: str, seen: bool) -> None:
         ("bot/x.py", 'nextcord.slash_command(name="why", description="Why so")', True),
         ("bot/x.py", 'SlashOption(**named(NP_("command", "why"), N_("Why so")))', False),
         ("bot/x.py", 'Button("holdfast:verify", "Keep it" if a else _("Go"))', True),
-        ("bot/x.py", 'log.warning("this is no text for people")', False),
+        ("bot/x.py", 'log.warning("this is not text for people")', False),
         ("components/x.py", 'rx.el.p("Not here", class_name="muted mt-2")', True),
         ("components/x.py", 'rx.el.p(_("Not here"), class_name="muted mt-2")', False),
         ("components/x.py", 'rx.el.input(placeholder="Your name")', True),

@@ -15,7 +15,7 @@ NOON = datetime(2026, 5, 3, 12, 30, tzinfo=UTC)
     [
         ("ja", "ja"), ("zh-CN", "zh-CN"), ("zh-Hans-SG", "zh-CN"), ("zh", "zh-CN"), ("pt-BR", "pt-BR"), ("pt", "pt-BR"),
         ("es-ES", "es"), ("es-419", "es"), ("es", "es"), ("en-US", "en"), ("en-GB", "en"),
-        # Another script, unknown languages, and what is no locale at all.
+        # Another script, unknown languages, and what is not a locale at all.
         ("zh-TW", "en"), ("de", "en"), ("xx", "en"), ("", "en"), (None, "en"), ("-", "en"), ("../ja", "en"),
         ("ja\x00", "en"), ("ja-" * 40, "en"),
     ],

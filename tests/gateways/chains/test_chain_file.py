@@ -139,9 +139,9 @@ def test_every_fault_of_a_file_is_said_at_once(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in refusal(tmp_path / "nowhere.toml")
     (tmp_path / "odd.toml").write_bytes(b"[ninth")
-    assert "is no TOML: " in refusal(tmp_path / "odd.toml")
+    assert "is not TOML: " in refusal(tmp_path / "odd.toml")
     (tmp_path / "odd.toml").write_bytes(b"\xff")
-    assert "is no TOML: " in refusal(tmp_path / "odd.toml")
+    assert "is not TOML: " in refusal(tmp_path / "odd.toml")
 
 
 def test_a_chain_that_is_gone_has_a_name_and_is_in_no_list() -> None:

@@ -112,7 +112,7 @@ async def test_each_segment_has_a_sheet_of_its_own_at_the_same_block(
             assert sheet.amount(COOL, owner) == (n % 5 if asked and COOL in segment.contracts else None)
             assert sheet.amount(RARE, owner) == (n % 5 * 2 if asked and RARE in segment.contracts else None)
     assert [sheets[4].amount(RARE, owner) for owner in BIG] == [253, 254, 255, 2**64, MOST]
-    assert sheets[4].unknown("0x" + "00" * 19 + "01") == len(BIG) + 1, "a precompile is no contract"
+    assert sheets[4].unknown("0x" + "00" * 19 + "01") == len(BIG) + 1, "a precompile is not a contract"
     assert {(sheet.block, sheet.endpoint) for sheet in sheets} == {(sheets[0].block, 0)}
     assert ends[0].methods().count("eth_getBlockByNumber") == 1, "one head for all"
     assert await chains.balances("base", []) == []

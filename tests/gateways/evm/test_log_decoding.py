@@ -1,4 +1,4 @@
-"""A node's logs as we read them: what is a transfer, what is not, and what is no answer at all."""
+"""A node's logs as we read them: what is a transfer, what is not, and what is not an answer at all."""
 
 import json
 from collections import Counter
@@ -130,7 +130,7 @@ PASSED_OVER = {"a number that is too large", "no UTF-8", "other logs"}
 @pytest.mark.parametrize("held", list(IGNORED))
 @pytest.mark.parametrize("place", ["in the answer", "in a log"])
 def test_a_field_that_nobody_reads_changes_no_transfer(held: str, place: str) -> None:
-    """Whatever it holds: the transfers are those that stand there, or it is no JSON; the process lives on."""
+    """Whatever it holds: the transfers are those that stand there, or it is not JSON; the process lives on."""
     good = answer_of([log(TRANSFER, topic(ALICE), topic(BOB), "0x1")])
     mark = b'"jsonrpc":' if place == "in the answer" else b'"address":'
     try:

@@ -144,7 +144,7 @@ async def test_the_sandbox_lists_what_its_people_have(sandbox_url: str) -> None:
         held = {
             (one["contract"].lower(), token["id"])
             for one in world["chains"]["polygon"]["collections"]
-            # What stands among a staking contract's tokens is no token of its own.
+            # What stands among a staking contract's tokens is not a token of its own.
             if not one["standard"].startswith("Staking:")
             for token in one["tokens"]
             if dave in token["owners"]

@@ -11,7 +11,7 @@ from tests.jobs.town import STRANGER, Town, a_town
 
 FAULTS = ["down", "500", "429", "empty", "zero", "stale", "malformed"]
 HARMLESS = {None, "stale", "zero"}
-"""What changes nothing in a list of assets that was there before: a balance of zero is no part of it."""
+"""What changes nothing in a list of assets that was there before: a balance of zero is not part of it."""
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ async def test_a_bots_role_is_neither_taken_over_nor_looked_at(town: Town, engin
         assert (await db.exec(select(Due))).all() == []
     await town.see()
     async with transaction() as db:
-        assert await queue.mark_all(db) > 0, "somebody who is no bot is looked at"
+        assert await queue.mark_all(db) > 0, "somebody who is not a bot is looked at"
 
 
 async def test_the_grace_time_runs_for_a_role_that_was_handed_over(town: Town, engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""What Discord refuses in answers to interactions: modals, the choices of an autocomplete, and what is no answer."""
+"""What Discord refuses in answers to interactions: modals, the choices of an autocomplete, and what is not an answer."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -134,7 +134,7 @@ CHOICES: dict[str, tuple[Any, str]] = {
     "choice without value": ([{"name": "a"}], "choices.0.value"),
     "number for a text option": ([{"name": "a", "value": 5}], "choices.0.value"),
     "26 choices": ([{"name": "a", "value": "a"}] * 26, "choices"),
-    "choices that are no list": ("a", "choices"),
+    "choices that are not a list": ("a", "choices"),
 }
 
 

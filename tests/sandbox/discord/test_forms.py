@@ -333,11 +333,11 @@ async def test_two_hundred_commands_are_made_a_day(discord: Outside, monkeypatch
 
 
 CHANNELS: dict[str, tuple[dict[str, Any], str]] = {
-    "forum in a server that is no community": ({"type": 15}, "type"),
+    "forum in a server that is not a community": ({"type": 15}, "type"),
     "unknown type": ({"type": 1}, "type"),
     "no name": ({"name": ""}, "name"),
     "name over 100": ({"name": LONG}, "name"),
-    "parent that is no category": ({"parent_id": str(int(BASE) + 100)}, "parent_id"),
+    "parent that is not a category": ({"parent_id": str(int(BASE) + 100)}, "parent_id"),
     "parent that is not there": ({"parent_id": "5"}, "parent_id"),
     "slowmode over 21600": ({"rate_limit_per_user": 99_999}, "rate_limit_per_user"),
     "topic over 1024": ({"topic": "x" * 1025}, "topic"),

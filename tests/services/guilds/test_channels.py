@@ -181,7 +181,7 @@ async def test_a_channel_whose_creation_was_not_answered_is_known_by_its_topic_i
 async def test_words_that_discord_would_refuse_change_nothing(town: Town):
     made = await repair(town)
     before = (await shown(town, made.channel_id))["messages"]
-    with pytest.raises(FieldRefused, match="is no placeholder"):
+    with pytest.raises(FieldRefused, match="is not a placeholder"):
         await change(town, text="Hello {name}")
     with pytest.raises(ServerNotFound):
         await change(town, "carol", title="Mine now")

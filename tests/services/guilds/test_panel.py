@@ -21,7 +21,7 @@ DEFAULT = panel.default_texts()
         ("title", "T" * 257, "at most 256 characters here, and this has 257"),
         ("title", "{server}" + "T" * 200, "at most 256"),
         ("text", "t" * 4097, "at most 4096 characters here, and this has 4097"),
-        ("text", "{nobody} and {server}", "{nobody} is no placeholder. You can use {server}, {bot}, {button}."),
+        ("text", "{nobody} and {server}", "{nobody} is not a placeholder. You can use {server}, {bot}, {button}."),
         ("button", "b" * 81, "at most 80"),
         ("color", "red", "six hexadecimal digits"),
     ],

@@ -157,7 +157,7 @@ async def test_a_node_is_asked_as_rarely_as_its_chain_is_followed(
         known = await provider_log.states(db)
     assert bool(found) == asked
     nodes = provider_status.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
-    assert {one.answers for one in nodes} == {"ok"}, "a node that is asked rarely is no unknown one"
+    assert {one.answers for one in nodes} == {"ok"}, "a node that is asked rarely is not an unknown one"
     settings.cache_clear()
 
 

@@ -40,7 +40,7 @@ PARTLY = TokenTraits((Trait("Fur", "Red"),), "OpenSea", NOW, whole=False)
 
 
 def balances(chain: str, held: Mapping[str, int | None]) -> BalanceSheet:
-    """What the contract itself tells of each wallet; None is no answer."""
+    """What the contract itself tells of each wallet; None is not an answer."""
     contract = PLACES[chain][0]
     owners = sorted(held)
     cells = Cells(1, len(owners))

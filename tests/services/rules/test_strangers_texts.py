@@ -204,7 +204,7 @@ def test_an_answer_with_logs_is_decoded_or_no_json(at: int, left_out: int, put_i
     try:
         found = decode_logs(content)
     except json.JSONDecodeError:
-        # Python's own reader takes half a surrogate pair and numbers beyond every float, which are no JSON.
+        # Python's own reader takes half a surrogate pair and numbers beyond every float, which are not JSON.
         if b"\\" not in put_in and b"e" not in put_in.lower():
             with pytest.raises(ValueError):
                 json.loads(content.decode(), parse_constant=_no_number)

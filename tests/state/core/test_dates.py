@@ -1,4 +1,4 @@
-"""Dates that people enter: a day's first and last second in UTC, the last day that there is, and what is no date."""
+"""Dates that people enter: a day's first and last second in UTC, the last day that there is, and what is not a date."""
 
 from datetime import UTC, datetime
 

@@ -35,7 +35,7 @@ async def test_a_migration_is_looked_at_applied_and_ended_from_its_card(sign_in:
     card.set_new(str(made["contract"]))
     card.set_until("31.12.2999")
     await tab.run(card.look())
-    assert (card.fault_field, card.fault_text) == ("until", "This is no date.")
+    assert (card.fault_field, card.fault_text) == ("until", "This is not a date.")
     card.set_until("")
     await tab.run(card.ask_apply())
     assert card.asked == "", "nothing was looked at"

@@ -79,7 +79,7 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     move.choose(role.id, True)
     move.set_until("31.12.2999")
     await tab.run(move.save())
-    assert (move.fault_field, move.fault_text) == ("until", "This is no date.")
+    assert (move.fault_field, move.fault_text) == ("until", "This is not a date.")
 
     async with transaction() as db:
         await db.exec(update(ServerMove).values(begins_at=now() - timedelta(days=1), until=now()))

@@ -199,7 +199,7 @@ async def grey(context: BrowserContext, watched: Watched, screen: Screen) -> str
     """Open a screen; None if it shows itself or says what it lacks, else what it shows instead."""
     page = await context.new_page()
     try:
-        # A picture that comes late is no screen that does.
+        # A picture that comes late is not a screen that does.
         await page.goto(watched.web.url + screen.path, wait_until="commit")
         await page.wait_for_function(
             SAID_OR_SHOWN, arg=screen.shows, polling=LOOKED_EVERY_MS, timeout=SHOWN_SECONDS * 1000

@@ -20,7 +20,7 @@ def earlier_version(directory: Path) -> Path:
     """
     commit = _commit()
     if commit is None:
-        pytest.skip("the history has no earlier version: this is no clone, or one without its older commits")
+        pytest.skip("the history has no earlier version: this is not a clone, or one without its older commits")
     root = directory / "earlier"
     packed = subprocess.run(["git", "archive", commit], cwd=ROOT, check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:

@@ -224,7 +224,7 @@ async def test_a_rule_may_count_a_coin_by_the_decimals_that_it_says(browser: Bro
         "such as 100": {"contractAddress": dollar, "min": "a lot"},
         "no contract at": {"contractAddress": NOWHERE, "min": "1"},
         "does not say how many decimals": {"contractAddress": standing(world, "ERC721"), "min": "1"},
-        "is no coin": {
+        "is not a coin": {
             "blockchain": "solana",
             "contractAddress": world["chains"]["solana"]["collections"][0]["contract"],
             "min": "1",

@@ -117,7 +117,7 @@ async def test_a_pasted_hash_is_judged_and_a_bio_that_comes_late_is_found_by_its
     await page.get_by_label("Transaction hash or link").fill("https://etherscan.io/tx/0x12")
     await page.get_by_role("button", name="Verify Wallet").click()
     await expect(toast).to_be_visible()
-    await expect(page.locator("main").get_by_text("That is no transaction's hash")).to_be_visible()
+    await expect(page.locator("main").get_by_text("That is not a transaction hash")).to_be_visible()
 
     await page.get_by_label("Verification Method").select_option("OpenSea Profile Bio")
     code = await page.locator("ol code").filter(has_text=re.compile(r"holdfast-\w{10}")).inner_text()

@@ -69,7 +69,7 @@ async def test_the_channel_is_made_its_loss_is_noticed_and_alerts_get_a_place(
     preview = page.get_by_role("figure", name="The panel as Discord will show it")
     await page.get_by_label("Title").fill("Welcome to {server}")
     await page.get_by_label("Text", exact=True).fill("Press **{button}**.\n- _quick_\n- {nobody}")
-    await expect(page.get_by_text("{nobody} is no placeholder.")).to_be_visible()
+    await expect(page.get_by_text("{nobody} is not a placeholder.")).to_be_visible()
     await page.get_by_label("Text", exact=True).fill("Press **{button}**.\n- _quick_")
     await page.get_by_label("Button label").fill("Start")
     await expect(preview.get_by_text(f"Welcome to {name}")).to_be_visible()
