@@ -374,8 +374,8 @@ def _filters(kind: str, addresses: Sequence[str], coins: Sequence[str]) -> list[
 def decode_logs(content: bytes) -> object:
     """A good answer to eth_getLogs with a list of Log as its result; any other answer as orjson reads it.
 
-    Raises orjson.JSONDecodeError for what is not JSON. Fields that nobody reads are not checked closely: a number may be
-    too large there, a text no UTF-8.
+    Raises orjson.JSONDecodeError for what is not JSON. Fields that nobody reads are not checked closely: a number may
+    be too large there, and a text not UTF-8.
     """
     try:
         answer = _LOGS.decode(content)

@@ -54,7 +54,7 @@ class ContractReader:
             self._calls = None
 
     async def standard(self, contract: str) -> Standard | None:
-        """Return the contract's standard by ERC-165, or by its answers; None if it is not a collection that we support."""
+        """Return the contract's standard by ERC-165, or by its answers; None if it is not a collection we support."""
         code = await self._code(contract)
         if not code:
             await self._has_code_somewhere()
