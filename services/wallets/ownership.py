@@ -117,8 +117,8 @@ async def check_room(db: AsyncSession, user_id: int, family: str, address: str) 
 async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProof) -> None:
     """Make the challenge's address the actor's wallet, use the challenge up, and queue the actor.
 
-    Raises HeldByAnother, AlreadySpent and TooManyWallets without writing anything. It is not an error if a concurrent check
-    has used the challenge up for the actor.
+    Raises HeldByAnother, AlreadySpent and TooManyWallets without writing anything. It is not an error if a concurrent
+    check has used the challenge up for the actor.
     """
     key = f"{row.family}:{row.address}"
     await db.lock(key, WALLET_LOCKS)

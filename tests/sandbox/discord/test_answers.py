@@ -1,4 +1,4 @@
-"""What Discord refuses in answers to interactions: modals, the choices of an autocomplete, and what is not an answer."""
+"""What Discord refuses in answers to interactions: modals, an autocomplete's choices, and what is not an answer."""
 
 import asyncio
 from collections.abc import AsyncIterator
