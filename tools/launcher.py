@@ -7,9 +7,10 @@ the directory that DATA_DIR names.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
+
+from dotenv import dotenv_values
 
 HOME = Path(__file__).resolve().parent / "product"
 COMMANDS = {
@@ -58,12 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _data_dir(file: Path) -> str:
     """Return DATA_DIR of an env file, read as the settings read it; an empty text if it is not set there."""
-    found = ""
-    for line in file.read_text().splitlines() if file.exists() else []:
-        if match := re.fullmatch(r"\s*(?:export\s+)?DATA_DIR\s*=\s*(.*?)\s*", line, re.IGNORECASE):
-            text = match[1] if match[1][:1] in {"'", '"'} else re.split(r"\s#", match[1])[0]
-            found = text.strip().strip("'\"")
-    return found
+    return {name.upper(): value for name, value in dotenv_values(file).items()}.get("DATA_DIR") or ""
 
 
 if __name__ == "__main__":
