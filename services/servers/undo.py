@@ -272,13 +272,15 @@ async def resume(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -
         .with_for_update()
     )
     names: list[str] = []
-    for rule in paused.all():
+    resumed = paused.all()
+    for rule in resumed:
         mapping.apply(rule, {"state": "active"}, found)
         db.add(rule)
         names.append(_("“{name}”").format(name=rule.name))
         await _look(db, rule)
     if not names:
         raise Conflict(_("None of these rules is paused any more."))
+    await pausing.begin_grace_again(db, found.server.id or 0, [rule.id or 0 for rule in resumed])
     words = ngettext(
         "{rules} goes on deciding. Everybody is checked again.",
         "{rules} go on deciding. Everybody is checked again.",

@@ -175,21 +175,29 @@ async def test_a_change_that_is_put_back_takes_nothing_more(browser: Browser, ma
     assert [grant.state for grant in await grants(made)] == ["held"]
 
 
-@pytest.mark.parametrize("by_itself", [True, False])
+@pytest.mark.parametrize("by", ["itself", "a person", "undoing the change", "undoing the pause"])
 async def test_the_grace_time_begins_again_when_a_paused_rule_goes_on(
-    browser: Browser, made: dict[str, Any], by_itself: bool
+    browser: Browser, made: dict[str, Any], by: str
 ) -> None:
     path, carol = f"/api/verification-rules/{made['id']}", await somebody(made, "Carol", made["roleId"])
-    await browser.client.patch(path, json={"removal": {"mode": "grace", "hours": 72}, "state": "paused"})
+    await browser.client.patch(path, json={"removal": {"mode": "grace", "hours": 72}})
+    await browser.client.patch(path, json={"state": "paused"})
     async with transaction() as db:
-        rule = await db.get_one(Rule, made["id"])
-        (await a_grant(db, carol, rule)).no_since = now() - timedelta(days=20)
-        if by_itself:
-            rule.pause_cause = "role_above"
-            await db.flush()
-            assert await pausing.resume_role(db, made["serverId"], made["roleId"]) == 1
-    if not by_itself:
-        assert (await browser.client.patch(path, json={"state": "active"})).status_code == 200
+        (await a_grant(db, carol, await db.get_one(Rule, made["id"]))).no_since = now() - timedelta(days=20)
+    match by:
+        case "itself":
+            async with transaction() as db:
+                (await db.get_one(Rule, made["id"])).pause_cause = "role_above"
+                await db.flush()
+                assert await pausing.resume_role(db, made["serverId"], made["roleId"]) == 1
+        case "a person":
+            assert (await browser.client.patch(path, json={"state": "active"})).status_code == 200
+        case "undoing the change":
+            await undo(browser, made, (await log(browser, made, kind="rule.changed"))[0]["batch"])
+        case _:
+            batch = uuid4()
+            await written(made, audit.line("rule.paused", rule_id=made["id"], role_id=made["roleId"], batch=batch))
+            await undo(browser, made, batch)
     (grant,) = await grants(made)
     assert grant.no_since is not None
     assert now() - grant.no_since < timedelta(minutes=5)
