@@ -151,7 +151,7 @@ async def chains(sandbox: Sandbox) -> AsyncIterator[EvmChains]:
     await made.close()
     for front in ("rpc", "rpc2"):
         # A fault of a moment takes the place of one that lasts.
-        await sandbox.control("faults", target=f"{front}:{CHAIN}", kind="500", seconds=0.01)
+        await sandbox.control("faults", target=f"{front}:{CHAIN}", kind="500", seconds=0.000_001)
 
 
 @pytest.mark.parametrize("chain", [CHAIN, BARE])

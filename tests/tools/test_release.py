@@ -82,9 +82,9 @@ def test_a_release_that_ended_before_its_tag_is_completed_without_a_second_commi
     [
         ("0.1.0", "not newer than the tag v0.1.0"),
         ("0.0.9", "not newer than the tag v0.1.0"),
-        ("1.0", "no version"),
-        ("v1.0.0", "no version"),
-        ("1.0.0-rc1", "no version"),
+        ("1.0", "not a version"),
+        ("v1.0.0", "not a version"),
+        ("1.0.0-rc1", "not a version"),
     ],
 )
 def test_a_version_that_cannot_be_next_is_refused(

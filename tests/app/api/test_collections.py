@@ -80,7 +80,7 @@ async def test_a_remembered_collection_needs_nobody_and_outlives_every_fault(
         await db.exec(update(Collection).values(updated_at=now() - timedelta(days=1)))
     await sandbox.post("/control/faults", json={"target": "opensea", "kind": "500", "seconds": 60})
     assert (await parsed(browser, contract, "arbitrum")).json()["name"] == "As remembered"
-    await sandbox.post("/control/faults", json={"target": "opensea", "kind": "500", "seconds": 0.01})
+    await sandbox.post("/control/faults", json={"target": "opensea", "kind": "500", "seconds": 0.000_001})
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ async def test_a_fault_is_an_error_and_never_nobody(registry: DelegateRegistry, 
             await registry.incoming(CHAIN, [hot], at=ReadPoint(endpoint=0))
         assert (await registry.incoming(CHAIN, [hot])).found[hot][0].vault == vault
     finally:
-        await control.tell("faults", target=f"rpc:{CHAIN}", kind="500", seconds=0.01)
+        await control.tell("faults", target=f"rpc:{CHAIN}", kind="500", seconds=0.000_001)
 
 
 def words(*values: int | str) -> str:

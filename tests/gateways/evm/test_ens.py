@@ -99,7 +99,7 @@ async def test_a_fault_is_an_error_and_never_no_such_name(
         assert not isinstance(caught.value, NotThere)
     finally:
         for front in ("rpc", "rpc2"):
-            await told("faults", target=f"{front}:ethereum", kind="500", seconds=0.01)
+            await told("faults", target=f"{front}:ethereum", kind="500", seconds=0.000_001)
 
 
 class Service:

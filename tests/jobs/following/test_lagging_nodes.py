@@ -71,7 +71,7 @@ async def test_a_lagging_node_is_believed_in_a_repetition_no_more_than_at_first(
     await town.prove("carol")
     await Reconciler(asyncio.Event()).once()
     assert [row.priority for row in await planned(town)] == [queue.AGAIN]
-    await town.call("faults", target="rpc2:base", kind="500", seconds=0.01)
+    await town.call("faults", target="rpc2:base", kind="500", seconds=0.000_001)
     async with transaction() as db:
         await db.execute(update(Due).values(due_at=now()))
     await Reconciler(asyncio.Event()).once()

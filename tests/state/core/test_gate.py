@@ -115,7 +115,7 @@ UPDATE = format_event_handler(UpdateVarsInternalState.event_handlers["update_var
 def test_a_stored_value_is_a_short_text() -> None:
     check(UPDATE, {"vars": {STORED: "abc"}})
     for value in ({"a": 1}, None, 5, ["x"], "x" * (gate.STORED_LENGTH + 1)):
-        with pytest.raises(Refused, match="no short text"):
+        with pytest.raises(Refused, match="not a short text"):
             check(UPDATE, {"vars": {STORED: value}})
 
 
@@ -125,7 +125,7 @@ def test_only_stored_variables_can_be_set_from_outside() -> None:
     with pytest.raises(Refused, match="not a stored variable"):
         check(UPDATE, {"vars": {"nowhere.at_all": "x"}})
     for values in ([["a", "b"]], [], "", 0, False):
-        with pytest.raises(Refused, match="no object"):
+        with pytest.raises(Refused, match="not an object"):
             check(UPDATE, {"vars": values})
     with pytest.raises(Refused, match="unknown arguments"):
         check(UPDATE, {"vars": {STORED: "abc"}, "self": 1})

@@ -48,7 +48,7 @@ async def test_a_rule_is_named_after_the_collection_that_a_url_means(product: Pr
         await contract.fill(url)
         await told("Connection error", "Failed to fetch collection data. Please try again.")
     finally:
-        product.control("faults", {"target": "opensea", "kind": "500", "seconds": 0.01})
+        product.control("faults", {"target": "opensea", "kind": "500", "seconds": 0.000_001})
     await page.get_by_role("button", name="Refresh collection").click()
     await expect(rule_name).to_have_value(name)
 
