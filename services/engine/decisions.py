@@ -17,7 +17,7 @@ from services.core.answer import Answer
 from services.engine import retry_later, trait_reads
 from services.engine.cases import Case
 from services.engine.outcome import BatchOutcome, CaseOutcome, Place, decides_loss, read_all
-from services.engine.policy import Decision, GrantFacts, Move, decide
+from services.engine.policy import Action, Decision, GrantFacts, decide
 from services.engine.policy_cache import DecisionCache
 from services.holdings import balance_snapshots, confirmation, delegations, evaluate, fetch, token_hints
 from services.holdings.confirmation import Confirmation, Earlier, Means
@@ -196,7 +196,7 @@ def _needs_live_member(item: CaseOutcome) -> bool:
     if not item.case.bot_invited or item.case.left:
         return False
     unknown = not item.case.known and bool(item.decisions)
-    return unknown or any(decision.move in {Move.LOST, Move.FORGET} for decision in item.decisions)
+    return unknown or any(decision.action in {Action.LOST, Action.FORGET} for decision in item.decisions)
 
 
 async def _refresh_from_discord(outside: Gateways, items: Sequence[CaseOutcome], now: datetime, began: float) -> None:
@@ -245,7 +245,7 @@ def _confirmable(item: CaseOutcome) -> list[Decision]:
     return [
         decision
         for decision in item.decisions
-        if decision.move is Move.TAKE or (decision.move is Move.WAIT and decision.role_id not in begun)
+        if decision.action is Action.TAKE or (decision.action is Action.WAIT and decision.role_id not in begun)
     ]
 
 

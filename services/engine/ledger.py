@@ -20,7 +20,7 @@ from services.core import audit, queue
 from services.engine import grace_warnings
 from services.engine.cases import evidence
 from services.engine.outcome import BatchOutcome, CaseOutcome, facts_of
-from services.engine.policy import Decision, Move, keeps_differently
+from services.engine.policy import Action, Decision, keeps_differently
 from services.guilds import rivals
 from services.guilds.members import came_back, left_many, seen_many
 from services.guilds.rivals import Reversal
@@ -106,7 +106,7 @@ INTENT_CHANNEL = "holdfast_intent"
 
 
 ROWS_A_STATEMENT = 1_000
-OVERTAKEN = frozenset({Move.GIVE, Move.KEEP, Move.RETURN, Move.WAIT})
+OVERTAKEN = frozenset({Action.GIVE, Action.KEEP, Action.RETURN, Action.WAIT})
 """Moves that are right at the block of their evidence, whatever happened later; the next reconcile sees the rest."""
 MOST_OVERTAKEN = 5
 """After so many overtaken reconciles in a row that would take a role, the next one takes it if it is quick enough.
@@ -125,10 +125,10 @@ async def settle(
     denied: set[str] = set()
     async for item in in_steps(done.looked):
         if (claim := item.case.claim).key in seen:
-            if any(one.move is Move.TAKE for one in item.decisions):
+            if any(one.action is Action.TAKE for one in item.decisions):
                 denied.add(claim.key)
             if claim.overtaken < MOST_OVERTAKEN or not _still_unsettled(item, done):
-                item.decisions = [one for one in item.decisions if one.move in OVERTAKEN]
+                item.decisions = [one for one in item.decisions if one.action in OVERTAKEN]
     looked = [
         item
         async for item in in_steps(done.looked)
@@ -139,21 +139,21 @@ async def settle(
     left_behind = {item.case.who: [grant.role_id for grant in item.left_behind] for item in looked if item.left_behind}
     await came_back(db, left_behind)
     active = [item for item in looked if item.case.bot_invited and not item.case.left and not item.gone]
-    moving: dict[Move, list[Pair]] = {move: [] for move in Move}
-    async for item, decision in in_steps((one, move) for one in active for move in one.decisions):
-        if decision.move is not Move.NONE:
-            moving[decision.move].append((item, decision))
-    written = await _give(db, moving[Move.GIVE])
+    by_action: dict[Action, list[Pair]] = {action: [] for action in Action}
+    async for item, decision in in_steps((one, made) for one in active for made in one.decisions):
+        if decision.action is not Action.NONE:
+            by_action[decision.action].append((item, decision))
+    written = await _give(db, by_action[Action.GIVE])
     # A role lost to our own late removal is ours too: it was cancelled before Discord answered.
-    late = await in_doubt.removals(db, [line(pair) for pair in moving[Move.LOST]])
-    written += await _return(db, [*moving[Move.RETURN], *(p for p in moving[Move.LOST] if line(p) in late)])
-    written += await _take(db, moving[Move.TAKE])
-    await _adopt(db, moving[Move.ADOPT])
-    await _keep(db, moving[Move.KEEP])
-    await _wait(db, moving[Move.WAIT])
+    late = await in_doubt.removals(db, [line(pair) for pair in by_action[Action.LOST]])
+    written += await _return(db, [*by_action[Action.RETURN], *(p for p in by_action[Action.LOST] if line(p) in late)])
+    written += await _take(db, by_action[Action.TAKE])
+    await _adopt(db, by_action[Action.ADOPT])
+    await _keep(db, by_action[Action.KEEP])
+    await _wait(db, by_action[Action.WAIT])
     await _note_first(db, active)
-    await _forget(db, moving[Move.FORGET])
-    await _lost(db, [pair for pair in moving[Move.LOST] if line(pair) not in late])
+    await _forget(db, by_action[Action.FORGET])
+    await _lost(db, [pair for pair in by_action[Action.LOST] if line(pair) not in late])
     mine = [item async for item in in_steps(done.looked) if item.case.claim.key in ours]
     await _finish(db, worker, mine, done, denied)
     if written:

@@ -12,7 +12,7 @@ from services.collections.token_traits import TokenTraits
 from services.core.answer import Answer
 from services.core.chain_names import chain_title
 from services.engine.cases import Case
-from services.engine.policy import Decision, GrantFacts, Move
+from services.engine.policy import Action, Decision, GrantFacts
 from services.holdings import evaluate
 from services.holdings.confirmation import Earlier
 from services.holdings.delegations import Fetched
@@ -82,7 +82,7 @@ class CaseOutcome:
 
     def evidence(self, decision: Decision) -> list[Reading]:
         """Return the readings of the rules for a role; for a loss, those of the rules that gave it too."""
-        if decision.move in {Move.TAKE, Move.WAIT}:
+        if decision.action in {Action.TAKE, Action.WAIT}:
             rules = {rule.id for rule in self.case.rules if decides_loss(self.case, rule, decision.role_id)}
         else:
             rules = {rule.id for rule in self.case.rules if rule.role_id == decision.role_id and rule.decides}

@@ -62,7 +62,7 @@ class MoveTerms:
         return grant.had_before or (grant.state != "giving" and not self.has_wallet)
 
 
-class Move(Enum):
+class Action(Enum):
     """What should happen to one role of one member."""
 
     NONE = "none"
@@ -85,10 +85,10 @@ class Move(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One move and its reasons: the rules that grant the role, or since when all said no."""
+    """One action and its reasons: the rules that grant the role, or since when all said no."""
 
     role_id: str
-    move: Move
+    action: Action
     rule_ids: tuple[int, ...] = ()
     no_since: datetime | None = None
     due_at: datetime | None = None
@@ -102,7 +102,7 @@ NEW_ROLE_PAUSE = timedelta(minutes=2)
 """How long a role whose rule gives another one now waits for that, unless it is given earlier."""
 NO_TRUCES: Mapping[str, datetime] = {}
 NO_MOVE = MoveTerms()
-WRITES = frozenset({Move.GIVE, Move.RETURN, Move.ADOPT, Move.TAKE})
+WRITES = frozenset({Action.GIVE, Action.RETURN, Action.ADOPT, Action.TAKE})
 """The moves that change a role in Discord, or lead to that."""
 
 
@@ -148,9 +148,9 @@ def decide(
 def _unless_left_alone(decision: Decision, grant: GrantFacts | None, until: datetime | None) -> Decision:
     """Return the decision, or to wait where it would change a role that is left alone."""
     cancels = grant is not None and grant.state == "taking"
-    if until is None or decision.move not in WRITES or cancels:
+    if until is None or decision.action not in WRITES or cancels:
         return decision
-    return Decision(decision.role_id, Move.NONE, due_at=until, doubtful=decision.doubtful)
+    return Decision(decision.role_id, Action.NONE, due_at=until, doubtful=decision.doubtful)
 
 
 def _former(rules: Mapping[int, RuleTerms], grant: GrantFacts | None) -> list[RuleTerms]:
@@ -202,26 +202,26 @@ def _decide_role(
         reasons = _reasons(deciding, resting, grant)
         yes = [rule for rule in rules if deciding.get(rule.id) is Answer.YES]
         handed_over = _hands_over(rules, moving) and grant is None and has_role
-        move = Move.ADOPT if handed_over else _when_right(grant, has_role, yes)
-        return Decision(role_id, move, reasons, doubtful=doubtful)
+        action = Action.ADOPT if handed_over else _when_right(grant, has_role, yes)
+        return Decision(role_id, action, reasons, doubtful=doubtful)
     if grant is None and has_role and not doubtful and _hands_over(rules, moving):
         # Unearned, so the grant begins with the time since when all say no; the next reconcile treats it as any other.
         return _adopted(role_id, rules, now, moving)
     if doubtful or grant is None or resting & set(grant.rule_ids):
-        return Decision(role_id, Move.NONE, doubtful=doubtful)
+        return Decision(role_id, Action.NONE, doubtful=doubtful)
     decision = _when_wrong(role_id, (*rules, *former), grant, has_role, now, moving)
-    if decision.move is Move.TAKE and comes_first:
+    if decision.action is Action.TAKE and comes_first:
         # Nobody is without a role in between: the new one is given first, and this one is decided again after that.
-        return Decision(role_id, Move.WAIT, no_since=decision.no_since, due_at=now + NEW_ROLE_PAUSE, replaced=True)
+        return Decision(role_id, Action.WAIT, no_since=decision.no_since, due_at=now + NEW_ROLE_PAUSE, replaced=True)
     return decision
 
 
 def as_it_is(decision: Decision, grants: Sequence[GrantFacts]) -> bool:
     """Return whether everything is known about the role, and neither it nor its line in the ledger has to change."""
-    if decision.doubtful or decision.move not in {Move.NONE, Move.KEEP}:
+    if decision.doubtful or decision.action not in {Action.NONE, Action.KEEP}:
         return False
     grant = next((grant for grant in grants if grant.role_id == decision.role_id), None)
-    return decision.move is Move.NONE or (grant is not None and not keeps_differently(decision, grant))
+    return decision.action is Action.NONE or (grant is not None and not keeps_differently(decision, grant))
 
 
 def keeps_differently(decision: Decision, grant: GrantFacts) -> bool:
@@ -241,21 +241,21 @@ def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFact
     return tuple(sorted(kept | {rule_id for rule_id, answer in deciding.items() if answer is Answer.YES}))
 
 
-def _when_right(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTerms]) -> Move:
+def _when_right(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTerms]) -> Action:
     if grant is None:
         # A role that somebody else gave is right, and not ours.
-        return Move.NONE if has_role else Move.GIVE
+        return Action.NONE if has_role else Action.GIVE
     match grant.state:
         case "giving":
-            return Move.NONE
+            return Action.NONE
         case "taking":
-            return Move.RETURN
+            return Action.RETURN
         case "lost":
             if has_role:
-                return Move.FORGET
-            return Move.RETURN if any(_asks_again(rule, grant) for rule in yes) else Move.NONE
+                return Action.FORGET
+            return Action.RETURN if any(_asks_again(rule, grant) for rule in yes) else Action.NONE
         case _:
-            return Move.KEEP if has_role else Move.LOST
+            return Action.KEEP if has_role else Action.LOST
 
 
 def _hands_over(rules: Sequence[RuleTerms], moving: MoveTerms) -> bool:
@@ -266,7 +266,7 @@ def _adopted(role_id: str, rules: Sequence[RuleTerms], now: datetime, moving: Mo
     deciding = [rule for rule in rules if rule.decides]
     grace = timedelta(hours=max(rule.grace_hours for rule in deciding))
     until = None if moving.hands_over(role_id) and not moving.ended else now + grace
-    return Decision(role_id, Move.ADOPT, tuple(rule.id for rule in deciding), no_since=now, due_at=until)
+    return Decision(role_id, Action.ADOPT, tuple(rule.id for rule in deciding), no_since=now, due_at=until)
 
 
 def _asks_again(rule: RuleTerms, grant: GrantFacts) -> bool:
@@ -286,20 +286,20 @@ def _when_wrong(
     if (grant.protected or kept) and has_role and grant.state != "lost":
         # Cancel a removal that may be in progress.
         if grant.state == "taking":
-            return Decision(role_id, Move.RETURN, grant.rule_ids)
+            return Decision(role_id, Action.RETURN, grant.rule_ids)
         if grant.protected or grant.gift or grant.no_since is not None:
-            return Decision(role_id, Move.NONE)
+            return Decision(role_id, Action.NONE)
         # No grace time begins, but the screen of the move counts who holds nothing.
-        return Decision(role_id, Move.WAIT, no_since=now)
+        return Decision(role_id, Action.WAIT, no_since=now)
     if grant.state == "taking":
-        return Decision(role_id, Move.NONE)
+        return Decision(role_id, Action.NONE)
     if grant.state == "lost" or (grant.state == "held" and not has_role):
-        return Decision(role_id, Move.FORGET)
+        return Decision(role_id, Action.FORGET)
     if grant.gift:
-        return Decision(role_id, Move.NONE)
+        return Decision(role_id, Action.NONE)
     reasons = [rule for rule in rules if rule.id in grant.rule_ids] or [rule for rule in rules if rule.decides]
     grace = timedelta(hours=max((rule.grace_hours for rule in reasons), default=0))
     since = grant.no_since or now
     if now < since + grace:
-        return Decision(role_id, Move.WAIT, no_since=since, due_at=since + grace)
-    return Decision(role_id, Move.TAKE, no_since=since)
+        return Decision(role_id, Action.WAIT, no_since=since, due_at=since + grace)
+    return Decision(role_id, Action.TAKE, no_since=since)

@@ -23,7 +23,7 @@ from services.core.queue import Claim
 from services.engine import cases, decisions, preview_log
 from services.engine.cases import Case
 from services.engine.outcome import CaseOutcome, Place
-from services.engine.policy import Decision, GrantFacts, Move
+from services.engine.policy import Action, Decision, GrantFacts
 from services.engine.snapshot import terms_of
 from services.guilds import members_intent, permissions
 from services.guilds.gateway import known_people
@@ -409,19 +409,19 @@ def _outcome(case: Case, decision: Decision) -> str | None:
     has_role = decision.role_id in case.roles
     if not case.bot_invited:
         return KEEP if has_role else None
-    match decision.move:
-        case Move.GIVE:
+    match decision.action:
+        case Action.GIVE:
             return GAIN
-        case Move.RETURN | Move.KEEP:
+        case Action.RETURN | Action.KEEP:
             return KEEP if has_role else GAIN
-        case Move.ADOPT | Move.WAIT:
+        case Action.ADOPT | Action.WAIT:
             # Without a time nothing is taken: the role is right, or an open move keeps it.
             return KEEP if decision.due_at is None else LOSE
-        case Move.TAKE:
+        case Action.TAKE:
             return LOSE
-        case Move.FORGET | Move.LOST:
+        case Action.FORGET | Action.LOST:
             return KEEP if has_role else None
-        case Move.NONE:
+        case Action.NONE:
             return _outcome_without_move(decision, _grant(case, decision.role_id), has_role)
 
 

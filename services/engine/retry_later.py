@@ -8,7 +8,7 @@ from gateways.evm.rpc.node import stale_seconds
 from services.core.answer import Answer
 from services.engine.cases import ASKED_FOR
 from services.engine.outcome import CaseOutcome
-from services.engine.policy import Move
+from services.engine.policy import Action
 
 LAG_SECONDS, LAG_BLOCKS = 15.0, 3
 """Usual maximum age of a newest block: seconds, plus block times of the chain."""
@@ -25,7 +25,7 @@ def after_lag(item: CaseOutcome, now: datetime) -> None:
     if case.claim.priority not in ASKED_FOR or not case.wallets:
         return
     ours = {grant.role_id for grant in case.grants}
-    if not any(one.move is Move.NONE and not {one.role_id} & (ours | case.roles) for one in item.decisions):
+    if not any(one.action is Action.NONE and not {one.role_id} & (ours | case.roles) for one in item.decisions):
         return
     pauses = [stale_seconds(CHAINS[chain]) for chain in case.wants if _may_lag(item, chain, now)]
     if pauses:

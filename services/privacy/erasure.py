@@ -17,7 +17,7 @@ from services.core.actors import Actor
 from services.core.answer import Answer
 from services.core.json_view import json_view
 from services.engine.cases import Case, load
-from services.engine.policy import Decision, GrantFacts, Move, decide
+from services.engine.policy import Action, Decision, GrantFacts, decide
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.roles import breaker
 from services.rules.draft import DEFAULT_COLOR
@@ -110,7 +110,7 @@ def _told(case: Case, decision: Decision, ledger: GrantFacts, *, stopped: bool) 
         return RoleEnd.STAYS, 0, _("stays: the bot is no longer in that server, so it can take nothing there")
     if stopped:
         return RoleEnd.LATER, 0, _("is taken once an admin of the server lets removals go on")
-    if decision.move is Move.WAIT and decision.due_at is not None:
+    if decision.action is Action.WAIT and decision.due_at is not None:
         hours = max(1, round((decision.due_at - now()).total_seconds() / 3600))
         said = ngettext(
             "is taken after the server's time of grace, in {count} hour",
@@ -118,7 +118,7 @@ def _told(case: Case, decision: Decision, ledger: GrantFacts, *, stopped: bool) 
             hours,
         )
         return RoleEnd.LATER, hours, said.format(count=hours)
-    if decision.move is Move.TAKE or ledger.state == "taking":
+    if decision.action is Action.TAKE or ledger.state == "taking":
         return RoleEnd.NOW, 0, _("is taken within the next minutes")
     return RoleEnd.STAYS, 0, _("stays while its rule is paused, and is taken when the rule resumes")
 

@@ -19,7 +19,7 @@ from services.core.queue import Claim
 from services.engine import cases
 from services.engine.cases import Case
 from services.engine.outcome import read_own
-from services.engine.policy import Decision, Move, decide
+from services.engine.policy import Action, Decision, decide
 from services.guilds import members, permissions, rivals
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.holdings import last_seen
@@ -135,7 +135,9 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
             following = _left_alone(until)
         elif _waits_for_the_end(decision, moving) and role_id in case.roles and role_id not in kept:
             following = _("Stays until an admin approves the end of the move from another bot.")
-        elif decision.move is Move.LOST or (decision.move is Move.NONE and grant is not None and grant.state == "lost"):
+        elif decision.action is Action.LOST or (
+            decision.action is Action.NONE and grant is not None and grant.state == "lost"
+        ):
             following = _lost(takers.get(role_id))
         roles.append(
             RoleWhy(
@@ -166,41 +168,41 @@ def _next(
     decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member, held_back: bool, *, kept: bool
 ) -> str:
     """Return what happens to the role next, in a sentence."""
-    if kept and decision.move is Move.NONE and not decision.doubtful and decision.role_id in member.roles:
+    if kept and decision.action is Action.NONE and not decision.doubtful and decision.role_id in member.roles:
         return _("Stays whatever the rules say, because an admin protects it.")
-    match decision.move:
-        case Move.GIVE | Move.RETURN if member.pending:
+    match decision.action:
+        case Action.GIVE | Action.RETURN if member.pending:
             return _("Given once they have finished the server's membership screening.")
-        case Move.GIVE | Move.RETURN:
+        case Action.GIVE | Action.RETURN:
             return _("Given at the next check, within moments.")
-        case Move.KEEP:
+        case Action.KEEP:
             return _("Stays while a rule says yes.")
-        case Move.ADOPT if decision.no_since is None:
+        case Action.ADOPT if decision.no_since is None:
             return _("Follows the rules from the next check on: a rule that takes it over says yes.")
-        case Move.ADOPT:
+        case Action.ADOPT:
             return _("Taken over at the next check, and taken then: no rule says yes.")
-        case Move.LOST:
+        case Action.LOST:
             return _lost(None)
-        case Move.WAIT:
+        case Action.WAIT:
             # Translators: {time} is a date and a time.
             sentence = _("Taken on {time} unless a rule says yes before.")
             return sentence.format(time=day_and_time(decision.due_at)) if decision.due_at else ""
-        case Move.TAKE if held_back:
+        case Action.TAKE if held_back:
             return _("Stays until an admin approves the removals that were held back.")
-        case Move.TAKE:
+        case Action.TAKE:
             return _("Taken at the next check, if a second reading agrees.")
-        case Move.FORGET:
+        case Action.FORGET:
             return _("Nothing: no role from {product} is left.").format(product=settings().product_name)
-        case Move.NONE:
+        case Action.NONE:
             return _next_without_move(decision, grant, rules, member)
 
 
 def _waits_for_the_end(decision: Decision, moving: Collection[str]) -> bool:
     """Return whether only an open move keeps the role, of which `moving` has those in the ledger."""
-    match decision.move:
-        case Move.WAIT | Move.ADOPT:
+    match decision.action:
+        case Action.WAIT | Action.ADOPT:
             return decision.no_since is not None and decision.due_at is None
-        case Move.NONE:
+        case Action.NONE:
             return decision.role_id in moving and not decision.doubtful
         case _:
             return False

@@ -34,7 +34,7 @@ from services.core.queue import Claim
 from services.engine import decisions
 from services.engine.cases import Case
 from services.engine.outcome import CaseOutcome, Place
-from services.engine.policy import GrantFacts, Move, keeps_differently
+from services.engine.policy import Action, GrantFacts, keeps_differently
 from services.holdings import confirmation
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import by_chain
@@ -341,9 +341,9 @@ class Play:
 
 def _settled(item: CaseOutcome, grant: GrantFacts) -> GrantFacts | Taken:
     (decision,) = item.decisions
-    if decision.move is Move.TAKE:
+    if decision.action is Action.TAKE:
         return Taken(any(one.one_source for one in item.evidence(decision)))
-    if decision.move is Move.KEEP and keeps_differently(decision, grant):
+    if decision.action is Action.KEEP and keeps_differently(decision, grant):
         return replace(grant, first_no="")
     if "role" in item.first_no:
         return replace(grant, first_no=json.dumps(confirmation.document(item.first_no["role"])))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.core.answer import Answer
-from services.engine.policy import Decision, GrantFacts, Move, MoveTerms, decide
+from services.engine.policy import Action, Decision, GrantFacts, MoveTerms, decide
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate
 from services.rules.terms import RuleTerms
 
@@ -29,53 +29,53 @@ def only(decisions: list[Decision]) -> Decision:
 
 
 @pytest.mark.parametrize(
-    ("answer", "grant", "has_role", "move"),
+    ("answer", "grant", "has_role", "action"),
     [
-        (YES, None, False, Move.GIVE),
-        (YES, None, True, Move.NONE),
-        (YES, HELD, True, Move.KEEP),
-        (YES, HELD, False, Move.LOST),
-        (YES, GrantFacts("role", "giving", (1,)), False, Move.NONE),
-        (YES, GrantFacts("role", "taking", (1,)), True, Move.RETURN),
-        (YES, GrantFacts("role", "lost", (1,)), False, Move.NONE),
-        (YES, GrantFacts("role", "lost", (1,)), True, Move.FORGET),
-        (NO, None, True, Move.NONE),
-        (NO, None, False, Move.NONE),
-        (NO, HELD, True, Move.TAKE),
-        (NO, HELD, False, Move.FORGET),
-        (NO, GrantFacts("role", "giving", (1,)), True, Move.TAKE),
-        (NO, GrantFacts("role", "taking", (1,)), True, Move.NONE),
-        (NO, GrantFacts("role", "lost", (1,)), False, Move.FORGET),
-        (NO, GrantFacts("role", "held", (1,), protected=True), True, Move.NONE),
-        (NO, GrantFacts("role", "held", (1,), protected=True), False, Move.FORGET),
-        (NO, GrantFacts("role", "taking", (1,), protected=True), True, Move.RETURN),
-        (NO, GrantFacts("role", "giving", (1,), protected=True), False, Move.TAKE),
-        (NO, GrantFacts("role", "lost", (1,), protected=True), True, Move.FORGET),
-        (YES, GrantFacts("role", "held", (1,), protected=True), True, Move.KEEP),
-        (UNKNOWN, None, False, Move.NONE),
-        (UNKNOWN, HELD, True, Move.NONE),
-        (UNKNOWN, HELD, False, Move.NONE),
-        (UNKNOWN, GrantFacts("role", "taking", (1,)), True, Move.NONE),
+        (YES, None, False, Action.GIVE),
+        (YES, None, True, Action.NONE),
+        (YES, HELD, True, Action.KEEP),
+        (YES, HELD, False, Action.LOST),
+        (YES, GrantFacts("role", "giving", (1,)), False, Action.NONE),
+        (YES, GrantFacts("role", "taking", (1,)), True, Action.RETURN),
+        (YES, GrantFacts("role", "lost", (1,)), False, Action.NONE),
+        (YES, GrantFacts("role", "lost", (1,)), True, Action.FORGET),
+        (NO, None, True, Action.NONE),
+        (NO, None, False, Action.NONE),
+        (NO, HELD, True, Action.TAKE),
+        (NO, HELD, False, Action.FORGET),
+        (NO, GrantFacts("role", "giving", (1,)), True, Action.TAKE),
+        (NO, GrantFacts("role", "taking", (1,)), True, Action.NONE),
+        (NO, GrantFacts("role", "lost", (1,)), False, Action.FORGET),
+        (NO, GrantFacts("role", "held", (1,), protected=True), True, Action.NONE),
+        (NO, GrantFacts("role", "held", (1,), protected=True), False, Action.FORGET),
+        (NO, GrantFacts("role", "taking", (1,), protected=True), True, Action.RETURN),
+        (NO, GrantFacts("role", "giving", (1,), protected=True), False, Action.TAKE),
+        (NO, GrantFacts("role", "lost", (1,), protected=True), True, Action.FORGET),
+        (YES, GrantFacts("role", "held", (1,), protected=True), True, Action.KEEP),
+        (UNKNOWN, None, False, Action.NONE),
+        (UNKNOWN, HELD, True, Action.NONE),
+        (UNKNOWN, HELD, False, Action.NONE),
+        (UNKNOWN, GrantFacts("role", "taking", (1,)), True, Action.NONE),
     ],
 )
-def test_one_rule_decides(answer: Answer, grant: GrantFacts | None, has_role: bool, move: Move) -> None:
+def test_one_rule_decides(answer: Answer, grant: GrantFacts | None, has_role: bool, action: Action) -> None:
     live = frozenset({"role"}) if has_role else frozenset[str]()
-    assert only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW)).move is move
+    assert only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW)).action is action
 
 
 def test_any_yes_gives_and_only_all_no_takes() -> None:
     rules, live = [rule(1), rule(2)], frozenset({"role"})
-    assert only(decide(rules, {1: NO, 2: YES}, [HELD], live, NOW)).move is Move.KEEP
-    assert only(decide(rules, {1: NO, 2: UNKNOWN}, [HELD], live, NOW)).move is Move.NONE
-    assert only(decide(rules, {1: NO, 2: NO}, [HELD], live, NOW)).move is Move.TAKE
+    assert only(decide(rules, {1: NO, 2: YES}, [HELD], live, NOW)).action is Action.KEEP
+    assert only(decide(rules, {1: NO, 2: UNKNOWN}, [HELD], live, NOW)).action is Action.NONE
+    assert only(decide(rules, {1: NO, 2: NO}, [HELD], live, NOW)).action is Action.TAKE
 
 
 @pytest.mark.parametrize("state", ["paused", "shadow"])
 def test_a_resting_rule_neither_gives_nor_takes_and_what_it_gave_stays(state: str) -> None:
-    assert only(decide([rule(state=state)], {}, [], frozenset(), NOW)).move is Move.NONE
-    assert only(decide([rule(state=state)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.NONE
+    assert only(decide([rule(state=state)], {}, [], frozenset(), NOW)).action is Action.NONE
+    assert only(decide([rule(state=state)], {}, [HELD], frozenset({"role"}), NOW)).action is Action.NONE
     beside = [rule(1, state), rule(2)]
-    assert only(decide(beside, {2: NO}, [HELD], frozenset({"role"}), NOW)).move is Move.NONE
+    assert only(decide(beside, {2: NO}, [HELD], frozenset({"role"}), NOW)).action is Action.NONE
 
 
 @pytest.mark.parametrize("state", ["paused", "shadow"])
@@ -83,9 +83,9 @@ def test_a_rule_that_rests_is_not_forgotten_while_another_says_yes(state: str) -
     beside, live = [rule(1, state), rule(2)], frozenset({"role"})
     both = GrantFacts("role", "held", (1, 2))
     kept = only(decide(beside, {2: YES}, [both], live, NOW))
-    assert (kept.move, kept.rule_ids) == (Move.KEEP, (1, 2))
+    assert (kept.action, kept.rule_ids) == (Action.KEEP, (1, 2))
     after = GrantFacts("role", "held", kept.rule_ids)
-    assert only(decide(beside, {2: NO}, [after], live, NOW)).move is Move.NONE
+    assert only(decide(beside, {2: NO}, [after], live, NOW)).action is Action.NONE
     newcomer = only(decide(beside, {2: YES}, [], frozenset(), NOW))
     assert newcomer.rule_ids == (2,), "what rests has given nothing"
 
@@ -102,43 +102,47 @@ def test_a_role_that_somebody_took_comes_back_only_by_a_rule_made_after_that() -
     before, after = (
         RuleTerms(n, "role", LEAF, "active", created_at=NOW + timedelta(hours=h)) for n, h in ((1, -1), (2, 1))
     )
-    assert only(decide([before], {1: YES}, [lost], frozenset(), NOW)).move is Move.NONE
-    assert only(decide([before, after], {1: YES, 2: NO}, [lost], frozenset(), NOW)).move is Move.NONE
+    assert only(decide([before], {1: YES}, [lost], frozenset(), NOW)).action is Action.NONE
+    assert only(decide([before, after], {1: YES, 2: NO}, [lost], frozenset(), NOW)).action is Action.NONE
     again = only(decide([before, after], {1: YES, 2: YES}, [lost], frozenset(), NOW))
-    assert (again.move, again.rule_ids) == (Move.RETURN, (1, 2))
-    assert only(decide([after], {2: YES}, [lost], frozenset({"role"}), NOW)).move is Move.FORGET
+    assert (again.action, again.rule_ids) == (Action.RETURN, (1, 2))
+    assert only(decide([after], {2: YES}, [lost], frozenset({"role"}), NOW)).action is Action.FORGET
 
 
 @pytest.mark.parametrize(
-    ("answer", "state", "has_role", "move"),
+    ("answer", "state", "has_role", "action"),
     [
-        (NO, "held", True, Move.NONE),
-        (NO, "giving", False, Move.NONE),
-        (NO, "held", False, Move.FORGET),
-        (UNKNOWN, "held", True, Move.NONE),
-        (YES, "held", True, Move.KEEP),
+        (NO, "held", True, Action.NONE),
+        (NO, "giving", False, Action.NONE),
+        (NO, "held", False, Action.FORGET),
+        (UNKNOWN, "held", True, Action.NONE),
+        (YES, "held", True, Action.KEEP),
     ],
 )
-def test_what_an_admin_lets_somebody_keep_is_not_taken(answer: Answer, state: str, has_role: bool, move: Move) -> None:
+def test_what_an_admin_lets_somebody_keep_is_not_taken(
+    answer: Answer, state: str, has_role: bool, action: Action
+) -> None:
     gift = GrantFacts("role", state, gift=True)
     live = frozenset({"role"}) if has_role else frozenset[str]()
-    assert only(decide([rule()], {1: answer}, [gift], live, NOW)).move is move
-    assert only(decide([], {}, [gift], frozenset({"role"}), NOW)).move is Move.NONE
+    assert only(decide([rule()], {1: answer}, [gift], live, NOW)).action is action
+    assert only(decide([], {}, [gift], frozenset({"role"}), NOW)).action is Action.NONE
 
 
 def test_a_deleted_rule_lets_go_of_what_it_gave() -> None:
-    assert only(decide([rule(deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.TAKE
-    assert only(decide([rule(state="paused", deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.TAKE
+    assert only(decide([rule(deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).action is Action.TAKE
+    assert (
+        only(decide([rule(state="paused", deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).action is Action.TAKE
+    )
 
 
 def test_a_grace_time_runs_from_the_first_no() -> None:
     live, patient = frozenset({"role"}), [rule(hours=24)]
     first = only(decide(patient, {1: NO}, [HELD], live, NOW))
-    assert (first.move, first.no_since, first.due_at) == (Move.WAIT, NOW, NOW + timedelta(hours=24))
+    assert (first.action, first.no_since, first.due_at) == (Action.WAIT, NOW, NOW + timedelta(hours=24))
     waiting = GrantFacts("role", "held", (1,), no_since=NOW)
-    assert only(decide(patient, {1: NO}, [waiting], live, NOW + timedelta(hours=23))).move is Move.WAIT
-    assert only(decide(patient, {1: NO}, [waiting], live, NOW + timedelta(hours=24))).move is Move.TAKE
-    assert only(decide(patient, {1: YES}, [waiting], live, NOW + timedelta(hours=24))).move is Move.KEEP
+    assert only(decide(patient, {1: NO}, [waiting], live, NOW + timedelta(hours=23))).action is Action.WAIT
+    assert only(decide(patient, {1: NO}, [waiting], live, NOW + timedelta(hours=24))).action is Action.TAKE
+    assert only(decide(patient, {1: YES}, [waiting], live, NOW + timedelta(hours=24))).action is Action.KEEP
 
 
 def test_a_role_that_its_rule_no_longer_gives_goes_after_that_rules_grace_time() -> None:
@@ -150,58 +154,58 @@ def test_a_role_that_its_rule_no_longer_gives_goes_after_that_rules_grace_time()
 
     for answer in Answer:
         waiting = old(moved, n1=answer)
-        assert (waiting.move, waiting.due_at) == (Move.WAIT, NOW + timedelta(hours=24)), answer
-    assert old(moved, rule(2), n1=YES, n2=YES).move is Move.KEEP
-    assert old(moved, rule(2), n1=YES, n2=UNKNOWN).move is Move.NONE
-    assert old(moved, rule(2), n1=YES, n2=NO).move is Move.WAIT
-    assert old(RuleTerms(1, "another role", LEAF, "active"), n1=NO).move is Move.TAKE
+        assert (waiting.action, waiting.due_at) == (Action.WAIT, NOW + timedelta(hours=24)), answer
+    assert old(moved, rule(2), n1=YES, n2=YES).action is Action.KEEP
+    assert old(moved, rule(2), n1=YES, n2=UNKNOWN).action is Action.NONE
+    assert old(moved, rule(2), n1=YES, n2=NO).action is Action.WAIT
+    assert old(RuleTerms(1, "another role", LEAF, "active"), n1=NO).action is Action.TAKE
 
 
 @pytest.mark.parametrize(
-    ("answer", "there", "grant", "move"),
+    ("answer", "there", "grant", "action"),
     [
-        (YES, False, None, Move.WAIT),
-        (YES, False, "giving", Move.WAIT),
-        (UNKNOWN, False, None, Move.WAIT),
-        (YES, True, "held", Move.TAKE),
-        (YES, True, None, Move.TAKE),
-        (NO, False, None, Move.TAKE),
-        (YES, False, "lost", Move.TAKE),
+        (YES, False, None, Action.WAIT),
+        (YES, False, "giving", Action.WAIT),
+        (UNKNOWN, False, None, Action.WAIT),
+        (YES, True, "held", Action.TAKE),
+        (YES, True, None, Action.TAKE),
+        (NO, False, None, Action.TAKE),
+        (YES, False, "lost", Action.TAKE),
     ],
     ids=["to be given", "on its way", "unknown", "there", "by others", "not earned", "taken by others"],
 )
 def test_a_role_waits_for_the_one_that_its_rule_gives_now(
-    answer: Answer, there: bool, grant: str | None, move: Move
+    answer: Answer, there: bool, grant: str | None, action: Action
 ) -> None:
     rules = [RuleTerms(1, "new role", LEAF, "active")]
     grants = [HELD, *([GrantFacts("new role", grant, (1,))] if grant else [])]
     live = frozenset({"role", "new role"} if there else {"role"})
     decided = next(one for one in decide(rules, {1: answer}, grants, live, NOW) if one.role_id == "role")
-    assert (decided.move, decided.replaced) == (move, move is Move.WAIT)
+    assert (decided.action, decided.replaced) == (action, action is Action.WAIT)
     taking = [replace(HELD, state="taking"), *grants[1:]]
     decided = next(one for one in decide(rules, {1: answer}, taking, live, NOW) if one.role_id == "role")
-    assert decided.move is Move.NONE, "what is on its way is not decided again"
+    assert decided.action is Action.NONE, "what is on its way is not decided again"
 
 
 def test_a_removal_that_is_turned_round_keeps_the_rules_that_gave_the_role() -> None:
     taking = replace(HELD, state="taking", protected=True)
     (decided,) = decide([rule(1)], {1: NO}, [taking], frozenset({"role"}), NOW)
-    assert (decided.move, decided.rule_ids) == (Move.RETURN, HELD.rule_ids)
+    assert (decided.action, decided.rule_ids) == (Action.RETURN, HELD.rule_ids)
 
 
 def test_a_role_waits_for_no_new_one_that_is_left_alone() -> None:
     rules, live = [RuleTerms(1, "new role", LEAF, "active")], frozenset({"role"})
     decided = decide(rules, {1: YES}, [HELD], live, NOW, {"new role": NOW + timedelta(hours=1)})
-    assert {one.role_id: one.move for one in decided} == {"new role": Move.NONE, "role": Move.TAKE}
+    assert {one.role_id: one.action for one in decided} == {"new role": Action.NONE, "role": Action.TAKE}
 
 
 @pytest.mark.parametrize("state", ["paused", "shadow"])
 def test_a_role_that_its_rule_no_longer_gives_stays_while_that_rule_rests(state: str) -> None:
     moved = RuleTerms(1, "another role", LEAF, state, 24)
-    assert [one.move for one in decide([moved], {}, [HELD], frozenset({"role"}), NOW)] == [Move.NONE, Move.NONE]
+    assert [one.action for one in decide([moved], {}, [HELD], frozenset({"role"}), NOW)] == [Action.NONE, Action.NONE]
     deleted = RuleTerms(1, "another role", LEAF, state, 24, deleted=True)
     waiting = decide([deleted], {}, [HELD], frozenset({"role"}), NOW)[-1]
-    assert (waiting.role_id, waiting.move) == ("role", Move.WAIT)
+    assert (waiting.role_id, waiting.action) == ("role", Action.WAIT)
 
 
 def handed_over(number: int = 1, *, hours: int = 0, state: str = "active") -> RuleTerms:
@@ -210,28 +214,28 @@ def handed_over(number: int = 1, *, hours: int = 0, state: str = "active") -> Ru
 
 def test_a_role_handed_over_becomes_ours_where_the_rule_says_yes() -> None:
     adopted = only(decide([handed_over()], {1: YES}, [], frozenset({"role"}), NOW))
-    assert (adopted.move, adopted.rule_ids, adopted.no_since) == (Move.ADOPT, (1,), None)
-    assert only(decide([handed_over()], {1: YES}, [], frozenset(), NOW)).move is Move.GIVE
-    assert only(decide([handed_over()], {1: YES}, [HELD], frozenset({"role"}), NOW)).move is Move.KEEP
+    assert (adopted.action, adopted.rule_ids, adopted.no_since) == (Action.ADOPT, (1,), None)
+    assert only(decide([handed_over()], {1: YES}, [], frozenset(), NOW)).action is Action.GIVE
+    assert only(decide([handed_over()], {1: YES}, [HELD], frozenset({"role"}), NOW)).action is Action.KEEP
 
 
 def test_a_role_handed_over_that_nobody_earned_is_ours_first_and_then_goes_as_any_other() -> None:
     live = frozenset({"role"})
     adopted = only(decide([handed_over(hours=24)], {1: NO}, [], live, NOW))
-    assert (adopted.move, adopted.no_since, adopted.due_at) == (Move.ADOPT, NOW, NOW + timedelta(hours=24))
+    assert (adopted.action, adopted.no_since, adopted.due_at) == (Action.ADOPT, NOW, NOW + timedelta(hours=24))
     ours = GrantFacts("role", "held", adopted.rule_ids, no_since=adopted.no_since)
-    assert only(decide([handed_over(hours=24)], {1: NO}, [ours], live, NOW)).move is Move.WAIT
-    assert only(decide([handed_over(hours=24)], {1: NO}, [ours], live, NOW + timedelta(hours=24))).move is Move.TAKE
-    assert only(decide([handed_over(hours=24)], {1: UNKNOWN}, [ours], live, NOW)).move is Move.NONE
+    assert only(decide([handed_over(hours=24)], {1: NO}, [ours], live, NOW)).action is Action.WAIT
+    assert only(decide([handed_over(hours=24)], {1: NO}, [ours], live, NOW + timedelta(hours=24))).action is Action.TAKE
+    assert only(decide([handed_over(hours=24)], {1: UNKNOWN}, [ours], live, NOW)).action is Action.NONE
 
 
 def test_what_is_unknown_or_does_not_decide_takes_nothing_over() -> None:
     live = frozenset({"role"})
-    assert only(decide([handed_over()], {1: UNKNOWN}, [], live, NOW)).move is Move.NONE
-    assert only(decide([handed_over(1), rule(2)], {1: NO, 2: UNKNOWN}, [], live, NOW)).move is Move.NONE
-    assert only(decide([handed_over(1), rule(2)], {1: NO, 2: YES}, [], live, NOW)).move is Move.ADOPT
+    assert only(decide([handed_over()], {1: UNKNOWN}, [], live, NOW)).action is Action.NONE
+    assert only(decide([handed_over(1), rule(2)], {1: NO, 2: UNKNOWN}, [], live, NOW)).action is Action.NONE
+    assert only(decide([handed_over(1), rule(2)], {1: NO, 2: YES}, [], live, NOW)).action is Action.ADOPT
     for state in ("paused", "shadow"):
-        assert only(decide([handed_over(1, state=state), rule(2)], {2: NO}, [], live, NOW)).move is Move.NONE
+        assert only(decide([handed_over(1, state=state), rule(2)], {2: NO}, [], live, NOW)).action is Action.NONE
 
 
 answers = st.sampled_from(list(Answer))
@@ -261,12 +265,12 @@ def test_unknown_changes_nothing(
     ledger = [grant] if grant else []
     decision = only(decide(rules, given_answers, ledger, live, NOW))
     if any(item.decides and given_answers[item.id] is not NO for item in rules):
-        assert decision.move not in {Move.TAKE, Move.WAIT}
+        assert decision.action not in {Action.TAKE, Action.WAIT}
         assert decision.no_since is None
     deciding = {given_answers[item.id] for item in rules if item.decides}
     if UNKNOWN in deciding and YES not in deciding:
-        assert decision.move is Move.NONE
-    assert only(decide(rules[::-1], given_answers, ledger, live, NOW)).move is decision.move
+        assert decision.action is Action.NONE
+    assert only(decide(rules[::-1], given_answers, ledger, live, NOW)).action is decision.action
 
 
 @given(rule_lists, grants, st.booleans(), st.integers(1, 4))
@@ -278,8 +282,8 @@ def test_more_holdings_never_take_a_role(
     after = {**before, better: YES}
     live = frozenset({"role"}) if has_role else frozenset[str]()
     ledger = [grant] if grant else []
-    if only(decide(rules, before, ledger, live, NOW)).move is not Move.TAKE:
-        assert only(decide(rules, after, ledger, live, NOW)).move is not Move.TAKE
+    if only(decide(rules, before, ledger, live, NOW)).action is not Action.TAKE:
+        assert only(decide(rules, after, ledger, live, NOW)).action is not Action.TAKE
 
 
 def leaf(number: int) -> Requirement:
@@ -338,8 +342,8 @@ def test_whoever_holds_more_loses_no_role_of_a_rule_without_not(
 
     (first, poor), (second, rich) = decided(before), decided(after)
     assert all(RANK[second[number]] >= RANK[answer] for number, answer in first.items())
-    losing = {Move.TAKE, Move.WAIT}
-    assert rich.move not in losing or poor.move in losing
+    losing = {Action.TAKE, Action.WAIT}
+    assert rich.action not in losing or poor.action in losing
 
 
 @given(trees, six, st.randoms())
@@ -360,24 +364,24 @@ def test_the_order_of_conditions_is_nothing(tree: Expression, known: list[Answer
 
 
 @pytest.mark.parametrize(
-    ("answer", "grant", "has_role", "move"),
+    ("answer", "grant", "has_role", "action"),
     [
-        (YES, None, False, Move.NONE),
-        (YES, GrantFacts("role", "lost", (1,)), False, Move.NONE),
-        (YES, HELD, True, Move.KEEP),
-        (YES, HELD, False, Move.LOST),
-        (YES, GrantFacts("role", "taking", (1,)), True, Move.RETURN),
-        (NO, HELD, True, Move.NONE),
-        (NO, HELD, False, Move.FORGET),
+        (YES, None, False, Action.NONE),
+        (YES, GrantFacts("role", "lost", (1,)), False, Action.NONE),
+        (YES, HELD, True, Action.KEEP),
+        (YES, HELD, False, Action.LOST),
+        (YES, GrantFacts("role", "taking", (1,)), True, Action.RETURN),
+        (NO, HELD, True, Action.NONE),
+        (NO, HELD, False, Action.FORGET),
     ],
 )
 def test_a_role_that_is_left_alone_is_neither_given_nor_taken(
-    answer: Answer, grant: GrantFacts | None, has_role: bool, move: Move
+    answer: Answer, grant: GrantFacts | None, has_role: bool, action: Action
 ) -> None:
     live = frozenset({"role"}) if has_role else frozenset[str]()
     until = NOW + timedelta(hours=3)
     decided = only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW, {"role": until}))
-    assert decided.move is move
+    assert decided.action is action
     elsewhere = only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW, {"another": until}))
     assert elsewhere == only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW))
 
@@ -385,7 +389,7 @@ def test_a_role_that_is_left_alone_is_neither_given_nor_taken(
 def test_a_role_that_is_left_alone_is_decided_again_when_the_time_is_over() -> None:
     until = NOW + timedelta(hours=3)
     waiting = only(decide([rule()], {1: YES}, [], frozenset(), NOW, {"role": until}))
-    assert (waiting.move, waiting.due_at) == (Move.NONE, until)
+    assert (waiting.action, waiting.due_at) == (Action.NONE, until)
 
 
 MOVING = MoveTerms(frozenset({"role"}), begun=True)
@@ -410,28 +414,30 @@ def test_an_open_move_keeps_what_others_gave_and_what_only_a_wallet_lacks_for(
     live, rules = frozenset({grant.role_id}), [RuleTerms(1, grant.role_id, LEAF, "active")]
     moving = replace(MOVING, has_wallet=has_wallet)
     first = only(decide(rules, {1: NO}, [grant], live, NOW, moving=moving))
-    assert (first.move, first.due_at) == ((Move.WAIT, None) if kept else (Move.TAKE, None))
+    assert (first.action, first.due_at) == ((Action.WAIT, None) if kept else (Action.TAKE, None))
     noted = replace(grant, no_since=NOW)
     later = NOW + timedelta(days=400)
-    assert only(decide(rules, {1: NO}, [noted], live, later, moving=moving)).move is (Move.NONE if kept else Move.TAKE)
-    assert only(decide([], {}, [noted], live, later, moving=moving)).move is (Move.NONE if kept else Move.TAKE)
-    assert only(decide(rules, {1: NO}, [noted], live, later, moving=replace(moving, ended=True))).move is Move.TAKE
-    assert only(decide(rules, {1: YES}, [noted], live, later, moving=moving)).move is Move.KEEP
+    assert only(decide(rules, {1: NO}, [noted], live, later, moving=moving)).action is (
+        Action.NONE if kept else Action.TAKE
+    )
+    assert only(decide([], {}, [noted], live, later, moving=moving)).action is (Action.NONE if kept else Action.TAKE)
+    assert only(decide(rules, {1: NO}, [noted], live, later, moving=replace(moving, ended=True))).action is Action.TAKE
+    assert only(decide(rules, {1: YES}, [noted], live, later, moving=moving)).action is Action.KEEP
 
 
 def test_a_removal_on_its_way_is_cancelled_when_a_move_begins() -> None:
     taking = replace(ADOPTED, state="taking")
-    assert only(decide([rule()], {1: NO}, [taking], frozenset({"role"}), NOW, moving=MOVING)).move is Move.RETURN
-    assert only(decide([rule()], {1: NO}, [taking], frozenset(), NOW, moving=MOVING)).move is Move.NONE
+    assert only(decide([rule()], {1: NO}, [taking], frozenset({"role"}), NOW, moving=MOVING)).action is Action.RETURN
+    assert only(decide([rule()], {1: NO}, [taking], frozenset(), NOW, moving=MOVING)).action is Action.NONE
 
 
 def test_a_move_hands_its_roles_over_from_its_begin_on() -> None:
     live = frozenset({"role"})
     for answer, since in ((YES, None), (NO, NOW)):
         begun = only(decide([rule(hours=24)], {1: answer}, [], live, NOW, moving=MOVING))
-        assert (begun.move, begun.no_since, begun.due_at) == (Move.ADOPT, since, None)
+        assert (begun.action, begun.no_since, begun.due_at) == (Action.ADOPT, since, None)
         planned = replace(MOVING, begun=False)
-        assert only(decide([rule()], {1: answer}, [], live, NOW, moving=planned)).move is Move.NONE
+        assert only(decide([rule()], {1: answer}, [], live, NOW, moving=planned)).action is Action.NONE
     ended = replace(MOVING, ended=True)
     assert only(decide([rule(hours=24)], {1: NO}, [], live, NOW, moving=ended)).due_at == NOW + timedelta(hours=24)
-    assert only(decide([rule()], {1: UNKNOWN}, [], live, NOW, moving=MOVING)).move is Move.NONE
+    assert only(decide([rule()], {1: UNKNOWN}, [], live, NOW, moving=MOVING)).action is Action.NONE

@@ -17,7 +17,7 @@ from gateways.chains.view_sheet import ViewSheet
 from services.collections.trait_match import TokenTraits
 from services.core import queue
 from services.core.answer import Answer
-from services.engine.policy import Decision, GrantFacts, Move, decide, keeps_differently
+from services.engine.policy import Action, Decision, GrantFacts, decide, keeps_differently
 from services.holdings import confirmation
 from services.holdings.confirmation import Confirmation, Means
 from services.holdings.evaluate import Answers, Reading, in_part, read
@@ -171,9 +171,9 @@ def look(world: World, grant: GrantFacts) -> GrantFacts | Taken:
     told = world.told(answers, names)
     first = _read(world, answers)
     decision = _decide(world, grant, first.answer)
-    if decision is Move.KEEP and keeps_differently(_decision(world, grant, first.answer), grant):
+    if decision is Action.KEEP and keeps_differently(_decision(world, grant, first.answer), grant):
         return replace(grant, first_no="")
-    if decision is not Move.TAKE:
+    if decision is not Action.TAKE:
         return grant
     sheet = _sheet(answers)
     assert sheet is not None
@@ -193,7 +193,7 @@ def look(world: World, grant: GrantFacts) -> GrantFacts | Taken:
     kept = earlier.get(confirmation.question_of(first))
     again = confirmation.second_of(first, said, kept, means, world.now)
     both: Confirmation = confirmation.confirm(first, again, kept, means, world.now)
-    if _decide(world, grant, both.reading.answer) is Move.TAKE:
+    if _decide(world, grant, both.reading.answer) is Action.TAKE:
         return Taken(both.reading.one_source)
     world.wait = both.wait
     noted = confirmation.noted([first], [again], earlier, world.now)
@@ -217,8 +217,8 @@ def _decision(world: World, grant: GrantFacts, answer: Answer) -> Decision:
     return decision
 
 
-def _decide(world: World, grant: GrantFacts, answer: Answer) -> Move:
-    return _decision(world, grant, answer).move
+def _decide(world: World, grant: GrantFacts, answer: Answer) -> Action:
+    return _decision(world, grant, answer).action
 
 
 @pytest.mark.parametrize(
