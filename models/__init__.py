@@ -18,7 +18,7 @@ from models.db.session import AsyncSession
 from models.db.watched import WatchedConnection
 from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
-from models.grant import Breaker, Grant, RivalMove, RoleRefusal, Truce, Unanswered
+from models.grant import Breaker, Grant, GrantKey, RivalMove, RoleRefusal, Truce, Unanswered
 from models.holding import (
     Census,
     CensusToken,
@@ -94,7 +94,7 @@ __all__ = [
     "Event",
     "Farewell",
     "GatewayLimit",
-    "Grant",
+    "Grant", "GrantKey",
     "GuildPicture",
     "GuildRefusal",
     "Handover",

@@ -10,6 +10,9 @@ from sqlmodel import Field, SQLModel
 
 from models.db.types import document, maybe_moment, moment
 
+GrantKey = tuple[int, str, str]
+"""A line of the ledger: the server's id, the member's Discord id, the role's id."""
+
 
 class Grant(SQLModel, table=True):
     """A role that we gave a member, or are about to give or take; the row is deleted with the role."""

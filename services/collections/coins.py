@@ -12,7 +12,7 @@ from gateways.chains.coin_facts import MOST_DECIMALS, CoinFacts
 from locales import _
 from models import Collection, now
 from models.db.session import AsyncSession
-from services.collections.standards import Place
+from services.collections.standards import ContractKey
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title
 from services.core.errors import CollectionNotFound, CollectionView
@@ -59,7 +59,7 @@ def is_native(text: str) -> bool:
     return text.strip().lower() == NATIVE
 
 
-async def remember_names(db: AsyncSession, named: Mapping[Place, str]) -> None:
+async def remember_names(db: AsyncSession, named: Mapping[ContractKey, str]) -> None:
     """Store names of coins and other contracts. Those of collections stay: they have a standard or a marketplace."""
     rows = [
         {"chain": chain, "contract": contract, "name": name, "source": "", "updated_at": now()}

@@ -9,7 +9,7 @@ from models import Collection
 from models.db.session import AsyncSession, Question, joined
 from services.core.addresses import shorten
 
-Place = tuple[str, str]
+ContractKey = tuple[str, str]
 """A chain and a contract."""
 
 MANY = "ERC1155"
@@ -20,7 +20,7 @@ ONE_BY_ONE = "ERC721"
 """Prefix of the standards whose tokens exist once each."""
 
 
-def question(places: Iterable[Place]) -> Question:
+def question(places: Iterable[ContractKey]) -> Question:
     """Return a statement for `AsyncSession.together`: chain, contract and standard of each contract already known."""
     wanted = sorted(set(places))
     statement = """
@@ -34,18 +34,20 @@ def question(places: Iterable[Place]) -> Question:
     }
 
 
-def answered(rows: Iterable[Sequence[str]]) -> dict[Place, str]:
+def answered(rows: Iterable[Sequence[str]]) -> dict[ContractKey, str]:
     """Return the standards by chain and contract from the rows of `question`."""
     return {(chain, contract): standard for chain, contract, standard in rows}
 
 
-async def known(db: AsyncSession, places: Iterable[Place]) -> dict[Place, str]:
+async def known(db: AsyncSession, places: Iterable[ContractKey]) -> dict[ContractKey, str]:
     """Return the stored standards by chain and contract."""
     (rows,) = await db.together(question(places))
     return answered(rows)
 
 
-async def remember(db: AsyncSession, found: Mapping[Place, str], named: Mapping[Place, str] | None = None) -> None:
+async def remember(
+    db: AsyncSession, found: Mapping[ContractKey, str], named: Mapping[ContractKey, str] | None = None
+) -> None:
     """Store the standards of contracts, and the own names (`named`) of those without a stored name.
 
     Such a name is stored as outdated, so that the next lookup asks for the name people know.

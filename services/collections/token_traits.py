@@ -13,12 +13,12 @@ from gateways.transport.chunks import chunks
 from models import Collection, Token, now
 from models.db.session import AsyncSession
 from services.collections.trait_match import TokenTraits, matches
-from services.collections.trait_sources import FROM_METADATA, FROM_OPENSEA, Place, fetch, sources_on
+from services.collections.trait_sources import FROM_METADATA, FROM_OPENSEA, TokenKey, fetch, sources_on
 from services.core.addresses import shorten
 from settings import settings
 
 __all__ = [
-    "FROM_METADATA", "FROM_OPENSEA", "Place", "TokenTraits", "fetch", "forget_old", "fresh_for", "known", "matches",
+    "FROM_METADATA", "FROM_OPENSEA", "TokenKey", "TokenTraits", "fetch", "forget_old", "fresh_for", "known", "matches",
     "of_row", "remember", "sources_on",
 ]  # fmt: skip
 
@@ -33,12 +33,12 @@ def fresh_for() -> timedelta:
 
 
 async def known(
-    db: AsyncSession, places: Iterable[Place], *, no_older_than: timedelta | None = None
-) -> dict[Place, TokenTraits]:
+    db: AsyncSession, places: Iterable[TokenKey], *, no_older_than: timedelta | None = None
+) -> dict[TokenKey, TokenTraits]:
     """Return the stored traits of these tokens, if read within `no_older_than` (by default `fresh_for`)."""
     since = now() - (fresh_for() if no_older_than is None else no_older_than)
     wanted = sorted(set(places))
-    found: dict[Place, TokenTraits] = {}
+    found: dict[TokenKey, TokenTraits] = {}
     for part in chunks(wanted, ROWS_A_STATEMENT):
         rows = await db.exec(
             select(Collection.chain, Collection.contract, Token)
@@ -52,7 +52,7 @@ async def known(
     return found
 
 
-async def remember(db: AsyncSession, found: Mapping[Place, TokenTraits | str]) -> None:
+async def remember(db: AsyncSession, found: Mapping[TokenKey, TokenTraits | str]) -> None:
     """Store traits; an unknown or older reading overwrites nothing."""
     known_now = {place: traits for place, traits in found.items() if not isinstance(traits, str)}
     if not known_now:

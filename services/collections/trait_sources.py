@@ -28,7 +28,7 @@ AT_ONCE = 6
 TOKENS_A_PART = 30
 """Tokens of one contract in one part of the work: the maximum of one request to OpenSea."""
 
-Place = tuple[str, str, str]
+TokenKey = tuple[str, str, str]
 """A chain, a contract and a token id."""
 
 
@@ -41,12 +41,12 @@ def sources_on(outside: Gateways, chain: str) -> int:
 
 async def fetch(
     outside: Gateways,
-    places: Iterable[Place],
+    places: Iterable[TokenKey],
     *,
-    apart_from: Mapping[Place, frozenset[str]] = {},
+    apart_from: Mapping[TokenKey, frozenset[str]] = {},
     every_source: bool = False,
     own_word_first: bool = False,
-) -> dict[Place, TokenTraits | str]:
+) -> dict[TokenKey, TokenTraits | str]:
     """Read each token's traits from their sources; return them, or the reason why they are unknown. Uses no table.
 
     OpenSea comes first, and the tokens' own metadata fill the gaps; `own_word_first` reverses that, `every_source` asks
@@ -54,7 +54,7 @@ async def fetch(
     while OpenSea has not read the metadata.
     """
     wanted = sorted(set(places), key=lambda place: (place[:2], sorted(apart_from.get(place, ())), place[2]))
-    found: dict[Place, TokenTraits | str] = dict.fromkeys(wanted, N_("its traits did not come in time"))
+    found: dict[TokenKey, TokenTraits | str] = dict.fromkeys(wanted, N_("its traits did not come in time"))
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def one_part(ask: _Ask) -> None:
@@ -89,7 +89,7 @@ class _Ask:
     every_source: bool
     own_word_first: bool
 
-    async def run(self, outside: Gateways, found: dict[Place, TokenTraits | str]) -> None:
+    async def run(self, outside: Gateways, found: dict[TokenKey, TokenTraits | str]) -> None:
         """Ask one source after the other; add each answer to `found` as it arrives."""
         told: dict[str, list[TokenTraits | str]] = {token_id: [] for token_id in self.token_ids}
         sources = (self._opensea, self._metadata)

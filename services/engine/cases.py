@@ -229,7 +229,7 @@ async def _asked(
     }
 
 
-def _places(leaves: Iterable[Requirement]) -> list[standards.Place]:
+def _places(leaves: Iterable[Requirement]) -> list[standards.ContractKey]:
     return [(leaf.chain, leaf.contract) for leaf in leaves if not leaf.kind.chainless]
 
 
@@ -244,7 +244,7 @@ async def _lists(rules: Rules) -> list[tuple[int, str]]:
 
 
 async def _wants(
-    leaves: Mapping[int, Sequence[Requirement]], known: Mapping[standards.Place, str]
+    leaves: Mapping[int, Sequence[Requirement]], known: Mapping[standards.ContractKey, str]
 ) -> dict[int, dict[str, Wants]]:
     """Return by server and chain what the deciding rules need."""
     return {server_id: by_chain(listed, known) async for server_id, listed in in_steps(leaves.items())}

@@ -16,12 +16,12 @@ from services.collections import token_traits
 from services.core.answer import Answer
 from services.engine import retry_later, trait_reads
 from services.engine.cases import Case
-from services.engine.outcome import BatchOutcome, CaseOutcome, Place, decides_loss, read_all
+from services.engine.outcome import BatchOutcome, CaseOutcome, ServerChain, decides_loss, read_all
 from services.engine.policy import Action, Decision, GrantFacts, decide
 from services.engine.policy_cache import DecisionCache
 from services.holdings import balance_snapshots, confirmation, delegations, evaluate, fetch, token_hints
 from services.holdings.confirmation import Confirmation, Earlier, Means
-from services.holdings.delegations import Fetched, Pair
+from services.holdings.delegations import DelegateKey, Fetched
 from services.holdings.evaluate import Answers, Reading, verdict_by
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import ANY, Wants, addresses_on, with_vaults
@@ -39,9 +39,9 @@ MEETING_SECONDS = 10.0
 """Time limit for reading members from Discord in one reconcile; the others are queued again soon."""
 
 
-async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, HoldingsQuestion]:
+async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[ServerChain, HoldingsQuestion]:
     """Return what to ask each chain for each server, no older than what was seen before."""
-    asked: dict[Place, HoldingsQuestion] = {}
+    asked: dict[ServerChain, HoldingsQuestion] = {}
     newest = {case.claim.server_id: case.seen for case in cases}
     vaults = _vaults(cases)
     places = await _places(cases)
@@ -74,9 +74,9 @@ def _followed(wants: Wants) -> list[str]:
     return [*sorted({contract for contract, _ in wants.tokens}), *([ANY] if wants.anything else [])]
 
 
-def _vaults(cases: Iterable[Case]) -> dict[Place, list[Vault]]:
+def _vaults(cases: Iterable[Case]) -> dict[ServerChain, list[Vault]]:
     """Return by server and chain the vaults that one of its members may count at least in part."""
-    found: dict[Place, list[Vault]] = {}
+    found: dict[ServerChain, list[Vault]] = {}
     for case in cases:
         for vault in case.delegated.vaults:
             found.setdefault((case.claim.server_id, vault.chain), []).append(vault)
@@ -96,9 +96,9 @@ def with_claimed(hints: Trails, wants: Wants, vaults: Sequence[Vault]) -> Trails
     return more
 
 
-async def _places(cases: Sequence[Case]) -> dict[Place, tuple[Wants, tuple[str, ...]]]:
-    owners: dict[Place, set[str]] = {}
-    wanted: dict[Place, Wants] = {}
+async def _places(cases: Sequence[Case]) -> dict[ServerChain, tuple[Wants, tuple[str, ...]]]:
+    owners: dict[ServerChain, set[str]] = {}
+    wanted: dict[ServerChain, Wants] = {}
     async for case in in_steps(cases):
         if not case.bot_invited or case.left:
             continue
@@ -124,10 +124,10 @@ def _delegated_leaves(case: Case, chain: str) -> list[Requirement]:
 async def decide_cases(
     outside: Gateways,
     cases: Sequence[Case],
-    wanted: Mapping[Place, HoldingsQuestion],
+    wanted: Mapping[ServerChain, HoldingsQuestion],
     now: datetime,
     *,
-    answered: tuple[Mapping[Place, Answers], float] | None = None,
+    answered: tuple[Mapping[ServerChain, Answers], float] | None = None,
 ) -> BatchOutcome:
     """Read the chains once, decide, and confirm from other sources whatever would cost somebody a role.
 
@@ -156,7 +156,7 @@ async def decide_cases(
 
 async def _decided(
     case: Case,
-    answers: Mapping[Place, Answers],
+    answers: Mapping[ServerChain, Answers],
     now: datetime,
     leaves: dict[int, int],
     cache: DecisionCache | None = None,
@@ -171,7 +171,7 @@ async def _decided(
 
 
 def _decide(
-    case: Case, answers: Mapping[Place, Answers], now: datetime, cache: DecisionCache | None = None
+    case: Case, answers: Mapping[ServerChain, Answers], now: datetime, cache: DecisionCache | None = None
 ) -> CaseOutcome:
     """Decide one case; with `cache`, equal cases are decided once."""
     known = cache.decisions(case, lambda: _conclude(case, read_all(case, answers), now)) if cache else None
@@ -252,8 +252,8 @@ def _confirmable(item: CaseOutcome) -> list[Decision]:
 async def _confirm(
     outside: Gateways,
     done: BatchOutcome,
-    wanted: Mapping[Place, HoldingsQuestion],
-    answers: Mapping[Place, Answers],
+    wanted: Mapping[ServerChain, HoldingsQuestion],
+    answers: Mapping[ServerChain, Answers],
     now: datetime,
 ) -> None:
     losing = [item async for item in in_steps(done.looked) if not item.calm and _confirmable(item)]
@@ -265,7 +265,7 @@ async def _confirm(
         _delegations_again(outside, done, losing),
         fetch.ask_all_again(outside, [(question, (answers[place],)) for place, question in again.items()]),
     )
-    readers: list[Mapping[Place, Answers]] = [answers]
+    readers: list[Mapping[ServerChain, Answers]] = [answers]
     seconds: list[list[CaseOutcome]] = []
     leaves: dict[int, int] = {}
     while True:
@@ -291,10 +291,10 @@ async def _confirm(
 
 
 def _answered_in_part(
-    losing: Sequence[CaseOutcome], seconds: Sequence[Sequence[CaseOutcome]], confirmed: Mapping[Place, Answers]
-) -> set[Place]:
+    losing: Sequence[CaseOutcome], seconds: Sequence[Sequence[CaseOutcome]], confirmed: Mapping[ServerChain, Answers]
+) -> set[ServerChain]:
     """Return the places where a node's incomplete answer leaves the loss of a role unknown."""
-    found = set[Place]()
+    found = set[ServerChain]()
     for number, item in enumerate(losing):
         server_id, roles = item.case.claim.server_id, {decision.role_id for decision in _confirmable(item)}
         for rule in item.case.rules:
@@ -343,7 +343,7 @@ def means_of(outside: Gateways, chain: str) -> Means:
 
 async def _delegations_again(
     outside: Gateways, done: BatchOutcome, losing: Sequence[CaseOutcome]
-) -> tuple[dict[Pair, str], dict[Pair, float]]:
+) -> tuple[dict[DelegateKey, str], dict[DelegateKey, float]]:
     """Read the delegations of members about to lose a role again.
 
     Return those that changed, with the reason; and, if only time is missing, the seconds to wait.
@@ -355,11 +355,11 @@ async def _delegations_again(
     return doubts, {(one.chain, who): one.wait for one in again for who in one.delegates if one.wait is not None}
 
 
-def _differs(fetched: Fetched, doubts: Mapping[Pair, str]) -> bool:
+def _differs(fetched: Fetched, doubts: Mapping[DelegateKey, str]) -> bool:
     return any((fetched.chain, delegate) in doubts for delegate in fetched.delegates)
 
 
-def doubting(case: Case, doubts: Mapping[Pair, str]) -> Case:
+def doubting(case: Case, doubts: Mapping[DelegateKey, str]) -> Case:
     """Return the case with the doubts from a second read of its delegations."""
     mine = {chain: reason for (chain, delegate), reason in doubts.items() if (chain, delegate) in case.delegated.known}
     if not mine:

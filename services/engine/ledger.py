@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import SQLModel, col
 
 from gateways.chains.catalogue import CHAINS
-from models import Grant, Notice
+from models import Grant, GrantKey, Notice
 from models.db.session import AsyncSession
 from services.collections import token_traits
 from services.core import audit, queue
@@ -26,7 +26,6 @@ from services.guilds.members import came_back, left_many, seen_many
 from services.guilds.rivals import Reversal
 from services.holdings import confirmation, delegations, fetch, last_seen
 from services.roles import breaker, in_doubt, removal_batches
-from services.roles.in_doubt import Line
 from services.runtime.loop_steps import in_steps
 
 Pair = tuple[CaseOutcome, Decision]
@@ -41,7 +40,7 @@ def line_of(pair: Pair) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def line(pair: Pair) -> Line:
+def line(pair: Pair) -> GrantKey:
     """Return the line's key as one value."""
     item, decision = pair
     return item.case.claim.server_id, item.case.claim.discord_id, decision.role_id

@@ -9,6 +9,7 @@ from gateways.discord.types import GuildMember as LiveMember
 from locales import N_
 from locales.stored import storable, within
 from services.collections.token_traits import TokenTraits
+from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer
 from services.core.chain_names import chain_title
 from services.engine.cases import Case
@@ -24,7 +25,7 @@ from services.rules.terms import RuleTerms
 from services.rules.types import own_tables
 from services.rules.types.own_tables import OwnTables
 
-Place = tuple[int, str]
+ServerChain = tuple[int, str]
 """A server's id and a chain."""
 
 
@@ -34,7 +35,7 @@ class CaseOutcome:
 
     case: Case
     decisions: list[Decision]
-    answers: Mapping[Place, Answers] = field(repr=False)
+    answers: Mapping[ServerChain, Answers] = field(repr=False)
     found: dict[int, list[Reading]] | None = None
     """The readings of the member; None until needed, if balances answer everything."""
     calm: bool = False
@@ -99,7 +100,7 @@ class BatchOutcome:
 
     asked: list[tuple[HoldingsQuestion, Answers]] = field(default_factory=list[tuple[HoldingsQuestion, Answers]])
     looked: list[CaseOutcome] = field(default_factory=list[CaseOutcome])
-    traits: dict[evaluate.Place, TokenTraits | str] = field(default_factory=dict[evaluate.Place, TokenTraits | str])
+    traits: dict[TokenKey, TokenTraits | str] = field(default_factory=dict[TokenKey, TokenTraits | str])
     """The traits that were read for it."""
     delegations: list[Fetched] = field(default_factory=list[Fetched])
     """Registries' second answers about delegations, if they differed."""
@@ -107,7 +108,7 @@ class BatchOutcome:
     """Before the first request to a chain, in monotonic seconds: later transfers may be missing in the answers."""
 
 
-def read_all(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Reading]]:
+def read_all(case: Case, answers: Mapping[ServerChain, Answers]) -> dict[int, list[Reading]]:
     """Return what the answers say about a member, by rule: a reading for each leaf, left to right."""
     found: dict[int, list[Reading]] = {}
     for rule in case.rules:

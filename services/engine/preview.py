@@ -22,7 +22,7 @@ from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases, decisions, preview_log
 from services.engine.cases import Case
-from services.engine.outcome import CaseOutcome, Place
+from services.engine.outcome import CaseOutcome, ServerChain
 from services.engine.policy import Action, Decision, GrantFacts
 from services.engine.snapshot import terms_of
 from services.guilds import members_intent, permissions
@@ -101,7 +101,7 @@ class PreviewPlan:
 
     roles: Mapping[str, str]
     """The roles in question: id → name."""
-    batches: tuple[tuple[Sequence[Case], Mapping[Place, HoldingsQuestion]], ...]
+    batches: tuple[tuple[Sequence[Case], Mapping[ServerChain, HoldingsQuestion]], ...]
     names: Mapping[str, str]
     concerned: int
     asked_by: int = 0
@@ -316,7 +316,7 @@ async def _plan(
     people, concerned = await _concerned(db, server_id, sorted(roles), _most(terms), decides=_reads(terms))
     everybody = [Claim(server_id, discord_id, 0, 0, 0) for discord_id, _ in people]
     await _read_delegations(db, outside, everybody, terms)
-    batches: list[tuple[Sequence[Case], Mapping[Place, HoldingsQuestion]]] = []
+    batches: list[tuple[Sequence[Case], Mapping[ServerChain, HoldingsQuestion]]] = []
     for start in range(0, len(people), BATCH):
         batch = await cases.load(db, everybody[start : start + BATCH], {server_id: terms}, {server_id: lists})
         for case in batch:

@@ -17,7 +17,7 @@ from services.core import queue, request_ids
 from services.core.queue import Claim
 from services.engine import cases, decisions, ledger, snapshot
 from services.engine.cases import Case
-from services.engine.outcome import BatchOutcome, Place
+from services.engine.outcome import BatchOutcome, ServerChain
 from services.engine.snapshot import Stored
 from services.holdings import delegations, fetch
 from services.holdings.evaluate import Answers
@@ -161,12 +161,12 @@ async def _reconcile(outside: Gateways, worker: str, part: BatchPart) -> bool:
     return not doubtful
 
 
-_Answered = tuple[Sequence[Case], Mapping[Place, HoldingsQuestion], tuple[Mapping[Place, Answers], float]]
+_Answered = tuple[Sequence[Case], Mapping[ServerChain, HoldingsQuestion], tuple[Mapping[ServerChain, Answers], float]]
 """Cases, the questions about them, and the chains' first answers."""
 
 
 async def _as_answered(
-    outside: Gateways, batch: Sequence[Case], wanted: Mapping[Place, HoldingsQuestion], joint: JointBalances
+    outside: Gateways, batch: Sequence[Case], wanted: Mapping[ServerChain, HoldingsQuestion], joint: JointBalances
 ) -> AsyncGenerator[_Answered]:
     """Ask for a batch, and yield its cases as soon as all answers for their servers are there.
 

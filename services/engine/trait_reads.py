@@ -8,7 +8,7 @@ from services.collections import token_traits
 from services.collections.trait_match import TokenTraits
 from services.core.queue import AGAIN
 from services.engine.cases import Case
-from services.engine.outcome import BatchOutcome, Place
+from services.engine.outcome import BatchOutcome, ServerChain
 from services.holdings import evaluate, trait_turns
 from services.holdings.evaluate import Answers
 from services.holdings.shares import Delegated
@@ -20,7 +20,9 @@ MOST_ASKED_AGAIN = 6
 """Reconciles that wait for a failing source of traits, some five minutes in all."""
 
 
-async def read(outside: Gateways, done: BatchOutcome, cases: Sequence[Case], answers: Mapping[Place, Answers]) -> None:
+async def read(
+    outside: Gateways, done: BatchOutcome, cases: Sequence[Case], answers: Mapping[ServerChain, Answers]
+) -> None:
     """Read the traits of the held tokens on which an answer still depends.
 
     For a member who waits for a role, one source's no is not enough: another source may know better. While that one
@@ -50,18 +52,18 @@ async def read_again(
     outside: Gateways,
     done: BatchOutcome,
     cases: Sequence[Case],
-    confirmed: Mapping[Place, Answers],
+    confirmed: Mapping[ServerChain, Answers],
 ) -> None:
     """Read traits a second time, from other sources than the first time if there are any.
 
     Traits from our own table are read from every source.
     """
     again, both, known = (
-        list[token_traits.Place](),
-        list[token_traits.Place](),
-        dict[token_traits.Place, TokenTraits | str](),
+        list[token_traits.TokenKey](),
+        list[token_traits.TokenKey](),
+        dict[token_traits.TokenKey, TokenTraits | str](),
     )
-    apart_from = dict[token_traits.Place, frozenset[str]]()
+    apart_from = dict[token_traits.TokenKey, frozenset[str]]()
     for token in trait_turns.choose(_unread(cases, confirmed), MOST_FETCHED):
         told = done.traits.get(token)
         if not isinstance(told, TokenTraits):
@@ -89,14 +91,16 @@ def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:
 
 
 def _learn(
-    done: BatchOutcome, answers: Mapping[Place, Answers], found: Mapping[token_traits.Place, TokenTraits | str]
+    done: BatchOutcome,
+    answers: Mapping[ServerChain, Answers],
+    found: Mapping[token_traits.TokenKey, TokenTraits | str],
 ) -> None:
     done.traits.update(found)
     for (_, chain), told in answers.items():
         told.traits.update({token: said for token, said in found.items() if token[0] == chain})
 
 
-def _traits_in(answers: Mapping[Place, Answers], token: token_traits.Place) -> TokenTraits | None:
+def _traits_in(answers: Mapping[ServerChain, Answers], token: token_traits.TokenKey) -> TokenTraits | None:
     """Return the traits of a token in the answers, if they come from one source."""
     for (_, chain), told in answers.items():
         if chain == token[0] and isinstance(said := told.traits.get(token), TokenTraits):
@@ -104,7 +108,7 @@ def _traits_in(answers: Mapping[Place, Answers], token: token_traits.Place) -> T
     return None
 
 
-def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[token_traits.Place]:
+def _denied(cases: Sequence[Case], answers: Mapping[ServerChain, Answers]) -> set[token_traits.TokenKey]:
     """Return the held tokens whose traits make a requirement's answer no."""
     return {
         token
@@ -113,9 +117,11 @@ def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[toke
     }
 
 
-def _unread(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> dict[Hashable, set[token_traits.Place]]:
+def _unread(
+    cases: Sequence[Case], answers: Mapping[ServerChain, Answers]
+) -> dict[Hashable, set[token_traits.TokenKey]]:
     """Return by member the held tokens whose traits an answer still depends on."""
-    found: dict[Hashable, set[token_traits.Place]] = {}
+    found: dict[Hashable, set[token_traits.TokenKey]] = {}
     for case, leaf, vaults in _trait_leaves(cases):
         told = answers.get((case.claim.server_id, leaf.chain))
         tokens = set(evaluate.unread(leaf, case.wallets, told, vaults))

@@ -16,7 +16,7 @@ from models import now
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.collections import catalog
-from services.collections.standards import Place as Contract
+from services.collections.standards import ContractKey
 from services.core import queue
 from services.core.actors import Actor
 from services.core.answer import Answer
@@ -25,7 +25,7 @@ from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import decisions, preview, trait_reads
 from services.engine.cases import NO_ROLES, Case
-from services.engine.outcome import BatchOutcome, Place, read_all
+from services.engine.outcome import BatchOutcome, ServerChain, read_all
 from services.engine.preview import Proposal
 from services.guilds import permissions
 from services.holdings import balance_snapshots, confirmation, delegation_claims, delegations, fetch
@@ -76,9 +76,9 @@ class TrialPlan:
     """A rule and an address, with what to ask the chains about them."""
 
     case: Case
-    wanted: Mapping[Place, HoldingsQuestion]
+    wanted: Mapping[ServerChain, HoldingsQuestion]
     words: Names
-    refused: Mapping[Contract, str]
+    refused: Mapping[ContractKey, str]
     """Why no rule can name a contract, so that its answers mean nothing."""
     address: str
     name: str | None
@@ -159,7 +159,7 @@ async def _contracts(db: AsyncSession, outside: Gateways, tree: Expression) -> t
 
 
 async def _vaults(
-    outside: Gateways, terms: RuleTerms, address: str, heads: Mapping[str, int], standards: Mapping[Contract, str]
+    outside: Gateways, terms: RuleTerms, address: str, heads: Mapping[str, int], standards: Mapping[ContractKey, str]
 ) -> Delegated:
     chains = sorted(delegations.chains_of([terms]))
     wanted = {chain: WantedDelegations((address,), heads.get(chain, 0)) for chain in chains}
@@ -209,7 +209,11 @@ async def _readings(outside: Gateways, plan: TrialPlan) -> list[Reading]:
 
 
 async def _confirmed(
-    outside: Gateways, plan: TrialPlan, done: BatchOutcome, answers: Mapping[Place, Answers], first: Sequence[Reading]
+    outside: Gateways,
+    plan: TrialPlan,
+    done: BatchOutcome,
+    answers: Mapping[ServerChain, Answers],
+    first: Sequence[Reading],
 ) -> list[Reading]:
     """Return the readings of a rule that says no, confirmed by other sources; a contradicted one is unknown."""
     several = {pair: one for pair, one in plan.case.delegated.known.items() if outside.chains.endpoints(pair[0]) > 1}

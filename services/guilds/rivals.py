@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import text
 
+from models import GrantKey
 from models.db.session import AsyncSession
 from services.core import audit, queue
 
@@ -167,11 +168,7 @@ async def forget(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     )
 
 
-Line = tuple[int, str, str]
-"""A server's id, a member's Discord id and a role's id."""
-
-
-async def _ended(db: AsyncSession, which: str, values: Mapping[str, object]) -> list[Line]:
+async def _ended(db: AsyncSession, which: str, values: Mapping[str, object]) -> list[GrantKey]:
     """Delete these truces of one server, what counts towards the next one, and the ledger's lines of lost roles.
 
     Without a line a role is given again if a rule says yes.

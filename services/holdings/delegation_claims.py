@@ -10,8 +10,8 @@ from locales import N_
 from locales.stored import storable, within
 from models import DelegationRead
 from models.db.session import AsyncSession
-from services.collections.standards import MANY, ONE_BY_ONE, Place
-from services.holdings.delegations import MOST_KEPT, TOO_MANY, Fetched, Pair, said_before, said_of
+from services.collections.standards import MANY, ONE_BY_ONE, ContractKey
+from services.holdings.delegations import MOST_KEPT, TOO_MANY, DelegateKey, Fetched, said_before, said_of
 from services.holdings.fetch_plan import addresses_on
 from services.holdings.shares import Delegated, KnownVaults, Said, Stake, Vault
 
@@ -56,7 +56,9 @@ async def load(
     }
 
 
-def _vaults(who: Who, mine: set[Pair], said: Mapping[Pair, Said], claims: Claims, owned: Owned) -> Iterator[Vault]:
+def _vaults(
+    who: Who, mine: set[DelegateKey], said: Mapping[DelegateKey, Said], claims: Claims, owned: Owned
+) -> Iterator[Vault]:
     """Yield the vaults that the member may count at least in part, in a fixed order."""
     places = {(pair[0], one[0]) for pair in mine for one in said.get(pair, ())}
     for chain, address in sorted(places):
@@ -68,12 +70,12 @@ def _vaults(who: Who, mine: set[Pair], said: Mapping[Pair, Said], claims: Claims
             yield vault
 
 
-def uncontested(address: str, fetched: Iterable[Fetched], known: Mapping[Place, str]) -> Delegated:
+def uncontested(address: str, fetched: Iterable[Fetched], known: Mapping[ContractKey, str]) -> Delegated:
     """Return what vaults let a wallet count if nobody else had a claim on them. `known` are contracts' standards.
 
     Members' claims are left out, because they would reveal which wallets members have proved.
     """
-    vaults, doubts, read = list[Vault](), dict[str, str](), dict[Pair, KnownVaults]()
+    vaults, doubts, read = list[Vault](), dict[str, str](), dict[DelegateKey, KnownVaults]()
     for one in fetched:
         reason = one.sheet if isinstance(one.sheet, str) else one.sheet.unsure.get(address)
         if isinstance(one.sheet, str) or reason is not None:
@@ -94,7 +96,7 @@ def _doubt(reason: str) -> str:
 
 
 def _lone_stakes(
-    chain: str, address: str, said: Said, known: Mapping[Place, str]
+    chain: str, address: str, said: Said, known: Mapping[ContractKey, str]
 ) -> dict[str, list[tuple[str, Stake]]]:
     """Return by vault the claims of one wallet, the widest first."""
     found: dict[str, list[tuple[str, Stake]]] = {}
@@ -114,7 +116,11 @@ def _as_seen_by(discord_id: str, claims: Iterable[tuple[str, Stake]]) -> Iterato
 
 
 def _doubts(
-    who: Who, mine: set[Pair], reads: Mapping[Pair, DelegationRead], said: Mapping[Pair, Said], claims: Claims
+    who: Who,
+    mine: set[DelegateKey],
+    reads: Mapping[DelegateKey, DelegationRead],
+    said: Mapping[DelegateKey, Said],
+    claims: Claims,
 ) -> dict[str, str]:
     """Return by chain why the member may be able to count more than is known."""
     doubts: dict[str, str] = {}
@@ -128,8 +134,8 @@ def _doubts(
     return doubts
 
 
-async def _reads(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, DelegationRead]:
-    found: dict[Pair, DelegationRead] = {}
+async def _reads(db: AsyncSession, pairs: Sequence[DelegateKey]) -> dict[DelegateKey, DelegationRead]:
+    found: dict[DelegateKey, DelegationRead] = {}
     for some in chunks(pairs, 4_000):
         rows = await db.exec(
             select(DelegationRead)
@@ -140,7 +146,7 @@ async def _reads(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, Delegati
     return found
 
 
-async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[Pair]) -> Claims:
+async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[DelegateKey]) -> Claims:
     """Return the claims on these vaults by members whose wallets count, the oldest first.
 
     A claim is as old as the later of its delegation and its member's proof of the wallet.
@@ -191,7 +197,7 @@ def _counting(amount: int, single: bool, standard: str | None) -> int:
     return max(amount, int(single))
 
 
-async def _owned(db: AsyncSession, servers: Sequence[int], vaults: Sequence[Pair]) -> Owned:
+async def _owned(db: AsyncSession, servers: Sequence[int], vaults: Sequence[DelegateKey]) -> Owned:
     """Return which of these vaults are proved wallets of members there, by server, chain and address."""
     result = await db.execute(
         text(

@@ -33,7 +33,7 @@ ROWS_A_STATEMENT = 5_000
 """Rows of one statement, which takes at most 65,535 parameters."""
 TOO_MANY = N_("more vaults have delegated to the wallet than are read")
 
-Pair = tuple[str, str]
+DelegateKey = tuple[str, str]
 """A chain and a delegate."""
 
 
@@ -115,7 +115,7 @@ async def read(outside: Gateways, wanted: Mapping[str, WantedDelegations]) -> li
     return list(await asyncio.gather(*(ask(chain, want) for chain, want in wanted.items())))
 
 
-async def read_again(outside: Gateways, known: Mapping[Pair, KnownVaults]) -> list[Fetched]:
+async def read_again(outside: Gateways, known: Mapping[DelegateKey, KnownVaults]) -> list[Fetched]:
     """Read a second time, at a settled block: from another node if one answers, else from the same one.
 
     The same node confirms only what it said at that block or before, and, if there are other nodes, minutes before.
@@ -143,9 +143,9 @@ async def read_again(outside: Gateways, known: Mapping[Pair, KnownVaults]) -> li
     return list(await asyncio.gather(*(ask(*group, delegates) for group, delegates in groups.items())))
 
 
-def disagreements(known: Mapping[Pair, KnownVaults], again: Iterable[Fetched]) -> dict[Pair, str]:
+def disagreements(known: Mapping[DelegateKey, KnownVaults], again: Iterable[Fetched]) -> dict[DelegateKey, str]:
     """Return the wallets about which the second read differs or says nothing, with the reason."""
-    found: dict[Pair, str] = {}
+    found: dict[DelegateKey, str] = {}
     for fetched in again:
         for delegate in fetched.delegates:
             pair = fetched.chain, delegate
@@ -264,7 +264,7 @@ async def _keep(db: AsyncSession, sheet: DelegationSheet) -> None:
     await queue.mark_claimants(db, sorted(moved), queue.SEEN, without=accepted)
 
 
-async def _replace(db: AsyncSession, pair: Pair, before: Said, said: Said) -> set[str]:
+async def _replace(db: AsyncSession, pair: DelegateKey, before: Said, said: Said) -> set[str]:
     """Replace the stored delegations of one wallet; return the vaults that changed."""
     table = models.Delegation
     gone = {one[:3] for one in before} - {one[:3] for one in said}
@@ -289,9 +289,9 @@ async def _replace(db: AsyncSession, pair: Pair, before: Said, said: Said) -> se
     return {one[0] for one in before ^ said}
 
 
-async def said_before(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, Said]:
+async def said_before(db: AsyncSession, pairs: Sequence[DelegateKey]) -> dict[DelegateKey, Said]:
     """Return the stored delegations of these wallets."""
-    found: dict[Pair, set[tuple[str, str, str, int | None, bool]]] = {}
+    found: dict[DelegateKey, set[tuple[str, str, str, int | None, bool]]] = {}
     for some in chunks(pairs, 4_000):
         rows = await db.exec(
             select(models.Delegation).where(

@@ -14,6 +14,7 @@ from gateways.solana.balances import SolanaBalances
 from locales import N_
 from locales.stored import storable, within
 from services.collections.trait_match import TokenTraits, match_all
+from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer
 from services.holdings.fetch_plan import SOLANA, TokenWant, addresses_on, call_of, is_about
 from services.holdings.shares import Delegated, Vault, WalletShare, conclude_for, counting
@@ -21,8 +22,6 @@ from services.rules.expression import ANY_NFT, Expression, Requirement, evaluate
 from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
 
-Place = tuple[str, str, str]
-"""Chain, contract and token id."""
 Sheet = BalanceSheet | TokenSheet | ViewSheet
 """What one question to a chain answered about every wallet."""
 
@@ -38,7 +37,7 @@ class Answers:
     tokens: dict[TokenWant, TokenSheet | str] = field(default_factory=dict[TokenWant, TokenSheet | str])
     anything: TokenSheet | str | None = None
     calls: dict[ViewQuestion, ViewSheet | str] = field(default_factory=dict[ViewQuestion, ViewSheet | str])
-    traits: dict[Place, TokenTraits | str] = field(default_factory=dict[Place, TokenTraits | str])
+    traits: dict[TokenKey, TokenTraits | str] = field(default_factory=dict[TokenKey, TokenTraits | str])
     beside: frozenset[str] = frozenset()
     """Contracts on the sheet whose balances only add to what an indexer lists (see `Wants.beside`)."""
     coins: frozenset[str] = frozenset()
@@ -362,7 +361,7 @@ def unread(
     wallets: Iterable[tuple[str, str]],
     answers: Answers | None,
     delegated: Delegated | None = None,
-) -> Iterator[Place]:
+) -> Iterator[TokenKey]:
     """Yield the held tokens whose traits are needed to answer a requirement that is still unknown."""
     if answers is not None and _answers(leaf, wallets, answers, delegated, Answer.UNKNOWN):
         for place in _held(leaf, wallets, answers, delegated):
@@ -375,7 +374,7 @@ def denied(
     wallets: Iterable[tuple[str, str]],
     answers: Answers | None,
     delegated: Delegated | None = None,
-) -> Iterator[Place]:
+) -> Iterator[TokenKey]:
     """Yield the held tokens whose traits make the requirement's answer no."""
     if answers is not None and _answers(leaf, wallets, answers, delegated, Answer.NO):
         yield from _held(leaf, wallets, answers, delegated)
@@ -394,7 +393,7 @@ def _answers(
 
 def _held(
     leaf: Requirement, wallets: Iterable[tuple[str, str]], answers: Answers, delegated: Delegated | None
-) -> Iterator[Place]:
+) -> Iterator[TokenKey]:
     sheet = told_of(leaf, answers)
     if isinstance(sheet, TokenSheet):
         of_vaults = [vault.cut(leaf.contract).of(sheet.of(vault.address)) for vault in vaults_for(leaf, delegated)]

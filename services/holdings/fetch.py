@@ -18,8 +18,9 @@ from locales import N_
 from models.db.session import AsyncSession
 from services.collections import standards
 from services.collections.trait_match import TokenTraits
+from services.collections.trait_sources import TokenKey
 from services.holdings import balance_snapshots, token_hints
-from services.holdings.evaluate import Answers, Place
+from services.holdings.evaluate import Answers
 from services.holdings.fetch_plan import ANY, EVM, TokenWant, Wants, family_of
 from services.holdings.shared_balances import JointBalances
 from services.holdings.token_hints import Trails
@@ -47,7 +48,7 @@ class HoldingsQuestion:
     owners: tuple[str, ...]
     not_before: int = 0
     trails: Trails = field(default_factory=dict[str, Mapping[str, TokenHints]])
-    traits: Mapping[Place, TokenTraits] = field(default_factory=dict[Place, TokenTraits])
+    traits: Mapping[TokenKey, TokenTraits] = field(default_factory=dict[TokenKey, TokenTraits])
     server_id: int = 0
 
 

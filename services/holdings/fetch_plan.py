@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from gateways.chains.view_sheet import ViewQuestion
-from services.collections.standards import MANY, ONE_BY_ONE, Place
+from services.collections.standards import MANY, ONE_BY_ONE, ContractKey
 from services.holdings.shares import Vault
 from services.rules.expression import Requirement
 from services.rules.types import own_tables
@@ -72,7 +72,7 @@ class Wants:
         return (*sorted(named), *((ANY,) if self.anything else ()))
 
 
-def want_of(leaf: Requirement, standards: Mapping[Place, str]) -> TokenWant | None:
+def want_of(leaf: Requirement, standards: Mapping[ContractKey, str]) -> TokenWant | None:
     """Return the tokens that a requirement needs; None if balances or any collection answer it."""
     source = leaf.kind.source
     if leaf.kind.names_ids:
@@ -86,7 +86,7 @@ def call_of(leaf: Requirement) -> ViewQuestion | None:
     return leaf.details.question(leaf.contract) if isinstance(leaf.details, ViewCall) else None
 
 
-def by_chain(leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> dict[str, Wants]:
+def by_chain(leaves: Iterable[Requirement], standards: Mapping[ContractKey, str]) -> dict[str, Wants]:
     """Return what these requirements of one server need, by chain in a fixed order.
 
     If any collection counts, that includes the balances of collections that the requirements name for another reason.
@@ -99,7 +99,7 @@ def by_chain(leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> d
     return {chain: _wants(chain, found[chain], standards) for chain in sorted(found)}
 
 
-def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> Wants:
+def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[ContractKey, str]) -> Wants:
     balances, tokens, with_traits, anything = set[str](), set[TokenWant](), set[str](), False
     countable, calls, coins = set[str](), set[ViewQuestion](), set[str]()
     for leaf in leaves:

@@ -6,25 +6,23 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 
 from services.collections.trait_match import TokenTraits
-
-Place = tuple[str, str, str]
-"""Chain, contract and token id."""
+from services.collections.trait_sources import TokenKey
 
 FAILED_FOR = 1_800.0
 """Seconds for which a failed token comes after those that have not failed."""
 MOST_REMEMBERED = 50_000
 
-_failed: OrderedDict[Place, float] = OrderedDict()
+_failed: OrderedDict[TokenKey, float] = OrderedDict()
 """When each token last failed, in monotonic seconds, the oldest first."""
 
 
-def choose(wanted: Mapping[Hashable, Iterable[Place]], most: int) -> list[Place]:
+def choose(wanted: Mapping[Hashable, Iterable[TokenKey]], most: int) -> list[TokenKey]:
     """Return at most `most` of the tokens that members (the keys) wait for, each once.
 
     Every member's first token comes before any member's second one; which is first is random.
     """
     since = time.monotonic() - FAILED_FOR
-    turns: dict[Place, tuple[bool, int, float]] = {}
+    turns: dict[TokenKey, tuple[bool, int, float]] = {}
     for tokens in wanted.values():
         mine = [(_failed.get(token, since) > since, random.random(), token) for token in set(tokens)]
         for turn, (failed, chance, token) in enumerate(sorted(mine)):
@@ -33,7 +31,7 @@ def choose(wanted: Mapping[Hashable, Iterable[Place]], most: int) -> list[Place]
     return sorted(turns, key=turns.__getitem__)[:most]
 
 
-def remember(found: Mapping[Place, TokenTraits | str]) -> None:
+def remember(found: Mapping[TokenKey, TokenTraits | str]) -> None:
     """Record which of these tokens could not be read."""
     now = time.monotonic()
     for token, told in found.items():

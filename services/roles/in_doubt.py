@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from sqlalchemy import text
 
+from models import GrantKey
 from models.db.session import AsyncSession
 
 LATE = timedelta(seconds=60)
@@ -21,11 +22,7 @@ STILL_OPEN = """
 """SQL condition on a grant `g` with a pending change: the opposite may still be carried out; `late` is LATE."""
 
 
-Line = tuple[int, str, str]
-"""A line of the ledger: the server's id, the member's Discord id, the role's id."""
-
-
-async def sending(db: AsyncSession, line: Line) -> bool:
+async def sending(db: AsyncSession, line: GrantKey) -> bool:
     """Record that a removal is about to be sent; return False if an earlier one is still in doubt."""
     result = await db.execute(
         text(
@@ -38,7 +35,7 @@ async def sending(db: AsyncSession, line: Line) -> bool:
     return result.first() is not None
 
 
-async def over(db: AsyncSession, line: Line) -> None:
+async def over(db: AsyncSession, line: GrantKey) -> None:
     """Record that a removal is no longer in doubt: it was answered, or the role was given after it."""
     await db.execute(
         text(
@@ -48,7 +45,7 @@ async def over(db: AsyncSession, line: Line) -> None:
     )
 
 
-async def removals(db: AsyncSession, lines: Sequence[Line]) -> set[Line]:
+async def removals(db: AsyncSession, lines: Sequence[GrantKey]) -> set[GrantKey]:
     """Return those of these lines with a removal of ours in doubt: if the role is gone, we took it."""
     if not lines:
         return set()
@@ -63,7 +60,7 @@ async def removals(db: AsyncSession, lines: Sequence[Line]) -> set[Line]:
     return {(server_id, discord_id, role_id) for server_id, discord_id, role_id in result.all()}
 
 
-def _named(line: Line) -> dict[str, object]:
+def _named(line: GrantKey) -> dict[str, object]:
     return dict(zip(("server", "who", "role"), line, strict=True))
 
 

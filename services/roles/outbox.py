@@ -20,6 +20,7 @@ from gateways.discord.types import (
 from gateways.transport.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
 from locales import ENGLISH, N_, _, speaking
 from locales.stored import storable
+from models import GrantKey
 from models.db.session import Question
 from services.roles import in_doubt
 from services.runtime.tasks import doubled
@@ -77,7 +78,7 @@ class Intent:
     read_at: float = field(default_factory=time.monotonic)
 
     @property
-    def line(self) -> in_doubt.Line:
+    def line(self) -> GrantKey:
         """The line of the ledger."""
         return self.server_id, self.discord_id, self.role_id
 

@@ -10,14 +10,14 @@ from locales import _
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.collections import coins, standards
-from services.collections.standards import Place
+from services.collections.standards import ContractKey
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused, unavailable
 from services.rules.expression import ANY_CONTRACT, AtLeast, Expression, Not, requirements
 from services.rules.types.coin import CoinAmount
 
-Decimals = Mapping[Place, int]
+Decimals = Mapping[ContractKey, int]
 """How many decimals the coins of a rule have, by chain and contract."""
 
 
@@ -28,11 +28,11 @@ class RuleContracts:
     `refused` says why no rule can use a contract. `decimals` are those of coins, which are read each time.
     """
 
-    known: dict[Place, str]
-    found: dict[Place, str]
-    named: dict[Place, str]
-    refused: dict[Place, str]
-    decimals: dict[Place, int] = field(default_factory=dict[Place, int])
+    known: dict[ContractKey, str]
+    found: dict[ContractKey, str]
+    named: dict[ContractKey, str]
+    refused: dict[ContractKey, str]
+    decimals: dict[ContractKey, int] = field(default_factory=dict[ContractKey, int])
 
 
 async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> Decimals:
@@ -70,7 +70,7 @@ async def read(db: AsyncSession, outside: Gateways, tree: Expression) -> RuleCon
     return facts
 
 
-async def _read_contract(outside: Gateways, place: Place, facts: RuleContracts, *, is_collection: bool) -> None:
+async def _read_contract(outside: Gateways, place: ContractKey, facts: RuleContracts, *, is_collection: bool) -> None:
     try:
         standard = await outside.chains.contract_standard(*place)
     except ProviderError as fault:
@@ -85,7 +85,7 @@ async def _read_contract(outside: Gateways, place: Place, facts: RuleContracts, 
         facts.named[place] = await outside.chains.contract_name(*place) or ""
 
 
-async def _read_coin(outside: Gateways, place: Place, facts: RuleContracts) -> None:
+async def _read_coin(outside: Gateways, place: ContractKey, facts: RuleContracts) -> None:
     try:
         coin = await outside.chains.coin(*place)
     except ProviderError as fault:

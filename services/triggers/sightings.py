@@ -22,10 +22,6 @@ MOST_REMEMBERED = 100_000
 """Wallets and contracts whose last marks are remembered; the oldest are dropped first."""
 
 
-Place = tuple[str, str]
-"""A contract (or ANY) and an address."""
-
-
 class Moved(NamedTuple):
     """An address that a token of the contract left or reached, in this block.
 

@@ -22,7 +22,7 @@ OWNERS_AT_ONCE = 200
 MOST_JOINED = 40
 """Questions that are asked together where the node lists the whole collection."""
 
-Place = tuple[str, str]
+ListKey = tuple[str, str]
 """A collection (or ANY) and a wallet."""
 
 
@@ -90,7 +90,7 @@ class Polled:
     slot: int
     fresh: tuple[str, ...]
     changed: tuple[str, ...]
-    lists: Mapping[Place, int]
+    lists: Mapping[ListKey, int]
 
 
 async def questions(db: AsyncSession) -> list[AssetQuestion]:
@@ -124,7 +124,7 @@ async def questions(db: AsyncSession) -> list[AssetQuestion]:
 class Poll:
     """The last seen lists of wallets, each as one number: millions of tokens would not fit."""
 
-    lists: dict[Place, int] = field(default_factory=dict[Place, int])
+    lists: dict[ListKey, int] = field(default_factory=dict[ListKey, int])
 
     async def ask(self, outside: Gateways, question: AssetQuestion) -> Polled:
         """Ask once; `keep` stores the result. Raises UnreadableTransfers."""
@@ -154,7 +154,7 @@ class Poll:
             sheet.block, {(coin, owner): amount for owner, amount in amounts.items() if amount is not None}
         )
 
-    def _polled(self, slot: int, sure: Mapping[Place, int]) -> Polled:
+    def _polled(self, slot: int, sure: Mapping[ListKey, int]) -> Polled:
         return Polled(
             slot=slot,
             fresh=tuple(owner for (where, owner) in sure if (where, owner) not in self.lists),

@@ -19,14 +19,13 @@ from models.db.session import AsyncSession
 from services.collections.census import owned_tokens
 from services.collections.census.counting import UNREADABLE
 from services.collections.census.owned_tokens import NEWEST, SETTLED
+from services.collections.standards import ContractKey
 from services.core.errors import FieldRefused
 from services.rules.expression import Expression, Not, Requirement, lists_in, requirements
 from services.rules.types import stored_lists, token_ids
 from services.rules.types.address_list import AddressList
 from services.rules.types.registry import COIN
 
-Place = tuple[str, str]
-"""A chain and a contract."""
 NOT_COUNTED: Mapping[str, str] = {
     "trait": N_("A condition on traits cannot be counted on chain, because the chain does not know a token's traits."),
     "any_nft": N_("A condition on any NFT cannot be counted, because it is about every contract of the chain."),
@@ -65,12 +64,12 @@ class ReachNumbers:
     chains: tuple[ChainReach, ...]
 
 
-def places_of(tree: Expression) -> list[Place]:
+def places_of(tree: Expression) -> list[ContractKey]:
     """Return the collections to count for a rule, each once."""
     return list(dict.fromkeys((leaf.chain, leaf.contract) for leaf in requirements(tree) if leaf.chain))
 
 
-async def odd_one(db: AsyncSession, tree: Expression, census_ids: Mapping[Place, int]) -> str | None:
+async def odd_one(db: AsyncSession, tree: Expression, census_ids: Mapping[ContractKey, int]) -> str | None:
     """Return why a count says nothing about its condition: tokens were counted for a coin, or a coin for tokens."""
     for leaf in requirements(tree):
         if leaf.chain:
@@ -111,7 +110,9 @@ def _holds_without(tree: Expression) -> bool:
     return sum(map(_holds_without, tree.of)) >= tree.n
 
 
-async def count(db: AsyncSession, tree: Expression, server_id: int, census_ids: Mapping[Place, int]) -> ReachNumbers:
+async def count(
+    db: AsyncSession, tree: Expression, server_id: int, census_ids: Mapping[ContractKey, int]
+) -> ReachNumbers:
     """Return the numbers of a rule in a server from these finished counts."""
     leaves = list(dict.fromkeys(requirements(tree)))
     chains = list(dict.fromkeys(leaf.chain for leaf in leaves if leaf.chain))

@@ -18,7 +18,8 @@ from locales.stored import said, storable
 from models import Reach, Rule
 from models.db.session import AsyncSession
 from services.collections.census import numbers, tasks
-from services.collections.census.numbers import Place, ReachNumbers
+from services.collections.census.numbers import ReachNumbers
+from services.collections.standards import ContractKey
 from services.core.actors import Actor
 from services.core.errors import ReachNotFound, ServerNotFound, TooMany
 from services.core.json_view import json_view
@@ -158,7 +159,7 @@ class _Count:
     reason: str
 
 
-async def _counts(db: AsyncSession, reach_id: int) -> dict[Place, _Count]:
+async def _counts(db: AsyncSession, reach_id: int) -> dict[ContractKey, _Count]:
     found = await db.execute(
         text(
             """
@@ -245,7 +246,9 @@ async def settle_next(db: AsyncSession) -> Reach | None:
     return row
 
 
-async def _numbers(db: AsyncSession, tree: Expression, server_id: int, ids: Mapping[Place, int]) -> ReachNumbers | None:
+async def _numbers(
+    db: AsyncSession, tree: Expression, server_id: int, ids: Mapping[ContractKey, int]
+) -> ReachNumbers | None:
     """Return a rule's numbers, or None if they take longer than COUNT_SECONDS."""
     try:
         async with db.begin_nested():

@@ -10,7 +10,7 @@ from sqlmodel import col, select, update
 from gateways.chains.attributes import Trait
 from models import Collection, Token, now, transaction
 from services.collections import catalog, token_traits
-from services.collections.token_traits import Place, TokenTraits, matches
+from services.collections.token_traits import TokenKey, TokenTraits, matches
 from services.core.answer import Answer
 from services.privacy import retention
 from tests.support.builders import address
@@ -91,7 +91,7 @@ def test_at_least_and_at_most_are_those_of_numbers(value: int, limit: int) -> No
     assert (matches(token, "level", str(limit)) is YES) == (value == limit)
 
 
-async def remembered(found: dict[Place, TokenTraits | str]) -> None:
+async def remembered(found: dict[TokenKey, TokenTraits | str]) -> None:
     async with transaction() as db:
         await token_traits.remember(db, found)
 

@@ -13,7 +13,7 @@ from gateways.chains.attributes import Trait, TraitList
 from gateways.transport.errors import ProviderDown
 from models import now
 from services.collections import token_traits as traits
-from services.collections.token_traits import FROM_METADATA, FROM_OPENSEA, Place, TokenTraits, fetch, matches
+from services.collections.token_traits import FROM_METADATA, FROM_OPENSEA, TokenKey, TokenTraits, fetch, matches
 from services.collections.trait_match import only_source
 from services.core.answer import Answer
 from settings import settings
@@ -37,7 +37,7 @@ class Shelf:
     def __init__(self, control: httpx.AsyncClient, chain: str, contract: str) -> None:
         self.control, self.chain, self.contract = control, chain, contract
 
-    def place(self, token: int) -> Place:
+    def place(self, token: int) -> TokenKey:
         return self.chain, self.contract, str(token)
 
     async def act(self, action: str, **body: Any) -> None:
@@ -66,11 +66,11 @@ async def control(sandbox_url: str) -> AsyncIterator[httpx.AsyncClient]:
         await client.delete("/control/faults")
 
 
-def answers(found: dict[Place, TokenTraits | str], kind: str, wanted: str) -> list[Answer]:
+def answers(found: dict[TokenKey, TokenTraits | str], kind: str, wanted: str) -> list[Answer]:
     return [matches(None if isinstance(one, str) else one, kind, wanted) for _, one in sorted(found.items())]
 
 
-def sources(found: dict[Place, TokenTraits | str]) -> set[str]:
+def sources(found: dict[TokenKey, TokenTraits | str]) -> set[str]:
     return {one if isinstance(one, str) else one.source for one in found.values()}
 
 

@@ -33,7 +33,7 @@ from services.core.answer import Answer
 from services.core.queue import Claim
 from services.engine import decisions
 from services.engine.cases import Case
-from services.engine.outcome import CaseOutcome, Place
+from services.engine.outcome import CaseOutcome, ServerChain
 from services.engine.policy import Action, GrantFacts, keeps_differently
 from services.holdings import confirmation
 from services.holdings.fetch import HoldingsQuestion
@@ -331,7 +331,7 @@ class Play:
             (("evm", WALLET), ("solana", SOLANA_WALLET)), (self.grant,), wants,
             tables=OwnTables({LIST: frozenset({WALLET} if (LIST, "") in self.world.held[-1] else ())}, self.world.now),
         )  # fmt: skip
-        wanted: dict[Place, HoldingsQuestion] = {
+        wanted: dict[ServerChain, HoldingsQuestion] = {
             (1, chain): HoldingsQuestion(chain, want, (WALLETS[chain],), server_id=1) for chain, want in wants.items()
         }
         (item,) = (await decisions.decide_cases(self.outside, [case], wanted, self.world.now)).looked

@@ -2,8 +2,9 @@
 
 import pytest
 
+from services.collections.trait_sources import TokenKey
 from services.holdings import trait_turns
-from services.holdings.trait_turns import Place, choose
+from services.holdings.trait_turns import choose
 
 
 @pytest.fixture(autouse=True)
@@ -11,7 +12,7 @@ def nothing_failed() -> None:
     trait_turns._failed.clear()  # pyright: ignore[reportPrivateUsage]
 
 
-def tokens(contract: str, many: int) -> set[Place]:
+def tokens(contract: str, many: int) -> set[TokenKey]:
     return {("base", contract, str(number)) for number in range(many)}
 
 
@@ -24,7 +25,7 @@ def test_a_member_with_thousands_of_tokens_takes_no_turn_from_the_others() -> No
 
 def test_what_could_not_be_read_goes_last_and_everything_has_its_turn() -> None:
     mine = tokens("0xa", 50)
-    seen: set[Place] = set()
+    seen: set[TokenKey] = set()
     for _ in range(5):
         chosen = choose({"me": mine}, 10)
         trait_turns.remember(dict.fromkeys(chosen, "no answer"))
