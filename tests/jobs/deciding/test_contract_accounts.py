@@ -13,7 +13,8 @@ from services.core.actors import Actor
 from services.holdings.fetch_plan import addresses_on
 from services.servers import explain
 from tests.jobs.conftest import Engine
-from tests.jobs.town import Town, until
+from tests.jobs.town import Town
+from tests.jobs.watching import given
 
 CHAINS = ("base", "optimism")
 
@@ -48,12 +49,12 @@ async def test_a_role_of_the_other_chain_is_not_given(town: Town, engine: Engine
     right, wrong = ("Holder", "Collector") if proved == CHAINS[0] else ("Collector", "Holder")
     await proves_contract(town, "carol", address, proved)
     async with engine():
-        await until(lambda: town.has("carol", right))
+        await given(town, "carol", right)
         assert not await town.has("carol", wrong)
         # The other chain's own proof adds what is there.
         other = next(chain for chain in CHAINS if chain != proved)
         await proves_contract(town, "carol", address, other)
-        await until(lambda: town.has("carol", wrong))
+        await given(town, "carol", wrong)
 
 
 async def test_why_a_role_is_missing_is_that_no_wallet_counts_there(town: Town, engine: Engine) -> None:
@@ -65,7 +66,7 @@ async def test_why_a_role_is_missing_is_that_no_wallet_counts_there(town: Town, 
     await town.rule("Collector")
     await proves_contract(town, "carol", address, "base")
     async with engine():
-        await until(lambda: town.has("carol", "Collector"))
+        await given(town, "carol", "Collector")
     person = town.people["carol"]
     async with transaction() as db:
         user_id = await ensure(db, person["id"], person["username"])

@@ -26,7 +26,7 @@ from tests.jobs.conftest import Engine
 from tests.jobs.deciding.sources.conftest import one_node, settles_after
 from tests.jobs.deciding.vaults import NO, NODES, UNKNOWN, YES, Bank, a_vault, known, settled, wallets_of
 from tests.jobs.town import STRANGER, Town, until
-from tests.jobs.watching import looked_at
+from tests.jobs.watching import given, looked_at
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ async def test_what_a_vault_holds_counts_through_its_delegation_until_it_is_sold
     await town.rule("Holder", delegated=True)
     carol = town.people["carol"]
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         assert not await town.has("carol", "Collector"), "this rule does not count what is delegated"
         async with transaction() as db:
             actor = Actor(await ensure(db, carol["id"], carol["username"]), carol["id"], carol["username"])
@@ -74,7 +74,7 @@ async def test_a_withdrawn_delegation_takes_the_role_after_a_second_look(
     await bank.delegates(vault, "carol")
     await town.rule("Holder", delegated=True)
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         await bank.withdraws(vault, "carol")
         start = await town.mark()
         await bank.looks_again("carol")
@@ -95,7 +95,7 @@ async def test_a_strangers_delegation_takes_no_role_by_what_must_not_be_held(
     tree = AtLeast(1, (AtLeast(2, (leaf, many)), Not(leaf))) if wanted_too else Not(leaf)
     await town.change(await town.rule("Holder", delegated=True), expression=to_document(tree))
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         vault = a_vault()
         await bank.puts(vault)
         await bank.delegates(vault, "carol")
@@ -149,10 +149,10 @@ async def test_who_has_left_has_no_claim_and_is_asked_about_no_more(town: Town, 
             await bank.delegates(vault, who)
             await bank.looks_again(who)
             await until(lambda who=who: known(town, vault, who))
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         async with transaction() as db:
             await members.left_many(db, [(town.server_id, town.people["carol"]["id"])])
-        await until(lambda: town.has("dave", "Holder"))
+        await given(town, "dave")
         await until(lambda: settled(town))
     people = [town.people[who]["id"] for who in ("carol", "dave")]
     async with transaction() as db:
@@ -317,7 +317,7 @@ async def test_a_single_node_confirms_while_what_it_said_of_delegations_is_fresh
     await bank.delegates(vault, "carol")
     await town.rule("Holder", delegated=True)
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
     await bank.sells(vault, token)
     await town.call("chains/base/mine", blocks=30)
     await town.look()

@@ -22,6 +22,7 @@ from services.rules.expression import Requirement, to_document
 from services.rules.terms import RuleTerms
 from tests.jobs.conftest import Engine
 from tests.jobs.town import STRANGER, Town, until
+from tests.jobs.watching import given
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 NODES = ("rpc:{chain}", "rpc2:{chain}")
@@ -230,7 +231,7 @@ async def test_a_purchase_moves_a_member_to_the_next_tier_and_never_leaves_them_
         await town.prove("carol")
         await town.buys("carol")
         await town.look()
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         before = await town.mark()
         token = await town.buys("carol")
         await town.look()

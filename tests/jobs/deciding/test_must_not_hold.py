@@ -10,6 +10,7 @@ from services.rules.expression import Not, Requirement, to_document
 from services.wallets import wallets
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
+from tests.jobs.watching import given
 
 
 async def settled(town: Town) -> bool:
@@ -35,7 +36,7 @@ async def test_who_joins_without_any_wallet_gets_nothing(town: Town, engine: Eng
     await joins(town, "dave")
     await town.prove("carol")
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         await joins(town, "dave")
         await until(lambda: settled(town))
     assert not await town.has("dave", "Holder")
@@ -51,7 +52,7 @@ async def test_a_wallet_on_another_kind_of_chain_shows_nothing_either(town: Town
     await town.prove("carol")
     async with engine():
         await town.look()
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         await until(lambda: settled(town))
     assert not await town.has("dave", "Holder")
 
@@ -60,7 +61,7 @@ async def test_who_takes_the_last_wallet_back_loses_the_role_in_the_round(town: 
     await without_the_collection(town)
     await town.prove("carol")
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         carol = town.people["carol"]
         async with transaction() as db:
             actor = Actor(await ensure(db, carol["id"], carol["username"]), carol["id"], carol["username"])

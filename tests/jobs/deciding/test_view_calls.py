@@ -21,6 +21,7 @@ from services.rules.types.view_call import ViewCall
 from services.servers import explain
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
+from tests.jobs.watching import given
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 BOTH = ("rpc:{chain}", "rpc2:{chain}")
@@ -141,7 +142,7 @@ async def test_no_fault_takes_a_role_and_what_is_unstaked_does_when_it_is_over(
     here = await den(town, "base", "number")
     await town.change(await town.rule("Holder"), expression=to_document(here.leaf("number", ">=", "2")))
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         before = await town.mark()
         await town.break_(kind, *(node.format(chain="base") for node in BOTH))
         await here.unstake("number", 1, town.wallet("carol"))
@@ -169,7 +170,7 @@ async def test_a_contract_that_begins_to_revert_takes_nothing(town: Town, engine
     rule = await town.rule("Holder")
     await town.change(rule, expression=to_document(here.leaf("number")))
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         before = await town.mark()
         for hostile in HOSTILE:
             await town.change(rule, expression=to_document(here.leaf(hostile)))
@@ -189,7 +190,7 @@ async def test_a_value_larger_than_any_integer_of_a_database_is_kept_and_told(to
     await town.change(await town.rule("Holder"), expression=to_document(here.leaf("number", "<=", huge)))
     await town.change(await town.rule("Whale"), expression=to_document(here.leaf("number", ">=", huge)))
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
     assert not await town.has("carol", "Whale")
     carol = Actor(1, town.people["carol"]["id"], "carol")
     async with transaction() as db:

@@ -19,6 +19,7 @@ from services.runtime.tasks import stop
 from services.triggers import chain_cursor, transfer_poller
 from tests.jobs.conftest import Engine
 from tests.jobs.town import STRANGER, Town, until
+from tests.jobs.watching import given
 
 Follow = Callable[[], Awaitable[None]]
 
@@ -72,7 +73,7 @@ async def test_a_purchase_and_a_sale_change_the_role_without_a_round(
         follow()
         await caught_up(town)
         token = await town.buys("carol")
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         await town.sells(token)
         await lacks(town)
 
@@ -90,7 +91,7 @@ async def test_a_collection_from_before_the_standards_is_followed_by_its_own_eve
         await caught_up(town)
         await town.call("chains/base/mint", contract=town.contract, token_id="1", to=STRANGER)
         await town.call("chains/base/transfer", contract=town.contract, token_id="1", to=town.wallet("carol"))
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         await town.sells("1")
         await lacks(town)
 
@@ -104,7 +105,7 @@ async def test_what_happened_while_nobody_followed_is_caught_up(
     async with engine():
         first = Follower("base")
         await first.once()
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         await town.call("chains/base/mine", blocks=100)
         for _ in range(3):
             await first.once()
@@ -136,7 +137,7 @@ async def test_one_node_that_leaves_out_or_fails_loses_no_transfer(
         await caught_up(town)
         await town.break_(kind, target)
         await town.buys("carol")
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
 
 
 async def test_a_transfer_that_a_reorganisation_undoes_is_looked_at_again(
@@ -150,7 +151,7 @@ async def test_a_transfer_that_a_reorganisation_undoes_is_looked_at_again(
         await town.call("chains/base/mine", blocks=5)
         before = (await gateways().chains.head("base")).block
         await town.buys("carol")
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         after = (await gateways().chains.head("base")).block
         # Deeper by some of the empty blocks before: the chain may have grown by one or two since it was asked.
         await town.call("chains/base/reorg", depth=after - before + 3)
@@ -218,7 +219,7 @@ async def test_what_a_look_found_but_could_not_write_down_is_found_again(
             await one.once()
         assert not await town.has("carol", "Holder")
         await one.once()
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
 
 
 async def test_while_there_is_no_new_block_only_the_head_is_asked_for(town: Town) -> None:
@@ -274,7 +275,7 @@ async def test_after_a_long_absence_everybody_is_looked_at_instead_of_reading_th
         async with transaction() as db:
             await chain_cursor.release_leases(db, lambda _: True)
         await Follower("base").once()
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
 
 
 async def test_a_chain_that_no_rule_names_is_not_asked(town: Town) -> None:

@@ -16,6 +16,7 @@ from settings import settings
 from tests.conftest import free_port
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
+from tests.jobs.watching import given
 
 Start = Callable[[], None]
 
@@ -58,7 +59,7 @@ async def test_a_purchase_is_noticed_when_its_block_is_told_of(town: Town, engin
         start()
         await _asked(town, since, "WS")
         await town.buys("carol")
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
 
 
 async def test_a_socket_that_breaks_is_taken_up_again(town: Town, engine: Engine, start: Start) -> None:
@@ -71,7 +72,7 @@ async def test_a_socket_that_breaks_is_taken_up_again(town: Town, engine: Engine
         await _asked(town, since, "GET")
         await town.heal()
         await town.buys("carol")
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
 
 
 @pytest.mark.parametrize("nobodys_socket", [True])
@@ -81,7 +82,7 @@ async def test_without_the_socket_the_follower_looks_by_the_clock(town: Town, en
     async with engine():
         start()
         await town.buys("carol")
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
 
 
 async def test_a_socket_that_nobody_answers_is_a_fault_told_without_its_address(

