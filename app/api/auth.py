@@ -102,13 +102,17 @@ async def callback(request: Request, state: Text = "", code: Text = "", error: T
 
 async def _learn_servers(signed_in: sign_in.SignedIn) -> None:
     """Read the person's servers from Discord. If Discord does not answer, they are signed in anyway and can refresh."""
+    async with transaction() as db:
+        actor = await sessions.actor_of(db, signed_in.session_id)
+    if actor is None:
+        return
     try:
         async with transaction() as db:
-            actor = await sessions.actor_of(db, signed_in.session_id)
-            if actor is not None:
-                await servers.sync(db, gateways(), actor)
+            await servers.sync(db, gateways(), actor)
     except HoldfastError as fault:
         _log.warning("signed in without the list of servers reason=%s", fault)
+        async with transaction() as db:
+            await servers.look_for(db, actor)
 
 
 @router.post("/logout")

@@ -24,6 +24,7 @@ from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable
 from services.core.json_view import Internal, json_view
 from services.guilds import last_answers, permissions
 from services.guilds.channels import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
+from services.guilds.gateway import known_people
 from services.guilds.role_safety import MANAGE_ROLES, color_hex, judge, rank
 from services.roles import breaker
 from services.rules.views import RuleView
@@ -160,6 +161,11 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor, *, brief: bool
         with_bot = [server.id or 0 for server in known if server.bot_invited]
         await known_members.met_elsewhere(db, actor.discord_id, actor.username, with_bot)
     return len(mine)
+
+
+async def look_for(db: AsyncSession, actor: Actor) -> None:
+    """Have the bot look for somebody in its servers, if those are few: Discord did not tell where they are."""
+    await known_people.look_elsewhere(db, None, actor.discord_id, actor.username)
 
 
 _asking: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()

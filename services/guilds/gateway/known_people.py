@@ -91,8 +91,8 @@ async def watch(db: AsyncSession, server_id: int, roles: Collection[str]) -> Non
     )
 
 
-async def look_elsewhere(db: AsyncSession, server_id: int, discord_id: str, name: str) -> None:
-    """Have somebody new looked for in the other servers, if those are few."""
+async def look_elsewhere(db: AsyncSession, server_id: int | None, discord_id: str, name: str) -> None:
+    """Have somebody new looked for in all servers but this one, if those are few."""
     await db.execute(text(_LOOK_ELSEWHERE), {"server": server_id, "who": discord_id, "name": name, "most": MOST_OTHERS})
 
 
@@ -146,7 +146,8 @@ _UNLISTED = """
 _LOOK_ELSEWHERE = """
     INSERT INTO member (server_id, discord_id, name, roles, pending, bot, left_at, seen_at)
     SELECT id, :who, :name, '{}', false, false, now(), to_timestamp(0) FROM server
-    WHERE bot_invited AND id <> :server AND (SELECT count(*) FROM server WHERE bot_invited) <= :most ORDER BY id
+    WHERE bot_invited AND id IS DISTINCT FROM CAST(:server AS integer)
+    AND (SELECT count(*) FROM server WHERE bot_invited) <= :most ORDER BY id
     ON CONFLICT DO NOTHING
 """
 # Somebody in the log has met us, and what was done to them can be undone.

@@ -9,6 +9,8 @@ import pytest
 from app.api import api
 from app.http.languages import Languages
 from gateways import close_gateways
+from models import Server, transaction
+from services.triggers import known_members
 from settings import settings
 from tests.app.api.browsers import PUBLIC_URL, Browser
 
@@ -33,6 +35,23 @@ async def test_a_person_signs_in_and_is_known_by_cookie_and_by_header(
     by_header = await new_browser().client.get("/api/auth/user", headers={"x-session-id": session_id})
     assert by_header.json() == user
     assert by_header.headers["cache-control"] == "no-store"
+
+
+async def test_the_bot_looks_for_somebody_whose_servers_discord_does_not_list(browser: Browser, sandbox_url: str):
+    async with transaction() as db:
+        db.add(Server(discord_id="1170000000000002000", name="Base Builders", bot_invited=True))
+        db.add(Server(discord_id="1170000000000002999", name="Without the bot", bot_invited=False))
+    fault = {"target": "discord", "kind": "answer", "path": "/users/@me/guilds", "status": 500, "body": {}}
+    async with httpx.AsyncClient(base_url=sandbox_url) as control:
+        (await control.post("/control/faults", json=fault)).raise_for_status()
+        try:
+            await browser.sign_in("carol")
+        finally:
+            (await control.delete("/control/faults")).raise_for_status()
+    carol = (await browser.client.get("/api/auth/user")).json()["discordId"]
+    async with transaction() as db:
+        read = await known_members.never_read(db, 10)
+    assert [(one.guild_id, one.discord_id) for one in read] == [("1170000000000002000", carol)]
 
 
 async def test_nobody_is_signed_in_without_a_session(browser: Browser):
