@@ -76,7 +76,7 @@ class Service(commands.Cog):
         async with transaction() as db:
             gone = await preferences.forget(db, member.actor)
         await sign_in.revoke(gateways(), gone.token)
-        text = f"{_('Everything about you is deleted.')}\n\n{words.ending(gone.roles)}"
+        text = _("Everything about you is deleted.") + "\n\n" + words.ending(gone.roles)
         return Reply(_("You are forgotten"), text, "good")
 
     # Translators: the name of a command: small letters, no spaces.

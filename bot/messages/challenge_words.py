@@ -103,7 +103,7 @@ def not_yet(verdict: Verdict, address: str, method: str) -> Reply:
         text += f"\n\n{again}"
         offered = (*offered, other_way(address))
     elif verdict.again:
-        text += f"\n\n{_('I keep checking automatically for some minutes.')}"
+        text += "\n\n" + _("I keep checking automatically for some minutes.")
     return Reply(title, text, "warning", buttons=offered)
 
 

@@ -117,7 +117,7 @@ def trial(rule_name: str, found: Trial) -> Reply:
         rule=plain(rule_name, 80), address=address
     )
     fields = tuple(
-        (f"{marks.get(one.outcome, UNKNOWN)} {_('Condition {number}').format(number=number)}", _requirement(one))
+        (marks.get(one.outcome, UNKNOWN) + " " + _("Condition {number}").format(number=number), _requirement(one))
         for number, one in enumerate(found.requirements, 1)
     )
     return Reply(answer, text, tone, fields)

@@ -242,7 +242,7 @@ def _failing_node(server_id: int, node: _Node) -> Trouble:
         server_id,
         f"node:{node.provider}",
         _("{chain} node {number} does not answer as it should").format(chain=node.title, number=node.number),
-        f"{node.reason or _('No answer.')} {consequence(node.title, node.nodes, node.well)}",
+        (node.reason or _("No answer.")) + " " + consequence(node.title, node.nodes, node.well),
         _("Nothing for you to do: it continues automatically. If it lasts, tell the person who runs the bot."),
         node.certain,
     )

@@ -141,10 +141,10 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
             text = _("The bot runs, but is not connected to Discord ({reason}).")
         return BotHeartbeat(BAD, text.format(reason=said(row.reason or "")), False, seconds)
     if scarce := await identifies.warning(db):
-        return BotHeartbeat(WARNING, f"{_('The bot is connected to Discord.')} {scarce}", True, seconds)
+        return BotHeartbeat(WARNING, _("The bot is connected to Discord.") + f" {scarce}", True, seconds)
     if row.reason == members_intent.NOT_TOLD:
         return BotHeartbeat(
-            WARNING, f"{_('The bot is connected to Discord.')} {said(members_intent.NOT_TOLD)}", True, seconds
+            WARNING, _("The bot is connected to Discord.") + f" {said(members_intent.NOT_TOLD)}", True, seconds
         )
     count, _servers = await members_intent.users(db)
     parts = (_("The bot is connected to Discord."), said(row.reason or ""), members_intent.of_users(count))

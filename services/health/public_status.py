@@ -215,7 +215,7 @@ def _service(row: ProviderState | None, name: str, moment: datetime) -> Provider
     asked = _("Last asked {ago}.").format(ago=ago(row.checked_at, moment))
     if row.state == provider_reports.OK:
         return ProviderStatus(
-            name, GOOD, f"{_('{name} answers.').format(name=name)} {asked}", row.since, row.checked_at
+            name, GOOD, _("{name} answers.").format(name=name) + f" {asked}", row.since, row.checked_at
         )
     said = f"{_(provider_status.SAYS[row.state]).format(name=name)} {asked}"
     return ProviderStatus(name, BAD, said, row.since, row.checked_at)

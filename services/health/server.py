@@ -166,9 +166,9 @@ def _bot(server: Server, states: provider_status.States, moment: datetime, scarc
         mend = _("Invite it from the dashboard; rules paused because of it resume automatically.")
         return health(BAD, text, mend)
     if connected and scarce:
-        return health(WARNING, f"{_('The bot is in this server.')} {scarce}", _(_BY_THE_OPERATOR))
+        return health(WARNING, _("The bot is in this server.") + f" {scarce}", _(_BY_THE_OPERATOR))
     if connected and row is not None and row.reason:
-        text = f"{_('The bot is in this server.')} {said(row.reason)}"
+        text = _("The bot is in this server.") + f" {said(row.reason)}"
         if row.reason == members_intent.NOT_ASKED:
             return health(GOOD, text)
         return health(WARNING, text, _(_BY_THE_OPERATOR))

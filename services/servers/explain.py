@@ -211,9 +211,9 @@ def _waits_for_the_end(decision: Decision, moving: Collection[str]) -> bool:
 def _next_without_move(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member) -> str:
     if grant is not None and grant.state == "giving":
         screened = _("Given once they have finished the server's membership screening.")
-        return screened if member.pending else f"{_('Being given now.')}{_trouble(grant)}"
+        return screened if member.pending else _("Being given now.") + _trouble(grant)
     if grant is not None and grant.state == "taking":
-        return f"{_('Being taken now.')}{_trouble(grant)}"
+        return _("Being taken now.") + _trouble(grant)
     if grant is None and decision.role_id in member.roles:
         return _("Nothing: somebody else gave it, so it stays as it is.")
     if decision.doubtful:
