@@ -254,7 +254,10 @@ def wait_for(url: str, process: subprocess.Popen[bytes], log: Path, seconds: flo
             with urllib.request.urlopen(url, timeout=5) as answer:
                 if answer.status == 200:
                     return
-        except (urllib.error.URLError, OSError):
+        except urllib.error.HTTPError as refused:
+            refused.close()
+            time.sleep(0.05)
+        except OSError:
             time.sleep(0.05)
     pytest.fail(f"{url} did not answer (exit code {process.poll()}):\n{log.read_text(errors='replace')[-4000:]}")
 

@@ -77,7 +77,7 @@ def ended_while_asked(path: str, kill_seconds: int, stuck_seconds: int) -> tuple
 
     def ask() -> None:
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60)
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60).close()
         except urllib.error.HTTPError as refused:
             told.append(refused.code)
             refused.close()

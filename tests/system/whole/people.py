@@ -8,6 +8,8 @@ import httpx
 
 from tests.support.product import Product
 
+FOUND_SECONDS = 60
+
 
 class Person:
     """Somebody of the sandbox with a browser's cookies, or with the header of a program."""
@@ -46,8 +48,13 @@ class Person:
         return answer.json()
 
     def server(self, guild: str) -> dict[str, Any]:
-        """The person's server of that name."""
-        return next(server for server in self.get("/api/servers") if server["name"] == guild)
+        """The person's server of that name, once the bot has told the product of the guild."""
+        deadline = time.monotonic() + FOUND_SECONDS
+        while not (found := [server for server in self.get("/api/servers") if server["name"] == guild]):
+            assert time.monotonic() < deadline, f"{self.username} has no server called {guild}"
+            time.sleep(0.5)
+            self.post("/api/admin/sync-servers")
+        return found[0]
 
     def prove(self) -> dict[str, Any]:
         """Put the own code into the bio of the own wallet and have it looked at."""
