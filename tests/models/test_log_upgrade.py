@@ -146,7 +146,8 @@ def test_the_version_before_goes_on_writing_reading_and_clearing(database_url: s
     assert {("before", 1), ("after", 1), ("rule.created", 1)} <= set(counted)
 
 
-def test_lines_written_while_it_runs_are_all_there_and_counted_once(database_url: str) -> None:
+@pytest.mark.parametrize("server_first", [True, False])
+def test_lines_written_while_it_runs_are_all_there_and_counted_once(database_url: str, server_first: bool) -> None:
     alembic(database_url, "downgrade", BEFORE)
     fill(database_url, 20_000)
     ended, faults, written = threading.Event(), list[Exception](), [0, 0, 0]
@@ -156,8 +157,11 @@ def test_lines_written_while_it_runs_are_all_there_and_counted_once(database_url
             with connected(database_url) as connection:
                 while not ended.is_set():
                     with connection.transaction():
-                        connection.execute(b"UPDATE server SET name = name || 'x' WHERE id = %s", [1 + who % 2])
+                        if server_first:
+                            connection.execute(b"UPDATE server SET name = 'x' WHERE id = %s", [1 + who % 2])
                         connection.execute(ROW.encode(), {"kind": f"by.{who}"})
+                        if not server_first:
+                            connection.execute(b"UPDATE server SET name = 'x' WHERE id = %s", [1 + who % 2])
                         connection.execute(b"SELECT count(*) FROM event WHERE server_id = 2 AND kind = 'x'")
                     written[who] += 1
         except Exception as fault:  # noqa: BLE001 - told to the test

@@ -69,8 +69,8 @@ DECLARE
     one record;
     what text;
 BEGIN
-    LOCK TABLE event IN ACCESS EXCLUSIVE MODE;
-    LOCK TABLE server IN ACCESS EXCLUSIVE MODE;
+    LOCK TABLE {first} IN ACCESS EXCLUSIVE MODE;
+    LOCK TABLE {second} IN ACCESS EXCLUSIVE MODE;
     SELECT array_agg(pg_get_triggerdef(oid) ORDER BY tgname) INTO triggers FROM pg_trigger
     WHERE tgrelid = CAST('event' AS regclass) AND NOT tgisinternal;
     FOR one IN SELECT tgname FROM pg_trigger WHERE tgrelid = CAST('event' AS regclass) AND NOT tgisinternal LOOP
@@ -192,7 +192,9 @@ def _partition() -> None:
     op.execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
     for attempt in range(1, TRIES + 1):
         try:
-            op.execute(_SWAP.format(end=end, ahead=AHEAD))
+            # A transaction that uses both tables stands in the way of one order of locks, and not of the other.
+            first, second = ("server", "event") if attempt % 2 else ("event", "server")
+            op.execute(_SWAP.format(end=end, ahead=AHEAD, first=first, second=second))
             break
         except OperationalError as fault:
             if not isinstance(fault.orig, psycopg.errors.LockNotAvailable) or attempt == TRIES:
