@@ -15,6 +15,11 @@ NOT_IN_HERE = N_(
     "not even we have a readable copy; they are not in this file."
 )
 
+# The bot searched there for somebody who was never seen there: others' servers, which are counted and not named.
+_ONLY_SEARCHED = """
+    m.left_at IS NOT NULL AND m.met_at IS NULL AND m.avatar IS NULL AND m.roles = '{}'
+    AND NOT EXISTS (SELECT 1 FROM event e WHERE e.server_id = m.server_id AND e.subject = m.discord_id)
+"""
 # The query for each part of the document; PostgreSQL returns rows as JSON, with integers as text if they can exceed a
 # JSON number.
 _PARTS = {
@@ -102,14 +107,18 @@ _PARTS = {
         WHERE w.user_id = :user
         ORDER BY d.chain, d.delegate
     """,
-    "memberships": """
+    "memberships": f"""
         SELECT s.discord_id AS "serverId", s.name AS server, m.name AS "shownAs", m.avatar, m.roles AS "roleIds",
                m.pending, m.left_at AS "leftAt", m.seen_at AS "seenAt",
                COALESCE(c.use_wallets, true) AS "useWallets", COALESCE(c.share_wallets, false) AS "shareWallets",
                (SELECT w.address FROM wallet w WHERE w.id = c.payout_wallet_id) AS "payoutAddress"
         FROM member m JOIN server s ON s.id = m.server_id
         LEFT JOIN member_choice c ON c.server_id = s.id AND c.user_id = :user
-        WHERE m.discord_id = :who ORDER BY s.name, s.id
+        WHERE m.discord_id = :who AND NOT ({_ONLY_SEARCHED}) ORDER BY s.name, s.id
+    """,
+    "serversSearchedForYou": f"""
+        SELECT count(*) AS servers, max(m.seen_at) AS "searchedAt" FROM member m
+        WHERE m.discord_id = :who AND {_ONLY_SEARCHED} HAVING count(*) > 0
     """,
     "countedAsVerified": """
         SELECT s.discord_id AS "serverId", s.name AS server, v.proved_on AS "provedOn"

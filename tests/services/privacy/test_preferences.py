@@ -48,6 +48,7 @@ from services.accounts import sessions
 from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import ServerNotFound
+from services.guilds.gateway import known_people
 from services.privacy import erasure, preferences
 from services.privacy.preferences import RoleEnd
 from services.servers import verified_counts
@@ -379,6 +380,17 @@ async def test_every_table_with_a_column_for_a_person_is_tried_here(database: st
 
 def _time(document: dict[str, Any]) -> dict[str, str]:
     return {"expiresAt": document["signInsUnderWay"][0]["expiresAt"]}
+
+
+async def test_servers_in_which_the_bot_only_searched_for_somebody_are_not_named(database: str) -> None:
+    async with transaction() as db:
+        one, other = await somebody(db), await somebody(db)
+        await known_people.look_elsewhere(db, one.server.id, one.actor.discord_id, "one")
+    async with transaction() as db:
+        document = await preferences.export(db, one.actor)
+    assert [row["serverId"] for row in document["memberships"]] == [one.server.discord_id]
+    assert [row["servers"] for row in document["serversSearchedForYou"]] == [1]
+    assert other.server.discord_id not in str(document)
 
 
 async def test_the_export_of_one_has_nothing_of_another(database: str) -> None:
