@@ -5,10 +5,11 @@ without an entry appears in English. `make texts` collects the texts and adds th
 """
 
 import os
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cache, lru_cache, reduce
 from gettext import GNUTranslations
 from io import BytesIO
@@ -169,7 +170,16 @@ def whether_spoken(language: str) -> str:
 
 def number(value: int) -> str:
     """Return a whole number as the reader's language groups its digits, such as `1,234`."""
+    if language() == MARKED:
+        return marks.Mark.of(marks.NUMBER, value)
     return format_decimal(value, locale=_locale())
+
+
+def decimal(amount: str) -> str:
+    """Return an amount such as `1234.5` with the reader's comma; English texts have amounts as people type them."""
+    if language() in {ENGLISH, MARKED}:
+        return amount
+    return format_decimal(Decimal(amount), locale=_locale(), decimal_quantization=False)
 
 
 def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:
@@ -182,10 +192,20 @@ def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:
     return format_list(list(words), "standard" if joint == "and" else "or", _locale())
 
 
+def series(words: Iterable[str]) -> str:
+    """Return words one after another, separated as the reader's language separates them, such as `a, b, c`."""
+    # Translators: two of several names in a row, without an "and"; your language may have another comma.
+    return _chained(_("{before}, {after}"), tuple(words))
+
+
 def sentences(*each: str) -> str:
     """Return whole sentences as one text, separated as the reader's language separates them."""
     # Translators: two sentences in a row; leave out the space where your language has none.
-    return reduce(lambda before, after: _("{before} {after}").format(before=before, after=after), each)
+    return _chained(_("{before} {after}"), each)
+
+
+def _chained(pair: str, each: Sequence[str]) -> str:
+    return reduce(lambda before, after: pair.format(before=before, after=after), each) if each else ""
 
 
 def day(moment: datetime) -> str:

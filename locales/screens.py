@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from locales import ENGLISH, LANGUAGES, forms, language, listed, ngettext, pgettext, speaking, whether_spoken
+from locales import ENGLISH, LANGUAGES, forms, language, listed, ngettext, number, pgettext, speaking, whether_spoken
 from locales import _ as translated
-from locales.marks import FORMS, IN_CONTEXT, LANGUAGE, LIST, PLURAL, SPOKEN, Call, has_marks, replaced
+from locales.marks import FORMS, IN_CONTEXT, LANGUAGE, LIST, NUMBER, PLURAL, SPOKEN, Call, has_marks, replaced
 
 PAGES = "languages"
 """The folder of the pages in other languages, beside that of the built files."""
@@ -103,6 +103,8 @@ def _read(call: Call) -> str:
         return language()
     if kind == SPOKEN:
         return whether_spoken(*arguments)
+    if kind == NUMBER:
+        return number(*arguments)
     if kind == LIST:
         return listed(*arguments)
     if kind == FORMS and "count" not in values:

@@ -7,7 +7,7 @@ from nextcord import ButtonStyle
 
 from bot.messages.replies import Button, Reply
 from bot.messages.words import on
-from locales import _, ngettext
+from locales import _, ngettext, series
 from services.core.addresses import shorten
 from services.core.ages import in_time
 from services.core.discord_text import plain
@@ -74,7 +74,7 @@ def _send(asked: ChallengeView) -> str:
     if not asked.chains:
         return _("No chain is set up for transaction proofs here. Take the bio instead.")
     first = asked.chains[0]
-    chains = ", ".join(f"{one.title} ({one.coin})" for one in asked.chains)
+    chains = series(f"{one.title} ({one.coin})" for one in asked.chains)
     return _(
         "Send **exactly {amount}** of the chain's own coin from `{address}` **to itself**, on one of: {chains}.\n"
         "```\n{amount}\n```\nThe amount comes back to you; you pay only the fee. If your wallet can attach data, any "

@@ -35,7 +35,7 @@ def refusal(chain: str, contract: str, facts: CoinFacts | None) -> str | None:
             "them."
         ).format(**where)
     if facts.decimals is None:
-        stated = str(facts.stated) if facts.stated < 10**6 else _("an absurd number of")
+        stated = str(facts.stated) if facts.stated < 10**6 else _("a million or more")
         return _(
             "The contract {address} on {chain} claims to have {stated} decimals. A rule can count at most {most}."
         ).format(**where, stated=stated, most=MOST_DECIMALS)

@@ -7,7 +7,7 @@ from gateways import Gateways
 from gateways.chains.catalogue import CHAINS, form_order
 from gateways.marketplaces.facts import CollectionFacts
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
-from locales import _, listed, sentences
+from locales import _, listed, sentences, series
 from services.collections.urls import CollectionReference
 from services.core.addresses import AddressRefused, is_solana, parse_evm, shorten
 from services.core.chain_names import chain_title
@@ -86,7 +86,7 @@ async def named_by_itself(outside: Gateways, chain: str, contract: str) -> Colle
 
 def several(message: str, offers: Sequence[CollectionView]) -> FieldRefused:
     """Return an error that offers several collections, with full addresses to copy."""
-    places = ", ".join(
+    places = series(
         _("{address} on {chain}").format(address=one.contract_address, chain=chain_title(one.blockchain))
         for one in offers[:MOST_OFFERED]
     )
@@ -239,7 +239,7 @@ def _chosen(found: CollectionFacts, only: str | None, preferred: str) -> Collect
         raise _unlisted(name)
     fitting = [(chain, contract) for chain, contract in found.contracts if usable(chain) and only in {None, chain}]
     if not fitting:
-        where = ", ".join(sorted({chain_title(place[0][:40]) for place in found.contracts})[:5])
+        where = series(sorted({chain_title(place[0][:40]) for place in found.contracts})[:5])
         offers = [_view(found, name, place) for place in found.contracts if usable(place[0])]
         told = _("{name} is on {chains}, which rules cannot ask about here.")
         if only:

@@ -10,7 +10,7 @@ from sqlmodel import col, select
 
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
-from locales import N_, _, ngettext, speaking
+from locales import N_, _, ngettext, series, speaking
 from locales.stored import said
 from models import ProviderState, Rule, Server, now
 from models.db.session import AsyncSession
@@ -176,7 +176,7 @@ async def _lacking(db: AsyncSession, languages: Languages) -> list[Trouble]:
 
 def _lacking_permissions(server_id: int, bits: int) -> Trouble:
     missing = [name for name, (bit, _text) in NEEDED.items() if not bits & bit]
-    lacks = _("The bot lacks {permissions}.").format(permissions=", ".join(missing))
+    lacks = _("The bot lacks {permissions}.").format(permissions=series(missing))
     return Trouble(
         server_id,
         f"permissions:{','.join(missing)}",

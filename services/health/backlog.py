@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from locales import N_, _, ngettext
+from locales import N_, _, ngettext, sentences, series
 from locales.stored import said, storable
 from models import Alert, Breaker, Rule, Schedule, Server
 from models.db.session import AsyncSession
@@ -196,7 +196,7 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
     if waits:
         mend = _("The background jobs do not keep up: tell the person who runs the bot.")
     return QueueHealth(
-        state=state, text=" ".join(part for part in parts if part), mend=mend, due=due, oldest_at=oldest_at,
+        state=state, text=sentences(*filter(None, parts)), mend=mend, due=due, oldest_at=oldest_at,
         failing=failing, writes=writes, writes_failing=writes_failing,
     )  # fmt: skip
 
@@ -361,7 +361,7 @@ async def _left_alone(db: AsyncSession, one: TruceOfRole) -> tuple[LeftAlone, ..
 
 def _concerned(members: Sequence[LeftAlone], total: int) -> str:
     """Return who they are, in a sentence."""
-    names = ", ".join(member.name for member in members)
+    names = series(member.name for member in members)
     if more := max(0, total - len(members)):
         # Translators: {names} are names of members, {count} is how many more there are.
         told = ngettext("Concerned: {names} and {count} more.", "Concerned: {names} and {count} more.", more)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import text
 
-from locales import _, ngettext
+from locales import _, ngettext, sentences
 from locales.stored import said
 from models import now
 from models.db.session import AsyncSession
@@ -148,7 +148,7 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
         )
     count, _servers = await members_intent.users(db)
     parts = (_("The bot is connected to Discord."), said(row.reason or ""), members_intent.of_users(count))
-    return BotHeartbeat(GOOD, " ".join(filter(None, parts)), True, seconds)
+    return BotHeartbeat(GOOD, sentences(*filter(None, parts)), True, seconds)
 
 
 async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:

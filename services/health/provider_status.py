@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
-from locales import N_, _, ngettext
+from locales import N_, _, ngettext, sentences
 from locales.stored import said
 from models import ProviderState
 from services.core.addresses import shorten
@@ -193,7 +193,7 @@ def lag(
             why = _("{contract} is not followed for {length} more: {reason}")
             told.append(why.format(contract=shorten(rest.contract), length=left, reason=_(QUARANTINE_REASON)))
         state = WARNING if late or away else GOOD
-        text = " ".join(told)
+        text = sentences(*told)
         found.append(
             LagHealth(
                 state=state,

@@ -8,7 +8,7 @@ from sqlmodel import col, select
 from gateways.marketplaces.magiceden import MAGIC_EDEN
 from gateways.marketplaces.opensea import OPENSEA
 from gateways.marketplaces.quota import QuotaStanding, Use, allowances
-from locales import N_, _, number
+from locales import N_, _, number, sentences, series
 from models import MarketLimit
 from models.db.session import AsyncSession
 from services.health.views import GOOD, WARNING, QuotaHealth, QuotaShare
@@ -56,12 +56,12 @@ def _health(row: MarketLimit, moment: datetime) -> QuotaHealth:
     state, mend = GOOD, None
     if spent := [share for share in shares if share.back_at is not None]:
         state, mend = WARNING, _(_MEND) if row.provider == OPENSEA else None
-        text = f"{text} {' '.join(_waits(spent))}"
+        text = sentences(text, *_waits(spent))
     elif len(shares) > 1:
         # Translators: {use} is such as "looking up collections".
         each = _("{use} up to {count}")
-        most = ", ".join(each.format(use=share.name, count=number(share.left)) for share in shares)
-        text += " " + _("From these may be spent: {uses}.").format(uses=most)
+        most = series(each.format(use=share.name, count=number(share.left)) for share in shares)
+        text = sentences(text, _("From these may be spent: {uses}.").format(uses=most))
     return QuotaHealth(
         state=state, text=text, mend=mend, provider=row.provider.lower(),
         name=_("{provider}'s limit").format(provider=row.provider),

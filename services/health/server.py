@@ -8,7 +8,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.discord.types import Role
-from locales import N_, _
+from locales import N_, _, sentences, series
 from locales.stored import said
 from models import Rule, Server, now
 from models.db.session import AsyncSession
@@ -203,8 +203,8 @@ def _permissions(place: _Place) -> PermissionsHealth:
     if not missing:
         text = _("The bot has every permission that it needs.")
         return PermissionsHealth(state=GOOD, text=text, known=True, missing=())
-    lacks = _("The bot lacks {permissions}.").format(permissions=", ".join(one.name for one in missing))
-    text = " ".join((lacks, *(one.text for one in missing)))
+    lacks = _("The bot lacks {permissions}.").format(permissions=series(one.name for one in missing))
+    text = sentences(lacks, *(one.text for one in missing))
     return PermissionsHealth(state=BAD, text=text, mend=_(_INVITE), known=True, missing=missing)
 
 
@@ -225,7 +225,7 @@ def _role_order(place: _Place, rules: Sequence[Rule]) -> RoleOrderHealth:
         text = _("Every role of the rules can be given.") if rules else _("No rule names a role yet.")
         return RoleOrderHealth(state=GOOD, text=text, problems=())
     found = tuple(problems.values())
-    return RoleOrderHealth(state=BAD, text=" ".join(problem.text for problem in found), problems=found)
+    return RoleOrderHealth(state=BAD, text=sentences(*(problem.text for problem in found)), problems=found)
 
 
 def _lowest(place: _Place) -> bool:

@@ -77,6 +77,6 @@ def _shown(part: WalletShare) -> str:
 
 
 def _amounts(leaf: Requirement, held: int | None) -> tuple[str, str]:
-    least, most = leaf.shown(leaf.least), leaf.most
-    needed = least if most is None else _("{first} to {last}").format(first=least, last=leaf.shown(most))
-    return needed, _("not known") if held is None else leaf.shown(held)
+    least, most = leaf.spoken(leaf.least), leaf.most
+    needed = least if most is None else _("{first} to {last}").format(first=least, last=leaf.spoken(most))
+    return needed, _("not known") if held is None else leaf.spoken(held)

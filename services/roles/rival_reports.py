@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 
 from gateways import Gateways
-from locales import N_, _, day_and_time, listed, ngettext
+from locales import N_, _, day_and_time, listed, ngettext, sentences
 from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
@@ -65,7 +65,7 @@ class Rival:
         parts.append(_("Last: {times}.").format(times=times))
         if self.name is None:
             parts.append(_(_WHY_UNKNOWN.get(self.reason, _NOT_FOUND)))
-        return " ".join(parts)
+        return sentences(*parts)
 
     def _did(self, count: int, *, taken: bool) -> str:
         if taken:

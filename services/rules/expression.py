@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, cast
 
-from locales import N_, _, listed
+from locales import N_, _, listed, number
 from services.core.answer import Answer
 from services.rules.types.address_list import AddressList
 from services.rules.types.declaration import Details, ExpressionRefused, RuleType
@@ -59,8 +59,12 @@ class Requirement:
         return self.details.bounds()[1] if self.details is not None else self.max_tokens
 
     def shown(self, amount: int) -> str:
-        """Return an amount that it counts as people read it."""
+        """Return an amount that it counts as documents contain it, in every language the same."""
         return self.details.shown(amount) if self.details is not None else str(amount)
+
+    def spoken(self, amount: int) -> str:
+        """Return an amount that it counts in the reader's language."""
+        return self.details.spoken(amount) if self.details is not None else number(amount)
 
     def in_json(self, amount: int) -> Amount:
         """Return an amount that it counts as documents contain it: a number of tokens, any other amount as a text."""

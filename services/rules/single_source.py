@@ -74,14 +74,14 @@ def _reasons(leaf: Requirement) -> Iterator[tuple[str, str]]:
         text = _("Traits are read from the tokens' own metadata alone, because OpenSea is not set up.")
         yield _with_bound(text), _("The operator of the bot can set {variables}.").format(variables="OPENSEA_API_KEY")
     if leaf.kind.source == "anything" and len(there) < len(keys):
-        lists = _("One list of what wallets hold is set up.")
+        lists = _("Only one index of what wallets hold is set up.")
         if not there:
-            lists = _("No list of what wallets hold is set up.")
+            lists = _("No index of what wallets hold is set up.")
         until = _(
             "Until there are two, members lose the role only where a node of {chain} lets us search the whole history "
             "of a wallet."
         ).format(chain=chain.title)
-        remedy = _("No further list has this chain.")
+        remedy = _("No other index has this chain.")
         if missing:
             remedy = _("The operator of the bot can set {variables}.").format(variables=listed(missing))
         yield sentences(lists, until), remedy

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from locales import N_, _, listed, ngettext
+from locales import N_, _, listed, ngettext, series
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title
 from services.rules.expression import AtLeast, Expression, Not, Requirement
@@ -200,7 +200,7 @@ def _ids(leaf: Requirement, joint: Literal["and", "or"] = "or") -> str:
     if not more:
         return listed(told, joint)
     # Translators: {ids} are some tokens' ids, {count} is the number of the others.
-    return _("{ids} and {count} more").format(ids=", ".join(told), count=more)
+    return _("{ids} and {count} more").format(ids=series(told), count=more)
 
 
 def _is_single(entries: Sequence[str]) -> bool:

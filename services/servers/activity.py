@@ -14,7 +14,7 @@ from sqlalchemy.orm import aliased
 from sqlmodel import col, select
 
 from gateways import Gateways
-from locales import _, day_and_clock
+from locales import _, day_and_clock, series
 from models import Event, Member, Rule
 from models.db.session import AsyncSession
 from services.collections import catalog
@@ -299,7 +299,7 @@ async def _told_apart(db: AsyncSession, server_id: int, named: Sequence[tuple[in
 
 
 def _note(parts: Sequence[str]) -> str:
-    told = ", ".join(part for part in parts if part)
+    told = series(part for part in parts if part)
     return f" ({told})" if told else ""
 
 

@@ -13,7 +13,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from gateways import Gateways
-from locales import _, listed, ngettext
+from locales import _, listed, ngettext, sentences
 from models import Event, Rule
 from models.db.session import AsyncSession
 from services.collections import catalog
@@ -179,7 +179,7 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
         had = ngettext("{count} member had {role} by it.", "{count} members had {role} by it.", holders)
         words.append(had.format(count=holders, role=rule.role_name))
     again = _("Everybody is checked again, and who holds what it asks for has {role}.")
-    return " ".join([*words, again.format(role=rule.role_name)]), 0
+    return sentences(*words, again.format(role=rule.role_name)), 0
 
 
 async def change_back(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:

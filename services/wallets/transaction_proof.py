@@ -8,7 +8,7 @@ from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
-from locales import _, listed
+from locales import _, listed, sentences
 from locales.stored import said
 from models import Challenge, now
 from models.db.database import release
@@ -192,12 +192,12 @@ def _waiting(one: OpenChallenge) -> Verdict:
         nothing = _(
             "No transaction of this wallet to itself with exactly {amount} of the chain's coin was seen yet."
         ).format(amount=amount)
-    sentences = [
+    told = [
         *([] if one.note else [nothing]),
         *remarks,
         _("If you have sent it, you can paste its hash or a link."),
     ]
-    return Verdict(False, " ".join(sentences), again=True, remark=" ".join(remarks))
+    return Verdict(False, sentences(*told), again=True, remark=sentences(*remarks))
 
 
 def _about_contracts(chains: Sequence[str], amount: str) -> str:

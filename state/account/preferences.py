@@ -6,7 +6,7 @@ from datetime import datetime
 import reflex as rx
 
 from gateways import gateways
-from locales import _, day
+from locales import _, day, series
 from models import transaction
 from services.accounts import sessions, sign_in
 from services.core.actors import Actor
@@ -210,7 +210,7 @@ def _choice(choice: preferences.ChoiceView) -> ChoiceRowView:
         icon_url=choice.icon_url or "",
         use_wallets=choice.use_wallets,
         share_wallets=choice.share_wallets,
-        roles=", ".join(choice.roles),
+        roles=series(choice.roles),
         payout="" if choice.payout_wallet_id is None else str(choice.payout_wallet_id),
         downloads=[f"{one.by}, {_moment(one.at)}" for one in choice.payout_downloads],
     )

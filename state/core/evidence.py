@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from locales import _
+from locales import _, number
 from services.core.ages import ago
 from services.core.chain_names import chain_title
 from services.holdings.requirement_view import RequirementView
@@ -27,7 +27,7 @@ def line_of(one: RequirementView) -> RequirementLineView:
         amount += f" ({one.reason})"
     on_chain = _("Read on {place}").format(place=chain_title(one.chain))
     place = on_chain if one.source is None else _("Read from {source}").format(source=one.source)
-    at = "" if one.block is None else _(", block {block:,}").format(block=one.block)
+    at = "" if one.block is None else _(", block {block}").format(block=number(one.block))
     age = "" if one.observed_at is None else f", {ago(one.observed_at)}"
     seen = f"{place}{at}{age}" if one.observed_at and one.chain else ""
     return RequirementLineView(one.text, one.outcome, amount, seen, one.wallet or "")

@@ -6,7 +6,7 @@ What the whole rule says about a wallet is in `trial.py`.
 import reflex as rx
 
 from gateways import gateways
-from locales import _
+from locales import _, number
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import HoldfastError
@@ -88,6 +88,6 @@ def _trial(condition: ConditionDraft, wallet: str) -> CallTrial:
 
 def _said(found: CallResult) -> str:
     if found.value is None:
-        return _("Unknown: {reason} (block {block:,}).").format(reason=found.reason, block=found.block)
-    value = f"{int(found.value):,}" if found.is_number else found.value
-    return _("The answer is {value} (block {block:,}).").format(value=value, block=found.block)
+        return _("Unknown: {reason} (block {block}).").format(reason=found.reason, block=number(found.block))
+    value = number(int(found.value)) if found.is_number else found.value
+    return _("The answer is {value} (block {block}).").format(value=value, block=number(found.block))

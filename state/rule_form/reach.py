@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import reflex as rx
 
 from gateways import gateways
-from locales import _, short_day
+from locales import _, number, short_day
 from models import transaction
 from services.collections.census import days, reach
 from services.collections.census.days import ReachOnDay
@@ -104,7 +104,7 @@ class ReachState(rx.State):
             return
         self.percent, self.busy = int(100 * found.progress), found.state == "counting"
         self.places = [
-            _("{chain} up to block {block}").format(chain=chain_title(one.chain), block=f"{one.block:,}")
+            _("{chain} up to block {block}").format(chain=chain_title(one.chain), block=number(one.block))
             for one in found.chains
             if one.block is not None
         ]
@@ -143,7 +143,7 @@ def _bars(found: Sequence[ReachOnDay]) -> list[BarView]:
             y=HEIGHT - round(HEIGHT * min(one.verified / max(one.holders, 1), 1)),
             width=round(0.7 * step),
             height=round(HEIGHT * min(one.verified / max(one.holders, 1), 1)),
-            label=f"{short_day(one.day)}: {one.verified:,} / {one.holders:,}",
+            label=f"{short_day(one.day)}: {number(one.verified)} / {number(one.holders)}",
         )
         for place, one in enumerate(found)
     ]

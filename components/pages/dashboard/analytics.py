@@ -189,7 +189,7 @@ def _holders() -> rx.Component:
                     AnalyticsState.more_rules > 0,
                     rx.el.p(
                         filled(
-                            _("These are the {count} rules with the most holders; there are {more} more."),
+                            _("The {count} rules with the most holders are shown; {more} others are not."),
                             count=MOST_RULES,
                             more=AnalyticsState.more_rules,
                         ),

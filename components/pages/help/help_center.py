@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH, SUPPORT_PATH
 from components.layout.reading import Text, bullets, chapter, code, link, reading, sentence, steps
-from locales import _
+from locales import _, number
 from settings import settings
 from state.help.chains import chain_list
 from state.help.panel import LONGEST_DESCRIPTION, LONGEST_EMBED, LONGEST_LABEL, LONGEST_TITLE, SAFE_NAME
@@ -203,7 +203,7 @@ def _panel() -> rx.Component:
             (
                 _("Language: of the default texts, the other buttons, the part “Stay safe”, and alerts."),
                 _("Title: at most {most} characters.").format(most=LONGEST_TITLE),
-                _("Text: at most {most:,} characters, with Discord's markdown.").format(most=LONGEST_DESCRIPTION),
+                _("Text: at most {most} characters, with Discord's markdown.").format(most=number(LONGEST_DESCRIPTION)),
                 _(
                     "Button label: at most {most} characters. It names the first button; the other "
                     "two, My roles and Re-check, cannot be changed."
@@ -225,9 +225,9 @@ def _panel() -> rx.Component:
         ),
         _(
             "The limits are Discord's, and apply after the names are filled in. Title, text and the "
-            "part “{safe}” can have at most {most:,} characters together. That part "
+            "part “{safe}” can have at most {most} characters together. That part "
             "cannot be changed: it tells members how to recognise the real bot."
-        ).format(safe=_(SAFE_NAME), most=LONGEST_EMBED),
+        ).format(safe=_(SAFE_NAME), most=number(LONGEST_EMBED)),
         _(
             "An empty field gets its default. “Save panel” also updates the message that is already posted. “Use the "
             "default texts” fills in all defaults, but does not save them."

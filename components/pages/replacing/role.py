@@ -47,7 +47,7 @@ def _form() -> rx.Component:
     return rx.el.div(
         rx.el.div(
             field(
-                _("Role so far"),
+                _("Old role"),
                 select_input(
                     "oldRole",
                     rx.foreach(NewRoleState.old_roles, _option),
@@ -58,7 +58,7 @@ def _form() -> rx.Component:
                 error=rx.cond(NewRoleState.fault_field == "oldRole", NewRoleState.fault_text, ""),
             ),
             field(
-                _("Role from now on"),
+                _("New role"),
                 select_input(
                     "newRole",
                     rx.el.option(_("Choose a role"), value=""),

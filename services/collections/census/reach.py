@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlmodel import col, select
 
 from gateways import Gateways
-from locales import N_, _, ngettext
+from locales import N_, _, ngettext, number
 from locales.stored import said, storable
 from models import Reach, Rule
 from models.db.session import AsyncSession
@@ -304,7 +304,7 @@ def in_words(holders: int, verified: int) -> str:
         "{count} addresses meet this, {verified} verified here.",
         holders,
     )
-    return sentence.format(count=f"{holders:,}", verified=f"{verified:,}")
+    return sentence.format(count=number(holders), verified=number(verified))
 
 
 def digest_of(tree: Expression) -> str:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import cast
 
-from locales import _, day_and_clock, day_and_minute, listed, ngettext
+from locales import _, day_and_clock, day_and_minute, listed, ngettext, series
 from locales.stored import said
 from services.core.event_kinds.facts import EventFacts
 from settings import settings
@@ -199,7 +199,7 @@ def channel(facts: EventFacts) -> str:
         return _("{who} repaired the verification channel.").format(who=facts.who)
     # Translators: {done} is such as "created the channel #verify, Posted the panel".
     text = _("{who} repaired the verification channel: {done}.")
-    told = ", ".join(done)
+    told = series(done)
     return text.format(who=facts.who, done=told[:1].lower() + told[1:])
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import func, or_, text, update
 from sqlmodel import col, select
 
 from gateways import Gateways
-from locales import _, ngettext
+from locales import _, ngettext, sentences, series
 from models import Breaker, Grant, Rule, Server, ServerMove
 from models.db.session import AsyncSession
 from services.core import audit, queue
@@ -316,9 +316,9 @@ async def _give_back(db: AsyncSession, found: Rights, actor: Actor, move: Server
     people = len({one for one, _ in back})
     words = [_given_back(people), _("Everybody keeps the roles of the move, until a rule says yes to them again.")]
     if cannot:
-        names = ", ".join(await _names(db, move.server_id, cannot))
+        names = series(await _names(db, move.server_id, cannot))
         words.append(_("The bot cannot give {roles} any more.").format(roles=names))
-    return people, " ".join(words)
+    return people, sentences(*words)
 
 
 def _given_back(count: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from locales import N_, _, ngettext
+from locales import N_, _, ngettext, number
 from services.core.errors import FieldRefused
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
 
@@ -55,14 +55,14 @@ class AddressList(Details):
         """Return the condition in words; of the addresses it says only how many there are."""
         # Translators: a condition of a rule: the member has a wallet that is in a list of addresses.
         said = ngettext("A wallet on a list of {count} address", "A wallet on a list of {count} addresses", self.count)
-        return said.format(count=f"{self.count:,}")
+        return said.format(count=number(self.count))
 
     def opposite(self, place: str) -> str:
         """Return the opposite of the condition in words."""
         said = ngettext(
             "No wallet on a list of {count} address", "No wallet on a list of {count} addresses", self.count
         )
-        return said.format(count=f"{self.count:,}")
+        return said.format(count=number(self.count))
 
     def name(self, chain: str, collection: str) -> str:
         """Return the automatic name of a rule."""

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import cast
 
-from locales import _, ngettext
+from locales import _, ngettext, number
 from services.core.addresses import SOLANA_LONGEST, SOLANA_SHORTEST, AddressRefused, parse
 from services.core.errors import FieldRefused
 from services.rules.types.address_list import ADDRESSES
@@ -89,13 +89,13 @@ async def of_items(items: object) -> ReadList:
 def _of_lines(text: str) -> Iterator[tuple[int, object]]:
     """Yield each address with the number of its line; for a line without one, its first cell."""
     begun = False
-    for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
+    for place, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         cells = [cell for one in _SEPARATORS.split(line) if (cell := one.strip(_QUOTES))]
         meant = [cell for cell in cells if _MEANT.fullmatch(cell)]
         heading = not begun and not meant and all(_HEADING.fullmatch(cell) for cell in cells)
         begun = begun or bool(cells)
         if not heading:
-            yield from ((number, cell) for cell in meant or cells[:1])
+            yield from ((place, cell) for cell in meant or cells[:1])
 
 
 async def _read(entries: Iterable[tuple[int, object]]) -> ReadList:
@@ -116,7 +116,7 @@ async def _read(entries: Iterable[tuple[int, object]]) -> ReadList:
         if len(found) > MOST_ADDRESSES:
             raise FieldRefused(
                 ADDRESSES,
-                _("A list has at most {most_addresses} addresses.").format(most_addresses=f"{MOST_ADDRESSES:,}"),
+                _("A list has at most {most_addresses} addresses.").format(most_addresses=number(MOST_ADDRESSES)),
             )
         if len(mistakes) >= MOST_READ:
             break

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 from gateways.chains.coin_facts import MOST_DECIMALS
-from locales import N_, _
+from locales import N_, _, decimal
 from services.core.errors import FieldRefused
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
 
@@ -89,8 +89,12 @@ class CoinAmount(Details):
         return least, units(self.most, self.decimals or 0) if self.most is not None else None
 
     def shown(self, amount: int) -> str:
-        """Return an amount in the smallest unit as people write it."""
+        """Return an amount in the smallest unit as whole coins, such as `0.5`."""
         return whole_coins(amount, self.decimals or 0)
+
+    def spoken(self, amount: int) -> str:
+        """Return an amount in the smallest unit as whole coins, with the comma of the reader's language."""
+        return decimal(self.shown(amount))
 
     def words(self, place: str) -> str:
         """Return the condition as a sentence about a coin on a chain."""
@@ -104,7 +108,7 @@ class CoinAmount(Details):
             said = _("At most {most} of {coin}")
         else:
             said = _("At least {least} of {coin}") if most is None else _("Between {least} and {most} of {coin}")
-        return said.format(coin=place, least=least, most=most)
+        return said.format(coin=place, least=least and decimal(least), most=most and decimal(most))
 
     def opposite(self, place: str) -> str:
         """Return the opposite of the condition in its own words."""
@@ -119,7 +123,7 @@ class CoinAmount(Details):
             said = _("More than {most} of {coin}")
         else:
             said = _("Less than {least} of {coin}") if most is None else _("Not between {least} and {most} of {coin}")
-        return said.format(coin=place, least=least, most=most)
+        return said.format(coin=place, least=least and decimal(least), most=most and decimal(most))
 
     def name(self, chain: str, collection: str) -> str:
         """Return the name of a rule with this condition alone; empty until the coin and an amount are known."""

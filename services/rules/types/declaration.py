@@ -57,8 +57,12 @@ class Details(ABC):
         return 1, None
 
     def shown(self, amount: int) -> str:
-        """Return an amount in the smallest units as people read it."""
+        """Return an amount in the smallest units as documents contain it, in every language the same."""
         return str(amount)
+
+    def spoken(self, amount: int) -> str:
+        """Return an amount in the smallest units in the reader's language."""
+        return self.shown(amount)
 
     @property
     def may_fall(self) -> bool:

@@ -12,7 +12,7 @@ from gateways.evm.calls import answer_path, arguments, compiled, signature
 from gateways.evm.calls.abi_types import SignatureRefused
 from gateways.evm.calls.answer_path import NUMBER, TRUTH, AnswerPath, PathRefused
 from gateways.evm.calls.arguments import WALLET, ArgumentsRefused
-from locales import N_, _
+from locales import N_, _, number, pgettext
 from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused
@@ -145,10 +145,18 @@ class ViewCall(Details):
         return LOWEST if self.may_fall else 0, int(self.value)
 
     def shown(self, amount: int) -> str:
-        """Return an amount as people read it: a number, or whether the value is the wanted one."""
+        """Return an amount as documents contain it: a number, or whether the value is the wanted one."""
         if self.compare == EXACTLY:
             return "yes" if amount else "no"
         return "any" if amount == LOWEST else f"{amount:,}"
+
+    def spoken(self, amount: int) -> str:
+        """Return an amount in the reader's language: a number, or whether the value is the wanted one."""
+        if self.compare == EXACTLY:
+            # Translators: whether a contract gives the wanted answer, as in "Holds yes, needs yes".
+            return pgettext("answer", "yes") if amount else pgettext("answer", "no")
+        # Translators: any number will do.
+        return pgettext("amount", "any") if amount == LOWEST else number(amount)
 
     def words(self, place: str) -> str:
         """Return the condition in words; `place` is the contract and its chain."""
@@ -188,7 +196,7 @@ class ViewCall(Details):
 
     @property
     def _shown_value(self) -> str:
-        return f"{int(self.value):,}" if _is_number(self.value) else _short(self.value)
+        return number(int(self.value)) if _is_number(self.value) else _short(self.value)
 
 
 @lru_cache(maxsize=1_000)

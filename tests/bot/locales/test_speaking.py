@@ -1,11 +1,30 @@
 """Which language a text is read in."""
 
 import asyncio
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 import pytest
 
-from locales import LANGUAGES, _, best_of, day, day_and_time, language, listed, ngettext, pgettext, speaking
+import locales
+from locales import (
+    LANGUAGES,
+    _,
+    best_of,
+    day,
+    day_and_time,
+    decimal,
+    language,
+    listed,
+    ngettext,
+    number,
+    pgettext,
+    sentences,
+    series,
+    speaking,
+)  # fmt: skip
+from locales.marks import MARKED
+from locales.screens import in_script
 
 NOON = datetime(2026, 5, 3, 12, 30, tzinfo=UTC)
 
@@ -92,3 +111,31 @@ def test_dates_and_lists_are_written_as_the_language_does(
         assert listed(["a", "b", "c"]) == three
         assert listed(["a", "b"], "or") == either
         assert listed(["a"]) == "a"
+
+
+@pytest.mark.parametrize(
+    ("locale", "whole", "amount", "names"),
+    [
+        ("en", "12,345", "12345.5", "a, b, c"), ("ja", "12,345", "12,345.5", "a、b、c"),
+        ("zh-CN", "12,345", "12,345.5", "a、b、c"), ("es", "12.345", "12.345,5", "a, b, c"),
+        ("pt-BR", "12.345", "12.345,5", "a, b, c"),
+    ],
+)  # fmt: skip
+def test_numbers_and_names_are_separated_as_the_language_does(locale: str, whole: str, amount: str, names: str) -> None:
+    with speaking(locale):
+        assert number(12345) == whole
+        assert decimal("12345.5") == amount
+        assert decimal("0.000000000000000001") == "0,000000000000000001".replace(",", amount[-2])
+        assert series("abc") == names
+        assert series(()) == sentences() == ""
+        assert series(["a"]) == sentences("a") == "a"
+
+
+def test_a_number_in_a_built_screen_is_written_in_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as building:
+        building.setattr(locales, "_language", ContextVar("language", default=MARKED))
+        built = _("Text: at most {most} characters, with Discord's markdown.").format(most=number(4096))
+    assert "4096" not in built
+    for locale, written in (("en", "4,096"), ("es", "4.096"), ("ja", "4,096")):
+        with speaking(locale):
+            assert written in in_script(built)

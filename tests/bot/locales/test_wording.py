@@ -25,6 +25,7 @@ from services.holdings.evaluate import Reading
 from services.rules.expression import AtLeast, Expression, Not, Requirement
 from services.rules.types.any_wallet import AnyWallet
 from services.rules.types.coin import CoinAmount
+from services.rules.types.view_call import ViewCall
 from services.rules.wording import in_lines, in_words
 
 ENGLISH_WORD = re.compile(r"[a-z]{2,}")
@@ -102,3 +103,23 @@ def test_a_stored_reason_is_said_in_the_readers_language() -> None:
         view = requirement_view.view_of_reading(reading, NAMES)
         assert (view.reason, view.amounts[1]) == ("まだ読み取っていません", "不明")
     assert requirement_view.view_of_reading(reading, NAMES).reason == "not read yet"
+
+
+def test_amounts_are_said_in_the_readers_language_and_stored_in_one() -> None:
+    true = Requirement(
+        "call", "base", CONTRACT, details=ViewCall("f(address) view returns (bool)", compare="=", value="true")
+    )
+    least = Requirement(
+        "call", "base", CONTRACT, details=ViewCall("f(address) view returns (uint256)", compare=">=", value="1")
+    )
+    coin = Requirement("token", "base", CONTRACT, details=CoinAmount("1000.5", None, 6))
+    assert [true.spoken(1), true.spoken(0), least.spoken(1234), coin.spoken(1_500_000)] == ["yes", "no", "1,234", "1.5"]
+    with speaking("es"):
+        assert [true.spoken(1), true.spoken(0), least.spoken(1234), coin.spoken(1_500_000)] == [
+            "sí",
+            "no",
+            "1.234",
+            "1,5",
+        ]
+        assert [true.shown(1), least.shown(1234), coin.shown(1_500_000)] == ["yes", "1,234", "1.5"]
+        assert "1.000,5" in in_words(coin, NAMES)

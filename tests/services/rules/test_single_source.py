@@ -63,9 +63,9 @@ def test_a_chain_that_is_off_has_no_node_to_be_alone(setting: Setting, monkeypat
     ("opensea", "alchemy", "kind", "said", "helps"),
     [
         (False, True, "trait", "metadata alone", "OPENSEA_API_KEY."),
-        (True, False, "any_nft", "One list", "ALCHEMY_API_KEY."),
-        (False, True, "any_nft", "One list", "OPENSEA_API_KEY."),
-        (False, False, "any_nft", "No list", "OPENSEA_API_KEY and ALCHEMY_API_KEY."),
+        (True, False, "any_nft", "Only one index", "ALCHEMY_API_KEY."),
+        (False, True, "any_nft", "Only one index", "OPENSEA_API_KEY."),
+        (False, False, "any_nft", "No index", "OPENSEA_API_KEY and ALCHEMY_API_KEY."),
     ],
 )
 def test_a_source_that_is_not_set_up_is_named_with_its_setting(
