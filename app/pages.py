@@ -31,7 +31,7 @@ from locales import _
 from settings import settings
 from state.account.preferences import MeState
 from state.account.profile import AccountState
-from state.core.session import SessionState
+from state.core.session import VISITOR, SessionState
 from state.dashboard.analytics import AnalyticsState
 from state.dashboard.invite import InviteState
 from state.dashboard.servers import DashboardState, OpenServerState
@@ -233,13 +233,20 @@ def _screen(page: Page) -> Screen:
     return screen
 
 
+def _title(page: Page) -> str | rx.Var[str]:
+    """Return the title of the browser tab: the landing page's for visitors who see it in this page's place."""
+    if page.visitors is not landing or not page.title:
+        return page.full_title
+    return rx.cond(SessionState.audience == VISITOR, settings().product_name, page.full_title)
+
+
 def add_pages(app: rx.App) -> None:
     """Register every page of the table with Reflex."""
     for page in PAGES:
         app.add_page(
             _screen(page),
             route=page.route,
-            title=page.full_title,
+            title=_title(page),
             description=page.description,
             image=SOCIAL_IMAGE,
             meta=[

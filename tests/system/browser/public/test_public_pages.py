@@ -59,6 +59,22 @@ async def test_a_visitor_reads_a_public_page(visit: NewVisitor, read: Read) -> N
     await _fits(page)
 
 
+@pytest.mark.parametrize("path", ["/dashboard", "/no-such-page"])
+async def test_a_visitor_of_a_members_page_sees_the_landing_page_under_its_own_title(
+    visit: NewVisitor, path: str
+) -> None:
+    visitor = await visit()
+    await visitor.open(path)
+    await expect(visitor.page).to_have_title("Holdfast")
+    await visitor.page.get_by_role("banner").get_by_role("link", name="Features").click()
+    await expect(visitor.page).to_have_title("Features · Holdfast")
+    await visitor.enter("dave")
+    await visitor.open(path)
+    await expect(visitor.page).to_have_title(
+        "Dashboard · Holdfast" if path == "/dashboard" else "Page not found · Holdfast"
+    )
+
+
 async def test_a_member_reads_the_same_pages_within_their_own_navigation(visit: NewVisitor) -> None:
     dave = await visit()
     await dave.enter("dave")
