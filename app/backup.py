@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from app.postgres import replacement
+from app.postgres import restore_swap
 from app.postgres.account import NoDatabaseAccount, Say
 from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
@@ -73,7 +73,7 @@ def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
     complete. The caller makes sure that nothing uses the database. Raises BackupFailed.
     """
     check(file)
-    replacement.finish(database, say)
+    restore_swap.finish(database, say)
     if (database / "cluster").exists():
         if not force:
             raise BackupFailed(f"There is a database in {database} already. To put it aside and restore: FORCE=1.")
@@ -81,14 +81,14 @@ def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
         if old.is_running():  # its supervisor was killed
             old.start()
             old.stop()
-    replacement.discard(database)
+    restore_swap.discard(database)
     try:
-        with Postgres(replacement.unfinished(database), say=say) as fresh:
+        with Postgres(restore_swap.unfinished(database), say=say) as fresh:
             fill(fresh.url, file)
     except BaseException:
-        replacement.discard(database)
+        restore_swap.discard(database)
         raise
-    replacement.put_in_place(database, database.with_name(f"{database.name}.before-{_stamp()}"), say)
+    restore_swap.put_in_place(database, database.with_name(f"{database.name}.before-{_stamp()}"), say)
 
 
 def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
@@ -161,7 +161,7 @@ def _database(database: Path) -> Iterator[tuple[str, str | None]]:
     if now is not None and not now.database_url:
         raise BackupFailed(f"Process {now.pid} starts or replaces the database: try again when it is ready.")
     if now is None:
-        replacement.finish(database, print)
+        restore_swap.finish(database, print)
     version = database / "cluster" / "PG_VERSION"
     if not version.exists():
         raise BackupFailed(f"There is no database in {database} yet.")

@@ -23,7 +23,7 @@ from models import use
 from services.guilds import members_intent
 from services.guilds.gateway import identifies
 from services.health import readiness
-from services.runtime import node_limits
+from services.runtime import node_limit_sharing
 from settings import Settings, SettingsError, settings
 
 NOBODY = "0x000000000000000000000000000000000000dead"
@@ -182,7 +182,7 @@ async def store_limits() -> str:
     """
     try:
         await use(readiness.running_database())
-        await node_limits.exchange()
+        await node_limit_sharing.exchange()
     except readiness.NotRunning:
         return "What the nodes give is not kept: Holdfast does not run here, and DATABASE_URL is not set."
     except DBAPIError as fault:

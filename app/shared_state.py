@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from gateways import gateways
 from models import transaction
 from services.guilds import rate_shares, refusal_budget
-from services.health import provider_log
-from services.runtime import counters, marketplace_limits, node_limits, rejections
+from services.health import provider_states
+from services.runtime import counters, marketplace_limits, node_limit_sharing, rejections
 from services.runtime.database_faults import NOT_DONE, first_line
 from services.runtime.tasks import stop
 
@@ -22,7 +22,7 @@ PAUSE_SECONDS = 2.0
 async def noting() -> AsyncGenerator[None]:
     """Write while the block lasts."""
     work = (
-        _write_for_ever(), rate_shares.keep(rate_shares.WEB), marketplace_limits.keep(), node_limits.run(),
+        _write_for_ever(), rate_shares.keep(rate_shares.WEB), marketplace_limits.keep(), node_limit_sharing.run(),
         rejections.write_on(),
     )  # fmt: skip
     tasks = [asyncio.create_task(one) for one in work]
@@ -33,14 +33,14 @@ async def noting() -> AsyncGenerator[None]:
 
 
 async def _write_for_ever() -> None:
-    recorder = provider_log.Recorder()
+    recorder = provider_states.Recorder()
     while True:
         await asyncio.sleep(PAUSE_SECONDS)
         news, counts = recorder.news(), recorder.counts()
         try:
             if news or counts:
                 async with transaction() as db:
-                    await provider_log.keep(db, news)
+                    await provider_states.keep(db, news)
                     await counters.add(db, counters.ANSWERS, counts)
                 recorder.counted()
             await refusal_budget.share(gateways().discord.refusals)

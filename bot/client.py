@@ -24,7 +24,7 @@ from bot.interaction.presses import Presses
 from bot.member_reader import MemberReader
 from bot.rereads import Rereads
 from gateways import gateways
-from locales.stored import storable_count
+from locales.stored_texts import storable_count
 from models import transaction
 from services.guilds.gateway import identifies, shards
 from services.runtime.tasks import backoff, stop

@@ -13,7 +13,7 @@ from bot.gateway.shard_keeper import OtherCount
 from bot.heartbeat import tell
 from gateways import gateways
 from locales import N_
-from locales.stored import said, storable
+from locales.stored_texts import said, storable
 from services.guilds import members_intent
 from services.guilds.gateway import shards
 from services.runtime.database_faults import NOT_DONE

@@ -20,8 +20,8 @@ from services.core.errors import ProviderUnavailable
 from services.guilds import members_intent
 from services.guilds.gateway import known_people
 from services.runtime.database_faults import tell
-from services.triggers import gateway_events, known_members
-from services.triggers.known_members import KnownMember
+from services.triggers import gateway_events, member_rereads
+from services.triggers.member_rereads import KnownMember
 from settings import settings
 
 log = logging.getLogger("holdfast.bot")
@@ -93,10 +93,10 @@ class MemberReader(Busy):
         clock = asyncio.get_running_loop().time
         self.resting = {guild: until for guild, until in self.resting.items() if until > clock()}
         async with transaction() as db:
-            began, (sweep, at) = await known_members.sweep_began(db), self.looked
+            began, (sweep, at) = await member_rereads.sweep_began(db), self.looked
             if began == sweep and clock() - at < LONGEST_PAUSE_SECONDS:
                 return 0
-            people = await known_members.to_read(
+            people = await member_rereads.to_read(
                 db, MOST, self.resting, list(self.keeper.connections), self.keeper.count or 1
             )
         if not people and not self.resting:
@@ -108,7 +108,7 @@ class MemberReader(Busy):
         clock = asyncio.get_running_loop().time
         self.resting = {guild: until for guild, until in self.resting.items() if until > clock()}
         async with transaction() as db:
-            people = await known_members.never_read(
+            people = await member_rereads.never_read(
                 db, MOST, self.resting, list(self.keeper.connections), self.keeper.count or 1
             )
         return await self._read_all(people)
@@ -141,7 +141,7 @@ class MemberReader(Busy):
                 log.warning("member could not be read guild=%s reason=%s", one.guild_id, fault.message)
                 self._rest(one)
                 return
-            await self.events.write(lambda db: known_members.was_read(db, one))
+            await self.events.write(lambda db: member_rereads.was_read(db, one))
 
     def _rest(self, one: KnownMember) -> None:
         self.resting[one.guild_id] = asyncio.get_running_loop().time() + REST_SECONDS

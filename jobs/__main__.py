@@ -39,7 +39,7 @@ from services.core.queue.worker_names import worker_name
 from services.engine.ledger import INTENT_CHANNEL
 from services.guilds import rate_shares
 from services.health import readiness
-from services.runtime import garbage_collection, logs, marketplace_limits, node_limits
+from services.runtime import garbage_collection, logs, marketplace_limits, node_limit_sharing
 from services.runtime.listen import Listener
 from services.servers import verified_counts
 from services.triggers import sweep
@@ -60,7 +60,7 @@ def lives(parts: Collection[str]) -> list[Life]:
         Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run,
         partial(rate_shares.keep, rate_shares.JOBS),
         marketplace_limits.keep,
-        node_limits.run,
+        node_limit_sharing.run,
     ]
     if "reconciler" in parts:
         # Two workers for urgent members, so that they never wait behind a sweep over a million.

@@ -145,7 +145,7 @@ class Census(SQLModel, table=True):
     faults: int = 0
     """Failures since the count last advanced."""
     reason: str = ""
-    """Why it failed, or what a number of it needs beside it, as `locales/stored.py` stores it."""
+    """Why it failed, or what a number of it needs beside it, as `locales/stored_texts.py` stores it."""
     holder: str | None = None
     """The process that counts right now."""
     held_until: datetime | None = maybe_moment()

@@ -36,7 +36,7 @@ class Challenge(SQLModel, table=True):
 
     `seen` is the transaction that may prove it and waits for confirmations: chain, hash, block, nonce, confirmations,
     needed. `note` is a sentence about what was found instead, as
-    `locales/stored.py` stores it.
+    `locales/stored_texts.py` stores it.
     """
 
     id: int | None = Field(default=None, primary_key=True)

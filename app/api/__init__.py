@@ -1,11 +1,11 @@
 """The REST API: one module for each noun, joined here into the ASGI app that is served beside the screens."""
 
 from app.api import (
+    activity,
     analytics,
     auth,
     collections,
     discord,
-    events,
     health,
     me,
     protection,
@@ -28,7 +28,7 @@ __all__ = ["api"]
 
 _ROUTERS = (
     health.router, auth.router, servers.router, developers.router, server_health.router, members.router,
-    protection.router, events.router, analytics.router, discord.router, collections.router, rules.router,
+    protection.router, activity.router, analytics.router, discord.router, collections.router, rules.router,
     wallets.router, me.router, openapi.router, protection.moves, collections.migrating, problems.router,
 )  # fmt: skip
 """In the order in which a path is compared with their calls."""

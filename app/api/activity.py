@@ -14,7 +14,7 @@ from app.api.requests.shapes import CSV, PathId, Text
 from gateways import gateways
 from models import transaction
 from services.core.errors import BatchNotFound
-from services.servers import activity, activity_csv, undo
+from services.servers import activity, csv_tables, undo
 from services.servers.activity import LogFilter, LogLine
 from services.servers.undo import UndoView
 
@@ -77,11 +77,11 @@ async def table(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingR
 
     async def written() -> AsyncIterator[str]:
         page = first
-        yield activity_csv.head() + activity_csv.body(page)
+        yield csv_tables.head() + csv_tables.body(page)
         while len(page) == CSV_PAGE:
             async with transaction() as db:
                 page = await activity.lines(db, server_id, wanted, before=page[-1].id, limit=CSV_PAGE)
-            yield activity_csv.body(page)
+            yield csv_tables.body(page)
 
     headers = {
         "Content-Disposition": f'attachment; filename="activity-{server_id}.csv"', "Cache-Control": "no-store",

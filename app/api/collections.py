@@ -6,8 +6,8 @@ from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, Loose, PathId, Payload, Text
 from gateways import gateways
 from models import transaction
-from services.collections import catalog
-from services.collections.catalog import CollectionView
+from services.collections import catalogue
+from services.collections.catalogue import CollectionView
 from services.engine import preview as impact
 from services.engine.preview import Proposal
 from services.guilds import permissions
@@ -49,7 +49,7 @@ async def parse(caller: Caller, payload: CollectionPayload) -> CollectionView:
     """
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
-        return await catalog.parse(db, gateways(), payload.input, payload.blockchain)
+        return await catalogue.parse(db, gateways(), payload.input, payload.blockchain)
 
 
 @router.get("/{contract}/traits")
@@ -57,7 +57,7 @@ async def trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> 
     """Return the kinds of traits of a collection's tokens: from OpenSea, or else from some of the tokens."""
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
-        return TraitTypesAnswer(trait_types=await catalog.trait_types(db, gateways(), contract, blockchain))
+        return TraitTypesAnswer(trait_types=await catalogue.trait_types(db, gateways(), contract, blockchain))
 
 
 @router.get("/{contract}/traits/{trait_type:path}")
@@ -65,7 +65,7 @@ async def trait_values(caller: Caller, contract: Text, trait_type: Text, blockch
     """Return the values of one kind of trait; none for numbers, of which OpenSea has only bounds."""
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
-        values = await catalog.trait_values(db, gateways(), contract, blockchain, trait_type)
+        values = await catalogue.trait_values(db, gateways(), contract, blockchain, trait_type)
     return TraitValuesAnswer(trait_values=values)
 
 

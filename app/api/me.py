@@ -14,8 +14,8 @@ from gateways import gateways
 from models import reading, transaction
 from services.accounts import sessions, sign_in, users
 from services.accounts.sessions import SessionView
-from services.privacy import handover, preferences
-from services.privacy.handover import HandoverCode, HandoverView
+from services.privacy import account_transfer, preferences
+from services.privacy.account_transfer import HandoverCode, HandoverView
 from services.privacy.preferences import ChoiceView, EndingRole
 from settings import settings
 
@@ -103,14 +103,14 @@ class HandoverCodePayload(Payload):
 async def offer_handover(caller: Caller, payload: HandoverPayload) -> HandoverCode:
     """Return a code that hands wallets over to another account of the caller's, valid for ten minutes, once."""
     async with transaction() as db:
-        return await handover.offer(db, caller, payload.wallet_id)
+        return await account_transfer.offer(db, caller, payload.wallet_id)
 
 
 @router.delete("/handover")
 async def withdraw_handover(caller: Caller) -> Done:
     """Make the caller's code invalid."""
     async with transaction() as db:
-        await handover.withdraw(db, caller)
+        await account_transfer.withdraw(db, caller)
     return Done()
 
 
@@ -118,14 +118,14 @@ async def withdraw_handover(caller: Caller) -> Done:
 async def look_at_handover(caller: Caller, payload: HandoverCodePayload) -> HandoverView:
     """Return which account's wallets a code would make the caller's; changes nothing."""
     async with transaction() as db:
-        return await handover.preview(db, caller, payload.code)
+        return await account_transfer.preview(db, caller, payload.code)
 
 
 @router.post("/handover/take")
 async def take_handover(caller: Caller, payload: HandoverCodePayload) -> HandoverView:
     """Make the wallets of a code the caller's; roles follow, the caller's first."""
     async with transaction() as db:
-        return await handover.take(db, caller, payload.code)
+        return await account_transfer.take(db, caller, payload.code)
 
 
 @router.get("/export")

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from app.postgres.replacement import settle
+from app.postgres.restore_swap import settle
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import Lock, Running, end_survivors
 from app.supervisor.probe import answers_ok

@@ -134,7 +134,7 @@ class Update:
         self._module("app.build")  # refuses screens of a wheel that show other names than the settings
         self._note.write({**self._note.read(), "phase": "starting"})
         self._say("Starting it for a moment")
-        self._module("app.supervisor.trial")
+        self._module("app.supervisor.smoke_start")
 
     def _module(self, *arguments: str) -> None:
         run([str(self._installation.python), "-m", *arguments], cwd=self._root)

@@ -11,8 +11,8 @@ from bot.messages import words
 from bot.messages.replies import Reply
 from locales import N_, NP_, _
 from models import transaction
-from services.core.ages import in_seconds
 from services.core.errors import HoldfastError
+from services.core.relative_times import in_seconds
 from services.rules import views
 from services.servers import explain
 from services.triggers import rechecks

@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.gateway.shard_connection import OVER, RESUMABLE, Connection, ResumePoint
 from locales import N_
-from locales.stored import storable
+from locales.stored_texts import storable
 from models import transaction
 from services.guilds.gateway import guild_snapshots, shards
 from services.guilds.gateway.shards import BotProcess, GatewaySession, ShardBeat, ShardPart

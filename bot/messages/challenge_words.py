@@ -9,8 +9,8 @@ from bot.messages.replies import Button, Reply
 from bot.messages.words import on
 from locales import _, ngettext, series
 from services.core.addresses import shorten
-from services.core.ages import in_time
 from services.core.discord_text import plain
+from services.core.relative_times import in_time
 from services.wallets.bio_proof import LONG_WAIT, bare_name
 from services.wallets.wallets import BIO, TRANSACTION, ChallengeView, Verdict
 

@@ -13,7 +13,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderError
 from locales import N_
-from locales.stored import storable, within
+from locales.stored_texts import storable, within
 from models import now
 from services.collections.trait_match import BETWEEN_SOURCES, TokenTraits
 from services.runtime import time_budget

@@ -10,8 +10,8 @@ from sqlalchemy.exc import OperationalError
 
 from gateways.transport.errors import ProviderError
 from locales import N_, _
-from services.core.ages import in_seconds
 from services.core.json_view import Internal, json_view
+from services.core.relative_times import in_seconds
 
 
 @json_view

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gateways.discord.types import GuildMember as LiveMember
 from locales import N_
-from locales.stored import storable, within
+from locales.stored_texts import storable, within
 from services.collections.token_traits import TokenTraits
 from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer

@@ -15,7 +15,7 @@ from locales import N_
 from models import now
 from models.db.database import release
 from models.db.session import AsyncSession
-from services.collections import catalog
+from services.collections import catalogue
 from services.collections.standards import ContractKey
 from services.core import queue
 from services.core.actors import Actor
@@ -151,7 +151,7 @@ async def asked_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal
 
 async def _contracts(db: AsyncSession, outside: Gateways, tree: Expression) -> tuple[Names, RuleContracts]:
     """Return the stored names of a rule's contracts, and what is known about them; nothing while a node is down."""
-    words = await catalog.names(db, [(leaf.chain, leaf.contract) for leaf in requirements(tree)])
+    words = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in requirements(tree)])
     try:
         return words, await contract_check.read(db, outside, tree)
     except ProviderUnavailable:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from locales import N_, _, listed
-from locales.stored import said
+from locales.stored_texts import said
 
 ADMINISTRATOR = 1 << 3
 MANAGE_ROLES = 1 << 28

@@ -11,7 +11,7 @@ from sqlmodel import col, select
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
 from locales import N_, _, ngettext, series, speaking
-from locales.stored import said
+from locales.stored_texts import said
 from models import ProviderState, Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.addresses import shorten

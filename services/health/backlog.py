@@ -7,10 +7,10 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from locales import N_, _, ngettext, sentences, series
-from locales.stored import said, storable
+from locales.stored_texts import said, storable
 from models import Alert, Breaker, Rule, Schedule, Server
 from models.db.session import AsyncSession
-from services.core.ages import ago, length
+from services.core.relative_times import ago, length
 from services.guilds.role_safety import UNKNOWN_ROLE, translated
 from services.health.views import (
     BAD,

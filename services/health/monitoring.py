@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 
 from locales import _, ngettext, sentences
-from locales.stored import said
+from locales.stored_texts import said
 from models import now
 from models.db.session import AsyncSession
-from services.core.ages import length
 from services.core.json_view import json_view
+from services.core.relative_times import length
 from services.guilds import members_intent
 from services.guilds.gateway import identifies
-from services.health import backlog, provider_log, provider_status
+from services.health import backlog, provider_states, provider_status
 from services.health.views import BAD, GOOD, WARNING, LagHealth, SweepHealth, worst
 from services.triggers import chain_cursor, watch_list
 from services.triggers.chain_cursor import CONTRACTS
@@ -127,11 +127,11 @@ async def work(db: AsyncSession) -> WorkHealth:
 
 async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
     """Return whether the bot is alive and connected to Discord's gateway."""
-    row = (await provider_log.states(db)).get(provider_log.BOT)
+    row = (await provider_states.states(db)).get(provider_states.BOT)
     if row is None:
         return BotHeartbeat(BAD, _("The bot has never run."), False, None)
     seconds = max(0, int((moment - row.checked_at).total_seconds()))
-    if moment - row.checked_at > provider_log.BOT_SILENT_AFTER:
+    if moment - row.checked_at > provider_states.BOT_SILENT_AFTER:
         return BotHeartbeat(
             BAD, _("The bot was last heard {length} ago.").format(length=length(seconds)), False, seconds
         )

@@ -7,11 +7,11 @@ from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
 from locales import N_, _, ngettext, sentences
-from locales.stored import said
+from locales.stored_texts import said
 from models import ProviderState
 from services.core.addresses import shorten
-from services.core.ages import length
-from services.health.provider_log import silent_after
+from services.core.relative_times import length
+from services.health.provider_states import silent_after
 from services.health.views import BAD, GOOD, OFF, WARNING, LagHealth, ProviderHealth
 from services.rules import single_source
 from services.triggers.chain_cursor import COINS, WALLETS, FollowView

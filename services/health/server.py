@@ -9,17 +9,17 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.discord.types import Role
 from locales import N_, _, sentences, series
-from locales.stored import said
+from locales.stored_texts import said
 from models import Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
-from services.core.ages import length
 from services.core.errors import ProviderUnavailable
+from services.core.relative_times import length
 from services.guilds import members_intent
 from services.guilds import permissions as rights
 from services.guilds.gateway import identifies
 from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, is_too_low, judge, translated
-from services.health import backlog, provider_log, provider_status, quotas
+from services.health import backlog, provider_states, provider_status, quotas
 from services.health.views import (
     BAD,
     GOOD,
@@ -82,7 +82,7 @@ async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: i
         Rule.server_id == server_id, col(Rule.deleted_at).is_(None)
     ).order_by(col(Rule.id)))).all())  # fmt: skip
     names = {rule.role_id: rule.role_name for rule in rules}
-    states = await provider_log.states(db)
+    states = await provider_states.states(db)
     leaves = (leaf for rule in rules for leaf in requirements(parse(rule.expression)) if not leaf.kind.chainless)
     kinds = {(leaf.chain, _followed_as(leaf)) for leaf in leaves}
     used = frozenset(chain for chain, _ in kinds)
@@ -150,8 +150,8 @@ def _followed_as(leaf: Requirement) -> str:
 
 
 def _bot(server: Server, states: provider_status.States, moment: datetime, scarce: str) -> BotHealth:
-    row = states.get(provider_log.BOT)
-    fresh = row is not None and moment - row.checked_at <= provider_log.BOT_SILENT_AFTER
+    row = states.get(provider_states.BOT)
+    fresh = row is not None and moment - row.checked_at <= provider_states.BOT_SILENT_AFTER
     connected = fresh and row is not None and row.state == "ok"
     heard, since = (row.checked_at, row.since) if row else (None, None)
 

@@ -14,7 +14,7 @@ from typing import Any
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import LISTS
 from locales import N_
-from locales.stored import storable
+from locales.stored_texts import storable
 from services.core.answer import Answer
 from services.holdings.evaluate import Reading
 

@@ -7,7 +7,7 @@ from sqlmodel import col, select
 
 from gateways.transport.chunks import chunks
 from locales import N_
-from locales.stored import storable, within
+from locales.stored_texts import storable, within
 from models import DelegationRead
 from models.db.session import AsyncSession
 from services.collections.standards import MANY, ONE_BY_ONE, ContractKey

@@ -12,7 +12,7 @@ from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.client import BalanceSheet
 from gateways.solana.balances import SolanaBalances
 from locales import N_
-from locales.stored import storable, within
+from locales.stored_texts import storable, within
 from services.collections.trait_match import TokenTraits, match_all
 from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from locales import _
-from locales.stored import said
+from locales.stored_texts import said
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
 from services.holdings.evaluate import Reading

@@ -11,7 +11,7 @@ from gateways.evm.calls.answer_path import NUMBER, TRUTH
 from gateways.transport.errors import ProviderError
 from gateways.transport.plain_text import plain
 from locales import N_, _
-from locales.stored import said
+from locales.stored_texts import said
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.addresses import AddressRefused, parse_evm

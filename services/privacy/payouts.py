@@ -10,7 +10,7 @@ from gateways import Gateways
 from locales import N_, NP_, _
 from models import MemberChoice, Rule, Wallet
 from models.db.session import AsyncSession
-from services.collections import catalog
+from services.collections import catalogue
 from services.core import audit
 from services.core.actors import Actor
 from services.core.answer import Answer
@@ -27,7 +27,7 @@ from services.holdings.last_seen import Memory
 from services.rules.expression import Requirement, requirements, with_sense
 from services.rules.terms import RuleTerms
 from services.rules.wording import Names, in_words
-from services.servers import activity_csv
+from services.servers import csv_tables
 
 PAGE = 200
 """Members whose lines are made at a time."""
@@ -131,7 +131,7 @@ async def page(db: AsyncSession, server_id: int, after: str) -> list[Chosen]:
 
 def head() -> str:
     """Return the header row."""
-    return activity_csv.heading(HEAD)
+    return csv_tables.heading(HEAD)
 
 
 async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[Chosen], rule_id: int | None) -> str:
@@ -146,7 +146,7 @@ async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[
         if not terms.deleted and (terms.decides if rule_id is None else terms.id == rule_id)
     ]
     leaves = list(dict.fromkeys(leaf for terms in rules for leaf in requirements(terms.expression)))
-    names = await catalog.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    names = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     places = [address for case in found for _, address in case.wallets]
     places += [vault.address for case in found for vault in case.delegated.vaults]
     memory = await last_seen.load(db, leaves, places)
@@ -159,7 +159,7 @@ async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[
         listed.append(one)
         rows.append((one.address, *_cells(list(lines.values()))))
     await _note(db, actor, server_id, listed)
-    return activity_csv.table(rows)
+    return csv_tables.table(rows)
 
 
 @dataclass(frozen=True, slots=True)

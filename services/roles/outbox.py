@@ -19,7 +19,7 @@ from gateways.discord.types import (
 )
 from gateways.transport.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
 from locales import ENGLISH, N_, _, speaking
-from locales.stored import storable
+from locales.stored_texts import storable
 from models import GrantKey
 from models.db.session import Question
 from services.roles import in_doubt

@@ -12,7 +12,7 @@ from sqlalchemy import delete, func, text, update
 from sqlmodel import col, select
 
 from locales import N_
-from locales.stored import storable
+from locales.stored_texts import storable
 from models import Grant, Notice
 from models.db.session import AsyncSession
 from services.core import audit, queue

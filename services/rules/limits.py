@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import text
 
 from locales import _, number
-from locales.stored import storable
+from locales.stored_texts import storable
 from models.db.session import AsyncSession
 from services.core.errors import Conflict, FieldRefused
 from services.rules import pausing

@@ -10,7 +10,7 @@ from sqlmodel import col, select
 from locales import _
 from models import Rule
 from models.db.session import AsyncSession
-from services.collections import catalog
+from services.collections import catalogue
 from services.core import rollups
 from services.core.json_view import Internal, json_view
 from services.guilds.role_safety import UNKNOWN_ROLE, translated
@@ -104,7 +104,7 @@ async def of_rule(db: AsyncSession, rule: Rule) -> RuleView:
 async def _names_of(db: AsyncSession, trees: Iterable[Expression]) -> Names:
     """Return the known names of the collections in these expressions."""
     leaves = [leaf for tree in trees for leaf in requirements(tree)]
-    return await catalog.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    return await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
 
 
 def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:

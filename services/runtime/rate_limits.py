@@ -12,8 +12,8 @@ from redis.exceptions import RedisError
 
 from locales import _
 from services.core.actors import Actor
-from services.core.ages import in_seconds
 from services.core.errors import TooMany
+from services.core.relative_times import in_seconds
 from settings import settings
 
 MINUTE = 60.0

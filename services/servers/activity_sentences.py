@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from locales import N_, _, listed, ngettext
-from locales.stored import said
+from locales.stored_texts import said
 from services.core.addresses import shorten
 from services.core.audit import BY_TOKEN, EventView
 from services.core.chain_names import chain_title

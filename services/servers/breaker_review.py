@@ -10,7 +10,7 @@ from gateways import Gateways
 from locales import N_, _
 from models import Breaker, Event, Rule
 from models.db.session import AsyncSession
-from services.collections import catalog
+from services.collections import catalogue
 from services.core.actors import Actor
 from services.core.audit import EventView
 from services.core.errors import Conflict
@@ -153,7 +153,7 @@ async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
     waiting = await db.execute(text(_NAMES), {"server": row.server_id, "roles": [row.role_id]})
     losers = [(str(who), str(name), readings_of(evidence)) for who, name, evidence in waiting.all()]
     places = {(str(one.get("chain")), str(one.get("contract"))) for _, _, found in losers[:NAMED] for one in found}
-    names = await catalog.names(db, places)
+    names = await catalogue.names(db, places)
     return HeldBackView(
         role_id=row.role_id,
         role_name=rule.role_name if rule else named.get(row.role_id, _(UNKNOWN_ROLE)),

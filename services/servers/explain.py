@@ -8,10 +8,10 @@ from sqlmodel import select
 
 from gateways import Gateways
 from locales import _, day_and_time
-from locales.stored import said
+from locales.stored_texts import said
 from models import Grant, Member, Rule, Server, now
 from models.db.session import AsyncSession
-from services.collections import catalog
+from services.collections import catalogue
 from services.core.actors import Actor
 from services.core.answer import Answer
 from services.core.json_view import json_view
@@ -100,7 +100,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     left = [grant.role_id for grant in case.grants if grant.role_id not in role_names]
     role_names |= await activity.role_names(db, server_id, left)
     leaves = [leaf for terms in case.rules for leaf in requirements(terms.expression)]
-    names = await catalog.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    names = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     places = [*(address for _, address in case.wallets), *(vault.address for vault in case.delegated.vaults)]
     memory = await last_seen.load(db, leaves, places)
     told: dict[int, RuleWhy] = {}

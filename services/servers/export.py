@@ -10,7 +10,7 @@ from services.core.actors import Actor
 from services.guilds import permissions
 from services.rules import views
 from services.rules.views import RuleView
-from services.servers import activity_csv, member_list
+from services.servers import csv_tables, member_list
 from services.servers.member_list import MemberRow
 
 PAGE = 200
@@ -38,12 +38,12 @@ async def members(db: AsyncSession, server_id: int, after: str = "") -> tuple[Me
 
 def head() -> str:
     """Return the header row."""
-    return activity_csv.heading(HEAD)
+    return csv_tables.heading(HEAD)
 
 
 def body(rows: Iterable[MemberRow]) -> str:
     """Return a row for each of these members."""
-    return activity_csv.table(
+    return csv_tables.table(
         (
             row.name, row.discord_id, _("yes") if row.verified else _("no"),
             ", ".join(role.role_name for role in row.roles if role.held),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import text
 
 from locales import _
-from locales.stored import said
+from locales.stored_texts import said
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.answer import Answer

@@ -30,7 +30,7 @@ from services.roles import breaker
 from services.rules.views import RuleView
 from services.rules.views import of_servers as rules_of_servers
 from services.servers import verified_counts
-from services.triggers import known_members
+from services.triggers import member_rereads
 from settings import settings
 
 PRIORITY_SPEAKER, SEND_SPOKEN, USE_COMMANDS = 1 << 8, 1 << 12, 1 << 31
@@ -159,7 +159,7 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor, *, brief: bool
     )
     if known:
         with_bot = [server.id or 0 for server in known if server.bot_invited]
-        await known_members.met_elsewhere(db, actor.discord_id, actor.username, with_bot)
+        await member_rereads.met_elsewhere(db, actor.discord_id, actor.username, with_bot)
     return len(mine)
 
 

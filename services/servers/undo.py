@@ -16,7 +16,7 @@ from gateways import Gateways
 from locales import _, listed, ngettext, sentences
 from models import Event, Rule
 from models.db.session import AsyncSession
-from services.collections import catalog
+from services.collections import catalogue
 from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.errors import BatchNotFound, Conflict, FieldRefused
@@ -204,7 +204,7 @@ async def change_back(db: AsyncSession, found: Rights, _actor: Actor, event: Eve
     await db.flush()
     await rules.mark_changed(db, rule, now)
     places = [(leaf.chain, leaf.contract) for one in (before, after) for leaf in requirements(parse(one["expression"]))]
-    told = changes(now, mapping.document(rule), await catalog.names(db, places))
+    told = changes(now, mapping.document(rule), await catalogue.names(db, places))
     words = _("The rule “{rule}” is changed back: {changes}. Everybody is checked again.")
     return words.format(rule=rule.name, changes=told), 0
 

@@ -17,7 +17,7 @@ from services.guilds.members import MemberFacts
 from services.guilds.role_safety import ADMINISTRATOR, find, is_too_low, judge, standing
 from services.rules import pausing
 from services.runtime import schedules
-from services.triggers import known_members
+from services.triggers import member_rereads
 
 BOT_READY = "bot.ready"
 
@@ -240,9 +240,9 @@ async def member_met(db: AsyncSession, guild_id: str, member: MemberFacts) -> No
     Somebody new is looked for in the other servers too: nothing else reports where they are.
     """
     server = await known(db, guild_id)
-    if server is not None and await known_members.differs(db, server.id or 0, member):
+    if server is not None and await member_rereads.differs(db, server.id or 0, member):
         await member_read(db, guild_id, member)
-        if await known_members.first_met(db, server.id or 0, member.discord_id):
+        if await member_rereads.first_met(db, server.id or 0, member.discord_id):
             await known_people.look_elsewhere(db, server.id or 0, member.discord_id, member.name)
 
 

@@ -9,8 +9,8 @@ from locales import _
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
-from services.core.ages import in_seconds
 from services.core.errors import TooMany
+from services.core.relative_times import in_seconds
 from services.guilds import members, permissions
 
 EVERY = timedelta(seconds=60)

@@ -21,7 +21,7 @@ from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.addresses import AddressRefused, parse, shorten
-from services.core.ages import in_time
+from services.core.relative_times import in_time
 from services.wallets import ownership
 from services.wallets.ownership import VERIFIED, LinkedProfile, Verdict, WalletProof
 from settings import settings

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from locales import N_
-from locales.stored import said, storable
+from locales.stored_texts import said, storable
 from models import Challenge, Notice, SpentTransaction, User, Wallet, now
 from models.db.session import AsyncSession
 from services.core import audit, queue

@@ -13,7 +13,7 @@ from gateways.evm.smart_accounts import AccountCall, Doubt
 from gateways.evm.transactions import Transaction
 from gateways.solana.memo_proof import SolanaTransaction
 from locales import N_
-from locales.stored import said, storable, storable_count
+from locales.stored_texts import said, storable, storable_count
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
 

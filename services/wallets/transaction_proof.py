@@ -9,7 +9,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
 from locales import _, listed, sentences
-from locales.stored import said
+from locales.stored_texts import said
 from models import Challenge, now
 from models.db.database import release
 from models.db.session import AsyncSession

@@ -12,7 +12,7 @@ from gateways.evm.rpc.errors import StateMissing, TooMuch
 from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
 from locales import N_
-from locales.stored import storable
+from locales.stored_texts import storable
 from models import now
 from services.wallets.transaction_check import (
     Judgement,

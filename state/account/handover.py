@@ -6,7 +6,7 @@ from locales import _, day_and_time, ngettext
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, WalletNotFound
-from services.privacy import handover
+from services.privacy import account_transfer
 from state.account.wallets import WalletsState
 from state.core.gate import public, signed_in
 from state.core.toasts import say
@@ -52,7 +52,7 @@ class HandoverState(rx.State):
         wallet_id = int(self.wallet) if self.wallet.isascii() and self.wallet.isdigit() else None
         try:
             async with transaction() as db:
-                made = await handover.offer(db, actor, wallet_id)
+                made = await account_transfer.offer(db, actor, wallet_id)
         except WalletNotFound:
             self.code, self.valid = "", _("This account has no such wallet.")
             return
@@ -68,7 +68,7 @@ class HandoverState(rx.State):
     async def withdraw(self, actor: Actor) -> None:
         """Make the shown code invalid."""
         async with transaction() as db:
-            await handover.withdraw(db, actor)
+            await account_transfer.withdraw(db, actor)
         self.code, self.valid = "", ""
 
     @signed_in
@@ -77,7 +77,7 @@ class HandoverState(rx.State):
         self.fault = ""
         try:
             async with transaction() as db:
-                found = await handover.preview(db, actor, self.entered)
+                found = await account_transfer.preview(db, actor, self.entered)
         except FieldRefused as refused:
             self.fault = refused.message
             return
@@ -102,7 +102,7 @@ class HandoverState(rx.State):
         yield
         try:
             async with transaction() as db:
-                found = await handover.take(db, actor, self.entered)
+                found = await account_transfer.take(db, actor, self.entered)
             self.entered = ""
             count = len(found.wallets)
             title = ngettext("{count} wallet is yours now", "{count} wallets are yours now", count)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from locales import _, number
-from services.core.ages import ago
 from services.core.chain_names import chain_title
+from services.core.relative_times import ago
 from services.holdings.requirement_view import RequirementView
 
 

@@ -18,13 +18,13 @@ from reflex_base.utils.form import FORM_DATA_ENTRIES_KEY
 from sqlalchemy.exc import SQLAlchemyError
 
 from locales import speak
-from locales.asked import asked_for
+from locales.requested_language import asked_for
 from models import reading
 from services.accounts import sessions
 from services.core import request_ids
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn
-from services.core.texts import can_be_kept
+from services.core.storable_text import can_be_kept
 from services.runtime import rejections
 
 _log = logging.getLogger(__name__)

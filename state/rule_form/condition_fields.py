@@ -9,7 +9,7 @@ import reflex as rx
 from gateways import gateways
 from locales import _
 from models import transaction
-from services.collections import catalog
+from services.collections import catalogue
 from services.collections.coins import is_native
 from services.core.actors import Actor
 from services.core.addresses import shorten
@@ -60,7 +60,7 @@ class TraitView:
     value: str
 
 
-def _offer(found: catalog.CollectionView) -> OfferView:
+def _offer(found: catalogue.CollectionView) -> OfferView:
     where = _("{address} on {chain}").format(
         address=shorten(found.contract_address), chain=chain_title(found.blockchain)
     )
@@ -209,7 +209,7 @@ class ConditionFields(rx.State, mixin=True):
 
     def _is_whole(self, given: str) -> bool:
         """Return whether what is typed names a contract, or the chain's own coin where a coin is asked for."""
-        return catalog.is_whole(given) or (self.type in OF_COINS and is_native(given))
+        return catalogue.is_whole(given) or (self.type in OF_COINS and is_native(given))
 
     def _forget(self, *, keep_typed: bool = False) -> None:
         """Clear the known collection, because the fields now name another or it cannot be read."""
@@ -221,7 +221,7 @@ class ConditionFields(rx.State, mixin=True):
         self._forget_traits()
         self._changed()
 
-    async def _look_up(self, actor: Actor, no_older_than: timedelta = catalog.FRESH_FOR):
+    async def _look_up(self, actor: Actor, no_older_than: timedelta = catalogue.FRESH_FOR):
         """Look up the collection and take over its address, chain and name, or show why there is none."""
         await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
         self.looking = True
@@ -231,9 +231,11 @@ class ConditionFields(rx.State, mixin=True):
         try:
             async with transaction() as db:
                 if self.type in OF_COINS:
-                    found = await catalog.coin(db, gateways(), self.contract, self.chain)
+                    found = await catalogue.coin(db, gateways(), self.contract, self.chain)
                 else:
-                    found = await catalog.parse(db, gateways(), self.contract, self.chain, no_older_than=no_older_than)
+                    found = await catalogue.parse(
+                        db, gateways(), self.contract, self.chain, no_older_than=no_older_than
+                    )
         except ProviderUnavailable:
             self._forget(keep_typed=True)
             self._unread[place] = _("Failed to fetch collection data. Please try again.")
@@ -264,7 +266,7 @@ class ConditionFields(rx.State, mixin=True):
         yield
         try:
             async with transaction() as db:
-                self.trait_types = await catalog.trait_types(db, gateways(), self.contract, self.chain)
+                self.trait_types = await catalogue.trait_types(db, gateways(), self.contract, self.chain)
         except HoldfastError:
             self.trait_types = []
         self.types_state = NONE if self.trait_types else FAILED
@@ -279,7 +281,7 @@ class ConditionFields(rx.State, mixin=True):
         yield
         try:
             async with transaction() as db:
-                self.trait_values = await catalog.trait_values(
+                self.trait_values = await catalogue.trait_values(
                     db, gateways(), self.contract, self.chain, self.trait_type
                 )
         except HoldfastError:

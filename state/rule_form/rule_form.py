@@ -11,7 +11,7 @@ import reflex as rx
 from gateways import gateways
 from locales import _
 from models import transaction
-from services.collections import catalog
+from services.collections import catalogue
 from services.core.actors import Actor
 from services.core.chain_names import chain_title, form_order
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, RuleNotFound, ServerNotFound
@@ -133,7 +133,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
                 rule = await rules.get(db, gateways(), actor, self.rule_id)
                 tree = parse(rule.expression)
                 places = [(leaf.chain, leaf.contract) for leaf in requirements(tree)]
-                self._show_rule(rule, tree, await catalog.names(db, places), page.server_id)
+                self._show_rule(rule, tree, await catalogue.names(db, places), page.server_id)
             self._show_room(await limits.room(db, page.server_id))
             found = await servers.roles(db, gateways(), actor, server.id)
             self.members_unheard = not await members_intent.is_heard(db)

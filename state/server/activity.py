@@ -13,8 +13,8 @@ from locales import N_, _, day
 from models import now, transaction
 from services.core import event_kinds
 from services.core.actors import Actor
-from services.core.ages import ago
 from services.core.errors import HoldfastError
+from services.core.relative_times import ago
 from services.servers import activity, undo
 from services.servers.activity import BY_ITSELF, LogChoices, LogFilter, LogLine
 from services.servers.activity_sentences import FORGOTTEN

@@ -12,8 +12,8 @@ from services.accounts.developers import tokens, webhooks
 from services.accounts.developers.tokens import SCOPES, ApiTokenView
 from services.accounts.developers.webhooks import WebhookView
 from services.core.actors import Actor
-from services.core.ages import ago
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.core.relative_times import ago
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say

@@ -10,8 +10,8 @@ from gateways import gateways
 from locales import _, ngettext
 from models import transaction
 from services.core.actors import Actor
-from services.core.ages import ago
 from services.core.errors import NotFound, ProviderUnavailable
+from services.core.relative_times import ago
 from services.servers import breaker_review
 from services.servers.breaker_review import HeldBackView, Loser, Trip
 from state.core.gate import public, signed_in

@@ -19,7 +19,7 @@ from services.rules.replacements.running_migrations import ContractInUse, Runnin
 from services.rules.replacements.successors import MigrationOrder
 from services.rules.wording import Line
 from services.runtime import rate_limits
-from state.core.dates import end_of_day
+from state.core.entered_dates import end_of_day
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, open_tab

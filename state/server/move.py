@@ -17,7 +17,7 @@ from services.roles.moves.coverage import CoverageDay
 from services.roles.moves.orders import MoveOrder
 from services.roles.moves.views import MoveScreen, MoveView, MovingRole
 from settings import settings
-from state.core.dates import end_of_day, start_of_day
+from state.core.entered_dates import end_of_day, start_of_day
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.charts import HEIGHT, WIDTH

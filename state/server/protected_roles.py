@@ -8,7 +8,7 @@ from gateways import gateways
 from locales import _
 from models import transaction
 from services.core.actors import Actor
-from services.core.ages import ago
+from services.core.relative_times import ago
 from services.servers import protection
 from services.servers.protection import ProtectedRole
 from state.core.gate import public, signed_in

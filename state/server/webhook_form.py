@@ -11,8 +11,8 @@ from models import transaction
 from services.accounts.developers import webhooks
 from services.accounts.developers.webhooks import EVENTS, MOST_COUNTED, TEST, DeliveryView, WebhookView
 from services.core.actors import Actor
-from services.core.ages import ago
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, WebhookNotFound
+from services.core.relative_times import ago
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say

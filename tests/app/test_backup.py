@@ -17,7 +17,7 @@ import models
 from app import backup
 from app.backup import BackupFailed
 from app.postgres.binaries import program_dir
-from app.postgres.replacement import settle
+from app.postgres.restore_swap import settle
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import Lock, Running
 from models import Grant, Rule, SpentTransaction, Wallet, transaction

@@ -9,7 +9,7 @@ import pytest
 
 from bot.client import build
 from bot.commands import cogs
-from bot.commands.admin import Service
+from bot.commands.general import Service
 from bot.interaction.answering import InteractionContext
 from bot.interaction.forms import filled_in
 from bot.interaction.presses import Presses

@@ -7,7 +7,7 @@ from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 from pydantic.alias_generators import to_camel
 
-from services.core.texts import can_be_kept
+from services.core.storable_text import can_be_kept
 
 _LARGEST_ID = 2**31 - 1
 

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.http.proxies import caller_address, peer
 from app.http.sockets.unfinished import Meter, Unfinished
 from services.core.errors import TooMany
-from services.core.texts import has_utf_8
+from services.core.storable_text import has_utf_8
 from services.runtime import rate_limits, rejections
 from settings import settings
 

@@ -31,8 +31,8 @@ def contract_card() -> rx.Component:
             card_title(
                 _("A collection has a new contract"),
                 _(
-                    "Change all rules that name the old contract at once. Look first: nothing changes before you confirm, "
-                    "and Activity has an undo."
+                    "Change all rules that name the old contract at once. Look first: nothing changes before you "
+                    "confirm, and Activity has an undo."
                 ),
             ),
             rx.cond(MigrationState.running, _running()),

@@ -120,9 +120,7 @@ def _move() -> rx.Component:
             ),
         ),
         card(
-            card_title(
-                _("Progress"), filled(_("Holders of each role, counted on {time}."), time=MoveState.counted)
-            ),
+            card_title(_("Progress"), filled(_("Holders of each role, counted on {time}."), time=MoveState.counted)),
             _legend(),
             rx.el.ul(rx.foreach(MoveState.roles, _role), class_name="divide-y divide-base-300"),
             _names(),

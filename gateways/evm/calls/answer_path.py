@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gateways.evm.calls.abi_types import NUMBERS, AbiType, SignatureRefused
 from gateways.evm.calls.arguments import bounds
 from locales import N_, _, ngettext, sentences
-from locales.stored import storable
+from locales.stored_texts import storable
 
 LENGTH = "length"
 LONGEST_PATH = 8

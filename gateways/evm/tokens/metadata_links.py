@@ -7,7 +7,7 @@ from typing import Protocol
 
 from gateways.chains.attributes import TraitList
 from gateways.chains.balance_sheet import packed
-from gateways.chains.token_links import LONGEST_DOCUMENT, with_id
+from gateways.chains.metadata_addresses import LONGEST_DOCUMENT, with_id
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Node, binary
 from gateways.evm.rpc.pool import NodePool

@@ -16,7 +16,7 @@ from gateways.transport import question_time
 from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
 from locales import N_
-from locales.stored import storable
+from locales.stored_texts import storable
 
 # Topics: docs/facts.md#token-standards. ERC-20's Transfer has the same first topic, but three topics where ERC-721 has
 # four.

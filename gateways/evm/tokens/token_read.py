@@ -10,7 +10,7 @@ from gateways.evm.tokens.batch_call import Asker
 from gateways.evm.tokens.program import Said
 from gateways.evm.tokens.token_history import LogReader
 from gateways.transport import question_time
-from locales.stored import storable
+from locales.stored_texts import storable
 
 # Selectors: docs/facts.md#token-standards.
 BALANCE_OF = bytes.fromhex("70a08231")

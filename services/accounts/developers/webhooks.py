@@ -13,7 +13,7 @@ from sqlmodel import col, delete, func, select, update
 from gateways import Gateways
 from gateways.transport.public_addresses import is_public
 from locales import N_, _
-from locales.stored import said
+from locales.stored_texts import said
 from models import Server, Webhook, WebhookDelivery, now
 from models.db.session import AsyncSession
 from services.accounts import token_encryption

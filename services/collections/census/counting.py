@@ -18,7 +18,7 @@ from gateways.evm.tokens.transfer_history import COIN, HistorySlice
 from gateways.transport import base58, fair_turns
 from gateways.transport.errors import ProviderConfused, ProviderError
 from locales import N_
-from locales.stored import storable
+from locales.stored_texts import storable
 from models import transaction
 from models.db.session import AsyncSession
 from services.collections.census import owned_tokens, tasks
@@ -55,7 +55,7 @@ OFF = N_("No node is configured for {chain}.")
 
 
 class Uncountable(Exception):
-    """The count ends without a number; the text is the reason, as `locales/stored.py` stores it."""
+    """The count ends without a number; the text is the reason, as `locales/stored_texts.py` stores it."""
 
 
 async def advance(outside: Gateways, task: CensusTask) -> None:

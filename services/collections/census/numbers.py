@@ -14,7 +14,7 @@ from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import base58
 from locales import N_
-from locales.stored import storable
+from locales.stored_texts import storable
 from models.db.session import AsyncSession
 from services.collections.census import owned_tokens
 from services.collections.census.counting import UNREADABLE
@@ -91,7 +91,7 @@ async def has_lists(db: AsyncSession, tree: Expression, server_id: int) -> bool:
 
 
 def refusal(tree: Expression) -> str | None:
-    """Return why the addresses that meet a rule cannot be counted, as `locales/stored.py` stores it, or None."""
+    """Return why the addresses that meet a rule cannot be counted, as `locales/stored_texts.py` stores it, or None."""
     for leaf in requirements(tree):
         if leaf.type == COIN:
             if leaf.contract == NATIVE or CHAINS[leaf.chain].family != "evm":

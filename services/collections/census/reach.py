@@ -14,7 +14,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from locales import N_, _, ngettext, number
-from locales.stored import said, storable
+from locales.stored_texts import said, storable
 from models import Reach, Rule
 from models.db.session import AsyncSession
 from services.collections.census import numbers, tasks

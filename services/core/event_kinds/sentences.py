@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import cast
 
 from locales import _, day_and_clock, day_and_minute, listed, ngettext, series
-from locales.stored import said
+from locales.stored_texts import said
 from services.core.event_kinds.facts import EventFacts
 from settings import settings
 

@@ -17,7 +17,7 @@ from gateways.transport.errors import ProviderError
 from locales import _, number
 from models import WatchedConnection, libpq_url
 from models.db.session import AsyncSession, Question, ask
-from services.core.ages import length
+from services.core.relative_times import length
 
 DAILY, KEPT_BACK = 1_000, 50
 """Identifies that Discord allows in a day, and how many of them are reserved for an operator's restarts."""

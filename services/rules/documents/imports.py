@@ -19,7 +19,7 @@ from locales import N_, _, listed, number
 from models import Rule
 from models.db.database import release
 from models.db.session import AsyncSession
-from services.collections import catalog, coins, standards
+from services.collections import catalogue, coins, standards
 from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, ProviderUnavailable
@@ -307,7 +307,7 @@ async def _view(
     db: AsyncSession, server_id: int, candidates: Sequence[_Candidate], skipped: Sequence[SkippedEntry]
 ) -> ImportView:
     leaves = [leaf for one in candidates for leaf in requirements(one.tree)]
-    names = await catalog.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    names = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     views: list[ImportedRule] = []
     for one in candidates:
         summary = in_words(one.tree, names)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, cast
 
 from locales import N_, _
 from services.core.errors import FieldRefused, HoldfastError
-from services.core.texts import can_be_kept
+from services.core.storable_text import can_be_kept
 from services.runtime.loop_steps import in_steps
 
 FIELD: Final = "document"

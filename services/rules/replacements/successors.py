@@ -9,7 +9,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.transport.errors import ProviderError
 from locales import _
 from models.db.session import AsyncSession
-from services.collections import catalog, coins, standards
+from services.collections import catalogue, coins, standards
 from services.collections.lookup import address_on
 from services.collections.trait_match import folded
 from services.core.addresses import AddressRefused
@@ -118,7 +118,7 @@ async def _other_traits(db: AsyncSession, outside: Gateways, leaf: Requirement) 
     """Return why the condition's traits cannot be asked for on its contract, or None."""
     for kind, wanted in leaf.traits:
         try:
-            values = await catalog.trait_values(db, outside, leaf.contract, leaf.chain, kind)
+            values = await catalogue.trait_values(db, outside, leaf.contract, leaf.chain, kind)
         except (CollectionNotFound, FieldRefused) as fault:
             told = _("Its trait {trait} is not known of the new contract. {reason}")
             return told.format(trait=kind[:60], reason=fault.message)

@@ -10,7 +10,7 @@ from app.api import api
 from app.http.languages import Languages
 from gateways import close_gateways
 from models import Server, transaction
-from services.triggers import known_members
+from services.triggers import member_rereads
 from settings import settings
 from tests.app.api.browsers import PUBLIC_URL, Browser
 
@@ -50,7 +50,7 @@ async def test_the_bot_looks_for_somebody_whose_servers_discord_does_not_list(br
             (await control.delete("/control/faults")).raise_for_status()
     carol = (await browser.client.get("/api/auth/user")).json()["discordId"]
     async with transaction() as db:
-        read = await known_members.never_read(db, 10)
+        read = await member_rereads.never_read(db, 10)
     assert [(one.guild_id, one.discord_id) for one in read] == [("1170000000000002000", carol)]
 
 

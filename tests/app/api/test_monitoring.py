@@ -15,8 +15,8 @@ from gateways.transport.errors import ProviderBusy, ProviderDown
 from gateways.transport.provider_reports import ProviderReport
 from models import Cursor, Schedule, now, transaction
 from services.core import queue
-from services.health import provider_log, public_status
-from services.health.provider_log import Recorder
+from services.health import provider_states, public_status
+from services.health.provider_states import Recorder
 from services.runtime import counters
 from services.triggers import sweep
 from settings import settings, version
@@ -30,7 +30,7 @@ PATHS = ("/health/deep", "/metrics")
 async def all_is_well() -> None:
     """A bot that has just said that it lives, and a round that has just ended."""
     async with transaction() as db:
-        await provider_log.keep(db, [provider_log.bot_is(True)])
+        await provider_states.keep(db, [provider_states.bot_is(True)])
         moment = now()
         db.add(
             Schedule(
@@ -125,7 +125,7 @@ async def test_metrics_count_over_all_processes(browser: Browser):
         recorder.counted()
         assert recorder.counts() == {}
     async with transaction() as db:
-        await provider_log.keep(db, [ProviderReport("base:0", "down", now(), "no answer")])
+        await provider_states.keep(db, [ProviderReport("base:0", "down", now(), "no answer")])
     found = await numbers(browser)
     assert found["holdfast_build_info", version()] == 1
     assert found["holdfast_provider_answers_total", "ok", "base:0"] == 2

@@ -73,7 +73,7 @@ class Place:
         """A release: `set_up`, `backup`, `trial` and `screens` are the texts of its modules."""
         for name, text in changed.items():
             path = {
-                "set_up": "tools/prepare.py", "backup": "app/backup.py", "trial": "app/supervisor/trial.py",
+                "set_up": "tools/prepare.py", "backup": "app/backup.py", "trial": "app/supervisor/smoke_start.py",
                 "screens": "app/build.py",
             }[name]  # fmt: skip
             (self.origin / path).parent.mkdir(parents=True, exist_ok=True)
@@ -168,7 +168,7 @@ def test_the_newest_release_is_installed_and_the_data_are_migrated_after_a_backu
     ("changed", "why"),
     [
         ({"set_up": "raise SystemExit('no network')"}, "tools.prepare set-up` failed"),
-        ({"trial": f"{TRIAL}\nraise SystemExit('the web did not answer')"}, "app.supervisor.trial` failed"),
+        ({"trial": f"{TRIAL}\nraise SystemExit('the web did not answer')"}, "app.supervisor.smoke_start` failed"),
         ({"screens": "raise SystemExit('other names')"}, "app.build` failed"),
         ({"set_up": "import os\nos.unlink('version')\nraise OSError(28, 'No space left')"}, "set-up` failed"),
     ],
@@ -281,7 +281,7 @@ def test_migrations_of_a_database_elsewhere_are_undone_and_what_others_wrote_sta
 
     def run(command: list[str], **given: object) -> None:
         ran.append(tuple(command[1:]))
-        if "app.supervisor.trial" in command:
+        if "app.supervisor.smoke_start" in command:
             raise UpdateFailed("the web did not answer")
         if "alembic" not in command and "app.backup" not in command:
             real(command, **given)

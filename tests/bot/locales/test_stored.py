@@ -3,7 +3,7 @@
 import pytest
 
 from locales import N_, speaking
-from locales.stored import said, storable, storable_count, within
+from locales.stored_texts import said, storable, storable_count, within
 
 GONE = N_("Your transaction is no longer on {chain}. It is looked for again.")
 

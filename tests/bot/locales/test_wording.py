@@ -9,7 +9,6 @@ import pytest
 from gateways.transport.errors import ProviderDown
 from locales import LANGUAGES, speaking
 from models import now
-from services.core.ages import ago, in_time, length
 from services.core.answer import Answer
 from services.core.errors import (
     MemberNotFound,
@@ -20,6 +19,7 @@ from services.core.errors import (
     WalletNotFound,
     unavailable,
 )
+from services.core.relative_times import ago, in_time, length
 from services.holdings import requirement_view
 from services.holdings.evaluate import Reading
 from services.rules.expression import AtLeast, Expression, Not, Requirement

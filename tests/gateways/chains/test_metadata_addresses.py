@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateways.chains.token_links import ContentGateways, LinkUnusable, located, with_id
+from gateways.chains.metadata_addresses import ContentGateways, LinkUnusable, located, with_id
 
 PLACES = ContentGateways("https://gw.example/", "https://ar.example")
 CID, V0 = (

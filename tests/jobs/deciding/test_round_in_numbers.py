@@ -11,7 +11,7 @@ from benchmarks.support.lab import wallet
 from gateways.chains.catalogue import CHAINS
 from jobs import reconciler
 from jobs.reconciler import Reconciler
-from locales.stored import said
+from locales.stored_texts import said
 from models import transaction
 from services.triggers import sweep
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front

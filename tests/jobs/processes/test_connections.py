@@ -12,7 +12,7 @@ import models
 from gateways import gateways
 from models import AsyncSession, Event, transaction
 from services.accounts.users import ensure
-from services.collections import catalog
+from services.collections import catalogue
 from services.core.actors import Actor
 from services.engine import preview
 from services.engine.preview import Proposal
@@ -73,7 +73,7 @@ async def test_verifying_previewing_and_looking_collections_up_hold_none(
         "pasted signature": lambda db: wallets.verify(
             db, gateways(), carol, town.people["carol"]["wallets"]["solana"], wallets.TRANSACTION, "2" * 88
         ),
-        "parse": lambda db: catalog.parse(db, gateways(), town.contract, "base"),
+        "parse": lambda db: catalogue.parse(db, gateways(), town.contract, "base"),
         "preview": lambda db: preview.plan(db, gateways(), ada, Proposal(draft=draft)),
         "create": write,
         "change": lambda db: rules.change(db, gateways(), ada, rule_id, {"contractAddress": other["contract"]}),

@@ -9,7 +9,7 @@ from sqlmodel import col, select, update
 
 from gateways.chains.attributes import Trait
 from models import Collection, Token, now, transaction
-from services.collections import catalog, token_traits
+from services.collections import catalogue, token_traits
 from services.collections.token_traits import TokenKey, TokenTraits, matches
 from services.core.answer import Answer
 from services.privacy import retention
@@ -134,7 +134,7 @@ async def test_a_collection_without_a_name_is_still_looked_up_when_it_is_asked_a
     await remembered({("base", contract, "1"): a_token(*CAT)})
     async with transaction() as db:
         (row,) = (await db.exec(select(Collection))).all()
-        assert now() - row.updated_at > catalog.FRESH_FOR
+        assert now() - row.updated_at > catalogue.FRESH_FOR
         assert row.source == ""
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.core.ages import ago, in_seconds
+from services.core.relative_times import ago, in_seconds
 
 NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
 

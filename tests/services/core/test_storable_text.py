@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.core.texts import can_be_kept, has_utf_8
+from services.core.storable_text import can_be_kept, has_utf_8
 
 
 @pytest.mark.parametrize("text", ["", "Ada", "\x01", "ä" * 9, "\U0001f600", "\ufffe", "\ue000"])

@@ -12,11 +12,11 @@ from models import Member, transaction
 from services.core.actors import Actor
 from services.guilds import members_intent, permissions
 from services.guilds.members import MemberFacts
-from services.health import monitoring, provider_log
+from services.health import monitoring, provider_states
 from services.runtime import schedules
 from services.servers import servers
-from services.triggers import known_members
-from services.triggers.known_members import KnownMember
+from services.triggers import member_rereads
+from services.triggers.member_rereads import KnownMember
 from settings import settings
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
 
@@ -40,7 +40,7 @@ def test_nothing_is_said_of_a_review_before_it_is_near() -> None:
 
 async def heard(reason: str | None, *, connected: bool = True) -> bool:
     async with transaction() as db:
-        await provider_log.keep(db, [provider_log.bot_is(connected, reason)])
+        await provider_states.keep(db, [provider_states.bot_is(connected, reason)])
         return await members_intent.is_heard(db)
 
 
@@ -59,7 +59,7 @@ async def test_health_says_that_a_review_is_near(count: int) -> None:
     async with transaction() as db:
         for number, here in ((count - 1, True), (1, True), (5_000, False)):
             (await a_server(db, bot_invited=here)).member_count = number
-        await provider_log.keep(db, [provider_log.bot_is(True)])
+        await provider_states.keep(db, [provider_states.bot_is(True)])
         said = (await monitoring.view(db)).bot.text
     assert ("reviews" in said) is (count >= members_intent.WARNED_FROM)
     provider_reports.read_off()
@@ -67,7 +67,7 @@ async def test_health_says_that_a_review_is_near(count: int) -> None:
 
 async def test_without_the_intent_by_choice_health_is_good_and_says_so(by_choice: None) -> None:
     async with transaction() as db:
-        await provider_log.keep(db, [provider_log.bot_is(True, members_intent.without())])
+        await provider_states.keep(db, [provider_states.bot_is(True, members_intent.without())])
         bot = (await monitoring.view(db)).bot
     assert (bot.state, members_intent.NOT_ASKED in bot.text) == ("good", True)
     provider_reports.read_off()
@@ -81,37 +81,37 @@ async def test_known_people_are_read_once_a_sweep_and_strangers_never() -> None:
         await a_grant(db, with_role, rule)
         await a_member(db, server)
         elsewhere = await a_member(db, other, wallet=address())
-        assert await known_members.to_read(db, 10) == [], "before the first sweep"
+        assert await member_rereads.to_read(db, 10) == [], "before the first sweep"
     async with transaction() as db:
         await schedules.ensure(db, schedules.SWEEP, schedules.APART)
         await schedules.began(db, schedules.SWEEP, 3)
     async with transaction() as db:
-        found = await known_members.to_read(db, 10)
+        found = await member_rereads.to_read(db, 10)
         assert {one.discord_id for one in found} == {one.discord_id for one in (with_wallet, with_role, elsewhere)}
-        assert {one.guild_id for one in await known_members.to_read(db, 10, [other.discord_id])} == {server.discord_id}
-        assert len(await known_members.to_read(db, 1)) == 1
+        assert {one.guild_id for one in await member_rereads.to_read(db, 10, [other.discord_id])} == {server.discord_id}
+        assert len(await member_rereads.to_read(db, 1)) == 1
         for one in found[:2]:
-            await known_members.was_read(db, one)
-        assert await known_members.to_read(db, 10) == found[2:]
+            await member_rereads.was_read(db, one)
+        assert await member_rereads.to_read(db, 10) == found[2:]
 
 
 async def test_whoever_signs_in_is_noted_where_they_are_and_their_roles_are_read() -> None:
     async with transaction() as db:
         server = await a_server(db)
         known = await a_member(db, server, roles=("7",))
-        await known_members.met_elsewhere(db, known.discord_id, "somebody else", [server.id or 0])
+        await member_rereads.met_elsewhere(db, known.discord_id, "somebody else", [server.id or 0])
         new = snowflake()
-        await known_members.met_elsewhere(db, new, "new", [server.id or 0])
+        await member_rereads.met_elsewhere(db, new, "new", [server.id or 0])
     async with transaction() as db:
         rows = {row.discord_id: row for row in (await db.exec(select(Member))).all()}
     assert (rows[known.discord_id].name, rows[known.discord_id].roles) == ("somebody", ["7"])
     assert (rows[new].name, rows[new].roles, rows[new].seen_at.year) == ("new", [], 1970)
     one = KnownMember(server.id or 0, server.discord_id, new)
     async with transaction() as db:
-        assert await known_members.differs(db, one.server_id, MemberFacts(new, "new", frozenset({"7"})))
-        assert await known_members.first_met(db, one.server_id, new)
-        assert not await known_members.first_met(db, one.server_id, new)
-        assert not await known_members.differs(db, one.server_id, MemberFacts(new, "new", frozenset()))
+        assert await member_rereads.differs(db, one.server_id, MemberFacts(new, "new", frozenset({"7"})))
+        assert await member_rereads.first_met(db, one.server_id, new)
+        assert not await member_rereads.first_met(db, one.server_id, new)
+        assert not await member_rereads.differs(db, one.server_id, MemberFacts(new, "new", frozenset()))
 
 
 @pytest.mark.parametrize("is_heard", [True, False])
@@ -119,7 +119,7 @@ async def test_signing_in_shows_where_somebody_is(monkeypatch: pytest.MonkeyPatc
     who = Actor(1, snowflake(), "new")
     async with transaction() as db:
         here, without_bot = await a_server(db), await a_server(db, bot_invited=False)
-        await provider_log.keep(db, [provider_log.bot_is(True, None if is_heard else members_intent.NOT_TOLD)])
+        await provider_states.keep(db, [provider_states.bot_is(True, None if is_heard else members_intent.NOT_TOLD)])
     provider_reports.read_off()
     listed = [UserGuild(one.discord_id, "A server", None, owner=False, permissions=0) for one in (here, without_bot)]
 

@@ -18,8 +18,8 @@ from gateways.transport.errors import (
 )
 from gateways.transport.provider_reports import ProviderReport, Stale
 from models import ProviderState, now, transaction
-from services.health import provider_log, provider_status
-from services.health.provider_log import Recorder
+from services.health import provider_states, provider_status
+from services.health.provider_states import Recorder
 from services.rules import single_source
 from settings import settings
 
@@ -63,11 +63,11 @@ async def test_the_newest_outcome_stands_and_since_is_when_the_state_began() -> 
     start = now() - timedelta(minutes=5)
     for seconds, state, block in ((0, "ok", 10), (30, "down", None), (60, "down", None), (20, "ok", 11)):
         async with transaction() as db:
-            await provider_log.keep(
+            await provider_states.keep(
                 db, [ProviderReport("base:0", state, start + timedelta(seconds=seconds), None, block)]
             )
     async with transaction() as db:
-        row = (await provider_log.states(db))["base:0"]
+        row = (await provider_states.states(db))["base:0"]
     assert (row.state, row.block) == ("down", 10)
     assert row.since == start + timedelta(seconds=30)
     assert row.checked_at == start + timedelta(seconds=60)
@@ -133,10 +133,12 @@ def test_a_node_of_which_nobody_heard_for_long_is_unknown_and_a_chain_without_no
 @pytest.mark.usefixtures("database")
 async def test_who_was_silent_or_in_trouble_is_asked() -> None:
     async with transaction() as db:
-        await provider_log.keep(db, [ProviderReport("base:0", "ok", now()), ProviderReport("opensea", "down", now())])
-        assert await provider_log.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
+        await provider_states.keep(
+            db, [ProviderReport("base:0", "ok", now()), ProviderReport("opensea", "down", now())]
+        )
+        assert await provider_states.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(minutes=1)))
-        assert await provider_log.silent(db, Outside()) == ["base:0", "base:1", "opensea"]  # pyright: ignore[reportArgumentType]
+        assert await provider_states.silent(db, Outside()) == ["base:0", "base:1", "opensea"]  # pyright: ignore[reportArgumentType]
         assert len((await db.exec(select(ProviderState))).all()) == 2
 
 
@@ -151,10 +153,10 @@ async def test_a_node_is_asked_as_rarely_as_its_chain_is_followed(
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", pace)
     settings.cache_clear()
     async with transaction() as db:
-        await provider_log.keep(db, [ProviderReport(name, "ok", now()) for name in ("base:0", "base:1")])
+        await provider_states.keep(db, [ProviderReport(name, "ok", now()) for name in ("base:0", "base:1")])
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(seconds=unheard)))
-        found = await provider_log.silent(db, Outside())  # pyright: ignore[reportArgumentType]
-        known = await provider_log.states(db)
+        found = await provider_states.silent(db, Outside())  # pyright: ignore[reportArgumentType]
+        known = await provider_states.states(db)
     assert bool(found) == asked
     nodes = provider_status.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
     assert {one.answers for one in nodes} == {"ok"}, "a node that is asked rarely is not an unknown one"
@@ -166,7 +168,7 @@ async def test_a_node_in_trouble_is_asked_again_soon_at_any_pace(monkeypatch: py
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", "3600")
     settings.cache_clear()
     async with transaction() as db:
-        await provider_log.keep(db, [ProviderReport("base:0", "ok", now()), ProviderReport("base:1", "down", now())])
+        await provider_states.keep(db, [ProviderReport("base:0", "ok", now()), ProviderReport("base:1", "down", now())])
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(seconds=25)))
-        assert await provider_log.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
+        assert await provider_states.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
     settings.cache_clear()

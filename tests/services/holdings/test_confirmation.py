@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateways.chains.catalogue import CHAINS
-from locales.stored import said
+from locales.stored_texts import said
 from services.core.answer import Answer
 from services.holdings.confirmation import (
     APART,

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from locales.stored import said
+from locales.stored_texts import said
 from models import Grant, Rule, transaction
 from services.core import queue
 from services.core.queue import Claim

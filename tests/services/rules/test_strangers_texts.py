@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateways.chains import attributes, token_links
+from gateways.chains import attributes, metadata_addresses
 from gateways.evm.transfer_logs import Transfer, decode_logs, read_logs
 from gateways.solana.assets import LONGEST_NAME, read_asset
 from gateways.transport.errors import ProviderError
@@ -24,7 +24,7 @@ from services.core.errors import FieldRefused
 from services.rules import expression
 from services.rules.expression import Expression
 from services.rules.types import token_ids
-from services.servers import activity_csv
+from services.servers import csv_tables
 from services.wallets import bio_proof
 
 settings.register_profile("fuzz", max_examples=1_000, deadline=None)
@@ -132,10 +132,10 @@ def test_metadata_has_traits_or_is_none(document: Any) -> None:
 @USUAL
 @given(texts)
 def test_a_tokens_link_is_located_within_the_gateways_or_not_used(link: str) -> None:
-    where = token_links.ContentGateways("https://ipfs.example", "https://arweave.example")
+    where = metadata_addresses.ContentGateways("https://ipfs.example", "https://arweave.example")
     try:
-        found = token_links.located(link, where)
-    except token_links.LinkUnusable:
+        found = metadata_addresses.located(link, where)
+    except metadata_addresses.LinkUnusable:
         return
     if isinstance(found, str) and link.strip().lower().startswith(("ipfs:", "ar:")):
         assert found.startswith(("https://ipfs.example/ipfs/", "https://arweave.example/"))
@@ -258,7 +258,7 @@ def test_no_text_of_others_is_markup_a_mention_or_a_link_in_discord(text: str) -
 @USUAL
 @given(st.lists(texts, min_size=1, max_size=4))
 def test_no_cell_of_a_table_is_a_formula(cells: list[str]) -> None:
-    line = activity_csv.table([cells])
+    line = csv_tables.table([cells])
     read = next(csv.reader(io.StringIO(line, newline="")))
     assert len(read) == len(cells)
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in read)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from services.core.errors import FieldRefused
-from state.core.dates import end_of_day, start_of_day
+from state.core.entered_dates import end_of_day, start_of_day
 
 
 @pytest.mark.parametrize("day", ["2026-02-28", "2028-02-29", "9999-12-31"])

@@ -22,7 +22,7 @@ from services.rules import rules
 from services.rules.draft import RuleDraft
 from services.servers import breaker_review
 from services.triggers import gateway_events as guilds
-from services.triggers import known_members
+from services.triggers import member_rereads
 from services.wallets import wallets
 from tests.system.soak.truth import Deal, Holdings, Pair, Timeline, Token, right
 
@@ -315,7 +315,7 @@ class World:
         servers = [self.guild_of(who).server_id] if who in self.present else []
         async with transaction() as db:
             user_id = await ensure(db, person["id"], person["username"])
-            await known_members.met_elsewhere(db, person["id"], person["username"], servers)
+            await member_rereads.met_elsewhere(db, person["id"], person["username"], servers)
             for kind in ("evm", "solana"):
                 address = self.address(who, "solana" if kind == "solana" else "base")
                 db.add(Wallet(user_id=user_id, family=kind, address=address, method="opensea_bio"))

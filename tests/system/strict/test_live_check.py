@@ -15,7 +15,7 @@ from gateways.evm.rpc.node_limits import NodeLimits
 from gateways.evm.transfer_logs import TransferLogs
 from models import transaction, use
 from sandbox.chains.plans import PLANS
-from services.runtime import node_limits as kept
+from services.runtime import node_limit_sharing as kept
 from settings import settings
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateways.evm.calls.answer_path import FIRST_BYTES, LARGEST, NotAllThere, PathRefused, WrongAnswer, parse
 from gateways.evm.calls.signature import parse as signature
-from locales import stored
+from locales import stored_texts
 
 WORD = 32
 
@@ -120,7 +120,7 @@ def test_another_answer_than_the_signatures_is_no_value(outputs: str, text: str,
 def test_an_answer_over_the_size_is_no_value_and_not_copied_first() -> None:
     with pytest.raises(WrongAnswer) as wrong:
         path("uint256[]", "length").value(word(32) + word(32_768), 1_048_640)
-    assert stored.said(str(wrong.value)) == "the contract's answer is larger than 65,536 bytes"
+    assert stored_texts.said(str(wrong.value)) == "the contract's answer is larger than 65,536 bytes"
 
 
 def test_a_length_needs_only_the_beginning_and_a_later_part_asks_for_more() -> None:

@@ -16,7 +16,7 @@ from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.node import Node
 from gateways.evm.tokens.program import Silence
 from gateways.transport.errors import ProviderConfused, ProviderError
-from locales.stored import said
+from locales.stored_texts import said
 from sandbox.chains.abi import ARTEFACTS
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
 

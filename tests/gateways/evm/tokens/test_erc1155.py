@@ -11,7 +11,7 @@ from gateways.chains.token_sheet import IN_TURN, LARGEST_ID
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens import erc1155
-from locales.stored import said
+from locales.stored_texts import said
 from tests.gateways.evm_lab import Front, address, anvil, front, rpc
 from tests.gateways.token_lab import ANVIL, collection, mint
 

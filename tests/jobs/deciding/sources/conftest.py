@@ -14,7 +14,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.marketplaces.opensea import OpenSea
 from gateways.metadata import TokenMetadata
 from gateways.transport.errors import ProviderDown
-from locales.stored import said
+from locales.stored_texts import said
 from models import Due, transaction
 from services.rules.expression import Requirement, to_document
 from settings import settings

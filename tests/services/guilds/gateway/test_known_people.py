@@ -14,10 +14,10 @@ from models import Access, Event, Grant, Member, RoleWatch, Server, User, now, t
 from services.engine import preview
 from services.guilds.gateway import known_people
 from services.guilds.members import MemberFacts
-from services.health import provider_log
+from services.health import provider_states
 from services.privacy import retention
 from services.runtime import schedules
-from services.triggers import gateway_events, known_members
+from services.triggers import gateway_events, member_rereads
 
 pytestmark = pytest.mark.usefixtures("database")
 GUILD, RULED, OTHER, ADMINS = "900000000000000001", "71", "72", "73"
@@ -227,12 +227,12 @@ async def test_somebody_who_uses_the_bot_for_the_first_time_is_looked_for_in_the
         await gateway_events.member_met(db, GUILD, facts)
     assert await stored() == {"new"}
     async with transaction() as db:
-        (found,) = await known_members.never_read(db, 10)
+        (found,) = await member_rereads.never_read(db, 10)
         assert (found.guild_id, found.discord_id) == ("900000000000000002", "new")
-        await known_members.was_read(db, found)
+        await member_rereads.was_read(db, found)
     async with transaction() as db:
         await gateway_events.member_met(db, GUILD, MemberFacts("new", "Newer", frozenset()))
-        assert await known_members.never_read(db, 10) == []
+        assert await member_rereads.never_read(db, 10) == []
 
 
 async def test_a_preview_of_taking_over_waits_for_the_list_of_those_who_have_the_role(
@@ -243,7 +243,7 @@ async def test_a_preview_of_taking_over_waits_for_the_list_of_those_who_have_the
     async with transaction() as db:
         await preview._list_holders(db, server_id, [RULED])
         assert await known_people.to_list(db) == [], "without a bot nobody can read it"
-        await provider_log.keep(db, [provider_log.bot_is(True, None)])
+        await provider_states.keep(db, [provider_states.bot_is(True, None)])
     monkeypatch.setattr(preview, "LISTED_WITHIN", 0.0)
     async with transaction() as db:
         with pytest.raises(preview.Conflict):
