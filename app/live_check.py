@@ -117,7 +117,7 @@ async def _guilds(outside: Gateways) -> str:
     bot, first = await outside.discord.me(), guilds[0].id
     roles = await outside.discord.roles(first)
     own = await outside.discord.member(first, bot.id)
-    users = members_intent.of_users(sum(guild.members for guild in guilds))
+    users = members_intent.review_warning(sum(guild.members for guild in guilds))
     read = f"it is in {len(guilds)}; of the first, {len(roles)} roles and its own {len(own.roles)} were read"
     return f"{read}. {users}" if users else read
 

@@ -18,7 +18,7 @@ from bot.gateway.shard_keeper import ShardKeeper
 from bot.gateway.unreadable_events import UnreadableEvents
 from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
-from bot.interaction.background import Busy
+from bot.interaction.background import BackgroundCog
 from bot.interaction.claims import Claims
 from bot.interaction.presses import Presses
 from bot.member_reader import MemberReader
@@ -193,7 +193,7 @@ class Bot(commands.AutoShardedBot):
         whole = await self.keeper.disconnect(resumable=self.is_resumable)
         self.unreadable.close()
         await self._answered()
-        left: set[Any] = {task for cog in self.cogs.values() if isinstance(cog, Busy) for task in cog.tasks()}
+        left: set[Any] = {task for cog in self.cogs.values() if isinstance(cog, BackgroundCog) for task in cog.tasks()}
         await super().close()  # which unloads the cogs, and they cancel their tasks
         left |= {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
         left |= self._claims.tasks

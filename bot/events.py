@@ -13,7 +13,7 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 from bot.conversions import admin_roles, guild_facts, member_facts
 from bot.gateway.guild_snapshot import guild_snapshot
 from bot.gateway.member_reports import MemberReport, MemberReports
-from bot.interaction.background import Busy
+from bot.interaction.background import BackgroundCog
 from gateways import gateways
 from models import transaction
 from services.guilds import channels, members, members_intent
@@ -53,7 +53,7 @@ class ListIncomplete(Exception):
     """Discord's list of a guild's members is incomplete."""
 
 
-class Events(Busy):
+class Events(BackgroundCog):
     """Keeps the stored guilds up to date. No guild waits for another one."""
 
     def __init__(self, bot: commands.AutoShardedBot, *, told: bool = True) -> None:
@@ -105,7 +105,7 @@ class Events(Busy):
             await asyncio.wait(tried, timeout=READY_WITHIN)
         await self._tell(0, gateway_events.ready)
         log.info("ready guilds=%s", len(self.bot.guilds))
-        if users := members_intent.of_users(sum(guild.member_count or 0 for guild in self.bot.guilds)):
+        if users := members_intent.review_warning(sum(guild.member_count or 0 for guild in self.bot.guilds)):
             log.warning("%s", users)
 
     @commands.Cog.listener()

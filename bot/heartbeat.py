@@ -10,7 +10,7 @@ from nextcord.ext import commands
 from bot.events import Events
 from bot.gateway.shard_keeper import ShardKeeper
 from bot.gateway.unreadable_events import UnreadableEvents
-from bot.interaction.background import Busy
+from bot.interaction.background import BackgroundCog
 from gateways import gateways
 from models import transaction
 from services.guilds import members_intent, rate_shares, refusal_budget
@@ -27,7 +27,7 @@ COUNTED_SECONDS = 300.0
 """Seconds between two questions how many identifies Discord has left for us."""
 
 
-class Heartbeat(Busy):
+class Heartbeat(BackgroundCog):
     """Stores the bot's own state, and the provider reports of this process."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Heartbeat(Busy):
         if not connected:
             reason = NOT_OPEN
         else:
-            reason = elsewhere or (members_intent.without() if self.events.untold else None)
+            reason = elsewhere or (members_intent.told_without_intent() if self.events.untold else None)
         states = [provider_states.bot_is(connected and elsewhere is None, reason)] if self.met else []
         if self.keeper.stands_by:
             # The processes that hold the shards report.

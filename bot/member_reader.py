@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from bot.conversions import member_facts
 from bot.events import Events
 from bot.gateway.shard_keeper import ShardKeeper
-from bot.interaction.background import Busy
+from bot.interaction.background import BackgroundCog
 from gateways import gateways
 from models import transaction
 from services.core.errors import ProviderUnavailable
@@ -37,7 +37,7 @@ SWITCH_SECONDS = 60.0
 """Seconds between two questions whether the intent was switched on."""
 
 
-class MemberReader(Busy):
+class MemberReader(BackgroundCog):
     """Reads known people again in each sweep, and keeps what interactions say of their members.
 
     While Discord reports members, only those who became known are read, and lists that somebody needs.

@@ -11,7 +11,7 @@ from nextcord.ext import commands
 
 from bot.events import Events
 from bot.interaction import delivery
-from bot.interaction.background import Busy
+from bot.interaction.background import BackgroundCog
 from gateways import gateways
 from services.core.errors import ProviderUnavailable
 
@@ -56,7 +56,7 @@ class UnreadableGuild(Exception):
     """The library cannot read a guild over REST either."""
 
 
-class Rereads(Busy):
+class Rereads(BackgroundCog):
     """Asks Discord for the member or the guild of an unreadable event, so that no change is lost."""
 
     def __init__(self, bot: commands.AutoShardedBot, events: Events) -> None:

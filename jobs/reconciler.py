@@ -177,7 +177,7 @@ class Reconciler:
             silent = _silent(part)
             if silent and self._stalled(silent) + len(part) > MOST_STALLED:
                 async with transaction() as db:
-                    await queue.put_off(db, self.name, part.claims, STALLED_SECONDS)
+                    await queue.postpone(db, self.name, part.claims, STALLED_SECONDS)
                 return None
             task = asyncio.create_task(self._look(part))
             self._running[task] = part
@@ -187,11 +187,11 @@ class Reconciler:
         full = len(self._in_lanes) >= MOST_WAITING or waiting + members > MOST_IN_LANES
         if full or server_id in self._in_lanes:
             async with transaction() as db:
-                await queue.put_off(db, self.name, part.claims, PUT_OFF_SECONDS)
+                await queue.postpone(db, self.name, part.claims, PUT_OFF_SECONDS)
             return None
         if len(part.claims) > members:
             async with transaction() as db:
-                await queue.let_go(db, self.name, part.claims[members:])
+                await queue.release(db, self.name, part.claims[members:])
             part = part.first(members)
         self._in_lanes.add(server_id)
         task = asyncio.create_task(self._look(part))
@@ -246,7 +246,7 @@ class Reconciler:
                 (claim,) = claims
                 log.exception("failed to reconcile member=%s server=%s", claim.discord_id, claim.server_id)
                 async with transaction() as db:
-                    await queue.later(db, self.name, claims, [backlog.own_fault(fault)])
+                    await queue.retry_later(db, self.name, claims, [backlog.own_fault(fault)])
                 return None
             # Its text may quote a member's wallet.
             log.warning("batch failed, splitting it members=%s reason=%s", len(claims), type(fault).__name__)

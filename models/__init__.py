@@ -1,6 +1,14 @@
 """The stored state: tables, engine and transaction, migrations."""
 
-from models.audience import Audience, VerifiedCount, VerifiedPerson, VerifiedStale
+from models.counts import (
+    Audience,
+    HolderCount,
+    Rollup,
+    RollupDelta,
+    VerifiedCount,
+    VerifiedPerson,
+    VerifiedStale,
+)
 from models.db.clock import corrected, now
 from models.db.database import (
     DatabaseUrlMissing,
@@ -18,6 +26,7 @@ from models.db.session import AsyncSession
 from models.db.watched import WatchedConnection
 from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
+from models.gateway import BotProcessRow, GatewayLimit, GuildPicture, Identify, InteractionClaim, ShardRow
 from models.grant import Breaker, Grant, GrantKey, RivalMove, RoleRefusal, Truce, Unanswered
 from models.holding import (
     Census,
@@ -34,8 +43,8 @@ from models.holding import (
     Token,
     TokenTrail,
 )
-from models.provider import Alert, MarketLimit, NodeLimit, ProviderState
-from models.rollup import HolderCount, Rollup, RollupDelta
+from models.provider import Alert, GuildRefusal, MarketLimit, NodeLimit, ProviderState, RateShare, Refusal
+from models.queue import Counter, Cursor, Due, Quarantine, Schedule, Sighting
 from models.rule import AddressListRow, ContractMigration, ListedAddress, Rule
 from models.server import (
     Access,
@@ -48,27 +57,10 @@ from models.server import (
     Server,
     ServerMove,
     Webhook,
+    WebhookDelivery,
 )
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, Handover, SpentTransaction, Trail, Wallet
-from models.work import (
-    BotProcessRow,
-    Counter,
-    Cursor,
-    Due,
-    GatewayLimit,
-    GuildPicture,
-    GuildRefusal,
-    Identify,
-    InteractionClaim,
-    Quarantine,
-    RateShare,
-    Refusal,
-    Schedule,
-    ShardRow,
-    Sighting,
-    WebhookDelivery,
-)
 
 __all__ = [
     "Access",

@@ -1,9 +1,9 @@
-"""The last answers of providers, their limits, and the alerts to admins."""
+"""The last answers of providers, their limits and refusals, and the alerts to admins."""
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, text
+from sqlalchemy import BigInteger, DateTime, Index, text
 from sqlmodel import Field, SQLModel
 
 from models.db.types import document, maybe_moment, moment
@@ -89,3 +89,40 @@ class Alert(SQLModel, table=True):
     attempts: int = 0
     next_at: datetime = moment()
     last_error: str | None = None
+
+
+class Refusal(SQLModel, table=True):
+    """How many requests of all processes Discord refused in one minute."""
+
+    minute: datetime = Field(primary_key=True, sa_type=DateTime(timezone=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    count: int
+
+
+class GuildRefusal(SQLModel, table=True):
+    """How many requests about one guild Discord refused in the present window, and whether the guild is paused."""
+
+    __tablename__ = "guild_refusal"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    guild_id: str = Field(primary_key=True)
+    began_at: datetime = moment()
+    count: int
+    rests: int = 0
+    """How often it was paused; the pauses grow with it."""
+    rests_until: datetime | None = maybe_moment()
+
+
+class RateShare(SQLModel, table=True):
+    """One process's share of the requests a second that Discord allows the bot; it expires with a silent process."""
+
+    __tablename__ = "rate_share"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    process: str = Field(primary_key=True)
+    kind: str
+    """`web`, `bot` or `jobs`."""
+    wanted: float
+    """Requests a second that it lately had to send."""
+    share: float
+    """Requests a second that it may send."""
+    seen_at: datetime = moment()
+    paused_until: datetime | None = maybe_moment()
+    """Until when an answer to it asked the bot to send nothing at all."""

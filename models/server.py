@@ -1,6 +1,7 @@
-"""Discord servers, their members, and the people who may run them."""
+"""Discord servers, their members, the people who may run them, and what programs of theirs are sent."""
 
 from datetime import date, datetime
+from uuid import UUID, uuid4
 
 from sqlalchemy import BigInteger, Index, false, text
 from sqlmodel import Field, SQLModel
@@ -230,3 +231,29 @@ class MoveCount(SQLModel, table=True):
     unverified: int
     unknown: int
     at: datetime = moment()
+
+
+class WebhookDelivery(SQLModel, table=True):
+    """An event to post to a server's webhook; its body is made when it is sent."""
+
+    __tablename__ = "webhook_delivery"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        Index("ix_webhook_delivery_waiting", "server_id", "id", postgresql_where=text("state = 'waiting'")),
+        Index("ix_webhook_delivery_server", "server_id", "id"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
+    uuid: UUID = Field(default_factory=uuid4)
+    """Its receiver discards repeats by it."""
+    server_id: int = Field(foreign_key="server.id", ondelete="CASCADE")
+    event_id: int | None = Field(default=None, sa_type=BigInteger)
+    """The line of the log; None for a test."""
+    event: str
+    state: str = "waiting"
+    """`waiting`, `delivered`, `failed` after a day, or `dropped`: it may no longer be sent."""
+    attempts: int = 0
+    next_at: datetime = moment()
+    fault: str | None = None
+    """Why the last attempt failed."""
+    created_at: datetime = moment(index=True)
+    done_at: datetime | None = maybe_moment()

@@ -34,7 +34,7 @@ async def sign_out_everywhere(caller: Caller, answer: Response) -> Done:
     """Sign the caller out everywhere, in this browser too."""
     async with transaction() as db:
         await sessions.close_all(db, caller)
-        token = await users.let_go(db, caller.user_id)
+        token = await users.drop_discord_grant(db, caller.user_id)
     await sign_in.revoke(gateways(), token)
     unset_session(answer)
     return Done()

@@ -18,8 +18,8 @@ from services.privacy import preferences
 Interaction = nextcord.Interaction[nextcord.Client]
 
 
-class Service(commands.Cog):
-    """Commands that are not about roles."""
+class GeneralCommands(commands.Cog):
+    """The commands that are about neither wallets nor roles."""
 
     def __init__(self, presses: Presses) -> None:
         presses.pressed |= {"forget": self.forget_now}
@@ -95,4 +95,4 @@ class Service(commands.Cog):
 
 def cog(presses: Presses) -> commands.Cog:
     """Return the cog."""
-    return Service(presses)
+    return GeneralCommands(presses)

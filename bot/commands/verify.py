@@ -9,7 +9,7 @@ import nextcord
 
 from bot.interaction import waiting
 from bot.interaction.answering import InteractionContext, answer, ask, outcome, show
-from bot.interaction.background import Busy
+from bot.interaction.background import BackgroundCog
 from bot.interaction.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
@@ -31,7 +31,7 @@ and how often after it. `services/wallets/bio_schedule.py` has the times for bio
 Interaction = nextcord.Interaction[nextcord.Client]
 
 
-class Verify(Busy):
+class Verify(BackgroundCog):
     """The commands and buttons by which a member proves a wallet."""
 
     def __init__(self, presses: Presses) -> None:
@@ -216,6 +216,6 @@ def hash_form(address: str) -> Form:
     return Form(_("The transaction you sent"), f"{SENT}:{address}", [part])
 
 
-def cog(presses: Presses) -> Busy:
+def cog(presses: Presses) -> BackgroundCog:
     """Return the cog."""
     return Verify(presses)

@@ -11,7 +11,7 @@ from bot.gateway.shard_connection import OVER, RESUMABLE, Connection, ResumePoin
 from locales import N_
 from locales.stored_texts import storable
 from models import transaction
-from services.guilds.gateway import guild_snapshots, shards
+from services.guilds.gateway import guild_snapshots, interaction_claims, shards
 from services.guilds.gateway.shards import BotProcess, GatewaySession, ShardBeat, ShardPart
 from services.runtime.database_faults import NOT_DONE, first_line
 
@@ -104,7 +104,7 @@ class ShardKeeper:
                 ]
                 await shards.keep(db, self.process, self.count, settled)
                 if began - self._cleaned_at > CLAIMS_FORGOTTEN_EVERY:
-                    await shards.forget_claims(db)
+                    await interaction_claims.forget_old(db)
                     self._cleaned_at = began
         except NOT_DONE as fault:
             log.warning("shards not renewed reason=%s", first_line(fault))

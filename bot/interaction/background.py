@@ -11,7 +11,7 @@ class _AbstractCogMeta(commands.CogMeta, ABCMeta):
     """The library's metaclass for a cog with abstract methods."""
 
 
-class Busy(commands.Cog, metaclass=_AbstractCogMeta):
+class BackgroundCog(commands.Cog, metaclass=_AbstractCogMeta):
     """A cog with background tasks; they are cancelled with the bot, which waits until they have ended."""
 
     @abstractmethod

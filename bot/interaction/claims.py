@@ -10,7 +10,7 @@ from nextcord.webhook.async_ import async_context
 from bot.interaction.delivery import Weather
 from models import transaction
 from services.guilds import rate_shares
-from services.guilds.gateway import shards
+from services.guilds.gateway import interaction_claims
 from services.runtime.database_faults import NOT_DONE
 
 CLAIMED_WITHIN = 0.8
@@ -44,7 +44,7 @@ class Claims:
         ours, beside_older = True, False
         with contextlib.suppress(*NOT_DONE, TimeoutError):
             async with asyncio.timeout(CLAIMED_WITHIN), transaction() as db:
-                ours = await shards.claim(db, str(data["id"]))
+                ours = await interaction_claims.claim(db, str(data["id"]))
                 beside_older = ours and await rate_shares.is_beside_an_older_bot(db)
         if ours and not (beside_older and await self._is_answered(data)):
             parse(data)

@@ -140,7 +140,7 @@ async def finish(
 async def sign_out(db: AsyncSession, session_id: str | None) -> str | None:
     """Close a session; return Discord's token to revoke if it was the person's last one, else None."""
     user_id = await sessions.close(db, session_id)
-    return None if user_id is None else await users.let_go(db, user_id)
+    return None if user_id is None else await users.drop_discord_grant(db, user_id)
 
 
 async def revoke(outside: Gateways, token: str | None) -> None:

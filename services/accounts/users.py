@@ -130,7 +130,7 @@ async def fresh_access_token(db: AsyncSession, outside: Gateways, user_id: int) 
     return token if token is not None else await _refreshed(outside, user_id)
 
 
-async def let_go(db: AsyncSession, user_id: int) -> str | None:
+async def drop_discord_grant(db: AsyncSession, user_id: int) -> str | None:
     """Delete a person's grant; return the token to revoke at Discord, or None."""
     user = await _row(db, user_id)
     if user is None or user.access_token is None:

@@ -71,7 +71,7 @@ async def record(db: AsyncSession, entry: dict[str, Any]) -> None:
 
 
 async def record_all(db: AsyncSession, entries: list[dict[str, Any]]) -> None:
-    """Write many lines in one statement; the database counts them (see `models.rollup`)."""
+    """Write many lines in one statement; the database counts them (see `models.counts`)."""
     if entries:
         await db.execute(text(_RECORD), {"rows": json.dumps(entries, default=str)})
 

@@ -168,7 +168,7 @@ async def within_room(db: AsyncSession, worker: str, claims: Sequence[Claim]) ->
         return list(claims)
     fitting = _fitting(claims, costs, MOST_CHECKS)
     kept = {claim.key for claim in fitting}
-    await queue.let_go(db, worker, [claim for claim in claims if claim.key not in kept])
+    await queue.release(db, worker, [claim for claim in claims if claim.key not in kept])
     return fitting
 
 

@@ -413,7 +413,7 @@ async def _finish(
     ]
     apart = {item.case.claim.key for item in doubtful} | {claim.key for claim, _ in waits}
     if doubtful:
-        await queue.later(
+        await queue.retry_later(
             db,
             worker,
             [item.case.claim for item in doubtful],
@@ -421,8 +421,8 @@ async def _finish(
             [item.again_in for item in doubtful],
         )
     if waits:
-        await queue.at(db, worker, waits)
+        await queue.reschedule(db, worker, waits)
     rest = [item.case.claim for key, item in claims.items() if key not in apart]
     changed = [item.case.claim for item in done.looked if item.case.claim.key not in claims]
     if rest or changed:
-        queue.done(db, worker, rest + changed, denied)
+        queue.complete(db, worker, rest + changed, denied)

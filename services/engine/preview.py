@@ -331,7 +331,7 @@ async def _list_holders(db: AsyncSession, server_id: int, roles: Sequence[str]) 
     Raises Conflict while the bot still reads the list. Without a bot that may read it, those who are known count alone.
     """
     missing = await known_people.unlisted(db, server_id, roles)
-    if not missing or not await members_intent.are_listed(db):
+    if not missing or not await members_intent.may_list_members(db):
         return
     await known_people.watch(db, server_id, missing)
     await release(db)

@@ -215,7 +215,7 @@ async def _settle(worker: str, done: BatchOutcome) -> int:
     claims = [item.case.claim for item in done.looked]
     with suppress(GuardFailed):
         async with transaction() as db:
-            queue.hold(db, worker, claims)
+            queue.check_unchanged(db, worker, claims)
             return await ledger.settle(db, worker, done, {claim.key for claim in claims})
     async with transaction() as db:
         (((ours, merely_seen),),) = await db.together(queue.still_ours(worker, claims))

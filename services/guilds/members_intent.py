@@ -37,13 +37,13 @@ async def may_ask(outside: Gateways) -> bool:
     return chosen == "on" or (chosen == "auto" and not await is_off(outside))
 
 
-async def is_heard(db: AsyncSession) -> bool:
+async def hears_members(db: AsyncSession) -> bool:
     """Return whether the bot hears of members, as it last reported; True if it never did."""
     (rows,) = await db.together(("SELECT reason FROM provider_state WHERE provider = 'bot' AND state = 'ok'", {}))
     return not any(reason in {NOT_TOLD, NOT_ASKED} for (reason,) in rows)
 
 
-async def are_listed(db: AsyncSession) -> bool:
+async def may_list_members(db: AsyncSession) -> bool:
     """Return whether the bot is connected and may list members, as it lately reported."""
     (rows,) = await db.together(
         (
@@ -55,19 +55,19 @@ async def are_listed(db: AsyncSession) -> bool:
     return bool(rows) and not any(reason in {NOT_TOLD, NOT_ASKED} for (reason,) in rows)
 
 
-def without() -> str:
+def told_without_intent() -> str:
     """Return the sentence for Health about a bot that hears nothing of members."""
     return NOT_ASKED if settings().members_intent == "off" else NOT_TOLD
 
 
-async def users(db: AsyncSession) -> tuple[int, int]:
+async def count_members(db: AsyncSession) -> tuple[int, int]:
     """Return the members of all servers and the number of servers; people in several servers count in each."""
     rows = await db.together(("SELECT COALESCE(sum(member_count), 0), count(*) FROM server WHERE bot_invited", {}))
     ((count, servers),) = rows[0]
     return int(count), servers
 
 
-def of_users(count: int) -> str:
+def review_warning(count: int) -> str:
     """Return what to know about the intent with so many users; empty if there are few."""
     if count < WARNED_FROM:
         return ""

@@ -281,10 +281,10 @@ async def _rivals(db: AsyncSession, languages: Languages) -> list[Trouble]:
 
 async def _review(db: AsyncSession, languages: Languages) -> list[Trouble]:
     """Return, while the bot hears of members in few servers, that Discord reviews soon whether it may."""
-    count, servers = await members_intent.users(db)
+    count, servers = await members_intent.count_members(db)
     if servers > members_intent.MOST_SERVERS or count < members_intent.ENDS_BELOW:
         return []
-    heard = settings().members_intent != "off" and await members_intent.is_heard(db)
+    heard = settings().members_intent != "off" and await members_intent.hears_members(db)
     return _each(languages, [(server_id, count) for server_id in languages], _reviewed) if heard else []
 
 
@@ -293,7 +293,7 @@ def _reviewed(server_id: int, count: int) -> Trouble:
         server_id,
         "intent review",
         _("Discord reviews the Server Members Intent soon"),
-        members_intent.of_users(count),
+        members_intent.review_warning(count),
         _(
             "The person who runs the bot answers Discord's questions in the Developer Portal; "
             "docs/privileged-intents.md has the answers."

@@ -146,8 +146,8 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
         return BotHeartbeat(
             WARNING, _("The bot is connected to Discord.") + f" {said(members_intent.NOT_TOLD)}", True, seconds
         )
-    count, _servers = await members_intent.users(db)
-    parts = (_("The bot is connected to Discord."), said(row.reason or ""), members_intent.of_users(count))
+    count, _servers = await members_intent.count_members(db)
+    parts = (_("The bot is connected to Discord."), said(row.reason or ""), members_intent.review_warning(count))
     return BotHeartbeat(GOOD, sentences(*filter(None, parts)), True, seconds)
 
 

@@ -133,7 +133,7 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     places = await _places(db, actor)
     wallets = [one.address for one in await _wallets(db, actor)]
     await queue.mark_people(db, [actor.discord_id], wallets, also=places)
-    token = await users.let_go(db, actor.user_id)
+    token = await users.drop_discord_grant(db, actor.user_id)
     leaving = {"who": actor.discord_id, "user": actor.user_id, "pseudonym": f"forgotten-{secrets.token_hex(6)}"}
     await db.flush()
     for statement in _AT_ONCE:

@@ -136,7 +136,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
                 self._show_rule(rule, tree, await catalogue.names(db, places), page.server_id)
             self._show_room(await limits.room(db, page.server_id))
             found = await servers.roles(db, gateways(), actor, server.id)
-            self.members_unheard = not await members_intent.is_heard(db)
+            self.members_unheard = not await members_intent.hears_members(db)
         self._offer(found)
 
     def _failed(self, fault: Exception) -> None:

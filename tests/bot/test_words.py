@@ -9,7 +9,7 @@ import pytest
 
 from bot.client import build
 from bot.commands import cogs
-from bot.commands.general import Service
+from bot.commands.general import GeneralCommands
 from bot.interaction.answering import InteractionContext
 from bot.interaction.forms import filled_in
 from bot.interaction.presses import Presses
@@ -136,7 +136,7 @@ async def test_help_has_every_registered_command_with_its_description() -> None:
     bot = build()
     try:
         interaction: Any = SimpleNamespace(client=bot, application_id=77)
-        (service,) = (one for one in bot.cogs.values() if isinstance(one, Service))
+        (service,) = (one for one in bot.cogs.values() if isinstance(one, GeneralCommands))
         said = await service._help(InteractionContext(interaction, "1", "2", "carol"))
         registered = {str(one.name): one.description for one in bot.get_all_application_commands()}
     finally:

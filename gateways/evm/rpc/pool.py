@@ -13,7 +13,7 @@ DEADLINE = 15.0
 REQUEST_SECONDS = 6.0
 SILENT_AFTER = 2.0
 """Seconds without an answer to anybody, after which a node that is asked counts as silent."""
-REST = 30.0
+REST_SECONDS = 30.0
 """Seconds for which a node that did not answer is asked last."""
 
 T = TypeVar("T")
@@ -123,7 +123,7 @@ async def first_answer(title: str, nodes: Sequence[N], ask: Callable[[N], Awaita
                 except ProviderError as fault:
                     last = fault
                     if isinstance(fault, ProviderDown | ProviderBusy):
-                        node.resting_until = clock.time() + REST
+                        node.resting_until = clock.time() + REST_SECONDS
                     continue
                 node.resting_until = 0.0
                 return answer

@@ -138,7 +138,8 @@ def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
     """Return a statement that locks the claims and returns two lists of keys: unchanged ones, and those only sighted.
 
     Unchanged claims have had no mark since they were claimed; the others only sightings of transfers. Claims that were
-    marked are locked too: `done` releases them, and marks of many members hold some of these rows and wait for others.
+    marked are locked too: `complete` releases them, and marks of many members hold some of these rows and wait for
+    others.
     """
     # One pass, for two would lock the rows in another order than marks do.
     statement = f"""
@@ -150,7 +151,7 @@ def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
     return statement, _values(worker, claims)
 
 
-def hold(db: AsyncSession, worker: str, claims: Sequence[Claim], seen: Sequence[Claim] = ()) -> None:
+def check_unchanged(db: AsyncSession, worker: str, claims: Sequence[Claim], seen: Sequence[Claim] = ()) -> None:
     """Make the transaction fail with GuardFailed if one of these claims has had a mark since it was claimed.
 
     Those in `seen` may have had sightings of transfers.
@@ -163,7 +164,7 @@ def hold(db: AsyncSession, worker: str, claims: Sequence[Claim], seen: Sequence[
     )
 
 
-def done(db: AsyncSession, worker: str, claims: Sequence[Claim], denied: Collection[str] = ()) -> None:
+def complete(db: AsyncSession, worker: str, claims: Sequence[Claim], denied: Collection[str] = ()) -> None:
     """Complete the claims: delete unchanged rows, and release those marked again.
 
     `denied` are the keys of members who would have lost a role without the sightings.
@@ -189,7 +190,7 @@ def pause_after(attempts: int, known: float | None = None) -> int:
     return growing if known is None else max(ceil(known), min(growing, KNOWN_AGAIN))
 
 
-async def later(
+async def retry_later(
     db: AsyncSession,
     worker: str,
     claims: Sequence[Claim],
@@ -215,10 +216,10 @@ async def later(
         ),
         {**_values(worker, claims), "more": json.dumps(more), "again": AGAIN, "late": LATE},
     )
-    await let_go(db, worker, claims)
+    await release(db, worker, claims)
 
 
-async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datetime]]) -> None:
+async def reschedule(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datetime]]) -> None:
     """Reschedule these claims to the given times, such as the end of a grace time."""
     more = {claim.key: moment.isoformat() for claim, moment in moments}
     await db.execute(
@@ -231,11 +232,11 @@ async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datet
         ),
         {**_values(worker, [claim for claim, _ in moments]), "more": json.dumps(more), "late": LATE},
     )
-    await let_go(db, worker, [claim for claim, _ in moments])
+    await release(db, worker, [claim for claim, _ in moments])
 
 
-async def put_off(db: AsyncSession, worker: str, claims: Sequence[Claim], seconds: float) -> None:
-    """Release these claims without a decision for `seconds`; unlike `later` it counts no attempt."""
+async def postpone(db: AsyncSession, worker: str, claims: Sequence[Claim], seconds: float) -> None:
+    """Release these claims without a decision for `seconds`; unlike `retry_later` it counts no attempt."""
     await db.execute(
         text(
             "UPDATE due SET claimed_until = NULL, claimed_by = NULL, turn = :late, "
@@ -245,7 +246,7 @@ async def put_off(db: AsyncSession, worker: str, claims: Sequence[Claim], second
     )
 
 
-async def let_go(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
+async def release(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     """Release these claims for any worker, this one included."""
     await db.execute(
         text(

@@ -20,8 +20,6 @@ from settings import SHARDS
 
 BEAT_SECONDS, LEASE_SECONDS = 2.0, 8.0
 """Seconds between two renewals, and after which a shard that is not renewed may go to another process."""
-FORGOTTEN_SECONDS = 3_600
-"""Seconds for which a claimed interaction is remembered; Discord accepts no answer after 15 minutes."""
 KEY = 4_815_162_345
 """The advisory lock under which processes take shards."""
 AUTO = "auto"
@@ -246,23 +244,6 @@ async def in_use(db: AsyncSession, part: ShardPart) -> int:
 async def all_connected(db: AsyncSession) -> bool:
     """Return whether living processes hold every shard, and each of them is connected."""
     return bool((await db.execute(text(_ALL_CONNECTED))).scalar_one())
-
-
-async def claim(db: AsyncSession, interaction_id: str) -> bool:
-    """Return whether the interaction is this caller's to answer: of all processes and sessions, one gets True."""
-    found = await db.execute(
-        text("INSERT INTO interaction_claim (id, at) VALUES (:id, now()) ON CONFLICT DO NOTHING RETURNING id"),
-        {"id": interaction_id},
-    )
-    return found.first() is not None
-
-
-async def forget_claims(db: AsyncSession) -> None:
-    """Delete claims that nobody can make again."""
-    await db.execute(
-        text("DELETE FROM interaction_claim WHERE at < now() - make_interval(secs => :old)"),
-        {"old": FORGOTTEN_SECONDS},
-    )
 
 
 _APPEAR = """

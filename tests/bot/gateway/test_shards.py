@@ -15,7 +15,7 @@ from bot.client import Bot, build
 from bot.gateway import shard_connection
 from models import transaction
 from sandbox.discord.gateway import identify_limits
-from services.guilds.gateway import identifies, shards
+from services.guilds.gateway import identifies, interaction_claims, shards
 from services.guilds.gateway.shards import BotProcess
 from settings import settings
 from tests.bot.acquaintance import all_known, is_, names
@@ -239,9 +239,9 @@ async def test_twenty_shards_start_as_many_at_once_as_discord_allows_and_none_id
 
 async def test_an_interaction_that_comes_to_two_sessions_is_answered_once() -> None:
     async with transaction() as db:
-        assert await shards.claim(db, "1") is True
-        assert await shards.claim(db, "1") is False
-        assert await shards.claim(db, "2") is True
+        assert await interaction_claims.claim(db, "1") is True
+        assert await interaction_claims.claim(db, "1") is False
+        assert await interaction_claims.claim(db, "2") is True
 
 
 @pytest.fixture

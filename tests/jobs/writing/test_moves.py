@@ -218,7 +218,7 @@ async def test_a_reconcile_that_began_before_an_approved_move_was_undone_takes_n
         await orders.undo(db, gateways(), admin(town), town.server_id)
     with pytest.raises(GuardFailed):
         async with transaction() as db:
-            queue.hold(db, "a worker", claims)
+            queue.check_unchanged(db, "a worker", claims)
 
 
 async def test_the_grace_time_begins_when_the_end_of_a_move_is_approved(town: Town) -> None:

@@ -124,13 +124,13 @@ async def test_an_outage_of_discord_disconnects_nobody(ada: Actor, monkeypatch: 
 async def test_letting_go_forgets_the_tokens(ada: Actor):
     kept = await token(ada)
     async with transaction() as db:
-        assert await users.let_go(db, ada.user_id) == kept
+        assert await users.drop_discord_grant(db, ada.user_id) == kept
     user = await stored()
     assert (user.access_token, user.refresh_token, user.connected) == (None, None, False)
     with pytest.raises(NotConnected):
         await token(ada)
     async with transaction() as db:
-        assert await users.let_go(db, ada.user_id) is None
+        assert await users.drop_discord_grant(db, ada.user_id) is None
 
 
 async def test_what_is_sealed_opens_with_the_previous_key_and_with_no_other(monkeypatch: pytest.MonkeyPatch):

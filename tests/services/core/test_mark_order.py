@@ -179,7 +179,7 @@ async def test_who_waits_for_a_reconcile_holds_nothing_that_it_writes(
             await change(db, scene)
 
     async with transaction() as db:
-        queue.hold(db, "w1", [claim])
+        queue.check_unchanged(db, "w1", [claim])
         await db.execute(text("SELECT 1"))
         changing = asyncio.create_task(changed())
         async with asyncio.timeout(60):
@@ -224,7 +224,7 @@ async def test_claims_that_were_marked_again_are_released_beside_a_mark_of_all()
         async with asyncio.timeout(60):
             while not await waits_for_a_lock():
                 await asyncio.sleep(0.01)
-        queue.done(db, "w1", claims)
+        queue.complete(db, "w1", claims)
     await marking
     async with transaction() as db:
         assert (await db.execute(text("SELECT claimed_by FROM due"))).scalars().all() == [None] * 5

@@ -82,7 +82,7 @@ async def test_done_deletes_only_what_nobody_marked_meanwhile() -> None:
     await mark(1, "6")
     async with transaction() as db:
         assert await ours(db, claims) == ["1:5"]
-        queue.done(db, "w1", claims)
+        queue.complete(db, "w1", claims)
     (row,) = await rows()
     assert row.key == "1:6"
     assert row.claimed_until is None
@@ -92,7 +92,7 @@ async def test_done_deletes_only_what_nobody_marked_meanwhile() -> None:
 async def test_what_is_done_for_claims_is_done_only_while_nothing_new_became_known() -> None:
     async def doing(worker: str = "w1") -> None:
         async with transaction() as db:
-            queue.hold(db, worker, claims)
+            queue.check_unchanged(db, worker, claims)
             db.later("UPDATE due SET reason = 'done'", {})
 
     await mark(1, "5")
@@ -116,7 +116,7 @@ async def test_pauses_grow_with_the_attempts_and_a_new_mark_ends_them() -> None:
         async with transaction() as db:
             await db.execute(text("UPDATE due SET due_at = now()"))
         async with transaction() as db:
-            await queue.later(db, "w1", claims := await queue.claim(db, "w1", 10), [None] * len(claims))
+            await queue.retry_later(db, "w1", claims := await queue.claim(db, "w1", 10), [None] * len(claims))
         (row,) = await rows()
         pauses.append(round((row.due_at - now()).total_seconds()))
     assert pauses == [5, 10, 20]
@@ -128,7 +128,7 @@ async def test_pauses_grow_with_the_attempts_and_a_new_mark_ends_them() -> None:
 async def test_who_waits_goes_before_a_round_and_so_does_their_second_try() -> None:
     await mark(1, "waits", queue.WAITING)
     async with transaction() as db:
-        await queue.later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])
+        await queue.retry_later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])
     for who in ("5", "6"):
         await mark(1, who, queue.SWEPT)
     async with transaction() as db:
@@ -141,7 +141,7 @@ async def test_who_waits_goes_before_a_round_and_so_does_their_second_try() -> N
 async def test_a_second_try_of_the_round_stays_behind_those_not_looked_at_yet() -> None:
     await mark(1, "5", queue.SWEPT)
     async with transaction() as db:
-        await queue.later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])
+        await queue.retry_later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])
     await mark(1, "6", queue.SWEPT)
     async with transaction() as db:
         await db.execute(text("UPDATE due SET due_at = now() WHERE key = '1:5'"))
@@ -154,7 +154,7 @@ async def test_pauses_reach_two_hours_and_no_more() -> None:
     for attempts, pause in ((9, 2560), (11, 7200), (4_000, 7200)):
         async with transaction() as db:
             await db.execute(text("UPDATE due SET claimed_by = 'w1', claimed_until = now() + interval '1 minute'"))
-            await queue.later(db, "w1", [replace(claim, attempts=attempts)], [None])
+            await queue.retry_later(db, "w1", [replace(claim, attempts=attempts)], [None])
         (row,) = await rows()
         assert round((row.due_at - now()).total_seconds()) == pause
 
@@ -169,7 +169,7 @@ async def test_what_becomes_known_of_a_member_ends_the_growing_of_their_pauses_a
         member = await a_member(db, await a_server(db), wallet=address())
     await mark(member.server_id, member.discord_id)
     async with transaction() as db:
-        await queue.later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])
+        await queue.retry_later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])
         await queue.mark_all(db)
     (row,) = await rows()
     assert row.attempts == 1
@@ -217,7 +217,7 @@ async def test_members_who_stay_unknown_keep_neither_the_round_nor_what_is_new_f
     for number in range(40):
         await mark(1, f"unknown {number}")
     async with transaction() as db:
-        await queue.later(db, "w1", claims := await queue.claim(db, "w1", 40), [None] * len(claims))
+        await queue.retry_later(db, "w1", claims := await queue.claim(db, "w1", 40), [None] * len(claims))
         await db.execute(text("UPDATE due SET due_at = now() - interval '1 hour'"))
     for number in range(10):
         await mark(2, f"round {number}", queue.SWEPT)
@@ -257,15 +257,15 @@ async def test_a_sighting_is_told_from_what_else_may_have_become_known() -> None
         (((keys, seen),),) = await db.together(queue.still_ours("w1", list(claims.values())))
     assert (keys, seen) == ([claims[first.discord_id].key], [claims[second.discord_id].key])
     async with transaction() as db:
-        queue.hold(db, "w1", [claims[first.discord_id]], [claims[second.discord_id]])
+        queue.check_unchanged(db, "w1", [claims[first.discord_id]], [claims[second.discord_id]])
     with pytest.raises(GuardFailed):
         async with transaction() as db:
-            queue.hold(db, "w1", [claims[first.discord_id]], [claims[third.discord_id]])
+            queue.check_unchanged(db, "w1", [claims[first.discord_id]], [claims[third.discord_id]])
     with pytest.raises(GuardFailed):
         async with transaction() as db:
-            queue.hold(db, "w1", [claims[second.discord_id]])
+            queue.check_unchanged(db, "w1", [claims[second.discord_id]])
     async with transaction() as db:
-        queue.done(db, "w1", list(claims.values()), {claims[second.discord_id].key})
+        queue.complete(db, "w1", list(claims.values()), {claims[second.discord_id].key})
     assert {claim.discord_id: claim.overtaken for claim in await claimed("w2")} == {
         second.discord_id: 1, third.discord_id: 0,
     }  # fmt: skip
@@ -277,7 +277,7 @@ WALLETS = 'SELECT u.discord_id, w.address FROM wallet w JOIN "user" u ON u.id = 
 async def test_what_is_put_off_comes_again_after_its_pause_and_counts_as_no_attempt() -> None:
     await mark(1, "5")
     async with transaction() as db:
-        await queue.put_off(db, "w1", await queue.claim(db, "w1", 1), 30)
+        await queue.postpone(db, "w1", await queue.claim(db, "w1", 1), 30)
     assert await claimed() == []
     async with transaction() as db:
         await db.execute(text("UPDATE due SET due_at = due_at - interval '30 seconds'"))
@@ -289,7 +289,7 @@ async def test_a_grace_time_brings_the_member_back_when_it_ends() -> None:
     await mark(1, "5")
     claims = await claimed()
     async with transaction() as db:
-        await queue.at(db, "w1", [(claims[0], now() + timedelta(hours=3))])
+        await queue.reschedule(db, "w1", [(claims[0], now() + timedelta(hours=3))])
     (row,) = await rows()
     assert timedelta(hours=2) < row.due_at - now() < timedelta(hours=4)
 
@@ -343,7 +343,7 @@ async def test_who_takes_the_urgent_only_leaves_the_others() -> None:
 async def test_what_is_let_go_of_is_there_for_the_next() -> None:
     await mark(1, "5")
     async with transaction() as db:
-        await queue.let_go(db, "w1", await queue.claim(db, "w1", 10))
+        await queue.release(db, "w1", await queue.claim(db, "w1", 10))
     assert [claim.key for claim in await claimed("w2")] == ["1:5"]
 
 
@@ -370,9 +370,9 @@ async def test_writes_to_many_rows_wait_for_each_other_and_never_deadlock(write:
             elif write == "still_ours":
                 await db.together(queue.still_ours("w1", claims))
             elif write == "let_go":
-                await queue.let_go(db, "w1", claims)
+                await queue.release(db, "w1", claims)
             else:
-                await queue.put_off(db, "w1", claims, 30)
+                await queue.postpone(db, "w1", claims, 30)
 
     async with transaction() as db:
         await queue.mark_member(db, 1, "5", queue.SEEN)

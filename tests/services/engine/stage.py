@@ -70,7 +70,7 @@ class Stage:
         finally:
             self.under_way.remove(server_id)
         async with transaction() as db:
-            queue.done(db, worker, part.claims)
+            queue.complete(db, worker, part.claims)
         self.settled.extend(part.claims)
         self.monkeypatch.setattr(reconciler, "LANE_SECONDS", -1.0 if place in self.late else inf)
         return place not in self.unanswered

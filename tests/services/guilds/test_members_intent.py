@@ -33,20 +33,20 @@ def by_choice(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_nothing_is_said_of_a_review_before_it_is_near() -> None:
-    assert members_intent.of_users(members_intent.WARNED_FROM - 1) == ""
-    said = members_intent.of_users(members_intent.WARNED_FROM)
+    assert members_intent.review_warning(members_intent.WARNED_FROM - 1) == ""
+    said = members_intent.review_warning(members_intent.WARNED_FROM)
     assert said.startswith("The bot's servers have up to 8,000 members together. From 10,000 users on Discord reviews")
 
 
 async def heard(reason: str | None, *, connected: bool = True) -> bool:
     async with transaction() as db:
         await provider_states.keep(db, [provider_states.bot_is(connected, reason)])
-        return await members_intent.is_heard(db)
+        return await members_intent.hears_members(db)
 
 
 async def test_what_the_bot_reports_says_whether_members_are_heard() -> None:
     async with transaction() as db:
-        assert await members_intent.is_heard(db)
+        assert await members_intent.hears_members(db)
     assert await heard(None)
     assert not await heard(members_intent.NOT_TOLD)
     assert await heard(None)
@@ -67,7 +67,7 @@ async def test_health_says_that_a_review_is_near(count: int) -> None:
 
 async def test_without_the_intent_by_choice_health_is_good_and_says_so(by_choice: None) -> None:
     async with transaction() as db:
-        await provider_states.keep(db, [provider_states.bot_is(True, members_intent.without())])
+        await provider_states.keep(db, [provider_states.bot_is(True, members_intent.told_without_intent())])
         bot = (await monitoring.view(db)).bot
     assert (bot.state, members_intent.NOT_ASKED in bot.text) == ("good", True)
     provider_reports.read_off()

@@ -117,7 +117,7 @@ async def test_a_mark_that_repeats_waits_and_is_not_lost() -> None:
         (claim,) = await queue.claim(db, "worker", 10)
     await concern([Moved(CONTRACT, wallet, 9)], servers, marks, 102.0)
     async with transaction() as db:
-        queue.done(db, "worker", [claim])
+        queue.complete(db, "worker", [claim])
     row = (await dues())[key(member)]
     assert now() < row.due_at <= now() + timedelta(seconds=FIRST_PAUSE)
 

@@ -177,7 +177,7 @@ async def test_a_breaker_the_queue_and_why_something_is_unknown(owner: Browser, 
         await queue.mark_member(db, town.server_id, who, queue.CHANGED)
     async with transaction() as db:
         claims = await queue.claim(db, "w", 10)
-        await queue.later(db, "w", claims, ["Base: no answer"] * len(claims))
+        await queue.retry_later(db, "w", claims, ["Base: no answer"] * len(claims))
     view = await health(owner, town)
     (stopped,) = view["breakers"]
     assert (stopped["roleName"], stopped["wouldLose"], stopped["holders"]) == ("Holder", 6, 9)

@@ -1,0 +1,85 @@
+"""The bot's connection to Discord's gateway: identifies, shards, processes, sessions, claimed interactions."""
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger
+from sqlmodel import Field, SQLModel
+
+from models.db.types import maybe_moment, moment, texts
+
+
+class Identify(SQLModel, table=True):
+    """A time at which the bot identifies to Discord's gateway; kept for a day."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    at: datetime = moment(index=True)
+    lane: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """The shard's number modulo `max_concurrency`: Discord accepts one in five seconds of each."""
+
+
+class GatewayLimit(SQLModel, table=True):
+    """Discord's own count of the bot's identifies, as any process last read it; one row."""
+
+    __tablename__ = "gateway_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    id: int = Field(default=1, primary_key=True)
+    total: int
+    remaining: int
+    resets_at: datetime = moment()
+    max_concurrency: int
+    shards: int
+    """How many shards Discord recommends."""
+    read_at: datetime = moment()
+
+
+class ShardRow(SQLModel, table=True):
+    """A shard of the bot, of `shards` together: the process that runs it until when, and its session at Discord."""
+
+    __tablename__ = "shard"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    shards: int = Field(primary_key=True)
+    id: int = Field(primary_key=True)
+    holder: str | None = None
+    held_until: datetime | None = maybe_moment()
+    session_id: str | None = None
+    """Useless without the bot's token, which is not stored."""
+    sequence: int | None = Field(default=None, sa_type=BigInteger)
+    """Everything up to this event is in the database."""
+    url: str | None = None
+    intents: int | None = Field(default=None, sa_type=BigInteger)
+    bot: str | None = None
+    """A digest of the token with which the session began."""
+    application_id: str | None = None
+    unavailable: list[str] = texts()
+    """Guilds that were unavailable."""
+
+
+class BotProcessRow(SQLModel, table=True):
+    """A process of the bot that lives, and why it is not connected; None if it is."""
+
+    __tablename__ = "bot_process"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    name: str = Field(primary_key=True)
+    part: str
+    """BOT_SHARDS, as the process has it."""
+    shards: int
+    seen_at: datetime = moment()
+    down: str | None = None
+
+
+class GuildPicture(SQLModel, table=True):
+    """A guild as the bot last knew it: its roles and the bot as its member, as JSON."""
+
+    __tablename__ = "guild_picture"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    guild_id: str = Field(primary_key=True)
+    data: str
+
+
+class InteractionClaim(SQLModel, table=True):
+    """An interaction that some process answers, so that no other does."""
+
+    __tablename__ = "interaction_claim"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    id: str = Field(primary_key=True)
+    at: datetime = moment(index=True)

@@ -1,0 +1,100 @@
+"""The queue of members to reconcile, and what feeds it: schedules, cursors, sightings; counters for monitors."""
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, DateTime, Index, text
+from sqlmodel import Field, SQLModel
+
+from models.db.types import maybe_moment, moment
+
+
+class Due(SQLModel, table=True):
+    """A queued member; marking twice keeps one row with the greater urgency."""
+
+    __table_args__ = (Index("ix_due_turn", text("priority DESC"), "turn", "due_at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
+
+    kind: str = Field(primary_key=True)
+    """`member`: every role of one member of one server."""
+    key: str = Field(primary_key=True)
+    """For `member`: `<server id>:<Discord id>`."""
+    priority: int = 0
+    turn: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """Servers take turns by it: it counts up over the members of a server that were marked together."""
+    due_at: datetime = moment()
+    version: int = Field(default=1, sa_type=BigInteger)
+    seen: int = Field(default=0, sa_type=BigInteger, sa_column_kwargs={"server_default": "0"})
+    """How many of the marks counted in `version` were only sightings of transfers."""
+    overtaken: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """How many reconciles in a row would have taken a role but were overtaken by sightings."""
+    attempts: int = 0
+    claimed_until: datetime | None = maybe_moment()
+    claimed_by: str | None = None
+    reason: str | None = None
+    """Why the last reconcile could not answer everything."""
+    request_id: str | None = None
+    """The request that last marked the member, if any: every process's log names it."""
+
+
+class Schedule(SQLModel, table=True):
+    """One scheduled job; the row decides which process runs it."""
+
+    name: str = Field(primary_key=True)
+    next_at: datetime = moment()
+    started_at: datetime | None = maybe_moment()
+    finished_at: datetime | None = maybe_moment()
+    done: int = 0
+    total: int = 0
+
+
+class Cursor(SQLModel, table=True):
+    """How far a chain has been followed, and the lease of its follower."""
+
+    chain: str = Field(primary_key=True)
+    """The chain's key for contracts; `<chain>:wallets` for members' wallets."""
+    block: int = Field(sa_type=BigInteger)
+    block_hash: str = ""
+    head: int = Field(default=0, sa_type=BigInteger)
+    """The chain's newest block at the last poll."""
+    fault: str | None = None
+    """Why the last poll failed."""
+    owner: str | None = None
+    owned_until: datetime | None = maybe_moment()
+    updated_at: datetime = moment()
+    slices: int = Field(default=1, sa_column_kwargs={"server_default": "1"})
+    """Number of polls in which the addresses are read, if there are too many for one."""
+
+
+class Quarantine(SQLModel, table=True):
+    """An address with more logs in a block than a node returns, and until when it is not followed.
+
+    It is followed again from `until` on; `ended_at` is set when the first poll with it is stored.
+    """
+
+    chain: str = Field(primary_key=True)
+    kind: str = Field(primary_key=True)
+    """`contracts` or `wallets`: how the logs are requested."""
+    address: str = Field(primary_key=True)
+    reason: str
+    times: int = 1
+    """How often in a row; each time it lasts longer."""
+    since: datetime = moment()
+    until: datetime = Field(sa_type=DateTime(timezone=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    ended_at: datetime | None = maybe_moment()
+
+
+class Sighting(SQLModel, table=True):
+    """The newest block in which a token moved to or from a wallet: answers from before it are useless."""
+
+    chain: str = Field(primary_key=True)
+    address: str = Field(primary_key=True)
+    block: int = Field(sa_type=BigInteger)
+    seen_at: datetime = moment()
+
+
+class Counter(SQLModel, table=True):
+    """A counter for monitors, over all processes and since the database was made."""
+
+    name: str = Field(primary_key=True)
+    label: str = Field(primary_key=True)
+    outcome: str = Field(primary_key=True)
+    total: int = Field(default=0, sa_type=BigInteger)

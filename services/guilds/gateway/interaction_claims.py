@@ -1,0 +1,25 @@
+"""Claims of interactions, so that of all processes and sessions that receive one, a single one answers it."""
+
+from sqlalchemy import text
+
+from models.db.session import AsyncSession
+
+FORGOTTEN_SECONDS = 3_600
+"""Seconds for which a claimed interaction is remembered; Discord accepts no answer after 15 minutes."""
+
+
+async def claim(db: AsyncSession, interaction_id: str) -> bool:
+    """Return whether the interaction is this caller's to answer: of all processes and sessions, one gets True."""
+    found = await db.execute(
+        text("INSERT INTO interaction_claim (id, at) VALUES (:id, now()) ON CONFLICT DO NOTHING RETURNING id"),
+        {"id": interaction_id},
+    )
+    return found.first() is not None
+
+
+async def forget_old(db: AsyncSession) -> None:
+    """Delete claims of interactions that Discord no longer sends again."""
+    await db.execute(
+        text("DELETE FROM interaction_claim WHERE at < now() - make_interval(secs => :old)"),
+        {"old": FORGOTTEN_SECONDS},
+    )
