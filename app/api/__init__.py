@@ -15,7 +15,18 @@ from app.api import (
 )
 from app.api.requests import openapi, problems
 from app.api.requests.limits import AddressLimits, BodyLimit
-from app.api.server import developers, members, webhook_events
+from app.api.server import (
+    address_lists,
+    breaker,
+    developers,
+    exports,
+    members,
+    moves,
+    payouts,
+    replacements,
+    rule_documents,
+    webhook_events,
+)
 from app.api.server import health as server_health
 from app.http.access_log import AccessLog
 from app.http.concurrency import WithBody
@@ -27,9 +38,10 @@ __all__ = ["api"]
 
 
 _ROUTERS = (
-    health.router, auth.router, servers.router, developers.router, server_health.router, members.router,
+    health.router, auth.router, exports.router, rule_documents.router, payouts.router,
+    address_lists.router, servers.router, breaker.router, developers.router, server_health.router, members.router,
     protection.router, activity.router, analytics.router, discord.router, collections.router, rules.router,
-    wallets.router, me.router, openapi.router, protection.moves, collections.migrating, problems.router,
+    wallets.router, me.router, openapi.router, moves.router, replacements.router, problems.router,
 )  # fmt: skip
 """In the order in which a path is compared with their calls."""
 

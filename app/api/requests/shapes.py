@@ -1,11 +1,12 @@
 """The shapes of our JSON: camelCase names, texts that the database can store, ids that fit their column."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, cast
 
 from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 from pydantic.alias_generators import to_camel
+from starlette.responses import StreamingResponse
 
 from services.core.storable_text import can_be_kept
 
@@ -86,3 +87,9 @@ CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema":
 """The description of an answer that is a CSV file."""
 
 __all__ = ["CSV", "AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose", "PathId", "Payload", "QueryId", "Text"]
+
+
+def attachment(content: AsyncIterator[str], name: str, kind: str) -> StreamingResponse:
+    """Return a file to download, streamed as it is written."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return StreamingResponse(content, media_type=kind, headers=headers)

@@ -1,0 +1,74 @@
+"""The lists of addresses that rules of a server name: store one, download one."""
+
+from collections.abc import AsyncIterator
+
+from fastapi import Request
+from starlette.responses import StreamingResponse
+
+from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
+from app.api.requests.shapes import CSV, ApiAnswer, PathId, Text, attachment
+from gateways import gateways
+from models import transaction
+from services.rules.types import stored_lists
+from services.rules.types.stored_lists import StoredList
+
+router = calls(tags=["servers"])
+
+
+class ExportedList(ApiAnswer):
+    """A list of addresses that rules name, whole."""
+
+    list: str
+    count: int
+    addresses: tuple[str, ...]
+
+
+@router.post(
+    "/servers/{server_id}/address-lists",
+    status_code=201,
+    openapi_extra={"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+async def add_list(caller: Caller, server_id: PathId, request: Request) -> StoredList:
+    """Store addresses, one or more a line, or the lines of a CSV file, for a condition that names the list.
+
+    Mistakes and repetitions are reported by their lines. A list that no rule uses is deleted after a day.
+    """
+    given = (await request.body()).decode("utf-8", "replace")
+    async with transaction() as db:
+        return await stored_lists.put(db, gateways(), caller, server_id, given)
+
+
+@router.get("/servers/{server_id}/address-lists/{name}", response_class=StreamingResponse, responses=CSV)
+async def one_list(caller: Caller, server_id: PathId, name: Text) -> StreamingResponse:
+    """Return the addresses of a list as CSV, for people who run the server."""
+    async with transaction() as db:
+        await stored_lists.begin_download(db, gateways(), caller, server_id, name)
+
+    async def written() -> AsyncIterator[str]:
+        yield "address\r\n"
+        async for page in _addresses(server_id, name):
+            yield "".join(f"{address}\r\n" for address in page)
+
+    return attachment(written(), f"addresses-{server_id}.csv", "text/csv; charset=utf-8")
+
+
+async def exported(server_id: int) -> AsyncIterator[str]:
+    """Yield each list of a server's rules as JSON."""
+    async with transaction() as db:
+        lists = await stored_lists.of_server(db, server_id)
+    for one in lists:
+        found = [address async for page in _addresses(server_id, one.list) for address in page]
+        yield ExportedList(list=one.list, count=one.count, addresses=tuple(found)).model_dump_json(by_alias=True)
+
+
+async def _addresses(server_id: int, digest: str) -> AsyncIterator[tuple[str, ...]]:
+    last = ""
+    while True:
+        async with transaction() as db:
+            page = await stored_lists.page(db, server_id, digest, last)
+        if page:
+            yield page
+            last = page[-1]
+        if len(page) < stored_lists.PAGE:
+            return

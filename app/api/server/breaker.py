@@ -1,0 +1,41 @@
+"""Removals that the breaker holds back in a server, and the admin's answer."""
+
+from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
+from app.api.requests.shapes import ApiAnswer, PathId, Payload
+from gateways import gateways
+from models import transaction
+from services.servers import breaker_review
+from services.servers.breaker_review import HeldBackView
+
+router = calls(tags=["servers"])
+
+
+class BreakerPayload(Payload):
+    """Whether held-back removals continue, or everybody keeps the role; for one role or all."""
+
+    approve: bool
+    role_id: str | None = None
+
+
+class BreakerAnswer(ApiAnswer):
+    """The number of roles whose removals continue now."""
+
+    success: bool = True
+    roles: int
+
+
+@router.get("/servers/{server_id}/breaker")
+async def waiting(caller: Caller, server_id: PathId) -> list[HeldBackView]:
+    """Return the removals that wait for an admin: members, roles, the evidence, and earlier changes."""
+    async with transaction() as db:
+        return await breaker_review.of_server(db, gateways(), caller, server_id)
+
+
+@router.post("/servers/{server_id}/breaker")
+async def breaker(caller: Caller, server_id: PathId, payload: BreakerPayload) -> BreakerAnswer:
+    """Approve the removals that were held back because too many would have lost a role, or dismiss them."""
+    async with transaction() as db:
+        answer = breaker_review.approve if payload.approve else breaker_review.dismiss
+        roles = await answer(db, gateways(), caller, server_id, payload.role_id)
+    return BreakerAnswer(roles=roles if payload.approve else 0)

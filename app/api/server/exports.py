@@ -1,0 +1,124 @@
+"""The export of a server as JSON, and of its members as CSV."""
+
+from collections.abc import AsyncIterator
+
+from starlette.responses import StreamingResponse
+
+from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
+from app.api.requests.shapes import CSV, ApiAnswer, PathId, attachment
+from app.api.server import address_lists
+from app.api.server.address_lists import ExportedList
+from gateways import gateways
+from models import now, transaction
+from services.rules.documents import own_format
+from services.rules.views import RuleView
+from services.servers import export
+from services.servers.member_list import MemberRow
+
+router = calls(tags=["servers"])
+
+
+class ExportedRole(ApiAnswer):
+    """A role that rules are about and that the member has."""
+
+    role_id: str
+    role_name: str
+    granted_by_us: bool
+
+
+class ExportedMember(ApiAnswer):
+    """A member; wallets are shortened, and empty without the member's consent for this server."""
+
+    discord_id: str
+    name: str
+    verified: bool
+    wallets: list[str]
+    roles: list[ExportedRole]
+
+
+class ServerExportAnswer(ApiAnswer):
+    """The rules of one server, with their lists of addresses, and its members.
+
+    `format` and `version` are those of `rules.json`: an import takes this document too.
+    """
+
+    format: str = own_format.FORMAT
+    version: int = own_format.VERSION
+    server_id: int
+    exported_at: str
+    rules: tuple[RuleView, ...]
+    address_lists: list[ExportedList]
+    members: list[ExportedMember]
+
+
+@router.get(
+    "/servers/{server_id}/export",
+    response_class=StreamingResponse,
+    responses={200: {"model": ServerExportAnswer}},
+)
+async def everything(caller: Caller, server_id: PathId) -> StreamingResponse:
+    """Return the server's rules, and its members with the roles that rules are about."""
+    async with transaction() as db:
+        rules = await export.begin(db, gateways(), caller, server_id)
+    empty = ServerExportAnswer(
+        server_id=server_id,
+        exported_at=now().isoformat(),
+        rules=rules,
+        address_lists=[],
+        members=[],
+    ).model_dump_json(by_alias=True)
+    head, middle, end = empty.rpartition('],"members":[')
+
+    async def written() -> AsyncIterator[str]:
+        yield head
+        first = True
+        async for one in address_lists.exported(server_id):
+            yield ("" if first else ",") + one
+            first = False
+        yield middle
+        first = True
+        async for page in _pages(server_id):
+            for row in page:
+                yield ("" if first else ",") + _member(row).model_dump_json(by_alias=True)
+                first = False
+        yield end
+
+    return attachment(written(), f"server-{server_id}.json", "application/json")
+
+
+@router.get("/servers/{server_id}/members.csv", response_class=StreamingResponse, responses=CSV)
+async def table(caller: Caller, server_id: PathId) -> StreamingResponse:
+    """Return the server's members as CSV in UTF-8."""
+    async with transaction() as db:
+        await export.begin(db, gateways(), caller, server_id)
+
+    async def written() -> AsyncIterator[str]:
+        yield export.head()
+        async for page in _pages(server_id):
+            yield export.body(page)
+
+    return attachment(written(), f"members-{server_id}.csv", "text/csv; charset=utf-8")
+
+
+async def _pages(server_id: int) -> AsyncIterator[tuple[MemberRow, ...]]:
+    last = ""
+    while True:
+        async with transaction() as db:
+            page = await export.members(db, server_id, last)
+        if page:
+            yield page
+            last = page[-1].discord_id
+        if len(page) < export.PAGE:
+            return
+
+
+def _member(row: MemberRow) -> ExportedMember:
+    held = [role for role in row.roles if role.held]
+    return ExportedMember(
+        discord_id=row.discord_id,
+        name=row.name,
+        verified=row.verified,
+        wallets=list(row.wallets),
+        roles=[ExportedRole.model_validate(role) for role in held],
+    )

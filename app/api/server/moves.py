@@ -1,0 +1,123 @@
+"""A move of roles from another bot: begin it, see who has arrived, and approve its end or undo it."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
+from app.api.requests.shapes import ApiAnswer, PathId, Payload, Text
+from gateways import gateways
+from models import transaction
+from services.engine import preview as impact
+from services.engine.preview import MemberImpact, Proposal
+from services.roles.moves import coverage, orders, views
+from services.roles.moves.coverage import HoldersPage
+from services.roles.moves.orders import MoveOrder, MoveUndone
+from services.roles.moves.views import MoveView
+
+router = calls("/servers/{server_id}/move", tags=["move"])
+
+
+def _start_of_day(given: object) -> object:
+    return f"{given}T00:00:00Z" if isinstance(given, str) and len(given) == len("2027-01-31") else given
+
+
+def _end_of_day(given: object) -> object:
+    return f"{given}T23:59:59Z" if isinstance(given, str) and len(given) == len("2027-01-31") else given
+
+
+def _in_utc(given: datetime) -> datetime:
+    return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+
+
+From = Annotated[datetime, BeforeValidator(_start_of_day), AfterValidator(_in_utc)]
+Until = Annotated[datetime, BeforeValidator(_end_of_day), AfterValidator(_in_utc)]
+"""A time in UTC, or a date alone: then the start or the end of that day."""
+
+
+class MovePayload(Payload):
+    """A move: the roles that are handed over, until when, from when (now by default), and where to announce it.
+
+    A date without a time is meant in UTC: `until` to the end of that day, `beginsAt` from its start.
+    """
+
+    until: Until
+    roles: list[str] = Field(max_length=1_000)
+    begins_at: From | None = None
+    channel_id: str | None = None
+
+
+@router.get("")
+async def move(caller: Caller, server_id: PathId) -> MoveView:
+    """Return the server's move: per role who has arrived, who has not, and who else moves it."""
+    async with transaction() as db:
+        return await views.view(db, gateways(), caller, server_id)
+
+
+@router.put("")
+async def put_move(caller: Caller, server_id: PathId, payload: MovePayload) -> MoveView:
+    """Begin a move, or change the one that runs. Until an admin approves its end nobody loses a role of it."""
+    order = MoveOrder(payload.until, payload.roles, payload.begins_at, payload.channel_id)
+    async with transaction() as db:
+        is_told = await orders.put(db, gateways(), caller, server_id, order)
+    async with transaction() as db:
+        return await views.view(db, gateways(), caller, server_id, messages_updated=is_told)
+
+
+@router.delete("")
+async def undo_move(caller: Caller, server_id: PathId) -> MoveUndone:
+    """Call the move off, or undo it after its approval: what it took is given back, and everybody keeps its roles."""
+    async with transaction() as db:
+        return await orders.undo(db, gateways(), caller, server_id)
+
+
+@router.get("/members")
+async def move_members(
+    caller: Caller,
+    server_id: PathId,
+    role_id: Annotated[Text, Query(alias="roleId")],
+    standing: Text = coverage.UNVERIFIED,
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+) -> HoldersPage:
+    """Return the holders of a role of the move by standing: `right`, `wrong`, `unverified` or `unknown`."""
+    async with transaction() as db:
+        return await coverage.holders(db, gateways(), caller, server_id, role_id, standing, page)
+
+
+class MovePreview(ApiAnswer):
+    """How many would gain, keep or lose a role at the end, and their names; `looked` of `concerned` were read."""
+
+    gain: int
+    keep: int
+    lose: int
+    unknown: int
+    members: tuple[MemberImpact, ...]
+    looked: int
+    concerned: int
+
+
+async def previewed(caller: Caller, proposal: Proposal) -> MovePreview:
+    """Return what a proposed change would do to all members whom it concerns."""
+    async with transaction() as db:
+        plan = await impact.plan(db, gateways(), caller, proposal)
+    found = await impact.whole(gateways(), plan)
+    counts = {outcome: found.count(outcome) for outcome in impact.OUTCOMES}
+    return MovePreview(members=found.members, looked=found.looked, concerned=found.concerned, **counts)
+
+
+@router.post("/preview")
+async def preview_end(caller: Caller, server_id: PathId) -> MovePreview:
+    """Return what the end of the move would do to members; changes nothing."""
+    return await previewed(caller, Proposal(server_id=server_id, ends_move=True))
+
+
+@router.post("/approve")
+async def approve_end(caller: Caller, server_id: PathId) -> MoveView:
+    """End the move once its time is over: rules decide about its roles, and removals pass the breaker."""
+    async with transaction() as db:
+        is_told = await orders.approve(db, gateways(), caller, server_id)
+    async with transaction() as db:
+        return await views.view(db, gateways(), caller, server_id, messages_updated=is_told)

@@ -1,0 +1,39 @@
+"""The payout addresses that members chose for a server, as CSV."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Query
+from starlette.responses import StreamingResponse
+
+from app.api.requests.caller import Caller
+from app.api.requests.routers import calls
+from app.api.requests.shapes import CSV, PathId, attachment
+from gateways import gateways
+from models import transaction
+from services.privacy import payouts
+
+router = calls(tags=["servers"])
+
+
+@router.get("/servers/{server_id}/payout.csv", response_class=StreamingResponse, responses=CSV)
+async def payout_list(
+    caller: Caller, server_id: PathId, rule_id: Annotated[int | None, Query(alias="ruleId")] = None
+) -> StreamingResponse:
+    """Return the payout addresses that members chose for this server, with holdings and block, as CSV in UTF-8."""
+    async with transaction() as db:
+        await payouts.begin(db, gateways(), caller, server_id, rule_id)
+
+    async def written() -> AsyncIterator[str]:
+        yield payouts.head()
+        after = ""
+        while True:
+            async with transaction() as db:
+                people = await payouts.page(db, server_id, after)
+                rows = await payouts.body(db, caller, server_id, people, rule_id)
+            yield rows
+            if len(people) < payouts.PAGE:
+                return
+            after = people[-1].discord_id
+
+    return attachment(written(), f"payout-{server_id}.csv", "text/csv; charset=utf-8")
