@@ -1,8 +1,9 @@
-"""Alchemy's NFT API v3: what accounts are listed with; hints for where to look, nothing more.
+"""Alchemy's NFT API v3: what accounts and collections are listed with; hints for where to look, nothing more.
 
 See docs/facts.md#alchemy-nft-api.
 """
 
+import asyncio
 from collections.abc import Iterable
 from urllib.parse import quote
 
@@ -10,12 +11,15 @@ from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import ChainNotListed
 from gateways.marketplaces.client import DEADLINE, MarketWire, all_pages
 from gateways.marketplaces.facts import AccountItem, AccountItems
+from gateways.transport.errors import ProviderConfused
 from gateways.transport.json_shape import Shape
 
 ALCHEMY = "Alchemy"
 ITEMS_A_PAGE = 100
 MOST_PAGES = 100
 LARGEST_PAGE = 4_000_000
+MOST_OWNER_PAGES, LARGEST_OWNER_PAGE = 20, 32_000_000
+"""Pages of a collection's owners, 50,000 of them in each, and the bytes of one."""
 
 
 class Alchemy:
@@ -35,10 +39,7 @@ class Alchemy:
         Spam filters are never used: what they hide would count. Raises ProviderError, also for a chain that Alchemy
         does not have, an account with more than 10,000 tokens, and pages that run in a circle.
         """
-        network = CHAINS[chain].alchemy
-        if network is None:
-            raise ChainNotListed(ALCHEMY, CHAINS[chain].title)
-        base = f"{self._url.replace('{network}', network)}/{self._key}/getNFTsForOwner"
+        base = self._call(chain, "getNFTsForOwner")
         first = f"{base}?owner={quote(address, safe='')}&withMetadata=false&pageSize={ITEMS_A_PAGE}"
 
         async def page(cursor: str) -> tuple[Iterable[AccountItem], str | None]:
@@ -50,6 +51,45 @@ class Alchemy:
             return items, said.text_or_none("pageKey")
 
         return AccountItems(chain, address, ALCHEMY, await all_pages(ALCHEMY, page, MOST_PAGES, ITEMS_A_PAGE))
+
+    async def contract_tokens(self, chain: str, contract: str, most: int) -> frozenset[int]:
+        """GET getOwnersForContract with balances, page after page: the ids of all tokens that somebody is listed with.
+
+        Raises ProviderError, also for a chain that Alchemy does not have, and for more than `most` tokens.
+        """
+        base = self._call(chain, "getOwnersForContract")
+        first = f"{base}?contractAddress={quote(contract, safe='')}&withTokenBalances=true"
+        found, cursor = set[int](), ""
+        for _ in range(MOST_OWNER_PAGES):
+            following = f"&pageKey={quote(cursor, safe='')}" if cursor else ""
+            answer = await self._wire.read(first + following, "collection", largest=LARGEST_OWNER_PAGE)
+            said = Shape(answer, "the owners", ALCHEMY)
+            # In a thread: a page may name a hundred thousand tokens, and the event loop gets its turns meanwhile.
+            found |= await asyncio.to_thread(_of_owners, said)
+            if len(found) > most:
+                raise ProviderConfused(ALCHEMY, f"it lists more than {most} tokens for this collection")
+            if not (cursor := said.text_or_none("pageKey") or ""):
+                return frozenset(found)
+        raise ProviderConfused(ALCHEMY, "its list of owners does not end")
+
+    def _call(self, chain: str, name: str) -> str:
+        network = CHAINS[chain].alchemy
+        if network is None:
+            raise ChainNotListed(ALCHEMY, CHAINS[chain].title)
+        return f"{self._url.replace('{network}', network)}/{self._key}/{name}"
+
+
+def _of_owners(said: Shape) -> set[int]:
+    return {one for owner in said.items("owners") for one in _ids(Shape(owner, "an owner", ALCHEMY))}
+
+
+def _ids(owner: Shape) -> Iterable[int]:
+    for one in owner.items("tokenBalances"):
+        text = Shape(one, "a balance", ALCHEMY).text("tokenId")
+        try:
+            yield int(text, 16) if text.startswith("0x") else int(text)
+        except ValueError:
+            raise ProviderConfused(ALCHEMY, "it names a token that is not a number") from None
 
 
 def _item(token: Shape) -> AccountItem:

@@ -1,8 +1,8 @@
-"""`/alchemy/<network>/nft/v3/<key>`: Alchemy's list of what an account has, as its NFT API v3 gives it."""
+"""`/alchemy/<network>/nft/v3/<key>`: Alchemy's lists of what an account has, and of who has a collection."""
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiohttp import web
@@ -15,12 +15,14 @@ from sandbox.marketplaces.catalogue import Catalogue, Market, Token
 KEY = "sandbox-alchemy-key"
 NETWORKS = {facts.alchemy: name for name, facts in CHAINS.items()}
 MOST = 100
+MOST_OWNERS = 50_000
+"""Owners of a collection in a page."""
 USED_UP = "Monthly capacity limit exceeded. Upgrade your scaling policy for continued service."
 """The answer when a plan's month is used up. It has the status of a wrong key (docs/facts.md#alchemy-nft-api)."""
 
 
 class Alchemy:
-    """The one call of it that lists an owner's tokens."""
+    """The two calls of it that list tokens: an owner's, and a collection's."""
 
     def __init__(self, sandbox: Sandbox, catalogue: Catalogue, budgets: Mapping[str, Budget]) -> None:
         self._sandbox = sandbox
@@ -28,10 +30,49 @@ class Alchemy:
         self._budgets = budgets
 
     def routes(self) -> list[web.RouteDef]:
-        """`getNFTsForOwner`."""
-        return [web.get("/alchemy/{network}/nft/v3/{key}/getNFTsForOwner", self._serve)]
+        """`getNFTsForOwner` and `getOwnersForContract`."""
+        base = "/alchemy/{network}/nft/v3/{key}"
+        return [
+            web.get(f"{base}/getNFTsForOwner", self._of_account),
+            web.get(f"{base}/getOwnersForContract", self._of_contract),
+        ]
 
-    async def _serve(self, request: web.Request) -> web.StreamResponse:
+    async def _of_account(self, request: web.Request) -> web.StreamResponse:
+        answer, market = await self._checked(request, lambda head: _page([], 0, None, head), '{"ownedNfts": [{')
+        if answer is not None or market is None:
+            return answer or _refused(404, "Unsupported network")
+        owner = request.query.get("owner", "")
+        if not _is_address(owner):
+            return _refused(400, "owner is not a valid address")
+        tokens = await self._catalogue.of_account(market, owner.lower())
+        return self._paged(request, tokens, owner.lower(), market)
+
+    async def _of_contract(self, request: web.Request) -> web.StreamResponse:
+        answer, market = await self._checked(request, lambda _: {"owners": [], "pageKey": None}, '{"owners": [{')
+        if answer is not None or market is None:
+            return answer or _refused(404, "Unsupported network")
+        contract, start = request.query.get("contractAddress", "").lower(), _start(request.query.get("pageKey"))
+        if not _is_address(contract) or start is None:
+            return _refused(400, "contractAddress is not a valid address, or pageKey not one of ours")
+        collection = market.collections.get(contract)
+        tokens = [] if collection is None else await self._catalogue.tokens(market, collection)
+        held: dict[str, list[dict[str, Any]]] = {}
+        for token in tokens:
+            for owner, amount in token.holders.items():
+                held.setdefault(owner, []).append({"tokenId": str(token.id), "balance": str(amount)})
+        owners = sorted(held)
+        end = start + MOST_OWNERS
+        following = base64.b64encode(str(end).encode()).decode() if end < len(owners) else None
+        shown: list[Any] = owners[start:end]
+        if request.query.get("withTokenBalances", "false") == "true":
+            shown = [{"ownerAddress": owner, "tokenBalances": held[owner]} for owner in shown]
+        return web.json_response({"owners": shown, "pageKey": following})
+
+    async def _checked(
+        self, request: web.Request, none: Callable[[int], dict[str, Any]], broken: str
+    ) -> tuple[web.StreamResponse | None, Market | None]:
+        """Return the answer of a fault or a refusal, or the market of the network."""
+
         async def throttled(_: web.Request) -> web.Response:
             return _refused(429, "Your app has exceeded its compute units per second capacity.")
 
@@ -39,28 +80,21 @@ class Alchemy:
             return _refused(500, "Internal server error")
 
         async def empty(request: web.Request) -> web.Response:
-            return web.json_response(_page([], 0, None, await self._head(request)))
+            return web.json_response(none(await self._head(request)))
 
         async def malformed(_: web.Request) -> web.Response:
-            return web.Response(text='{"ownedNfts": [{', content_type="application/json")
+            return web.Response(text=broken, content_type="application/json")
 
         faulty = {"429": throttled, "500": failed, "empty": empty, "malformed": malformed}
         answer = await self._sandbox.faults.apply(request, "alchemy", faulty)
         if answer is not None:
-            return answer
-        market = self._market(request)
+            return answer, None
         if request.match_info["key"] != KEY:
-            return _refused(401, "Must be authenticated!")
+            return _refused(401, "Must be authenticated!"), None
         budget = self._budgets.get("alchemy")
         if budget is not None and not budget.spend():
-            return _refused(403, USED_UP)
-        if market is None:
-            return _refused(404, "Unsupported network")
-        owner = request.query.get("owner", "")
-        if not (owner.startswith("0x") and len(owner) == 42):
-            return _refused(400, "owner is not a valid address")
-        tokens = await self._catalogue.of_account(market, owner.lower())
-        return self._paged(request, tokens, owner.lower(), market)
+            return _refused(403, USED_UP), None
+        return None, self._market(request)
 
     def _paged(self, request: web.Request, tokens: list[Token], owner: str, market: Market) -> web.Response:
         size, start = request.query.get("pageSize", str(MOST)), _start(request.query.get("pageKey"))
@@ -81,6 +115,10 @@ class Alchemy:
     async def _head(self, request: web.Request) -> int:
         market = self._market(request)
         return 0 if market is None else market.block or _newest(market)
+
+
+def _is_address(text: str) -> bool:
+    return text.startswith("0x") and len(text) == 42
 
 
 def _newest(market: Market) -> int:

@@ -15,7 +15,9 @@ from gateways.evm.rpc.errors import NodeTimedOut, Reverted, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, block_in, patiently, quantity
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.rpc.stated_limits import stated_blocks
+from gateways.evm.tokens.batch_call import Asker
 from gateways.evm.tokens.contract_info import BALANCE_OF, TOTAL_SUPPLY
+from gateways.evm.tokens.program import Said, Silence
 from gateways.evm.tokens.token_history import (
     CONSECUTIVE,
     TRANSFER,
@@ -25,6 +27,7 @@ from gateways.evm.tokens.token_history import (
     about_range,
     too_much,
 )
+from gateways.evm.tokens.token_read import OWNER_OF
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 
@@ -145,6 +148,27 @@ class TransferHistory:
             return [_number(node.name, one) for one in await node.batch(calls)]
 
         return await self._nodes.first(chain, ask, endpoint=endpoint)
+
+    async def owners(
+        self, chain: str, contract: str, tokens: Sequence[int], head: Head, endpoint: int
+    ) -> dict[int, str] | None:
+        """The owner of each ERC-721 token at a block, by one node; burnt tokens are left out.
+
+        None if the contract leaves anything open, or the owners are not as many as its own `totalSupply`.
+        """
+        asked = bytes.fromhex(contract[2:])
+        questions = [(asked, TOTAL_SUPPLY), *((asked, OWNER_OF + one.to_bytes(_WORD)) for one in tokens)]
+
+        async def ask(node: Node) -> list[Said]:
+            return await Asker(node).ask(head, questions)
+
+        supply, *said = await self._nodes.first(chain, ask, endpoint=endpoint)
+        if any(one in {Silence.NONSENSE, Silence.RAN_OUT} for one in said):
+            return None
+        owned = {token: one for token, one in zip(tokens, said, strict=True) if isinstance(one, int) and one}
+        if supply != len(owned) or any(one >> 160 for one in owned.values()):
+            return None
+        return {token: f"0x{one:040x}" for token, one in owned.items()}
 
     async def _slice(self, node: Node, contract: str, first: int, last: int) -> HistorySlice:
         width = self._widths.setdefault((node.url, contract), _Width(node_limits.known(node.url).log_blocks))

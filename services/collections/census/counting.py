@@ -1,7 +1,8 @@
 """Advance a count step by step: each step is stored with its place, so that a killed process costs one step.
 
 On EVM chains two nodes have to agree about every transfer. What is settled is added up for ever; the transfers after
-it are read again by each count, so a reorganisation of the newest blocks leaves nothing behind. On Solana a list of
+it are read again by each count, so a reorganisation of the newest blocks leaves nothing behind. Where an index with a
+key lists an ERC-721 collection, its tokens are read at one block instead (`snapshots`). On Solana a list of
 the collection has to be the same when it is read a second time, by another node where one is set.
 """
 
@@ -21,7 +22,7 @@ from locales import N_
 from locales.stored_texts import storable
 from models import transaction
 from models.db.session import AsyncSession
-from services.collections.census import owned_tokens, tasks
+from services.collections.census import owned_tokens, snapshots, tasks
 from services.collections.census.owned_tokens import NEWEST, SECOND_READING, SETTLED, TooManyTokens
 from services.collections.census.tasks import CensusTask, CountTaken
 
@@ -118,6 +119,9 @@ async def _commit(task: CensusTask, **changes: object) -> CensusTask:
 async def _add_up(outside: Gateways, task: CensusTask) -> None:
     by = _two_nodes(outside, task)
     if task.target is None:
+        if (found := await snapshots.read(outside, task, by)) is not None:
+            await snapshots.store(task, found)
+            return
         task = await _begin(outside, task, by)
     for _ in range(STEPS_A_TURN):
         target = task.target or 0
@@ -173,17 +177,28 @@ def _two_nodes(outside: Gateways, task: CensusTask) -> Sequence[int]:
 
 
 async def _begin(outside: Gateways, task: CensusTask, by: Sequence[int]) -> CensusTask:
-    """Set the count's goal; begin again at the first block if the one where the last count ended was replaced."""
+    """Set the count's goal.
+
+    Begin again at the first block if the one where the last count ended was replaced, or if that was a snapshot: which
+    transfers led to it is not known, so silence about later ones could not be doubted.
+    """
     heads = await asyncio.gather(*(outside.histories.settled(task.chain, one) for one in by))
     goal = min(head.block for head in heads)
-    if task.block_hash and goal >= task.block:
-        present = [await outside.histories.block(task.chain, task.block, one) for one in by]
-        if any(one.block_hash != task.block_hash for one in present):
-            async with transaction() as db:
-                await owned_tokens.clear(db, task.id, SETTLED, NEWEST)
-                await tasks.update(db, task, block=-1, block_hash="", known=None, moves=0, tokens=0)
-            task = replace(task, block=-1, block_hash="", known=None, moves=0, tokens=0)
+    is_snapshot = task.tokens > 0 and task.known is None
+    if is_snapshot or await _is_replaced(outside, task, goal, by):
+        async with transaction() as db:
+            await owned_tokens.clear(db, task.id, SETTLED, NEWEST)
+            await tasks.update(db, task, block=-1, block_hash="", known=None, moves=0, tokens=0)
+        task = replace(task, block=-1, block_hash="", known=None, moves=0, tokens=0)
     return await _commit(task, target=max(goal, task.block))
+
+
+async def _is_replaced(outside: Gateways, task: CensusTask, goal: int, by: Sequence[int]) -> bool:
+    """Return whether a node has another block where the last count ended."""
+    if not task.block_hash or goal < task.block:
+        return False
+    present = [await outside.histories.block(task.chain, task.block, one) for one in by]
+    return any(one.block_hash != task.block_hash for one in present)
 
 
 async def _keep(task: CensusTask, found: HistorySlice) -> CensusTask:

@@ -75,6 +75,52 @@ async def test_what_is_no_list_is_an_error(
     assert "key" not in str(raised.value).replace("API key", "")
 
 
+def owners(*held: tuple[str, ...], key: str | None = None) -> web.Response:
+    listed = [
+        {"ownerAddress": OWNER, "tokenBalances": [{"tokenId": one, "balance": "1"} for one in ids]} for ids in held
+    ]
+    return web.json_response({"owners": listed, "pageKey": key})
+
+
+async def test_a_collections_tokens_are_read_page_by_page(alchemy: Alchemy, server: Wire) -> None:
+    answers = [owners(("1", "0x2"), ("0003",), key="a=/b"), owners(("4",), ())]
+    server.says(lambda: answers.pop(0))
+    assert await alchemy.contract_tokens("base", CATS, 4) == {1, 2, 3, 4}
+    assert [one.path.partition("&pageKey=")[::2] for one in server.asked] == [
+        (f"/base-mainnet/nft/v3/key%2F1/getOwnersForContract?contractAddress={CATS}&withTokenBalances=true", end)
+        for end in ("", "a%3D%2Fb")
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        web.json_response({}),
+        web.json_response({"owners": ["0x00"], "pageKey": None}),
+        web.json_response({"owners": [{"ownerAddress": OWNER}], "pageKey": None}),
+        owners(("cat",)),
+        owners(("1", "2", "3")),
+        owners(("1",), key="again"),
+    ],
+    ids=["nothing", "no balances", "no tokens", "no number", "too many", "no end"],
+)
+async def test_a_list_of_owners_that_cannot_be_read_is_an_error(
+    alchemy: Alchemy, server: Wire, answer: web.Response
+) -> None:
+    told = answer.body
+    assert isinstance(told, bytes)
+    server.says(lambda: web.Response(body=told, content_type="application/json"))
+    with pytest.raises(ProviderConfused):
+        await alchemy.contract_tokens("base", CATS, 2)
+    assert len(server.asked) <= 20
+
+
+async def test_a_chain_without_the_index_has_no_list_of_owners(alchemy: Alchemy, server: Wire) -> None:
+    with pytest.raises(ProviderRefused):
+        await alchemy.contract_tokens("solana", CATS, 2)
+    assert server.asked == []
+
+
 async def test_a_month_that_is_used_up_is_no_wrong_key_and_is_not_asked_for_again_and_again(
     alchemy: Alchemy, server: Wire
 ) -> None:
