@@ -235,9 +235,10 @@ def _screen(page: Page) -> Screen:
 
 def _title(page: Page) -> str | rx.Var[str]:
     """Return the title of the browser tab: the landing page's for visitors who see it in this page's place."""
-    if page.visitors is not landing or not page.title:
+    (first,) = (one for one in PAGES if one.route == "/")
+    if page.visitors is not landing or page is first:
         return page.full_title
-    return rx.cond(SessionState.audience == VISITOR, settings().product_name, page.full_title)
+    return rx.cond(SessionState.audience == VISITOR, first.full_title, page.full_title)
 
 
 def add_pages(app: rx.App) -> None:

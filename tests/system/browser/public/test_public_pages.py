@@ -65,7 +65,7 @@ async def test_a_visitor_of_a_members_page_sees_the_landing_page_under_its_own_t
 ) -> None:
     visitor = await visit()
     await visitor.open(path)
-    await expect(visitor.page).to_have_title("Holdfast")
+    await expect(visitor.page).to_have_title("Roles that hold as long as the NFT does · Holdfast")
     await visitor.page.get_by_role("banner").get_by_role("link", name="Features").click()
     await expect(visitor.page).to_have_title("Features · Holdfast")
     await visitor.enter("dave")
