@@ -47,6 +47,8 @@ SHARED_BY = {
     ("POST", RULES_PATH): (0, 2, 3, 5, 8, 9),
     ("POST", f"{RULES_PATH}/preview"): (1, 4, 7, 10),
     ("PATCH", f"{RULES_PATH}/{{rule_id}}"): (6, 11),
+    ("POST", f"{RULES_PATH}/try"): (0, 3, 6, 9),
+    ("POST", f"{RULES_PATH}/reach"): (2, 5, 8, 11),
 }
 """Calls that read the same fields and work for long: each is given some of the kinds of text, all of them together."""
 
