@@ -107,6 +107,31 @@ for held in ({"1": 1, "3": 1}, {"1": 1, "4": 1}):
 print("Set: several of certain tokens" in str(condition_fields().render()))
 """
 
+FIELD = """
+from components.pages.rule_form.condition_fields import condition_fields
+from services.core.errors import FieldRefused
+from services.rules.draft import RuleDraft, check, expression_of
+from services.rules.types import own_tables
+from services.rules.types.own_tables import OwnTables
+from services.rules.wording import in_words
+from state.rule_form.condition_draft import draft_of
+
+def draft(wallets):
+    return RuleDraft("Three", "", "", "several_wallets", "7", 1, details={"wallets": wallets})
+
+leaf = expression_of(check(draft("3")))
+print(in_words(leaf, {}))
+assert draft_of(leaf, "").leaf == leaf
+mine = [("evm", "0x" + number * 20) for number in ("a1", "b2", "c3")]
+for wallets in (mine[:2], mine):
+    print(own_tables.answer(leaf.details, wallets, OwnTables()).answer.value)
+try:
+    expression_of(check(draft("0")))
+except FieldRefused as fault:
+    print(fault.field)
+print("Verified wallets, at least" in str(condition_fields().render()))
+"""
+
 CHAIN = """
 from pathlib import Path
 from gateways.chains.catalogue import evm_chains, form_order
@@ -187,6 +212,16 @@ def follow(changes: Mapping[str, list[tuple[str, str]]], copy: Path) -> None:
             {"services/rules/types/registry.py"},
             RULE_TYPE,
             ["At least 2 of the tokens 1 to 3 of Cats on Base\nyes\nno\nTrue"],
+        ),
+        (
+            "Add a rule type with a field of its own",
+            {
+                "services/rules/types/several_wallets.py",
+                "services/rules/types/registry.py",
+                "services/rules/types/own_tables.py",
+            },
+            FIELD,
+            ["At least 3 verified wallets\nno\nyes\nwallets\nTrue"],
         ),
         (
             "Add a chain",
