@@ -165,9 +165,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     """All that shares a product goes to one worker, and all that shares a web process.
 
     Two workers have a product each: one alone would be the last by far, and to bring a product up keeps two cores busy
-    for 15 s. With more than six workers they are shared out all the same.
+    for 15 s. With more than four workers they are shared out all the same.
     """
-    return TwoProducts(config, log) if len(config.getoption("tx") or ()) <= 6 else None
+    return TwoProducts(config, log) if len(config.getoption("tx") or ()) <= 4 else None
 
 
 class TwoProducts(LoadFileScheduling):

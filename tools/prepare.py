@@ -124,8 +124,8 @@ def test(arguments: list[str]) -> int:
 
 
 def workers() -> int:
-    """Return the number of test processes: three for each core, since tests spend most of their time waiting."""
-    return 3 * (os.cpu_count() or 1)
+    """Return the number of test processes: two more than cores, since tests spend half of their time waiting."""
+    return (os.cpu_count() or 1) + 2
 
 
 def fuzz(arguments: list[str]) -> int:
