@@ -1,4 +1,4 @@
-"""Many guilds at once, nodes far away, and one guild that means harm: `python -m benchmarks.guilds [--quick]`.
+"""Many guilds at once, nodes far away, and one hostile guild: `python -m benchmarks.guilds [--quick]`.
 
 Three parts, each with a database and product processes of its own:
 
