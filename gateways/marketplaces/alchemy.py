@@ -18,7 +18,7 @@ ALCHEMY = "Alchemy"
 ITEMS_A_PAGE = 100
 MOST_PAGES = 100
 LARGEST_PAGE = 4_000_000
-MOST_OWNER_PAGES, LARGEST_OWNER_PAGE = 20, 32_000_000
+MOST_OWNER_PAGES, LARGEST_OWNER_PAGE = 20, 8_000_000
 """Pages of a collection's owners, 50,000 of them in each, and the bytes of one."""
 
 
@@ -64,7 +64,7 @@ class Alchemy:
             following = f"&pageKey={quote(cursor, safe='')}" if cursor else ""
             answer = await self._wire.read(first + following, "collection", largest=LARGEST_OWNER_PAGE)
             said = Shape(answer, "the owners", ALCHEMY)
-            # In a thread: a page may name a hundred thousand tokens, and the event loop gets its turns meanwhile.
+            # In a thread: a page may name fifty thousand tokens, and the event loop gets its turns meanwhile.
             found |= await asyncio.to_thread(_of_owners, said)
             if len(found) > most:
                 raise ProviderConfused(ALCHEMY, f"it lists more than {most} tokens for this collection")

@@ -20,7 +20,7 @@ from services.collections.census.tasks import CensusTask
 
 log = logging.getLogger("holdfast.services.census")
 
-MOST_LISTED = 100_000
+MOST_LISTED = 50_000
 """Tokens of a collection that is read in this way: each node is asked about each of them."""
 
 

@@ -1,24 +1,47 @@
 """Names of workers, by which a process sees that the holder of a lease no longer exists."""
 
+import hashlib
 import os
 import secrets
 import socket
+from functools import cache
+from pathlib import Path
+
+_PLACES = (Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid"))
+"""What differs between machines of one host name, and between containers of one machine."""
+
+
+@cache
+def machine() -> str:
+    """Return what stands for the place whose processes have numbers of their own: a machine, or a container."""
+    seen = [socket.gethostname()]
+    for path in _PLACES:
+        try:
+            seen.append(os.readlink(path) if path.is_symlink() else path.read_text())
+        except OSError:
+            seen.append("")
+    return hashlib.sha256("|".join(seen).encode()).hexdigest()[:16]
 
 
 def worker_name() -> str:
     """Return a name that no other process has, even after a restart with the same process id."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+    return f"{machine()}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
 def is_dead(worker: str) -> bool:
     """Return whether the worker was a process of this machine that no longer exists."""
-    host, _, rest = worker.rpartition(":")[0].rpartition(":")
-    if host != socket.gethostname() or not rest.isdigit():
+    place, _, rest = worker.rpartition(":")[0].rpartition(":")
+    if place != machine() or not rest.isdigit():
         return False
+    return int(rest) == os.getpid() or not is_running(int(rest))
+
+
+def is_running(pid: int) -> bool:
+    """Return whether this machine has a process of that number."""
     try:
-        os.kill(int(rest), 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
-        return True
-    except PermissionError:
         return False
-    return int(rest) == os.getpid()
+    except OSError:
+        return True
+    return True

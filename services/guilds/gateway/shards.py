@@ -6,16 +6,15 @@ which resumes the session where the last one stored it.
 
 import hashlib
 import os
-import socket
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import text
 
 from models.db.session import AsyncSession
+from services.core.queue import worker_names
 from settings import SHARDS
 
 BEAT_SECONDS, LEASE_SECONDS = 2.0, 8.0
@@ -23,7 +22,6 @@ BEAT_SECONDS, LEASE_SECONDS = 2.0, 8.0
 KEY = 4_815_162_345
 """The advisory lock under which processes take shards."""
 AUTO = "auto"
-_PLACES = ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,28 +97,14 @@ class BotProcess:
 
 def this_process() -> BotProcess:
     """Return a name for this process."""
-    seen = [socket.gethostname()]
-    for path in _PLACES:
-        try:
-            seen.append(os.readlink(path) if Path(path).is_symlink() else Path(path).read_text())
-        except OSError:
-            seen.append("")
-    return BotProcess(hashlib.sha256("|".join(seen).encode()).hexdigest()[:16], os.getpid(), uuid4().hex[:12])
+    return BotProcess(worker_names.machine(), os.getpid(), uuid4().hex[:12])
 
 
 def is_gone(name: str, here: BotProcess) -> bool:
     """Return whether a process of this machine has ended; False for those of others, which cannot be seen."""
     place, _, rest = name.partition(":")
     pid = rest.partition(":")[0]
-    if place != here.place or not pid.isdigit():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
+    return place == here.place and pid.isdigit() and not worker_names.is_running(int(pid))
 
 
 def digest(token: str) -> str:
