@@ -64,7 +64,8 @@ def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Comp
 _ACTIONS = (
     "flex flex-wrap gap-2 sm:shrink-0 sm:flex-nowrap "
     # Below the heading, a button without a border aligns left with it; beside it, right with the page.
-    "max-sm:[&>.btn-ghost:first-child]:-ms-4 sm:[&>.btn-ghost:last-child]:-me-4"
+    # The margin is the group's: a button's own one would make the group too narrow for it.
+    "max-sm:has-[>.btn-ghost:first-child]:-ms-4 sm:has-[>.btn-ghost:last-child]:-me-4"
 )
 
 

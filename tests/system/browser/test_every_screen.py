@@ -50,6 +50,13 @@ WORDLESS = """
   .map(one => one.outerHTML.slice(0, 160))
 """
 
+# Marks that are narrower than they are drawn, because the words beside them took their room.
+SQUEEZED = """
+() => [...document.querySelectorAll('a > svg, button > svg')]
+  .filter(one => one.checkVisibility() && one.getBoundingClientRect().width + 0.5 < Number(one.getAttribute('width')))
+  .map(one => one.parentElement.outerHTML.slice(0, 160))
+"""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -58,6 +65,7 @@ class Found:
     grave: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     wide: list[tuple[str, int, int]] = field(default_factory=list)
     wordless: dict[str, list[str]] = field(default_factory=dict)
+    squeezed: dict[str, list[str]] = field(default_factory=dict)
     unreached: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -90,8 +98,8 @@ async def test_axe_finds_nothing_grave_in_light_and_dark(found: Found) -> None:
     assert found.grave == {}
 
 
-async def test_no_screen_scrolls_sideways_and_no_mark_is_without_words(found: Found) -> None:
-    assert (found.wide, found.wordless) == ([], {})
+async def test_no_screen_scrolls_sideways_and_no_mark_is_without_words_or_room(found: Found) -> None:
+    assert (found.wide, found.wordless, found.squeezed) == ([], {}, {})
 
 
 async def test_the_keyboard_reaches_everything_and_the_focus_is_seen(found: Found) -> None:
@@ -117,6 +125,8 @@ async def _look(who: Visitor, screens: list[Screen], found: Found) -> None:
                 found.wide.append((screen.name, width, needed))
             if marks := await who.page.evaluate(WORDLESS):
                 found.wordless[f"{screen.name} at {width}"] = marks
+            if marks := await who.page.evaluate(SQUEEZED):
+                found.squeezed[f"{screen.name} at {width}"] = marks
 
 
 async def walked(who: Visitor, drawn: Callable[[Page], Awaitable[None]]) -> list[str]:
