@@ -9,7 +9,6 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date, datetime
-from decimal import Decimal
 from functools import cache, lru_cache, reduce
 from gettext import GNUTranslations
 from io import BytesIO
@@ -22,7 +21,7 @@ from babel.dates import format_date, format_skeleton, format_time
 from babel.lists import format_list
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from babel.numbers import format_decimal
+from babel.numbers import get_decimal_symbol, get_group_symbol
 
 from locales import marks
 from locales.marks import MARKED
@@ -172,14 +171,15 @@ def number(value: int) -> str:
     """Return a whole number as the reader's language groups its digits, such as `1,234`."""
     if language() == MARKED:
         return marks.Mark.of(marks.NUMBER, value)
-    return format_decimal(value, locale=_locale())
+    return f"{value:,}".replace(",", get_group_symbol(_locale()))
 
 
 def decimal(amount: str) -> str:
     """Return an amount such as `1234.5` with the reader's comma; English texts have amounts as people type them."""
     if language() in {ENGLISH, MARKED}:
         return amount
-    return format_decimal(Decimal(amount), locale=_locale(), decimal_quantization=False)
+    whole, point, part = amount.partition(".")
+    return number(int(whole)) + (get_decimal_symbol(_locale()) if point else "") + part
 
 
 def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:

@@ -124,7 +124,9 @@ def test_dates_and_lists_are_written_as_the_language_does(
 def test_numbers_and_names_are_separated_as_the_language_does(locale: str, whole: str, amount: str, names: str) -> None:
     with speaking(locale):
         assert number(12345) == whole
+        assert number(10**60 + 1).translate(str.maketrans("", "", ",.")) == str(10**60 + 1), "no digit is rounded away"
         assert decimal("12345.5") == amount
+        assert decimal(f"{10**40}.5").translate(str.maketrans("", "", ",.")) == f"{10**40}5"
         assert decimal("0.000000000000000001") == "0,000000000000000001".replace(",", amount[-2])
         assert series("abc") == names
         assert series(()) == sentences() == ""
