@@ -26,7 +26,7 @@ from jobs.role_writer import RoleWriter
 from models import transaction
 from sandbox.discord.answers.limits import GLOBAL_LIMIT
 from sandbox.discord.rest.members import MEMBER_ROLE_WRITES
-from services.engine.ledger import INTENT_CHANNEL
+from services.roles.outbox import INTENT_CHANNEL
 from services.runtime.listen import Listener
 from services.runtime.tasks import stop
 from tests.conftest import free_port

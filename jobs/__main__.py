@@ -36,9 +36,9 @@ from models import transaction, use
 from services.core import queue, rollups
 from services.core.queue import CHANNEL
 from services.core.queue.worker_names import worker_name
-from services.engine.ledger import INTENT_CHANNEL
 from services.guilds import rate_shares
 from services.health import readiness
+from services.roles.outbox import INTENT_CHANNEL
 from services.runtime import garbage_collection, logs, marketplace_limits, node_limit_sharing
 from services.runtime.listen import Listener
 from services.servers import verified_counts

@@ -26,6 +26,7 @@ from services.guilds.members import came_back, left_many, seen_many
 from services.guilds.rivals import Reversal
 from services.holdings import confirmation, delegations, fetch, last_seen
 from services.roles import breaker, in_doubt, removal_batches
+from services.roles.outbox import INTENT_CHANNEL
 from services.runtime.loop_steps import in_steps
 
 Pair = tuple[CaseOutcome, Decision]
@@ -98,10 +99,6 @@ async def remember(db: AsyncSession, done: BatchOutcome) -> None:
     await token_traits.remember(db, done.traits)
     await delegations.remember(db, done.delegations)
     await last_seen.remember(db, [reading for item in done.looked for reading in item.readings_made()])
-
-
-INTENT_CHANNEL = "holdfast_intent"
-"""The NOTIFY channel for roles to give or take."""
 
 
 ROWS_A_STATEMENT = 1_000

@@ -26,6 +26,7 @@ from services.roles import in_doubt
 from services.runtime.tasks import doubled
 
 __all__ = [
+    "INTENT_CHANNEL",
     "Intent",
     "TokenRejected",
     "WriteOutcome",
@@ -33,6 +34,9 @@ __all__ = [
     "carry_out",
     "failed",
 ]  # fmt: skip
+
+INTENT_CHANNEL = "holdfast_intent"
+"""The NOTIFY channel for roles to give or take."""
 
 STALE_AFTER = timedelta(seconds=60)
 """A removal that could not be sent for so long is decided again: the wallet may have been refilled."""

@@ -21,10 +21,10 @@ from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.errors import BatchNotFound, Conflict, FieldRefused
 from services.core.json_view import json_view
-from services.engine.ledger import INTENT_CHANNEL
 from services.guilds import permissions, rivals
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
+from services.roles.outbox import INTENT_CHANNEL
 from services.rules import limits, mapping, pausing, rules
 from services.rules.draft import RuleDraft
 from services.rules.expression import lists_in, parse, requirements

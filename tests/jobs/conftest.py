@@ -13,7 +13,7 @@ from gateways import close_gateways
 from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
 from services.core.queue import CHANNEL
-from services.engine.ledger import INTENT_CHANNEL
+from services.roles.outbox import INTENT_CHANNEL
 from services.runtime.listen import Listener
 from services.runtime.tasks import stop
 from settings import settings

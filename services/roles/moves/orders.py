@@ -16,12 +16,12 @@ from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.errors import Conflict, FieldRefused, MoveNotFound
 from services.core.json_view import json_view
-from services.engine.ledger import INTENT_CHANNEL
 from services.guilds import channels, permissions, rivals
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
 from services.roles import breaker
 from services.roles.moves import announcement
+from services.roles.outbox import INTENT_CHANNEL
 
 MOST_ROLES = 50
 LONGEST = timedelta(days=366)
