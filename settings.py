@@ -30,6 +30,8 @@ ENV_FILE = Path(os.environ.get("HOLDFAST_HOME") or ROOT) / ".env"
 SANDBOX = ROOT / "sandbox" / "product.env"
 """The settings of a start against the sandbox. Images and wheels lack it: they start live or not at all."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+CALLBACK_PATH = "/api/auth/discord/callback"
+"""Where Discord sends people back to after signing in, below PUBLIC_URL; it is registered in the Developer Portal."""
 
 # These have to be set together before Holdfast talks to the real Discord.
 LIVE_CREDENTIALS = ("DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN")

@@ -26,6 +26,7 @@ from services.guilds.gateway import identifies
 from services.health.following_cost import calls_a_day
 from services.roles import writer_lease
 from settings import (
+    CALLBACK_PATH,
     ENV_FILE,
     LIVE_CREDENTIALS,
     LOOPBACK,
@@ -38,7 +39,6 @@ from settings import (
     load,
 )
 
-CALLBACK = "/api/auth/discord/callback"
 PORTAL = "https://discord.com/developers/applications"
 FEWEST_LETTERS = 12
 
@@ -130,7 +130,7 @@ def _proxy(values: Mapping[str, str]) -> Finding:
 
 def _redirect(values: Mapping[str, str]) -> Finding:
     url = values.get("PUBLIC_URL", "").rstrip("/") or "<PUBLIC_URL>"
-    how = f"On the application's OAuth2 page › Redirects, exactly: {url}{CALLBACK}"
+    how = f"On the application's OAuth2 page › Redirects, exactly: {url}{CALLBACK_PATH}"
     return Finding(ADVICE, "Redirect URI", "Discord must know where sign-ins return; `make live-check` looks.", how)
 
 

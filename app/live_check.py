@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from sqlalchemy.exc import DBAPIError
 
-from app.doctor import CALLBACK
 from gateways import Gateways, close_gateways, gateways
 from gateways.chains import catalogue
 from gateways.chains.catalogue import CHAINS
@@ -24,7 +23,7 @@ from services.guilds import members_intent
 from services.guilds.gateway import identifies
 from services.health import readiness
 from services.runtime import node_limit_sharing
-from settings import Settings, SettingsError, settings
+from settings import CALLBACK_PATH, Settings, SettingsError, settings
 
 NOBODY = "0x000000000000000000000000000000000000dead"
 NOBODY_ON_SOLANA = "1nc1nerator11111111111111111111111111111111"
@@ -90,7 +89,7 @@ async def _application(outside: Gateways, chosen: Settings) -> str:
         )
     if found.needs_code_grant:
         raise Wrong("'Requires OAuth2 Code Grant' is on: the bot could not be added. Switch it off on the Bot page.")
-    callback = chosen.public_url.rstrip("/") + CALLBACK
+    callback = chosen.public_url.rstrip("/") + CALLBACK_PATH
     if found.redirects and callback not in found.redirects:
         raise Wrong(f"Sign-ins could not return: add {callback} on the application's OAuth2 page › Redirects.")
     told = f"Server Members Intent is {'on' if found.members_intent else 'off, as chosen'}"
@@ -100,7 +99,7 @@ async def _application(outside: Gateways, chosen: Settings) -> str:
 async def _secret(outside: Gateways, chosen: Settings) -> str:
     """Send an invalid code: Discord refuses it as such only after checking id and secret. Nothing is created."""
     try:
-        await outside.oauth.exchange(ODD_CODE, ODD_CODE * 3, chosen.public_url.rstrip("/") + CALLBACK)
+        await outside.oauth.exchange(ODD_CODE, ODD_CODE * 3, chosen.public_url.rstrip("/") + CALLBACK_PATH)
     except Unauthorized:
         raise Wrong("DISCORD_CLIENT_ID and DISCORD_CLIENT_SECRET do not belong together.") from None
     except ProviderRefused as refused:

@@ -10,12 +10,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.http import languages
 from app.http.headers import SecurityHeaders
 from locales import N_, _
-from settings import LOOPBACK, settings
+from settings import CALLBACK_PATH, LOOPBACK, settings
 
 # Browser paths that set or need cookies, which belong to one host.
-_BROWSER_CALLS = frozenset(
-    {"/api/auth/discord", "/api/auth/discord/connect", "/api/auth/discord/callback", "/api/auth/logout"}
-)
+_BROWSER_CALLS = frozenset({"/api/auth/discord", "/api/auth/discord/connect", CALLBACK_PATH, "/api/auth/logout"})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SAFE = frozenset({"GET", "HEAD"})
 

@@ -19,10 +19,9 @@ from services.accounts import sessions, users
 from services.accounts.return_paths import is_screen
 from services.core import audit
 from services.core.errors import SignInFailed
-from settings import settings
+from settings import CALLBACK_PATH, settings
 
 SCOPES = ("identify", "guilds")
-CALLBACK_PATH = "/api/auth/discord/callback"
 SIGN_IN, CONNECT = "sign_in", "connect"
 HOME = {SIGN_IN: "/dashboard", CONNECT: "/invite"}
 """Where a sign-in ends if it has no return path."""

@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 
 import reflex as rx
 
-from services.accounts.sign_in import CALLBACK_PATH
-from settings import Settings, settings
+from settings import CALLBACK_PATH, Settings, settings
 from state.core.gate import public
 
 

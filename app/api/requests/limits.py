@@ -18,6 +18,7 @@ from services.core.actors import Actor
 from services.core.errors import NotSignedIn, TooMany
 from services.runtime import rate_limits
 from services.runtime.rate_limits import SIGN_INS
+from settings import CALLBACK_PATH
 
 LARGEST_BODY = 64 * 1024
 """Bytes; the largest rule has 40 leaves and takes a few thousand."""
@@ -33,7 +34,6 @@ _WITH_LISTS = re.compile(
     r"/api/verification-rules(?:/[0-9]{1,10}|/preview|/try|/reach)?|/api/servers/[0-9]{1,10}/(?:address-lists|import)"
 )
 _LEAVING = frozenset({"/api/auth/discord", "/api/auth/discord/connect"})
-_RETURNING = "/api/auth/discord/callback"
 
 
 class BodyLimit:
@@ -163,7 +163,7 @@ class AddressLimits:
 async def _count(method: str, path: str, address: str) -> None:
     if path in _LEAVING:
         await rate_limits.spend_for_address(SIGN_INS, address, share=1)
-    elif path == _RETURNING:
+    elif path == CALLBACK_PATH:
         await rate_limits.spend_for_address(SIGN_INS, f"{address} back", share=1)
     for limit in limits_of_address(method, path):
         await rate_limits.spend_for_address(limit, address)

@@ -5,7 +5,6 @@ import reflex as rx
 from components.layout.navigation import LOGIN_PATH
 from components.layout.reading import bullets, chapter, code, link, reading, sentence, steps
 from components.pages.help.oauth_help import (
-    CALLBACK_PATH,
     DEVELOPER_PORTAL,
     ENVIRONMENT,
     SETUP_PATH,
@@ -21,7 +20,7 @@ from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.effects.health import health_line
 from locales import N_, _
-from settings import settings
+from settings import CALLBACK_PATH, settings
 
 _NAME, _BOT = settings().product_name, settings().bot_name
 STAGING_CALLBACK = f"{settings().staging_url.rstrip('/')}{CALLBACK_PATH}"

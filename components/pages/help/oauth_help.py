@@ -11,12 +11,11 @@ from components.ui.copy import copyable
 from components.ui.effects.texts import filled
 from components.ui.empty import skeleton
 from locales import _
-from settings import settings
+from settings import CALLBACK_PATH, settings
 from state.core.session import MEMBER, SessionState
 from state.help.operator import OperatorState, SettingPresence
 
 DEVELOPER_PORTAL = "https://discord.com/developers/applications"
-CALLBACK_PATH = "/api/auth/discord/callback"
 SETUP_PATH = f"/{settings().product_name.lower().replace(' ', '-')}-setup"
 ENVIRONMENT = (
     ("DISCORD_CLIENT_ID", _("Client id: the application's id, on its OAuth2 page.")),

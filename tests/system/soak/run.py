@@ -20,11 +20,10 @@ import httpx
 from sqlmodel import col, select
 
 import models
-from app.doctor import CALLBACK
 from gateways import close_gateways
 from models import Due, Grant, Schedule, now, transaction
 from services.triggers import sweep
-from settings import settings
+from settings import CALLBACK_PATH, settings
 from tests.conftest import ROOT, free_port, running_sandbox, temporary_dir
 from tests.system.soak import judge, weather
 from tests.system.soak.chaos import Chaos, Pace
@@ -77,7 +76,7 @@ async def _soak_on(
             limits = (await control.get("/control/limits")).raise_for_status().json()
             (await control.put("/control/limits", json={"strict": limits["strict"]})).raise_for_status()
             # As an operator does at Discord: sign-ins return to registered addresses only.
-            callback = settings().public_url + CALLBACK
+            callback = settings().public_url + CALLBACK_PATH
             (await control.post("/control/application", json={"redirect_uris": [callback]})).raise_for_status()
             wrong: list[str] = []
             for seed in seeds:

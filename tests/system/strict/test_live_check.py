@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from app.doctor import CALLBACK
 from app.live_check import ask_all, limits_said, store_limits
 from gateways import close_gateways, gateways
 from gateways.evm.rpc import node_limits
@@ -16,7 +15,7 @@ from gateways.evm.transfer_logs import TransferLogs
 from models import transaction, use
 from sandbox.chains.plans import PLANS
 from services.runtime import node_limit_sharing as kept
-from settings import settings
+from settings import CALLBACK_PATH, settings
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ async def world(
             answer = await control.post(f"/control/chains/{chain}/mine", json={"blocks": 150})
             assert answer.status_code == 200
         # Other tests register addresses of their own.
-        callback = settings().public_url + CALLBACK
+        callback = settings().public_url + CALLBACK_PATH
         (await control.post("/control/application", json={"redirect_uris": [callback]})).raise_for_status()
     yield database_url
     await close_gateways()

@@ -16,11 +16,11 @@ import psycopg
 from sqlmodel import select
 
 import models
-from app.doctor import CALLBACK
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import MARK, running
 from models import Grant, Rule, Wallet, transaction
 from models.db.database import libpq_url
+from settings import CALLBACK_PATH
 from tests.bot.conftest import Club, soon
 from tests.bot.conftest import club as club
 from tests.conftest import ROOT, free_port, wait_for
@@ -167,7 +167,7 @@ async def test_a_fresh_copy_in_another_folder_has_every_rule_wallet_and_grant(cl
                 assert reader.execute(TORN.encode()).fetchall() == [], "each transaction whole or not at all"
             with web_of(fresh, postgres.url, club.product.sandbox) as copy:
                 # As an operator does at Discord: sign-ins return to registered addresses only.
-                callbacks = [one.url + CALLBACK for one in (club.product, copy)]
+                callbacks = [one.url + CALLBACK_PATH for one in (club.product, copy)]
                 club.product.control("application", {"redirect_uris": callbacks})
                 assert await asyncio.to_thread(shown, copy, club) == here
     finally:
