@@ -134,9 +134,10 @@ class Update:
         self._module("app.build")  # refuses screens of a wheel that show other names than the settings
         self._note.write({**self._note.read(), "phase": "starting"})
         self._say("Starting it for a moment")
-        self._module("app.supervisor.smoke_start")
+        self._module("app.supervisor.trial")
 
     def _module(self, *arguments: str) -> None:
+        # Earlier versions start modules of this one, so their names never change.
         run([str(self._installation.python), "-m", *arguments], cwd=self._root)
 
     def _revision(self, url: str) -> str:

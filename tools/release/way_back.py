@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
             if not (update(clone, version) == code and kept(version, before, rows(clone))):
                 return 1
         [backup] = sorted((clone / "data" / "backups").iterdir())[-1:]
-        if _runs("git", "cat-file", "-e", "v0.0.1:app/supervisor/smoke_start.py", cwd=clone):
+        if _runs("git", "cat-file", "-e", "v0.0.1:app/supervisor/trial.py", cwd=clone):
             code = update(clone, "0.0.1", "--restore", str(backup))
             return 0 if code == 0 and kept("0.0.1", before, rows(clone)) else 1
         print("COMMIT is older than updates, so there is no way back to it.")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ class Place:
         """A release: `set_up`, `backup`, `trial` and `screens` are the texts of its modules."""
         for name, text in changed.items():
             path = {
-                "set_up": "tools/prepare.py", "backup": "app/backup.py", "trial": "app/supervisor/smoke_start.py",
+                "set_up": "tools/prepare.py", "backup": "app/backup.py", "trial": "app/supervisor/trial.py",
                 "screens": "app/build.py",
             }[name]  # fmt: skip
             (self.origin / path).parent.mkdir(parents=True, exist_ok=True)
@@ -168,7 +169,7 @@ def test_the_newest_release_is_installed_and_the_data_are_migrated_after_a_backu
     ("changed", "why"),
     [
         ({"set_up": "raise SystemExit('no network')"}, "tools.prepare set-up` failed"),
-        ({"trial": f"{TRIAL}\nraise SystemExit('the web did not answer')"}, "app.supervisor.smoke_start` failed"),
+        ({"trial": f"{TRIAL}\nraise SystemExit('the web did not answer')"}, "app.supervisor.trial` failed"),
         ({"screens": "raise SystemExit('other names')"}, "app.build` failed"),
         ({"set_up": "import os\nos.unlink('version')\nraise OSError(28, 'No space left')"}, "set-up` failed"),
     ],
@@ -281,7 +282,7 @@ def test_migrations_of_a_database_elsewhere_are_undone_and_what_others_wrote_sta
 
     def run(command: list[str], **given: object) -> None:
         ran.append(tuple(command[1:]))
-        if "app.supervisor.smoke_start" in command:
+        if "app.supervisor.trial" in command:
             raise UpdateFailed("the web did not answer")
         if "alembic" not in command and "app.backup" not in command:
             real(command, **given)
@@ -369,3 +370,9 @@ def test_it_is_read_by_a_python_that_has_nothing_installed() -> None:
     command = [sys.executable, "-S", "-c", "import app.supervisor.update"]
     done = subprocess.run(command, cwd=PRODUCT, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", ["app.backup", "app.build", "app.supervisor.trial"])
+def test_a_module_that_earlier_versions_start_has_kept_its_name(module: str) -> None:
+    """An update is carried out by the version before it, and the way back by the one after it."""
+    assert find_spec(module) is not None

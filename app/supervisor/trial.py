@@ -1,4 +1,4 @@
-"""Start the database and the web for a moment, to see that this version works: `python -m app.supervisor.smoke_start`.
+"""Start the database and the web for a moment, to see that this version works: `python -m app.supervisor.trial`.
 
 Migrates the database. Neither the bot nor the jobs start, so no role changes, and the web listens on a free port of
 this machine alone, so nobody reaches it.

@@ -7,8 +7,8 @@ import pytest
 
 from app.supervisor.leftovers import running
 from app.supervisor.processes import Program
-from app.supervisor.smoke_start import plan_of, try_out
 from app.supervisor.supervisor import ProcessPlan, StartFailed
+from app.supervisor.trial import plan_of, try_out
 from settings import load
 from tests.conftest import free_port
 
