@@ -20,8 +20,8 @@ from settings import settings
 _engine: AsyncEngine | None = None
 _alone: AsyncEngine | None = None
 """The same engine and pool, with each statement committed on its own."""
-
-
+_returning: set[asyncio.Task[None]] = set()
+"""Sessions that return their connections, also after the task that waits for it is cancelled once more."""
 _statement_seconds: float | None = None
 
 
@@ -132,6 +132,8 @@ async def use(url: str | None) -> None:
     """Point this process at another database (tests), or with None drop the engine."""
     global _engine, _alone
     if _engine is not None:
+        # A pool that is disposed of no longer closes what comes back to it.
+        await asyncio.gather(*_returning, return_exceptions=True)
         await _engine.dispose()
     _engine = _alone = None
     clock.forget()
@@ -181,7 +183,10 @@ async def _closing(db: AsyncSession) -> AsyncGenerator[AsyncSession]:
         # On a lost connection nothing is left to undo, and the original error must win, above all a cancellation: a
         # caller that retries after database errors would otherwise start over instead of ending.
         with suppress(DBAPIError):
-            await asyncio.shield(asyncio.create_task(db.close()))
+            returning = asyncio.create_task(db.close())
+            _returning.add(returning)
+            returning.add_done_callback(_returning.discard)
+            await asyncio.shield(returning)
         raise
     await db.close()
 

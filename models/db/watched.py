@@ -71,6 +71,13 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
         made._token, made._conninfo = added["application_name"].rpartition(" ")[2], address
         return made
 
+    async def __aexit__(self, *fault: Any) -> None:
+        """Commit or roll back, and close. psycopg leaves the connection open where that is cancelled."""
+        try:
+            await super().__aexit__(*fault)
+        finally:
+            await self.close()
+
     async def set_autocommit(self, value: bool) -> None:
         """Set autocommit without a pause (see `_at_once`)."""
         _at_once(self._set_autocommit_gen(value))

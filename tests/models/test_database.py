@@ -12,6 +12,7 @@ from models import SpentTransaction, libpq_url, reading, transaction
 from models.db import clock
 from models.db import database as pool
 from models.db.watched import WatchedConnection
+from services.runtime.tasks import stop
 
 
 @pytest.fixture
@@ -65,6 +66,30 @@ async def test_taking_a_connection_out_of_the_pool_has_no_pause_in_which_to_be_c
                 setting.send(None)
         assert connection.autocommit
         assert connection.isolation_level is psycopg.IsolationLevel.SERIALIZABLE
+
+
+async def test_a_task_that_is_cancelled_twice_leaves_no_connection_behind(database: str) -> None:
+    open_at_the_end: list[bool] = []
+
+    async def working(connections: list[WatchedConnection]) -> None:
+        async with transaction() as db:
+            raw = await (await db.connection()).get_raw_connection()
+            assert isinstance(raw.driver_connection, WatchedConnection)
+            connections.append(raw.driver_connection)
+            await asyncio.Event().wait()
+
+    for steps in range(12):
+        connections: list[WatchedConnection] = []
+        task = asyncio.create_task(working(connections))
+        while not connections:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await stop(task)
+        await models.use(database)
+        open_at_the_end += [not one.closed for one in connections]
+    assert not any(open_at_the_end)
 
 
 async def test_a_connection_that_is_cancelled_before_the_pool_has_it_is_closed(

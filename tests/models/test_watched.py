@@ -250,3 +250,16 @@ async def test_where_nothing_is_open_a_rollback_is_no_moment_in_which_to_be_canc
         await connection.execute("SELECT 1")
         await connection.rollback()
         assert connection.info.transaction_status is TransactionStatus.IDLE
+
+
+async def test_a_block_that_is_cancelled_while_it_ends_closes_its_connection(
+    monkeypatch: pytest.MonkeyPatch, database_url: str
+) -> None:
+    # psycopg then gives way to other tasks before it says that there was nothing to commit.
+    monkeypatch.setattr(waiting, "MAX_BUSY_TIME", -1.0)
+    connection = await watched.WatchedConnection.connect(libpq_url(database_url), autocommit=True)
+    ending = connection.__aexit__(None, None, None)
+    ending.send(None)
+    with pytest.raises(asyncio.CancelledError):
+        ending.throw(asyncio.CancelledError())
+    assert connection.closed
