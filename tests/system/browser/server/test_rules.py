@@ -66,6 +66,8 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
     await expect(page.get_by_label("Contract Address")).to_have_value(contract.lower())
     await page.get_by_label("Minimum Tokens").fill("8")
     await page.get_by_label("When somebody no longer qualifies").select_option("Wait for a grace time")
+    # The field for the hours pushes down what is below it, also between the press and the release of a click.
+    await expect(page.get_by_label("Grace time in hours")).to_be_visible()
     # The server says what is checked: the box may show it a moment after the click.
     await page.get_by_label("Shadow: only watch").click()
     await expect(page.get_by_label("Shadow: only watch")).to_be_checked()
