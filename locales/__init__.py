@@ -5,6 +5,7 @@ without an entry appears in English. `make texts` collects the texts and adds th
 """
 
 import os
+import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,6 +34,8 @@ LANGUAGES = (ENGLISH, *sorted(path.stem for path in FOLDER.glob("*.po")))
 
 _COUNTS = (*range(1, 200), 0, 1_000_000)
 """Numbers among which is one for each form of every language."""
+
+_PLACE = re.compile(r"\{(\w+)\}")
 
 _language = ContextVar("language", default=MARKED if os.environ.get(marks.WHILE_BUILDING) else ENGLISH)
 
@@ -145,6 +148,19 @@ def in_every_language(text: str, context: str = "") -> dict[str, str]:
         with speaking(one):
             found[one] = pgettext(context, text) if context else _(text)
     return {one: said for one, said in found.items() if said != text}
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text in pieces: what is before its first place, that place's name, what comes next, and so on.
+
+    The places keep the order of the English text, because what a built screen puts in them cannot change its own.
+    """
+    if language() != MARKED:
+        return _PLACE.split(text)
+    english = marks.english_of(text)
+    return [
+        piece if at % 2 else marks.Mark.of(marks.PIECE, english, at) for at, piece in enumerate(_PLACE.split(english))
+    ]
 
 
 def forms(one: str, several: str) -> str:

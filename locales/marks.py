@@ -15,7 +15,7 @@ MARKED = "marked"
 WHILE_BUILDING = "HOLDFAST_MARK_TEXTS"
 """The environment variable with which a process reads marks."""
 TEXT, PLURAL, IN_CONTEXT, LIST, FORMS = "text", "plural", "context", "list", "forms"
-LANGUAGE, SPOKEN, NUMBER = "language", "spoken", "number"
+LANGUAGE, SPOKEN, NUMBER, PIECE = "language", "spoken", "number", "piece"
 _MARK = re.compile(r"~t:([\w-]+)~(?:~v:([0-9a-f]+)~)?")
 # The scripts of the screens themselves have the beginning of a mark between quotes.
 _LEFT = re.compile(r"~t:\w")

@@ -11,9 +11,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from locales import ENGLISH, LANGUAGES, forms, language, listed, ngettext, number, pgettext, speaking, whether_spoken
+from locales import (
+    ENGLISH,
+    LANGUAGES,
+    forms,
+    language,
+    listed,
+    ngettext,
+    number,
+    pgettext,
+    pieces,
+    speaking,
+    whether_spoken,
+)
 from locales import _ as translated
-from locales.marks import FORMS, IN_CONTEXT, LANGUAGE, LIST, NUMBER, PLURAL, SPOKEN, Call, has_marks, replaced
+from locales.marks import FORMS, IN_CONTEXT, LANGUAGE, LIST, NUMBER, PIECE, PLURAL, SPOKEN, Call, has_marks, replaced
 
 PAGES = "languages"
 """The folder of the pages in other languages, beside that of the built files."""
@@ -105,6 +117,8 @@ def _read(call: Call) -> str:
         return whether_spoken(*arguments)
     if kind == NUMBER:
         return number(*arguments)
+    if kind == PIECE:
+        return pieces(translated(str(arguments[0])))[int(arguments[1])]
     if kind == LIST:
         return listed(*arguments)
     if kind == FORMS and "count" not in values:

@@ -79,11 +79,6 @@ def link(label: str | rx.Var[str], href: str | rx.Var[str]) -> rx.Component:
     )
 
 
-def sentence(*parts: Text) -> rx.Component:
-    """Return a sentence with links or code in it."""
-    return rx.el.span(*parts)
-
-
 def anchor_of(title: str) -> str:
     """Return a heading's anchor, which is the same in every language."""
     return re.sub(r"[^a-z0-9]+", "-", english_of(title).lower()).strip("-")

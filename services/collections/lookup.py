@@ -109,7 +109,7 @@ async def _elsewhere(
         names = listed(
             _("{name} on {chain}").format(name=one.name, chain=chain_title(one.blockchain)) for one in offers
         )
-        advice = _("The same address is {names}: choose that chain.").format(names=names)
+        advice = _("The same address is {names}. Choose that chain.").format(names=names)
         return CollectionElsewhere(sentences(about, advice), offers)
     silent = [chain_title(other) for other, standard in zip(others, found, strict=True) if standard is None]
     if silent:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from locales import _, number
+from locales import _, number, series
 from services.core.chain_names import chain_title
 from services.core.relative_times import ago
 from services.holdings.requirement_view import RequirementView
@@ -27,7 +27,8 @@ def line_of(one: RequirementView) -> RequirementLineView:
         amount += f" ({one.reason})"
     on_chain = _("Read on {place}").format(place=chain_title(one.chain))
     place = on_chain if one.source is None else _("Read from {source}").format(source=one.source)
-    at = "" if one.block is None else _(", block {block}").format(block=number(one.block))
-    age = "" if one.observed_at is None else f", {ago(one.observed_at)}"
-    seen = f"{place}{at}{age}" if one.observed_at and one.chain else ""
+    seen = ""
+    if one.observed_at and one.chain:
+        at = [] if one.block is None else [_("block {block}").format(block=number(one.block))]
+        seen = series([place, *at, ago(one.observed_at)])
     return RequirementLineView(one.text, one.outcome, amount, seen, one.wallet or "")

@@ -7,7 +7,7 @@ from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
-from components.ui.effects.texts import counted, filled
+from components.ui.effects.texts import counted, filled, sentence
 from components.ui.empty import empty
 from components.ui.field import text_input
 from components.ui.picture import server_icon
@@ -54,8 +54,8 @@ def _session(session: rx.vars.ObjectVar[SessionRowView]) -> rx.Component:
                 rx.cond(session.current, badge(_("This session"), "info")),
                 class_name="flex flex-wrap items-center gap-2 font-medium",
             ),
-            rx.el.p(_("Last used "), session.seen, class_name="muted text-sm"),
-            rx.el.p(_("Logged in "), session.since, class_name="muted text-sm"),
+            rx.el.p(filled(_("Last used {time}"), time=session.seen), class_name="muted text-sm"),
+            rx.el.p(filled(_("Logged in {time}"), time=session.since), class_name="muted text-sm"),
             class_name="min-w-0 flex-1",
         ),
         button(
@@ -236,9 +236,7 @@ def _question() -> rx.Component:
             ),
             rx.el.div(
                 rx.el.label(
-                    _("Type "),
-                    rx.el.strong(CONFIRMATION),
-                    _(" to confirm"),
+                    sentence(_("Type {word} to confirm"), word=rx.el.strong(CONFIRMATION)),
                     html_for="confirmation",
                     class_name="text-sm font-semibold",
                 ),
@@ -264,9 +262,14 @@ def _ending() -> rx.Component:
 
 def _end(role: rx.vars.ObjectVar[EndingRoleView]) -> rx.Component:
     return rx.el.li(
-        role_mark(role.role_name, role.color),
-        rx.el.span(filled(_(" in {server} {end}."), server=role.server_name, end=role.text), class_name="muted"),
-        class_name="text-sm",
+        sentence(
+            # Translators: {end} is a later text, such as "ends with the rules of the server".
+            _("{role} in {server} {end}."),
+            role=role_mark(role.role_name, role.color),
+            server=role.server_name,
+            end=role.text,
+        ),
+        class_name="muted text-sm",
     )
 
 

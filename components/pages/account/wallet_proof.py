@@ -6,7 +6,7 @@ from components.ui.button import button, spinner
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.effects.every import every
-from components.ui.effects.texts import filled
+from components.ui.effects.texts import filled, sentence
 from components.ui.empty import progress
 from components.ui.field import field, select_input, text_input
 from locales import _
@@ -92,7 +92,10 @@ def _name() -> rx.Component:
             WalletProofState.named_address != "",
             rx.el.div(
                 rx.el.p(
-                    rx.el.strong(WalletProofState.name, class_name="break-all"), _(" stands for this wallet right now:")
+                    sentence(
+                        _("{name} stands for this wallet right now:"),
+                        name=rx.el.strong(WalletProofState.name, class_name="break-all"),
+                    )
                 ),
                 rx.el.p(WalletProofState.named_address, class_name="code mt-1 break-all text-sm font-semibold"),
                 rx.el.p(
@@ -140,13 +143,14 @@ def _by_bio() -> rx.Component:
         rx.el.ol(
             rx.el.li(_("Go to the OpenSea profile of this wallet.")),
             rx.el.li(
-                _("Add your code or "),
-                rx.cond(
-                    WalletProofState.marker != "",
-                    rx.el.code(WalletProofState.marker, class_name="code font-semibold"),
-                    rx.el.code(f"{MARKER_PREFIX}:<", _("your username"), ">", class_name="code"),
+                sentence(
+                    _("Add your code or {marker} to the bio."),
+                    marker=rx.cond(
+                        WalletProofState.marker != "",
+                        rx.el.code(WalletProofState.marker, class_name="code font-semibold"),
+                        rx.el.code(f"{MARKER_PREFIX}:<", _("your username"), ">", class_name="code"),
+                    ),
                 ),
-                _(" to the bio."),
                 rx.cond(
                     WalletProofState.code != "",
                     rx.el.div(copyable(WalletProofState.code), class_name="mt-2"),

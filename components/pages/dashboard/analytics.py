@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.ui.card import card
 from components.ui.chart import bar_chart, heading_cell, key, line_chart, table_behind
-from components.ui.effects.texts import filled
+from components.ui.effects.texts import filled, sentence
 from components.ui.empty import could_not_load, skeleton, waiting
 from locales import _, ngettext
 from state.dashboard.analytics import EVERYWHERE, RANGES, AnalyticsState
@@ -116,9 +116,9 @@ def _proofs() -> rx.Component:
         rx.cond(
             chart.total > 0,
             rx.el.p(
-                rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
-                filled(
-                    _(" in the last {days} days, by present members. The most on one day: {peak}."),
+                sentence(
+                    _("{total} in the last {days} days, by present members. The most on one day: {peak}."),
+                    total=rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
                     days=AnalyticsState.days, peak=chart.peak,
                 ),
                 class_name="muted mt-1 text-sm",
@@ -138,10 +138,16 @@ def _roles() -> rx.Component:
         rx.cond(
             chart.peak > 0,
             rx.el.p(
-                key("me-1"), rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
-                _(" given (up)"),
+                key("me-1"),
+                sentence(
+                    _("{total} given (up)"),
+                    total=rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
+                ),
                 key("ms-4 me-1", hatched=True),
-                rx.el.strong(chart.down_total, class_name="tabular-nums text-base-content"), _(" taken (down)"),
+                sentence(
+                    _("{total} taken (down)"),
+                    total=rx.el.strong(chart.down_total, class_name="tabular-nums text-base-content"),
+                ),
                 class_name="muted mt-1 flex flex-wrap items-center gap-x-1 text-sm",
             ),
         ),

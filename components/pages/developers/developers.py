@@ -5,6 +5,7 @@ import reflex as rx
 from components.pages.developers.token_card import tokens_card
 from components.pages.developers.webhook_card import webhook_card
 from components.pages.server.loading import once_loaded
+from components.ui.effects.texts import sentence
 from components.ui.empty import skeleton
 from locales import _
 from state.server.developers import DevelopersState
@@ -19,9 +20,10 @@ def developers_tab() -> rx.Component:
             webhook_card(),
             tokens_card(),
             rx.el.p(
-                _("All calls are described at "),
-                rx.el.a("/api/docs", href="/api/docs", class_name="link font-medium", reload_document=True),
-                ".",
+                sentence(
+                    _("All calls are described at {page}."),
+                    page=rx.el.a("/api/docs", href="/api/docs", class_name="link font-medium", reload_document=True),
+                ),
                 class_name="muted text-sm",
             ),
             class_name="grid grid-cols-1 items-start gap-5",

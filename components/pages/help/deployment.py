@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH
-from components.layout.reading import bullets, chapter, code, link, reading, sentence, steps
+from components.layout.reading import bullets, chapter, code, link, reading, steps
 from components.pages.help.oauth_help import (
     DEVELOPER_PORTAL,
     ENVIRONMENT,
@@ -19,6 +19,7 @@ from components.ui.button import link_button
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.effects.health import health_line
+from components.ui.effects.texts import sentence
 from locales import N_, _
 from settings import CALLBACK_PATH, settings
 
@@ -49,19 +50,21 @@ def production_setup() -> rx.Component:
             steps(
                 (
                     (_("Create a Discord application"), sentence(
-                        _("In the "), link(_("Developer Portal"), DEVELOPER_PORTAL),
-                        _(". On its Bot page, create the token and turn on Server Members Intent."))),
+                        _("Create it in the {portal}. On its Bot page, create the token and turn on Server Members "
+                          "Intent."),
+                        portal=link(_("Developer Portal"), DEVELOPER_PORTAL))),
                     (_("Register the callback"), sentence(
-                        _("Under OAuth2, add "), code(CALLBACK_PATH),
-                        _(" on your domain as a redirect. The scopes are "), code("identify"), _(" and "),
-                        code("guilds"), ".")),
+                        _("Under OAuth2, add {callback} on your domain as a redirect. The scopes are {first} and "
+                          "{second}."),
+                        callback=code(CALLBACK_PATH), first=code("identify"), second=code("guilds"))),
                     (_("Set the environment"), _(
                         "The settings below. With only some of Discord's credentials the start is refused, and the "
                         "message names what is missing.")),
                     (_("Put a proxy with TLS in front"),
                      _("It has to pass WebSockets on, and the Host header as it came.")),
-                    (_("Start it, then log in"), sentence(_("The "), link(_("deployment status"), "/deployment-status"),
-                     _(" page shows whether the backend answers."))),
+                    (_("Start it, then log in"), sentence(
+                        _("The {page} page shows whether the backend answers."),
+                        page=link(_("deployment status"), "/deployment-status"))),
                 )
             ),
         ),
@@ -172,25 +175,35 @@ def replit_deployment() -> rx.Component:
         ),
         chapter(
             _("Test the health endpoint"),
-            sentence(_("Open "), code("/health"), _(" on that address. A running backend answers with the status "),
-                     code("healthy"), _(" and a timestamp; one that is still starting answers 503.")),
+            sentence(
+                _("Open {path} on that address. A running backend answers with the status {status} and a timestamp; "
+                  "one that is still starting answers 503."),
+                path=code("/health"), status=code("healthy"),
+            ),
         ),
         chapter(
             _("Update the OAuth callback"),
-            sentence(_("Set "), code("PUBLIC_URL"), _(" to the address that people will open, and register "),
-                     code(CALLBACK_PATH), _(" on it in the "), link(_("Developer Portal"), DEVELOPER_PORTAL),
-                     _(" under OAuth2.")),
+            sentence(
+                _("Set {setting} to the address that people will open, and register {callback} on it in the {portal} "
+                  "under OAuth2."),
+                setting=code("PUBLIC_URL"), callback=code(CALLBACK_PATH),
+                portal=link(_("Developer Portal"), DEVELOPER_PORTAL),
+            ),
         ),
         chapter(
             _("Set the DNS"),
             _("A common layout has two names:"),
             bullets(
                 (
-                    sentence(_("the main domain, such as "), code("example.com"),
-                             _(", for a marketing site of your own;")),
-                    sentence(_("a subdomain, such as "), code("api.example.com"), _(
-                        ", for the backend. All of {product}'s screens and calls are served there, so this one is "
-                    ).format(product=_NAME), code("PUBLIC_URL"), "."),
+                    sentence(
+                        _("the main domain, such as {domain}, for a marketing site of your own;"),
+                        domain=code("example.com"),
+                    ),
+                    sentence(
+                        _("a subdomain, such as {domain}, for the backend. All of {product}'s screens and calls are "
+                          "served there, so this one is {setting}."),
+                        domain=code("api.example.com"), product=_NAME, setting=code("PUBLIC_URL"),
+                    ),
                 )
             ),
             _(

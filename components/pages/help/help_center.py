@@ -3,7 +3,8 @@
 import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH, SUPPORT_PATH
-from components.layout.reading import Text, bullets, chapter, code, link, reading, sentence, steps
+from components.layout.reading import bullets, chapter, code, link, reading, steps
+from components.ui.effects.texts import sentence
 from locales import _, number
 from settings import settings
 from state.help.chains import chain_list
@@ -179,12 +180,11 @@ def help_center() -> rx.Component:
         _panel(),
         chapter(
             _("Still stuck?"),
+            *_support_chat(),
             sentence(
-                *_support_chat(),
-                link(_("Write to us"), "/contact"),
-                _(", or "),
-                link(_("log in"), LOGIN_PATH),
-                _(" and open your server's Health tab."),
+                _("{contact}, or {login} and open your server's Health tab."),
+                contact=link(_("Write to us"), "/contact"),
+                login=link(_("log in"), LOGIN_PATH),
             ),
         ),
     )
@@ -212,16 +212,13 @@ def _panel() -> rx.Component:
             )
         ),
         sentence(
-            _("The title and the text can contain "),
-            code("{server}"),
-            ", ",
-            code("{bot}"),
-            _(" and "),
-            code("{button}"),
             _(
-                ". The message shows the server's name, the bot's name and the button label instead. Other names in "
-                "braces are refused."
+                "The title and the text can contain {server}, {bot} and {button}. The message shows the server's name, "
+                "the bot's name and the button label instead. Other names in braces are refused."
             ),
+            server=code("{server}"),
+            bot=code("{bot}"),
+            button=code("{button}"),
         ),
         _(
             "The limits are Discord's, and apply after the names are filled in. Title, text and the "
@@ -235,10 +232,10 @@ def _panel() -> rx.Component:
     )
 
 
-def _support_chat() -> tuple[Text, ...]:
-    return (
-        (_("Ask in our "), link(_("support chat on Discord"), SUPPORT_PATH), ". ") if settings().support_invite else ()
-    )
+def _support_chat() -> tuple[rx.Component, ...]:
+    if not settings().support_invite:
+        return ()
+    return (sentence(_("Ask in our {chat}."), chat=link(_("support chat on Discord"), SUPPORT_PATH)),)
 
 
 def _guide(title: str, parts: tuple[tuple[str, str], ...]) -> rx.Component:

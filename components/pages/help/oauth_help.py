@@ -3,12 +3,12 @@
 import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH
-from components.layout.reading import bullets, chapter, code, link, reading, sentence, steps
+from components.layout.reading import bullets, chapter, code, link, reading, steps
 from components.ui.badge import badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
-from components.ui.effects.texts import filled
+from components.ui.effects.texts import filled, sentence
 from components.ui.empty import skeleton
 from locales import _
 from settings import CALLBACK_PATH, settings
@@ -41,7 +41,7 @@ def oauth_setup() -> rx.Component:
                     (_("Select your application, then OAuth2"), _("Or create an application first.")),
                     (
                         _("Add the redirect"),
-                        sentence(_("It ends in "), code(CALLBACK_PATH), _(" and is shown above in full.")),
+                        sentence(_("It ends in {callback} and is shown above in full."), callback=code(CALLBACK_PATH)),
                     ),
                     (_("Save"), _("Discord applies it at once.")),
                 )
@@ -49,7 +49,9 @@ def oauth_setup() -> rx.Component:
         ),
         chapter(
             _("Scopes"),
-            sentence(_("Login asks for "), code("identify"), _(" and "), code("guilds"), _(", nothing else.")),
+            sentence(
+                _("Login asks for {first} and {second}, nothing else."), first=code("identify"), second=code("guilds")
+            ),
         ),
         environment_chapter(),
         _ways_on(),
@@ -68,16 +70,22 @@ def oauth_fix() -> rx.Component:
             bullets(
                 (
                     sentence(
-                        _("In the "), link(_("Developer Portal"), DEVELOPER_PORTAL),
                         _(
-                            " under OAuth2, the redirect is exactly the callback URL above: scheme, host, port and "
-                            "path."
+                            "In the {portal} under OAuth2, the redirect is exactly the callback URL above: scheme, "
+                            "host, port and path."
                         ),
+                        portal=link(_("Developer Portal"), DEVELOPER_PORTAL),
                     ),
-                    sentence(code("PUBLIC_URL"), _(" is the address that people open, without a path.")),
-                    sentence(_("The scopes are "), code("identify"), _(" and "), code("guilds"), "."),
-                    sentence(code("DISCORD_CLIENT_ID"), _(" and "), code("DISCORD_CLIENT_SECRET"),
-                             _(" belong to the same application.")),
+                    sentence(
+                        _("{setting} is the address that people open, without a path."), setting=code("PUBLIC_URL")
+                    ),
+                    sentence(
+                        _("The scopes are {first} and {second}."), first=code("identify"), second=code("guilds")
+                    ),
+                    sentence(
+                        _("{first} and {second} belong to the same application."),
+                        first=code("DISCORD_CLIENT_ID"), second=code("DISCORD_CLIENT_SECRET"),
+                    ),
                     _("The product was restarted after a change of settings."),
                 )
             ),
@@ -137,9 +145,13 @@ def callback_warning() -> rx.Component:
     return rx.cond(
         OperatorState.used_callback_url != "",
         rx.el.p(
-            _("Careful: login uses PUBLIC_URL, so Discord gets another callback URL: "),
-            rx.el.code(OperatorState.used_callback_url, class_name="code break-all"),
-            _(". Register that one, or set PUBLIC_URL to this host."),
+            sentence(
+                _(
+                    "Careful: login uses PUBLIC_URL, so Discord gets another callback URL: {callback}. Register that "
+                    "one, or set PUBLIC_URL to this host."
+                ),
+                callback=rx.el.code(OperatorState.used_callback_url, class_name="code break-all"),
+            ),
             class_name="mt-3 rounded-field bg-warning/12 p-3 font-medium text-warning",
             role="alert",
         ),
@@ -151,13 +163,14 @@ def refused_chapter() -> rx.Component:
     return chapter(
         _("If a host refused to connect"),
         sentence(
-            "“", rx.el.strong(filled(
+            _(
+                "“{message}” means a redirect URL mismatch: Discord sent the browser to a redirect that is not where "
+                "this product answers. Register the callback URL above, remove the old ones, and log in again."
+            ),
+            message=rx.el.strong(filled(
                 _("{host} refused to connect"),
                 host=rx.cond(OperatorState.host != "", OperatorState.host, _("This host")),
-            )), _(
-                "” means a redirect URL mismatch: Discord sent the browser to a redirect that is not where this "
-                "product answers. Register the callback URL above, remove the old ones, and log in again."
-            ),
+            )),
         ),
     )  # fmt: skip
 

@@ -2,7 +2,8 @@
 
 import reflex as rx
 
-from components.layout.reading import bullets, chapter, link, reading, sentence
+from components.layout.reading import bullets, chapter, link, reading
+from components.ui.effects.texts import sentence
 from locales import _
 from settings import settings
 from state.help.retention import LEFT_DAYS, RIVAL_DAYS, TALLY_DAYS, TOLD_DAYS, TRAIL_DAYS, UNTOLD_DAYS, UNUSED_HOURS
@@ -169,10 +170,9 @@ def privacy_policy() -> rx.Component:
                     sentence(
                         _(
                             "See and download everything that is stored about you, and log out any of your "
-                            "browsers, on your "
+                            "browsers, on your {page}."
                         ),
-                        link(_("account page"), "/account"),
-                        _("."),
+                        page=link(_("account page"), "/account"),
                     ),
                     _(
                         "Decide there for each server whether your wallets count, and whether administrators "
@@ -180,7 +180,7 @@ def privacy_policy() -> rx.Component:
                     ),
                     _("Remove a wallet at any time under “Verify Wallets”. It then no longer counts anywhere."),
                     _("Delete everything about you, also on your account page. It cannot be undone."),
-                    sentence(_("Or write to "), _write_to_us(), _(" and name your Discord user ID.")),
+                    sentence(_("Or write to {address} and name your Discord user ID."), address=_write_to_us()),
                 )
             ),
         ),
@@ -221,7 +221,8 @@ def privacy_policy() -> rx.Component:
         chapter(
             _("Changes and questions"),
             sentence(
-                _("When this policy changes, this page does, with a new date. Questions: "), _write_to_us(), _(".")
+                _("When this policy changes, this page does, with a new date. Questions: {address}."),
+                address=_write_to_us(),
             ),
         ),
     )
@@ -309,7 +310,9 @@ def terms_of_service() -> rx.Component:
         chapter(
             _("Questions"),
             sentence(
-                _("Write to "), _write_to_us(), _(". See also the "), link(_("privacy policy"), "/privacy-policy"), "."
+                _("Write to {address}. See also the {policy}."),
+                address=_write_to_us(),
+                policy=link(_("privacy policy"), "/privacy-policy"),
             ),
         ),
     )

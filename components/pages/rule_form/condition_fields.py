@@ -401,7 +401,7 @@ def _token_ids() -> rx.Component:
             name=TOKEN_INPUT,
             hint=rx.fragment(
                 rx.cond(_is_one_of(COUNTING), _("The minimum counts these alone."), _("Any one of them is enough.")),
-                rx.cond(solana, "", _(" A range like 100-200 includes both ends.")),
+                rx.cond(solana, "", rx.fragment(" ", _("A range like 100-200 includes both ends."))),
             ),
             error=RuleFormState.token_fault,
         ),

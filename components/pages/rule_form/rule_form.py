@@ -286,6 +286,7 @@ def _summary() -> rx.Component:
                     class_name="mt-6 border-t hairline pt-5",
                 ),
             ),
+            # Translators: the heading of how many wallets on chain meet the rule, and how many of them are verified.
             rx.el.div(_part(_("Reach"), reach_panel()), class_name="mt-6 border-t hairline pt-5"),
             rx.el.div(_part(_("Try an address"), trial_panel()), class_name="mt-6 border-t hairline pt-5"),
         ),
@@ -310,6 +311,7 @@ def _question() -> rx.Component:
             _("This is what the rule changes for members."),
         ),
         body=rx.el.div(impact_panel(), class_name="mt-5"),
+        # Translators: the button that goes back to the form without saving.
         cancel=button(_("Not yet"), kind="quiet", on_click=RuleFormState.think_again(False)),
         action=button(
             rx.cond(RuleFormState.rule_id != 0, _("Save"), _("Take over and create")),

@@ -6,6 +6,7 @@ from components.pages.server.loading import once_loaded
 from components.pages.server.panel import panel_card
 from components.ui.button import button
 from components.ui.card import card, card_title
+from components.ui.effects.texts import sentence
 from components.ui.empty import empty, skeleton
 from components.ui.field import field, select_input
 from locales import _
@@ -31,9 +32,10 @@ def _channel() -> rx.Component:
         ),
         rx.cond(ChannelsState.faults, _wrong(), rx.cond(ChannelsState.name != "", _right(), _none())),
         rx.el.p(
-            _("The command "),
-            rx.el.code("/setup", class_name="code font-semibold"),
-            _(" does the same inside Discord, for members with the permission Manage Server."),
+            sentence(
+                _("The command {command} does the same inside Discord, for members with the permission Manage Server."),
+                command=rx.el.code("/setup", class_name="code font-semibold"),
+            ),
             class_name="muted mt-5 text-sm",
         ),
     )
@@ -72,9 +74,9 @@ def _right() -> rx.Component:
     return rx.el.div(
         rx.el.p(
             rx.icon("circle-check", size=20, class_name="mt-0.5 shrink-0 text-success", aria_hidden="true"),
-            rx.el.span(
-                rx.el.span(f"#{ChannelsState.name}", class_name="font-semibold"),
-                _(" is there, its panel is up to date, and its permissions are right."),
+            sentence(
+                _("{channel} is there, its panel is up to date, and its permissions are right."),
+                channel=rx.el.span(f"#{ChannelsState.name}", class_name="font-semibold"),
             ),
             class_name="mb-5 flex gap-3 break-words",
             role="status",

@@ -2,6 +2,7 @@
 
 import reflex as rx
 
+from components.ui.effects.texts import sentence
 from components.ui.outcome import outcome
 from locales import _
 from state.core.evidence import RequirementLineView
@@ -19,7 +20,10 @@ def requirement_line(line: rx.vars.ObjectVar[RequirementLineView], one_of_many: 
         rx.cond(line.seen != "", rx.el.p(line.seen, class_name="muted break-words")),
         rx.cond(
             line.wallet != "",
-            rx.el.p(_("Wallet "), rx.el.span(line.wallet, class_name="code"), class_name="muted break-words"),
+            rx.el.p(
+                sentence(_("Wallet {address}"), address=rx.el.span(line.wallet, class_name="code")),
+                class_name="muted break-words",
+            ),
         ),
         class_name="text-sm",
     )

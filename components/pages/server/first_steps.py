@@ -46,7 +46,7 @@ def _step(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
         rx.el.div(
             rx.el.h3(
                 step.title,
-                rx.el.span(rx.cond(step.done, _(" (done)"), _(" (to do)")), class_name="sr-only"),
+                rx.el.span(" ", rx.cond(step.done, _("(done)"), _("(to do)")), class_name="sr-only"),
                 class_name="font-semibold",
             ),
             # On a phone the tab below is what people came for: a step that is done is one line there.

@@ -143,11 +143,16 @@ def _list() -> rx.Component:
         rx.el.ul(rx.foreach(MembersState.rows, _member), class_name="surface divide-y divide-base-300 overflow-hidden"),
         rx.el.nav(
             rx.el.p(
-                counted("{count} member", "{count} members", MembersState.total),
                 rx.cond(
                     MembersState.pages > 1,
-                    filled(_(", page {page} of {pages}"), page=MembersState.page, pages=MembersState.pages),
-                    "",
+                    counted(
+                        "{count} member, page {page} of {pages}",
+                        "{count} members, page {page} of {pages}",
+                        MembersState.total,
+                        page=MembersState.page,
+                        pages=MembersState.pages,
+                    ),
+                    counted("{count} member", "{count} members", MembersState.total),
                 ),
                 class_name="muted text-sm",
                 role="status",
@@ -236,7 +241,8 @@ def _why(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
                 MembersState.why,
                 rx.el.ul(rx.foreach(MembersState.why, _role), class_name="grid grid-cols-1 gap-4"),
                 rx.el.p(
-                    _("No rule gives a role here yet. "),
+                    _("No rule gives a role here yet."),
+                    " ",
                     rx.el.a(_("Add a rule"), href=ServerPageState.add_rule_url, class_name="link font-semibold"),
                     class_name="muted",
                 ),
@@ -264,7 +270,7 @@ def _role(role: rx.vars.ObjectVar[RoleWhyView]) -> rx.Component:
         ),
         rx.el.p(
             rx.icon("arrow-right", size=15, class_name="mt-1 shrink-0", aria_hidden="true"),
-            rx.el.span(rx.el.span(_("Next: "), class_name="font-semibold"), role.then),
+            rx.el.span(rx.el.span(_("Next:"), class_name="font-semibold"), " ", role.then),
             class_name="mt-1.5 flex gap-1.5 text-sm",
         ),
         rx.cond(

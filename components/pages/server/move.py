@@ -30,6 +30,7 @@ from state.server.move import (
 
 LOOK_SECONDS = 10.0
 _STANDINGS = (
+    # Translators: members who verified a wallet, and whom a rule gives the role that they have.
     ("right", _("Verified, and right"), "bg-success", "fill-success"),
     ("wrong", _("Verified, but no rule says yes"), "bg-error", "fill-error"),
     ("unverified", _("Not verified"), "bg-warning", "fill-warning"),
@@ -178,7 +179,7 @@ def _role(role: rx.vars.ObjectVar[MovingRoleView]) -> rx.Component:
                     role.rivals,
                     " ",
                     rx.el.a(
-                        _("How to end it is on Health."),
+                        _("The Health tab shows how to end it."),
                         href=f"{ServerPageState.config_url}&tab=health",
                         class_name="link",
                     ),

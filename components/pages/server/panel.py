@@ -6,6 +6,7 @@ import reflex as rx
 
 from components.ui.button import button
 from components.ui.card import card, card_title
+from components.ui.effects.texts import filled
 from components.ui.field import field, select_input, text_area, text_input
 from locales import LANGUAGES, _, listed, own_name
 from settings import settings
@@ -56,11 +57,11 @@ def panel_card() -> rx.Component:
                         on_change=PanelState.enter_text.debounce(_DEBOUNCE_MS),
                     ),
                     name=TEXT,
-                    hint=rx.fragment(
-                        PanelState.left,
-                        _(". You can use Discord's markdown and the placeholders {placeholders}.").format(
-                            placeholders=PLACEHOLDERS
-                        ),
+                    hint=filled(
+                        # Translators: {left} is a text such as "120 of 4096 characters".
+                        _("{left}. You can use Discord's markdown and the placeholders {placeholders}."),
+                        left=PanelState.left,
+                        placeholders=PLACEHOLDERS,
                     ),
                     error=PanelState.faults[TEXT],
                 ),

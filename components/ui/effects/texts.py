@@ -6,7 +6,7 @@ import reflex as rx
 from reflex.vars import FunctionStringVar, VarData
 from reflex_base.utils.imports import ImportVar
 
-from locales import forms
+from locales import forms, pieces
 
 _LIBRARY = "$/public/screens/filled.js"
 
@@ -21,6 +21,11 @@ def filled(text: str, **values: Value) -> rx.Var[str]:
 def counted(one: str, several: str, count: rx.Var[Any] | int, **values: Value) -> rx.Var[str]:
     """Return the text for the number `count`, which it has as `{count}`; other values as for `filled`."""
     return _call("counted", forms(one, several), {"count": count, **values})
+
+
+def sentence(text: str, **parts: rx.Component | Value) -> rx.Component:
+    """Return a text with a link, code or a value that may change at each `{name}` in it."""
+    return rx.el.span(*[parts[piece] if at % 2 else piece for at, piece in enumerate(pieces(text))])
 
 
 def _call(function: str, text: str, values: dict[str, Value]) -> rx.Var[str]:

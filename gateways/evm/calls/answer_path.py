@@ -124,7 +124,7 @@ def _part(kind: AbiType, step: int) -> AbiType:
         raise PathRefused(_("The path leads into {type}, which has no parts.").format(type=kind.name))
     count = kind.size if kind.kind == "row" else len(kind.parts)
     if step >= count:
-        told = _("{type} has no part {step}: its parts are 0 to {last}.")
+        told = _("{type} has no part {step}. Its parts are numbered 0 to {last}.")
         raise PathRefused(told.format(type=kind.name, step=step, last=count - 1))
     return kind.parts[0] if kind.kind == "row" else kind.parts[step]
 

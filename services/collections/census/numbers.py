@@ -30,7 +30,7 @@ NOT_COUNTED: Mapping[str, str] = {
     "trait": N_("A condition on traits cannot be counted on chain, because the chain does not know a token's traits."),
     "any_nft": N_("A condition on any NFT cannot be counted, because it is about every contract of the chain."),
     "call": N_("A view call cannot be counted, because a contract only answers for an address that is asked about."),
-    "any_wallet": N_("A condition on any verified wallet is about nothing on chain."),
+    "any_wallet": N_("Any verified wallet meets this condition, so there are no holders to count."),
 }
 _COUNTED = {"basic", "token_id", "address_list"}
 """What is counted beside coins."""

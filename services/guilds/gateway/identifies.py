@@ -149,8 +149,8 @@ def said(found: Budget) -> str:
     """Return what to know about this budget; empty while most of it is left."""
     if found.is_used_up:
         return _(
-            "Discord allows {total} new connections of the bot in a day and then resets its token. {left} are left and "
-            "are kept for you: the bot opens no new one for {length}."
+            "Discord allows {total} new connections of the bot in a day and then resets its token. {left} are left. "
+            "The bot keeps them for a restart by you and opens no new one for {length}."
         ).format(total=number(found.total), left=number(found.left), length=length(found.seconds))
     if not found.is_scarce:
         return ""

@@ -35,8 +35,10 @@ class CoinAmount(Details):
     decimals: int | None = None
 
     FIELDS: ClassVar[tuple[DetailField, ...]] = (
-        DetailField(MINIMUM, N_("At Least"), "number", N_("In whole coins, over all wallets of a member."), "100"),
-        DetailField(MAXIMUM, N_("At Most"), "number", N_("Leave it empty for no limit."), "250.5"),
+        DetailField(
+            MINIMUM, N_("Minimum Amount"), "number", N_("In whole coins, over all wallets of a member."), "100"
+        ),
+        DetailField(MAXIMUM, N_("Maximum Amount"), "number", N_("Leave it empty for no limit."), "250.5"),
     )
     STORED: ClassVar[tuple[str, ...]] = ("decimals",)
 

@@ -13,7 +13,7 @@ from app.http import languages
 from app.http.html_pages import Documents, Route
 from app.http.languages import Languages
 from app.http.static_files import BUILT, BuiltFiles
-from locales import LANGUAGES, _, forms, language, language_tag, listed, screens, speaking
+from locales import LANGUAGES, _, forms, language, language_tag, listed, pieces, screens, speaking
 from locales.marks import Mark, has_marks
 from locales.requested_language import asked_for
 
@@ -53,6 +53,9 @@ def test_a_mark_becomes_the_text_of_each_language() -> None:
         assert screens.in_page(text) == f"{_('Verify')}·{listed([_('Verify'), 'x'])}"
         assert screens.in_page(Mark.of("language")) == language_tag() == "ja"
         assert screens.in_script(Mark.of("spoken", "ja") + Mark.of("spoken", "es")) == "truefalse"
+        before, name, after = pieces(_("Ask in our {chat}."))
+        assert (screens.in_page(Mark.of("piece", "Ask in our {chat}.", 0)), name) == (before, "chat")
+        assert screens.in_page(Mark.of("piece", "Ask in our {chat}.", 2)) == after != "."
     assert screens.in_script(Mark.of("text", "Verify {x}").format(x=Mark.of("text", "now"))) == "Verify now"
 
 

@@ -1,5 +1,6 @@
 """Every language has every text, and a text in another language says what the English one says."""
 
+import ast
 import re
 import string
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from bot.commands.verify import claim_form, hash_form
 from bot.interaction.forms import Form
 from locales import ENGLISH, FOLDER, LANGUAGES, speaking
 from sandbox.discord.forms.commands import command
-from tools.texts import TEMPLATE, collected
+from tools.texts import ROOT, TEMPLATE, collected
 
 TRANSLATED = LANGUAGES[1:]
 TYPED = re.compile(r"/([\w-]+)\*\*")
@@ -73,6 +74,34 @@ def test_a_language_has_every_text_with_its_placeholders(language: str) -> None:
     assert found.keys() == wanted.keys(), "make texts"
     faults = [f"{key[1]!r} {fault}" for key, one in found.items() if (fault := wrong(one))]
     assert faults == []
+
+
+def built_sentences() -> set[str]:
+    """The texts in whose places screens put links and code."""
+    calls = (
+        node.args[0]
+        for path in (ROOT / "components").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sentence"
+    )
+    return {str(ast.literal_eval(text.args[0])) for text in calls if isinstance(text, ast.Call)}
+
+
+def test_a_text_is_a_whole_sentence_or_name() -> None:
+    # What is cut at a link or a number can be put in order in English only.
+    pieces = [text for _, text in texts(collected()) if re.match(r"[\s.,;:)”]", text) or re.search(r"[\s(“]$", text)]
+    assert pieces == []
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_what_a_screen_puts_into_a_sentence_keeps_its_order(language: str) -> None:
+    sentences, catalog = built_sentences(), entries(language)
+    assert len(sentences) > 30
+    for text in sentences:
+        entry = catalog.get(text)
+        assert entry is not None, text
+        said, order = str(entry.string), r"\{(\w+)\}"
+        assert re.findall(order, said) == re.findall(order, text), said
 
 
 KANA, HAN = "[\u3041-\u30ff]", "[\u4e00-\u9fff]"

@@ -92,7 +92,7 @@ async def test_none_is_taken_of_the_reserve_that_discord_counts_however_it_was_u
     await taken()
     with pytest.raises(identifies.TooManyIdentifies):
         await taken()
-    assert "50 are left and are kept for you" in await warning()
+    assert "50 are left. The bot keeps them for a restart by you" in await warning()
 
 
 async def test_discords_count_ends_with_its_day() -> None:
