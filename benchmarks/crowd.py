@@ -25,7 +25,7 @@ from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.guilds import permissions
 from services.health import alert_conditions, backlog
-from services.privacy import export, preferences
+from services.privacy import export, payouts, preferences
 from services.rules import views
 from services.runtime import garbage_collection
 from services.servers import activity, analytics, breaker_review, explain, member_list, servers
@@ -71,6 +71,10 @@ _BUILD = (
     INSERT INTO wallet (user_id, family, address, method, evidence, created_at)
     SELECT n, 'evm', '0x' || lpad(to_hex(n), 40, '0'), 'opensea_bio', '{}', now()
     FROM generate_series(1, :members) n WHERE n % 5 < 3
+    """,
+    """
+    INSERT INTO member_choice (server_id, user_id, use_wallets, share_wallets, payout_wallet_id)
+    SELECT 1, user_id, true, false, id FROM wallet
     """,
     """
     INSERT INTO member (server_id, discord_id, name, roles, pending, seen_at)
@@ -205,8 +209,14 @@ def calls(size: Size) -> list[Call]:
         "account: servers": lambda db: preferences.choices(db, ADMIN),
         "account: export": lambda db: export.export(db, ADMIN),
         "download: page of members": lambda db: server_export.members(db, BIG, somebody),
+        "download: page of payouts": lambda db: payout_page(db, somebody),
     }
     return [Call(name, ask) for name, ask in asked.items()]
+
+
+async def payout_page(db: AsyncSession, after: str) -> str:
+    """What a download of every payout address asks for again and again, and writes."""
+    return await payouts.body(db, ADMIN, BIG, await payouts.page(db, BIG, after, payouts.ANSWERS_A_PAGE // RULES), None)
 
 
 async def measure(size: Size) -> list[Call]:

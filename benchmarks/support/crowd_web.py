@@ -68,6 +68,8 @@ def measure(url: str, server_id: int, members: int, times: int, *, every_line: b
         show("a browser's call", {path: found[1:] for path, found in took.items()})
         base = f"/api/servers/{server_id}"
         files = {"members as CSV": f"{base}/members.csv", "the server as JSON": f"{base}/export"}
+        files["payout addresses of one rule as CSV"] = f"{base}/payout.csv?ruleId=7"
+        files["payout addresses as CSV"] = f"{base}/payout.csv"
         files["the log as CSV"] = f"{base}/events.csv" + ("" if every_line else f"?since={last_day}")
         print("\n| download | first byte, ms | seconds | lines | memory, MB more |\n|---|---|---|---|---|")
         streamed = [_stream(client, name, path, web.port) for name, path in files.items()]

@@ -26,11 +26,14 @@ from services.holdings.evaluate import verdict_by
 from services.holdings.last_seen import Memory
 from services.rules.expression import Requirement, requirements, with_sense
 from services.rules.terms import RuleTerms
-from services.rules.wording import Names, in_words
+from services.rules.wording import in_words
+from services.runtime.loop_steps import in_steps
 from services.servers import csv_tables
 
-PAGE = 200
-"""Members whose lines are made at a time."""
+PAGE, LEAST_PAGE = 200, 10
+"""Members whose lines are made at a time, and at least so many where a server has many rules."""
+ANSWERS_A_PAGE = 20_000
+"""Members times rules of a page: each answer may be a piece of its text, which is in memory as a whole."""
 HEAD = NP_("column", "address"), NP_("column", "holdings"), NP_("column", "block")
 SHOWN = 20
 """Downloads that a member sees for a server, the newest."""
@@ -87,8 +90,8 @@ async def downloads(db: AsyncSession, actor: Actor) -> Mapping[int, tuple[Payout
     return found
 
 
-async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, rule_id: int | None) -> None:
-    """Check that the actor runs the server, and record the download in the log.
+async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, rule_id: int | None) -> int:
+    """Check that the actor runs the server, record the download in the log, and return the members of a page.
 
     Raises ServerNotFound, RuleNotFound, ProviderUnavailable.
     """
@@ -106,6 +109,12 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
         data={"members": count},
     )
     await audit.record(db, line)
+    if rule_id is not None:
+        return PAGE
+    rules = await db.execute(
+        text("SELECT count(*) FROM rule WHERE server_id = :server AND deleted_at IS NULL"), {"server": server_id}
+    )
+    return max(LEAST_PAGE, min(PAGE, ANSWERS_A_PAGE // max(1, int(rules.scalar_one()))))
 
 
 # Consent ends with the membership, the wallet, or the choice that wallets count here at all.
@@ -117,14 +126,14 @@ _CHOSEN = """
 """
 
 
-async def page(db: AsyncSession, server_id: int, after: str) -> list[Chosen]:
-    """Return the next PAGE members who chose a payout address, after this Discord id; fewer at the end."""
+async def page(db: AsyncSession, server_id: int, after: str, most: int) -> list[Chosen]:
+    """Return the next members who chose a payout address, after this Discord id; fewer than `most` at the end."""
     rows = await db.execute(
         text(
             f"SELECT c.user_id, m.discord_id, w.address {_CHOSEN} AND m.discord_id > :after "
             "ORDER BY m.discord_id LIMIT :most"
         ),
-        {"server": server_id, "after": after, "most": PAGE},
+        {"server": server_id, "after": after, "most": most},
     )
     return [Chosen(int(user_id), str(who), str(address)) for user_id, who, address in rows.all()]
 
@@ -152,8 +161,9 @@ async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[
     memory = await last_seen.load(db, leaves, places)
     listed: list[Chosen] = []
     rows: list[tuple[str, str, str]] = []
-    for one, case in zip(people, found, strict=True):
-        lines = _lines(case, rules, memory, names)
+    told = {leaf: in_words(leaf, names) for leaf in leaves}
+    async for one, case in in_steps(zip(people, found, strict=True)):
+        lines = _lines(case, rules, memory, told)
         if rule_id is not None and (not rules or _answer(case, rules[0], lines) is Answer.NO):
             continue
         listed.append(one)
@@ -174,7 +184,7 @@ class _Line:
 
 
 def _lines(
-    case: Case, rules: Sequence[RuleTerms], memory: Memory, names: Names
+    case: Case, rules: Sequence[RuleTerms], memory: Memory, told: Mapping[Requirement, str]
 ) -> dict[tuple[Requirement, bool], _Line]:
     """Return what is known, by requirement and whether delegations count for it."""
     found: dict[tuple[Requirement, bool], _Line] = {}
@@ -189,7 +199,7 @@ def _lines(
                 answer, held = known.answer, known.held
                 block = known.oldest.block if known.oldest is not None else None
             shown = UNKNOWN if answer is Answer.UNKNOWN or held is None else leaf.shown(held)
-            found[leaf, vaults is not None] = _Line(in_words(leaf, names), answer, shown, leaf.chain, block)
+            found[leaf, vaults is not None] = _Line(told[leaf], answer, shown, leaf.chain, block)
     return found
 
 
@@ -202,11 +212,12 @@ def _answer(case: Case, terms: RuleTerms, lines: Mapping[tuple[Requirement, bool
 
 
 def _cells(lines: Sequence[_Line]) -> tuple[str, str]:
-    """Return the holdings and the block; for several requirements each with its name."""
+    """Return the holdings and the block; of several requirements each with its name, but not what is missing whole."""
     if len(lines) == 1:
         return lines[0].held, "" if lines[0].block is None else str(lines[0].block)
     blocks = dict.fromkeys(f"{one.chain}: {one.block}" for one in lines if one.block is not None)
-    return "; ".join(f"{one.text}: {one.held}" for one in lines), "; ".join(blocks)
+    named = (f"{one.text}: {one.held}" for one in lines if one.held != "0" or one.answer is not Answer.NO)
+    return "; ".join(named), "; ".join(blocks)
 
 
 async def _note(db: AsyncSession, actor: Actor, server_id: int, listed: Sequence[Chosen]) -> None:

@@ -22,17 +22,17 @@ async def payout_list(
 ) -> StreamingResponse:
     """Return the payout addresses that members chose for this server, with holdings and block, as CSV in UTF-8."""
     async with transaction() as db:
-        await payouts.begin(db, gateways(), caller, server_id, rule_id)
+        most = await payouts.begin(db, gateways(), caller, server_id, rule_id)
 
     async def written() -> AsyncIterator[str]:
         yield payouts.head()
         after = ""
         while True:
             async with transaction() as db:
-                people = await payouts.page(db, server_id, after)
+                people = await payouts.page(db, server_id, after, most)
                 rows = await payouts.body(db, caller, server_id, people, rule_id)
             yield rows
-            if len(people) < payouts.PAGE:
+            if len(people) < most:
                 return
             after = people[-1].discord_id
 

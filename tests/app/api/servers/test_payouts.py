@@ -12,6 +12,7 @@ from sqlmodel import col, select
 
 from models import Event, MemberChoice, Observation, PayoutListing, Wallet, transaction
 from services.guilds import members
+from services.privacy import payouts
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 
@@ -83,6 +84,40 @@ async def test_only_those_who_chose_an_address_are_listed_and_what_is_withdrawn_
     assert kept.json()["payoutWalletId"] is not None, "another choice leaves it as it is"
     assert (await choose(carol, town, None)).json()["payoutWalletId"] is None
     assert await listed(ada, town, rule_id) == []
+
+
+async def test_of_several_conditions_a_list_names_those_of_which_something_is_held(
+    new_browser: Callable[[], Browser], town: Town, rule_id: int
+) -> None:
+    await town.rule("Whale", least=5)
+    ada, carol, dave = [await signed_in(new_browser, town, who) for who in ("ada", "carol", "dave")]
+    await choose(carol, town, await wallet_id(town, "carol"))
+    await choose(dave, town, await wallet_id(town, "dave"))
+    held = {address: (holdings, block) for address, holdings, block in await listed(ada, town)}
+    assert [each.rpartition(": ")[2] for each in held[town.wallet("carol")][0].split("; ")] == ["3", "3"]
+    assert held[town.wallet("dave")] == ("", "base: 900")
+
+
+async def test_a_list_goes_on_in_pages_which_are_small_where_a_server_has_many_rules(
+    new_browser: Callable[[], Browser], town: Town, rule_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[int]()
+    page = payouts.page
+
+    async def counted(*arguments: Any) -> list[payouts.Chosen]:
+        read.append(arguments[-1])
+        return await page(*arguments)
+
+    monkeypatch.setattr(payouts, "page", counted)
+    ada, carol, dave = [await signed_in(new_browser, town, who) for who in ("ada", "carol", "dave")]
+    await choose(carol, town, await wallet_id(town, "carol"))
+    await choose(dave, town, await wallet_id(town, "dave"))
+    monkeypatch.setattr(payouts, "LEAST_PAGE", 1)
+    monkeypatch.setattr(payouts, "ANSWERS_A_PAGE", 1)
+    assert {row[0] for row in await listed(ada, town)} == {town.wallet("carol"), town.wallet("dave")}
+    assert read == [1, 1, 1]
+    assert await listed(ada, town, rule_id) == [[town.wallet("carol"), "3", "900"]]
+    assert read[3:] == [payouts.PAGE], "one rule is one answer for each member"
 
 
 async def test_each_download_is_in_the_log_and_the_member_sees_who_and_when(
