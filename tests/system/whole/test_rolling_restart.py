@@ -38,6 +38,7 @@ TRADERS = PEOPLE[1:]
 ANSWERS, TRADES = 5, 2
 """Answers and trades that a stage of the restart lasts for at least."""
 STOP_SECONDS = 60
+BREATH_SECONDS = 0.2
 
 
 class Version:
@@ -141,6 +142,8 @@ class Visitors:
                         "name": "wallets", "wait": 30}  # fmt: skip
                 answer = await self._town.control.post("/control/interactions", json=body, timeout=90)
             (self.answers if answer.status_code == 200 else self.without).append(answer.json())
+            # Without a breath they would keep a processor busy, which other tests need.
+            await asyncio.sleep(BREATH_SECONDS)
 
     async def trade(self) -> None:
         """Buy tokens and sell each when the role has come, until it is over; note what Discord must be asked for."""
