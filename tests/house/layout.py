@@ -158,7 +158,7 @@ def edges(modules: Sequence[Module]) -> dict[str, set[str]]:
     graph = dict[str, set[str]]()
     for module in modules:
         found = set[str]()
-        for name, taken in module.imports():
+        for name, taken in module.imports:
             for candidate in [f"{name}.{one}" for one in taken] or [name]:
                 path = by_name.get(candidate) or by_name.get(name)
                 if path is not None and path != module.path:

@@ -93,15 +93,23 @@ class Module:
         """The parsed text."""
         return ast.parse(self.source)
 
-    def imports(self) -> Iterator[tuple[str, frozenset[str]]]:
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree: two dozen rules look through them, and a walk takes longer than a look."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def imports(self) -> tuple[tuple[str, frozenset[str]], ...]:
         """Every imported module with the names taken from it (none for a plain import)."""
-        for node in ast.walk(self.tree):
+        found: list[tuple[str, frozenset[str]]] = []
+        for node in self.nodes:
             if isinstance(node, ast.Import):
-                yield from ((alias.name, frozenset[str]()) for alias in node.names)
+                found += ((alias.name, frozenset[str]()) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
                 package = PurePosixPath(self.path).parts[: -node.level] if node.level else ()
                 name = ".".join([*package, *([node.module] if node.module else [])])
-                yield name, frozenset(alias.name for alias in node.names)
+                found.append((name, frozenset(alias.name for alias in node.names)))
+        return tuple(found)
 
     def classes(self) -> Iterator[str]:
         """Every class at the top of it, by name."""
@@ -109,7 +117,7 @@ class Module:
 
     def texts(self) -> Iterator[str]:
         """Every string in it, docstrings and the fixed parts of f-strings included."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value
 
@@ -118,7 +126,7 @@ def imports_against_the_arrows(module: Module) -> Iterator[str]:
     """components → state → services → {models, gateways}; bot, jobs → services; app → all; nobody → app or sandbox."""
     if module.room not in ARROWS:
         return
-    for name, taken in module.imports():
+    for name, taken in module.imports:
         target = name.partition(".")[0]
         if target == module.room or target not in {*ROOMS, "sandbox", "settings", "tests", "benchmarks", "rxconfig"}:
             continue
@@ -133,7 +141,7 @@ def imports_against_the_arrows(module: Module) -> Iterator[str]:
 
 def libraries_out_of_place(module: Module) -> Iterator[str]:
     """Each of the libraries that shape a room is used in its room only."""
-    for name, _ in module.imports():
+    for name, _ in module.imports:
         for library, rooms in ONLY.items():
             within = name == library or name.startswith(f"{library}.")
             if within and module.room not in rooms and name not in FAULTS_BY_NAME:
@@ -147,7 +155,7 @@ def sql_out_of_place(module: Module) -> Iterator[str]:
     for text in module.texts():
         if SQL.match(text):
             yield f"{module.path} writes SQL: {text.strip()[:60]!r}"
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         owner = node.func.value
@@ -159,14 +167,14 @@ def clocks_of_this_machine(module: Module) -> Iterator[str]:
     """What is stored, or compared with what is stored, has the time by one clock: the database's (`models.now`)."""
     if module.room not in {"models", "services", "state", "jobs", "components"} or module.path == "models/db/clock.py":
         return
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in THIS_MACHINES:
             yield f"{module.path}:{node.lineno} calls {ast.unparse(node.func)}: models.now is every machine's time"
 
 
 def removals_past_the_breaker(module: Module) -> Iterator[str]:
     """A role is intended to be taken in one place, and taken in one place."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if module.path != CARRIES_OUT and _called(node) in TAKES:
             yield f"{module.path} takes a role by itself: {_called(node)}"
         if isinstance(node, ast.Dict) and module.path != INTENDS_REMOVALS:
@@ -204,7 +212,7 @@ def too_long(module: Module) -> Iterator[str]:
 
 def raises_in_a_group_handler(module: Module) -> Iterator[str]:
     """Python 3.11.2 wraps what an `except*` block raises in another group, so it is raised after the block."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.TryStar):
             for handler in node.handlers:
                 for inner in ast.walk(handler):
@@ -229,7 +237,7 @@ def table_rows(module: Module) -> frozenset[str]:
     """The names of the table row classes that this module defines."""
     return frozenset(
         node.name
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef)
         and any(
             keyword.arg == "table" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True
@@ -240,7 +248,7 @@ def table_rows(module: Module) -> frozenset[str]:
 
 def state_classes(modules: Iterable[Module]) -> dict[str, list[tuple[Module, ast.ClassDef]]]:
     """Every class that is a Reflex State, directly or through others, by its name."""
-    classes = [(module, node) for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
+    classes = [(module, node) for module in modules for node in module.nodes if isinstance(node, ast.ClassDef)]
     found: dict[str, list[tuple[Module, ast.ClassDef]]] = {}
     growing = True
     while growing:

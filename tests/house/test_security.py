@@ -40,7 +40,7 @@ def fetches(module: Module) -> Iterator[str]:
     """Where a module makes a client for anything outside, asks without one, or follows redirects by itself."""
     if module.room == "sandbox":
         return
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)
@@ -129,7 +129,7 @@ INTERPRETERS = frozenset({"html", "markdown", "script", "call_script", "iframe"}
 
 def interprets(module: Module) -> Iterator[str]:
     """Where a screen could read somebody's words as more than words."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
             owner, _, name = called.rpartition(".")

@@ -98,7 +98,7 @@ def messages(catalogue: str) -> list[str]:
 
 def log_lines(module: Module) -> Iterator[str]:
     """Yield each constant that a module gives a logger to write."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LOGGED:
             match node.args:
                 case [ast.Constant(value=str(text)), *_]:
@@ -109,7 +109,7 @@ def log_lines(module: Module) -> Iterator[str]:
 
 def prose(module: Module) -> Iterator[tuple[int, str]]:
     """Yield the line and the text of each docstring and each block of comments, on one line each."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         # A string that is a statement documents the module, class, function or name that it follows.
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, " ".join(node.value.value.split())

@@ -42,9 +42,9 @@ WORDS = re.compile(r"[A-Za-z]\S*\s|\s\S*[A-Za-z]")
 
 def outside_of_the_catalogue(module: Module) -> Iterator[str]:
     """Yield each sentence that is shown without having been looked up in the catalogue."""
-    errors = (names for path, names in module.imports() if path == "services.core.errors")
+    errors = (names for path, names in module.imports if path == "services.core.errors")
     makers = MAKERS.union(*errors) | (ON_SCREENS if module.room in {"components", "state"} else frozenset[str]())
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if not isinstance(node, ast.Call):
             continue
         maker = ast.unparse(node.func).rpartition(".")[2]
@@ -106,7 +106,7 @@ def _sentences(node: ast.expr) -> Iterator[str]:
 
 def within_f_strings(module: Module) -> Iterator[str]:
     """Yield the texts that are looked up within an f-string: on Python 3.11 Babel does not find them there."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.JoinedStr):
             for call in ast.walk(node):
                 match call:

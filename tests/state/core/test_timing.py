@@ -50,7 +50,7 @@ def test_every_constant_of_the_screens_is_used_by_one() -> None:
         node.attr if isinstance(node, ast.Attribute) else node.id
         for module in modules_of(["components", "state", "app"])
         if module.path != "state/core/timing.py"
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Attribute | ast.Name)
     }
     assert {name for name in vars(timing) if name.isupper()} - used == set()
