@@ -26,7 +26,7 @@ from tests.system.browser.test_every_screen import a_resting_rule
 from tests.system.web.conftest import Web, running_web, sign_in
 
 FAULT_SECONDS = 600
-AT_ONCE = 4
+AT_ONCE = 8
 """How many screens are opened beside one another."""
 LOOKED_EVERY_MS = 200
 """A look reads the whole page; one with each frame keeps the processor from what it waits for."""
