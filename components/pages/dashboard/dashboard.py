@@ -13,7 +13,7 @@ from components.ui.effects.texts import filled
 from components.ui.empty import could_not_load, empty, skeleton, skeleton_cards, waiting
 from components.ui.picture import server_icon
 from components.ui.tooltip import tooltip
-from locales import _
+from locales import _, pgettext
 from state.core.session import SessionState
 from state.core.timing import ANALYTICS_STALE_SECONDS
 from state.dashboard.analytics import AnalyticsState
@@ -114,7 +114,9 @@ def _server(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
                 rx.el.p(filled(_("ID {id}"), id=server.id), class_name="muted code break-all text-xs"),
                 class_name="min-w-0 flex-1",
             ),
-            rx.cond(server.bot_invited, badge(_("Active"), "good"), badge(_("Inactive"))),
+            rx.cond(
+                server.bot_invited, badge(pgettext("server", "Active"), "good"), badge(pgettext("server", "Inactive"))
+            ),
             class_name="flex items-start gap-3",
         ),
         rx.el.dl(
