@@ -65,9 +65,9 @@ def ended_while_asked(path: str, kill_seconds: int, stuck_seconds: int) -> tuple
     port = free_port()
     web = subprocess.Popen(
         [
-            sys.executable, "-m", "granian", "--interface", "asgi", "--factory", "tests.app.slow_web:make",
-            "--host", "127.0.0.1", "--port", str(port), "--workers", "1", "--log-level", "warning", "--no-access-log",
-            "--workers-kill-timeout", str(kill_seconds),
+            sys.executable, "-m", "app.supervisor.web_server", "--interface", "asgi", "--factory",
+            "tests.app.slow_web:make", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
+            "--log-level", "warning", "--no-access-log", "--workers-kill-timeout", str(kill_seconds),
         ],
         cwd=ROOT,
         env=os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT), "STUCK_SECONDS": str(stuck_seconds)},
