@@ -232,7 +232,7 @@ async def measure(size: Size) -> list[Call]:
     asked = calls(size)
     garbage_collection.settle()  # as the web process does
     processes = [Path("/proc/self"), *await asyncio.to_thread(database_processes, settings().database_url or "")]
-    to_read, permissions.to_read = permissions.to_read, given
+    to_read, permissions.require_admin_to_read = permissions.require_admin_to_read, given
     try:
         for _ in range(size.times + 1):
             for call in asked:
@@ -241,7 +241,7 @@ async def measure(size: Size) -> list[Call]:
                     await call.ask(db)
                 call.took.append(Took(1000 * (time.perf_counter() - began), processor(processes) - busy))
     finally:
-        permissions.to_read = to_read
+        permissions.require_admin_to_read = to_read
     for call in asked:
         del call.took[0]  # the first reads pages that later ones find in memory
     return asked

@@ -18,8 +18,8 @@ from models import transaction
 from services.collections.census import days
 from services.core import rollups
 from services.guilds import rivals
-from services.privacy import erasure, log_months, retention
-from services.roles.moves import coverage, orders
+from services.privacy import erasure, log_partitions, retention
+from services.roles.moves import coverage, lifecycle
 from services.rules import pausing
 from services.rules.replacements import contract_migrations
 from services.runtime import database_faults, schedules
@@ -96,8 +96,8 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob("sweep_end", EACH_SECOND, sweep.finish_if_done),
         ScheduledJob("erasure", EACH_SECOND, erasure.finish),
         ScheduledJob("truces", EACH_SECOND, rivals.end_expired),
-        ScheduledJob("moves", EACH_SECOND, orders.begin_due),
-        ScheduledJob("move_messages", EACH_SECOND, lambda db: orders.bring_messages_up_to_date(db, gateways())),
+        ScheduledJob("moves", EACH_SECOND, lifecycle.begin_due),
+        ScheduledJob("move_messages", EACH_SECOND, lambda db: lifecycle.bring_messages_up_to_date(db, gateways())),
         ScheduledJob("migrations", EACH_SECOND, contract_migrations.end_due),
         ScheduledJob("move_counts", EACH_SECOND, coverage.store_oldest, COUNT_EVERY),
         ScheduledJob("reach_days", EACH_SECOND, days.begin_due, REACH_EVERY),
@@ -106,7 +106,7 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob("verified_counts", EACH_SECOND, verified_counts.fold, FOLD_EVERY),
         ScheduledJob(retention.STRANGERS, EACH_SECOND, retention.forget_strangers, HOUSEKEEPING_EVERY),
         ScheduledJob(retention.SCHEDULE, EACH_SECOND, retention.housekeep, HOUSEKEEPING_EVERY),
-        ScheduledJob(log_months.SCHEDULE, EACH_SECOND, log_months.keep, HOUSEKEEPING_EVERY),
+        ScheduledJob(log_partitions.SCHEDULE, EACH_SECOND, log_partitions.keep, HOUSEKEEPING_EVERY),
     )
 
 

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from jobs.restart import database_errors_logged
 from locales import N_
 from models import transaction
-from services.accounts.developers import deliveries
-from services.accounts.developers.deliveries import DeliveryTurn
+from services.accounts.developers import webhook_deliveries
 from services.accounts.developers.webhook_client import WebhookClient
+from services.accounts.developers.webhook_deliveries import DeliveryTurn
 
 log = logging.getLogger("holdfast.jobs.webhook_sender")
 
@@ -77,7 +77,7 @@ class WebhookSender:
 
     async def _claim(self) -> DeliveryTurn | None:
         async with transaction() as db:
-            return await deliveries.claim(db, uuid.uuid4().hex, healthy=self._unhealthy >= UNHEALTHY_LANES)
+            return await webhook_deliveries.claim(db, uuid.uuid4().hex, healthy=self._unhealthy >= UNHEALTHY_LANES)
 
     async def _take(self, turn: DeliveryTurn) -> None:
         slow = None
@@ -89,7 +89,7 @@ class WebhookSender:
                     slow = await self._serve(turn)
         finally:
             async with transaction() as db:
-                await deliveries.release(db, turn, CROWDED if crowded else None, slow=slow)
+                await webhook_deliveries.release(db, turn, CROWDED if crowded else None, slow=slow)
 
     @contextmanager
     def _counted(self, host: str, *, unhealthy: bool) -> Generator[None]:
@@ -115,16 +115,16 @@ class WebhookSender:
                 break
             if order.body is None:
                 async with transaction() as db:
-                    await deliveries.drop(db, order)
+                    await webhook_deliveries.drop(db, order)
                 continue
             begun = time.monotonic()
             fault = await self._client.post(turn, order, order.body) if turn.secrets else UNREADABLE
             slow = time.monotonic() - begun > SLOW_SECONDS
             async with transaction() as db:
                 if not fault:
-                    await deliveries.record_delivery(db, turn, order)
+                    await webhook_deliveries.record_delivery(db, turn, order)
                 else:
-                    await deliveries.record_failure(db, turn, order, fault)
+                    await webhook_deliveries.record_failure(db, turn, order, fault)
             if fault:
                 log.info(
                     "webhook delivery failed server=%s attempts=%d reason=%s", turn.server_id, order.attempts + 1, fault

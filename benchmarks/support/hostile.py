@@ -20,7 +20,7 @@ from benchmarks.support.lab import CHAIN, READING_GAS, ROOT, Lab, wallet
 from gateways import gateways
 from models import Member, Server, User, Wallet, transaction
 from services.core.queue import Claim
-from services.engine import cases, decisions, preview
+from services.engine import cases, preview, read_and_confirm
 from services.rules import limits
 from services.rules.expression import parse as parse_expression
 from services.rules.expression import to_document
@@ -206,7 +206,7 @@ async def preview_for_ever(database: str, node: str, contract: str) -> None:
                 claims = [Claim(server_id, one, 0, 0, 0) for one in people]
                 batch = await cases.load(db, claims, {server_id: terms})
                 plan = preview.PreviewPlan(
-                    {terms[0].role_id: "Role"}, ((batch, await decisions.questions(db, batch)),), {}, 0
+                    {terms[0].role_id: "Role"}, ((batch, await read_and_confirm.questions(db, batch)),), {}, 0
                 )
             await preview.whole(gateways(), plan)
 

@@ -17,12 +17,12 @@ from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.rpc.node import Head
 from gateways.evm.rpc.pool import all_silent
 from gateways.evm.tokens.contract_info import Standard
-from gateways.solana.asset_lists import by_collection, first_page
-from gateways.solana.assets import Kind, asset
 from gateways.solana.balances import balances_of
 from gateways.solana.coin_scans import CoinScans
 from gateways.solana.coins import CoinRead, coin_facts, native_facts
 from gateways.solana.cross_checks import ANY, NotIndexed, doubt_silence
+from gateways.solana.das_assets import Kind, asset
+from gateways.solana.das_lists import by_collection, first_page
 from gateways.solana.holders import HolderRead
 from gateways.solana.node import SOLANA, SolanaNode, SolanaNodes
 from gateways.transport import provider_reports

@@ -14,8 +14,8 @@ from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.coin_facts import CoinFacts
 from gateways.evm.rpc.errors import RpcRefused, Unsupported
 from gateways.evm.rpc.node import Head
-from gateways.solana.assets import LONGEST_NAME, asset
 from gateways.solana.coin_scans import FEWEST_OWNERS, CoinScan, CoinScans
+from gateways.solana.das_assets import LONGEST_NAME, asset
 from gateways.solana.node import SOLANA, SolanaNode
 from gateways.solana.token_accounts import CONFIRMED, PARSED, TOKEN_PROGRAMS, Filter, token_accounts
 from gateways.transport import question_time

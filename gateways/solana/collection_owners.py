@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from gateways.solana.asset_lists import BROKEN_OFF, AssetPage, by_collection, first_page, pages
-from gateways.solana.assets import Kind
 from gateways.solana.client import as_of
 from gateways.solana.cross_checks import doubt_silence
+from gateways.solana.das_assets import Kind
+from gateways.solana.das_lists import BROKEN_OFF, AssetPage, by_collection, first_page, pages
 from gateways.solana.node import SolanaNode, SolanaNodes
 from gateways.transport.errors import ProviderConfused
 

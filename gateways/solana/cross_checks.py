@@ -1,8 +1,8 @@
 """Checks before an index's empty answer is believed: whether it answers anybody, and what the node itself knows."""
 
 from gateways.evm.rpc.errors import Unsupported
-from gateways.solana.asset_lists import by_collection, by_owner, first_page
-from gateways.solana.assets import asset
+from gateways.solana.das_assets import asset
+from gateways.solana.das_lists import by_collection, by_owner, first_page
 from gateways.solana.node import SolanaNode
 from gateways.solana.token_accounts import TOKEN_PROGRAMS, token_accounts
 from gateways.transport.errors import ProviderConfused

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from gateways.chains.attributes import NoMetadata, TraitList, read
 from gateways.evm.tokens.metadata_links import TokenRecord
-from gateways.solana.asset_lists import by_collection, first_page
-from gateways.solana.assets import Asset, assets
+from gateways.solana.das_assets import Asset, assets
+from gateways.solana.das_lists import by_collection, first_page
 from gateways.solana.node import SolanaNode, SolanaNodes
 from gateways.transport.base58 import addresses, is_address
 from gateways.transport.errors import ProviderConfused

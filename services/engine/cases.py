@@ -10,7 +10,7 @@ from services.collections import standards
 from services.core import queue
 from services.core.queue import Claim
 from services.engine import snapshot
-from services.engine.policy import NO_MOVE, GrantFacts, MoveTerms
+from services.engine.decide import NO_MOVE, GrantFacts, MoveTerms
 from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
 from services.holdings import balance_snapshots, delegation_claims, delegations
 from services.holdings.fetch_plan import Wants, addresses_on, by_chain

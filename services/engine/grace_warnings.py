@@ -6,8 +6,8 @@ from sqlmodel import col, select
 
 from models import Grant, Notice
 from services.core.queue import Claim
+from services.engine.decide import Decision
 from services.engine.outcome import CaseOutcome, facts_of
-from services.engine.policy import Decision
 
 KIND = "role.ending"
 

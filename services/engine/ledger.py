@@ -19,12 +19,12 @@ from services.collections import token_traits
 from services.core import audit, queue
 from services.engine import grace_warnings
 from services.engine.cases import evidence
+from services.engine.decide import Action, Decision, keeps_differently
 from services.engine.outcome import BatchOutcome, CaseOutcome, facts_of
-from services.engine.policy import Action, Decision, keeps_differently
 from services.guilds import rivals
 from services.guilds.members import came_back, left_many, seen_many
 from services.guilds.rivals import Reversal
-from services.holdings import confirmation, delegations, fetch, last_seen
+from services.holdings import confirmation, delegations, fetch, last_known
 from services.roles import breaker, in_doubt, removal_batches
 from services.roles.outbox import INTENT_CHANNEL
 from services.runtime.loop_steps import in_steps
@@ -98,7 +98,7 @@ async def remember(db: AsyncSession, done: BatchOutcome) -> None:
     await fetch.remember(db, done.asked)
     await token_traits.remember(db, done.traits)
     await delegations.remember(db, done.delegations)
-    await last_seen.remember(db, [reading for item in done.looked for reading in item.readings_made()])
+    await last_known.remember(db, [reading for item in done.looked for reading in item.readings_made()])
 
 
 ROWS_A_STATEMENT = 1_000

@@ -13,7 +13,7 @@ from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer
 from services.core.chain_names import chain_title
 from services.engine.cases import Case
-from services.engine.policy import Action, Decision, GrantFacts
+from services.engine.decide import Action, Decision, GrantFacts
 from services.holdings import evaluate
 from services.holdings.confirmation import Earlier
 from services.holdings.delegations import Fetched

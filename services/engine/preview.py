@@ -20,10 +20,10 @@ from services.core.actors import Actor
 from services.core.errors import Conflict, MoveNotFound, ProviderUnavailable
 from services.core.json_view import json_view
 from services.core.queue import Claim
-from services.engine import cases, decisions, preview_log
+from services.engine import cases, preview_log, read_and_confirm
 from services.engine.cases import Case
+from services.engine.decide import Action, Decision, GrantFacts
 from services.engine.outcome import CaseOutcome, ServerChain
-from services.engine.policy import Action, Decision, GrantFacts
 from services.engine.snapshot import terms_of
 from services.guilds import members_intent, permissions
 from services.guilds.gateway import known_people
@@ -148,7 +148,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
         lists = GivenLists()
         draft = without_lists(proposal.draft, lists)
         check(draft)
-        found = await permissions.by_id(db, outside, actor, draft.server_id)
+        found = await permissions.require_admin(db, outside, actor, draft.server_id)
         read = await lists.read()
         rule = before = new_row(with_lists(draft, lists), found, actor.discord_id)
         await limits.check(db, rule.server_id, parse(rule.expression))
@@ -217,7 +217,7 @@ async def _several(db: AsyncSession, outside: Gateways, actor: Actor, proposal: 
         return await contract_migrations.proposed_end(db, outside, actor, server_id, proposal.ends_migration)
     if proposal.replaces is not None:
         return await new_role.proposed(db, outside, actor, server_id, proposal.replaces)
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     pairs = [(one, copy_of(one)) for one in (await db.exec(in_shadow(server_id, proposal.activates))).all()]
     for _before, rule in pairs:
         apply(rule, {"state": "active"}, found)
@@ -226,7 +226,7 @@ async def _several(db: AsyncSession, outside: Gateways, actor: Actor, proposal: 
 
 async def _plan_of_end(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> PreviewPlan:
     """Return the plan for the end of the server's open move. Raises MoveNotFound without one."""
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     open_move = select(ServerMove).where(ServerMove.server_id == server_id, ServerMove.state == "open")
     move = (await db.exec(open_move)).first()
     if move is None:
@@ -275,7 +275,7 @@ async def _impacts(outside: Gateways, plan: PreviewPlan, deadline: float) -> Asy
         try:
             async with asyncio.timeout_at(deadline):
                 with fair_turns.on_behalf_of(f"server:{plan.server_id}"):
-                    done = await decisions.decide_cases(outside, batch, wanted, now())
+                    done = await read_and_confirm.decide_cases(outside, batch, wanted, now())
         except TimeoutError:
             return
         found = [member for item in done.looked for member in _outcomes(item, plan)]
@@ -321,7 +321,7 @@ async def _plan(
         batch = await cases.load(db, everybody[start : start + BATCH], {server_id: terms}, {server_id: lists})
         for case in batch:
             case.grants = tuple(grant for grant in case.grants if grant.role_id in roles)
-        batches.append((batch, await decisions.questions(db, batch)))
+        batches.append((batch, await read_and_confirm.questions(db, batch)))
     return PreviewPlan(roles, tuple(batches), dict(people), concerned)
 
 

@@ -15,7 +15,7 @@ from models import reading, release, transaction
 from models.db.session import AsyncSession, GuardFailed
 from services.core import queue, request_ids
 from services.core.queue import Claim
-from services.engine import cases, decisions, ledger, snapshot
+from services.engine import cases, ledger, read_and_confirm, snapshot
 from services.engine.cases import Case
 from services.engine.outcome import BatchOutcome, ServerChain
 from services.engine.snapshot import Stored
@@ -146,13 +146,13 @@ async def reconcile_claims(outside: Gateways, worker: str, claims: Sequence[Clai
 async def _reconcile(outside: Gateways, worker: str, part: BatchPart) -> bool:
     async with reading() as db:
         batch = part.cases if part.cases is not None else await _with_delegations(db, outside, part)
-        wanted = await decisions.questions(db, batch)
+        wanted = await read_and_confirm.questions(db, batch)
     moves = doubtful = 0
     async with aclosing(_as_answered(outside, batch, wanted, part.joint)) as groups:
         async for some, asked, answered in groups:
             # A part that waited for its turn is decided by the present time.
             now = part.found.at + timedelta(seconds=time.monotonic() - part.began)
-            done = await decisions.decide_cases(outside, some, asked, now, answered=answered)
+            done = await read_and_confirm.decide_cases(outside, some, asked, now, answered=answered)
             moves += await _settle(worker, done)
             doubtful += sum(item.doubtful for item in done.looked)
     for request, members in Counter(claim.request_id for claim in part.claims if claim.request_id).items():

@@ -7,8 +7,8 @@ from gateways.chains.token_sheet import IN_TURN
 from gateways.evm.rpc.node import stale_seconds
 from services.core.answer import Answer
 from services.engine.cases import ASKED_FOR
+from services.engine.decide import Action
 from services.engine.outcome import CaseOutcome
-from services.engine.policy import Action
 
 LAG_SECONDS, LAG_BLOCKS = 15.0, 3
 """Usual maximum age of a newest block: seconds, plus block times of the chain."""

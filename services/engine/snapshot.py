@@ -9,7 +9,7 @@ from typing import NamedTuple
 from models import Rule
 from models.db.session import AsyncSession, Question, Rows, joined
 from services.core.queue import Claim
-from services.engine.policy import GrantFacts, MoveTerms
+from services.engine.decide import GrantFacts, MoveTerms
 from services.rules.expression import Expression, parse
 from services.rules.pausing import TOO_MANY
 from services.rules.terms import RuleTerms

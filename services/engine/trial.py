@@ -23,7 +23,7 @@ from services.core.answer import Answer
 from services.core.errors import ProviderUnavailable
 from services.core.json_view import json_view
 from services.core.queue import Claim
-from services.engine import decisions, preview, trait_reads
+from services.engine import preview, read_and_confirm, trait_reads
 from services.engine.cases import NO_ROLES, Case
 from services.engine.outcome import BatchOutcome, ServerChain, read_all
 from services.engine.preview import Proposal
@@ -137,7 +137,7 @@ async def asked_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal
         lists = GivenLists()
         draft = without_lists(draft, lists)
         draft = check(replace(draft, rule_name=draft.rule_name.strip() or "?", role_id=draft.role_id.strip() or "?"))
-        await permissions.to_read(db, outside, actor, draft.server_id)
+        await permissions.require_admin_to_read(db, outside, actor, draft.server_id)
         read = await lists.read()
         draft = with_lists(draft, lists)
         return TriedRule(draft.server_id, expression_of(draft), draft.delegated, read)
@@ -172,7 +172,7 @@ def _question(case: Case, chain: str, address: str) -> HoldingsQuestion:
     wants = with_vaults(case.wants[chain], leaves, vaults)
     owners = tuple(sorted({address, *(vault.address for vault in vaults)}))
     return HoldingsQuestion(
-        chain, wants, owners, case.seen.get(chain, 0), decisions.with_claimed({}, wants, vaults),
+        chain, wants, owners, case.seen.get(chain, 0), read_and_confirm.with_claimed({}, wants, vaults),
         server_id=case.claim.server_id,
     )  # fmt: skip
 
@@ -222,7 +222,7 @@ async def _confirmed(
         delegations.read_again(outside, several), fetch.ask_all_again(outside, questions)
     )
     confirmed = dict(zip(plan.wanted, said, strict=True))
-    case = decisions.doubting(plan.case, delegations.disagreements(several, again))
+    case = read_and_confirm.doubting(plan.case, delegations.disagreements(several, again))
     await trait_reads.read_again(outside, done, [case], confirmed)
     second = read_all(case, confirmed)[_RULE]
     return [_agreed(outside, one, other) for one, other in zip(first, second, strict=True)]
@@ -235,7 +235,7 @@ def _agreed(outside: Gateways, first: Reading, second: Reading) -> Reading:
     """
     if first.requirement.kind.chainless:
         return first
-    means = decisions.means_of(outside, first.requirement.chain)
+    means = read_and_confirm.means_of(outside, first.requirement.chain)
     found = confirmation.confirm(first, second, None, means, now())
     if found.wait is None or first.answer is not second.answer:
         return found.reading

@@ -22,7 +22,7 @@ async def choose(
     Raises ServerNotFound, Conflict when the bot is not in the server, FieldRefused for a channel of another server or
     one in which the bot may not write, ProviderUnavailable.
     """
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     name = None
     if channel_id is not None:
         name = await _greet(outside, found.guild_with_bot()[0].id, channel_id, found.server.language)

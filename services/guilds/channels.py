@@ -80,7 +80,7 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 
     Raises ServerNotFound, Conflict when the bot is not in it, ProviderUnavailable.
     """
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     guild, _, _ = found.guild_with_bot()
     try:
         options = sorted(
@@ -107,7 +107,7 @@ async def create_or_repair(db: AsyncSession, outside: Gateways, actor: Actor, se
 
     Raises ServerNotFound, Conflict when the bot is not in it or lacks a permission, ProviderUnavailable.
     """
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     found.guild_with_bot()
     return await _repair(db, outside, actor, found)
 
@@ -120,7 +120,7 @@ async def change_panel(
     Raises ServerNotFound, FieldRefused for a text that Discord would not take, Conflict when the bot is not in the
     server or may not change the message, ProviderUnavailable.
     """
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     guild, _, _ = found.guild_with_bot()
     await _lock(db, found.server)
     try:
@@ -162,7 +162,7 @@ async def set_up(db: AsyncSession, outside: Gateways, actor: Actor, guild_id: st
 
     Raises ServerNotFound, Forbidden, Conflict, ProviderUnavailable.
     """
-    return await _repair(db, outside, actor, await permissions.to_set_up(db, outside, actor, guild_id))
+    return await _repair(db, outside, actor, await permissions.require_manage_server(db, outside, actor, guild_id))
 
 
 async def gone(db: AsyncSession, guild_id: str, channel_id: str) -> None:

@@ -1,7 +1,7 @@
 """The right to run a server: asked of Discord when it matters.
 
-Changes ask for everything, whatever was answered before. Reads (`to_read`) share requests in flight, refuse strangers
-without a request, and use Discord's last answer for a minute while Discord is away.
+Changes ask for everything, whatever was answered before. Reads (`require_admin_to_read`) share requests in flight,
+refuse strangers without a request, and use Discord's last answer for a minute while Discord is away.
 """
 
 import asyncio
@@ -45,7 +45,9 @@ class Rights:
         return self.guild, self.person, self.bot
 
 
-async def by_id(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, *, brief: bool = False) -> Rights:
+async def require_admin(
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, *, brief: bool = False
+) -> Rights:
     """Return the actor's rights in a server. Raises ServerNotFound unless they own or administer it now.
 
     With `brief`, for reads that work without Discord too, it waits only briefly and then raises ProviderUnavailable.
@@ -54,7 +56,7 @@ async def by_id(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
     return await _of(db, outside, actor, await find_server(db, server_id), brief=brief)
 
 
-async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Server:
+async def require_admin_to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Server:
     """Return the server for a read by somebody who runs it. Raises ServerNotFound for anyone else.
 
     While Discord does not answer, its last answer counts for `last_answers.KEPT_SECONDS`, unless the bot has heard
@@ -83,10 +85,11 @@ async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 async def check_token(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
     """Raise ServerNotFound for a token whose creator no longer runs its server; a person passes.
 
-    For calls that name no server: every other one checks the rights where it finds the server. Raises as `to_read`.
+    For calls that name no server: every other one checks the rights where it finds the server. Raises as
+    `require_admin_to_read` does.
     """
     if actor.token is not None:
-        await to_read(db, outside, actor, actor.token.server_id)
+        await require_admin_to_read(db, outside, actor, actor.token.server_id)
 
 
 async def _asked_to_read(db: AsyncSession, outside: Gateways, actor: Actor, server: Server, *, brief: bool) -> None:
@@ -134,14 +137,14 @@ async def _was_met(db: AsyncSession, actor: Actor, server_id: int) -> bool:
     return await db.get(Access, key) is not None or await db.get(Member, key) is not None
 
 
-async def by_discord_id(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
-    """Return the actor's rights in a server by Discord's id of it. Raises as `by_id` does."""
+async def require_admin_by_discord_id(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
+    """Return the actor's rights in a server by Discord's id of it. Raises as `require_admin` does."""
     await rate_limits.spend_for(rate_limits.READS, actor)
     server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
     return await _of(db, outside, actor, server)
 
 
-async def to_set_up(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
+async def require_manage_server(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
     """Return the rights of a person who uses /setup inside Discord, where Manage Server is enough.
 
     Raises ServerNotFound for a server without the bot, Forbidden without that permission, ProviderUnavailable.

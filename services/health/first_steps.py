@@ -43,13 +43,13 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     steps = () if server.steps_hidden else await _steps(db, server)
     if all(step.done for step in steps):
         return ()
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     return steps
 
 
 async def hide(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
     """Hide the checklist from all who run the server. Raises ServerNotFound, ProviderUnavailable."""
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     found.server.steps_hidden = True
     db.add(found.server)
 

@@ -145,7 +145,7 @@ def _node(
     )  # fmt: skip
 
 
-def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
+def left_to_sweeps(used: Iterable[str]) -> tuple[LagHealth, ...]:
     """Return the lines about those of these chains that the settings leave to sweeps."""
     return tuple(
         LagHealth(

@@ -97,7 +97,7 @@ async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: i
     sweep = await backlog.last_sweep(db, moment)
     shown = provider_status.providers(outside, states, used, moment)
     lag = provider_status.lag(followed, moment, await quarantine.of_servers(db, [server_id]))
-    lag += provider_status.left_to_rounds(used)
+    lag += provider_status.left_to_sweeps(used)
     paused = await backlog.paused_rules(db, server_id)
     breakers = await backlog.breakers(db, server_id, names)
     others = await backlog.rivals(db, server_id)
@@ -132,7 +132,7 @@ async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: i
 async def _place(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> _Place:
     listed = await rights.is_listed(db, actor, server_id)
     try:
-        found = await rights.by_id(db, outside, actor, server_id, brief=listed)
+        found = await rights.require_admin(db, outside, actor, server_id, brief=listed)
     except ProviderUnavailable:
         # A read, not a change: those who ran the server at Discord's last answer may see it.
         server = await db.get(Server, server_id)

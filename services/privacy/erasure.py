@@ -17,7 +17,7 @@ from services.core.actors import Actor
 from services.core.answer import Answer
 from services.core.json_view import json_view
 from services.engine.cases import Case, load
-from services.engine.policy import Action, Decision, GrantFacts, decide
+from services.engine.decide import Action, Decision, GrantFacts, decide
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.roles import breaker
 from services.rules.draft import DEFAULT_COLOR

@@ -21,9 +21,9 @@ from services.engine import cases
 from services.engine.cases import Case
 from services.engine.outcome import read_own
 from services.guilds import permissions
-from services.holdings import last_seen
+from services.holdings import last_known
 from services.holdings.evaluate import verdict_by
-from services.holdings.last_seen import Memory
+from services.holdings.last_known import Memory
 from services.rules.expression import Requirement, requirements, with_sense
 from services.rules.terms import RuleTerms
 from services.rules.wording import in_words
@@ -95,7 +95,7 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
 
     Raises ServerNotFound, RuleNotFound, ProviderUnavailable.
     """
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     if rule_id is not None:
         rule = await db.get(Rule, rule_id) if 0 < rule_id < 2**31 else None
         if rule is None or rule.server_id != server_id or rule.deleted_at is not None:
@@ -158,7 +158,7 @@ async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[
     names = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     places = [address for case in found for _, address in case.wallets]
     places += [vault.address for case in found for vault in case.delegated.vaults]
-    memory = await last_seen.load(db, leaves, places)
+    memory = await last_known.load(db, leaves, places)
     listed: list[Chosen] = []
     rows: list[tuple[str, str, str]] = []
     told = {leaf: in_words(leaf, names) for leaf in leaves}
@@ -195,7 +195,7 @@ def _lines(
                 reading = read_own(leaf, case.wallets, case.tables)
                 answer, held, block = reading.answer, reading.held, None
             else:
-                known = last_seen.recall(leaf, case.wallets, memory, vaults)
+                known = last_known.recall(leaf, case.wallets, memory, vaults)
                 answer, held = known.answer, known.held
                 block = known.oldest.block if known.oldest is not None else None
             shown = UNKNOWN if answer is Answer.UNKNOWN or held is None else leaf.shown(held)

@@ -3,13 +3,13 @@
 from sqlalchemy import text
 
 from models.db.session import AsyncSession
-from services.accounts.developers import deliveries
+from services.accounts.developers import webhook_deliveries
 from services.collections import token_traits
 from services.collections.census import days, reach
 from services.guilds import refusal_budget
 from services.guilds.gateway import known_people
 from services.holdings import balance_snapshots
-from services.privacy import log_months, payouts
+from services.privacy import log_partitions, payouts
 from services.roles import in_doubt
 from services.rules import limits, pausing
 from services.rules.types import stored_lists
@@ -38,7 +38,7 @@ AT_ONCE = 50_000
 async def housekeep(db: AsyncSession) -> None:
     """Delete everything that is kept too long. If the log may hold more of it, make the next turn due at once.
 
-    `log_months` drops whole months of the log.
+    `log_partitions` drops whole months of the log.
     """
     await clear_expired(db)
     await pausing.sweep_deleted(db)
@@ -86,7 +86,7 @@ async def clear_expired(db: AsyncSession) -> None:
     await pausing.forget_refusals(db)
     await limits.pause(db)
     await stored_lists.clear(db)
-    await deliveries.clear(db)
+    await webhook_deliveries.clear(db)
     await balance_snapshots.forget_replaced(db)
     await known_people.forget_watches(db)
     # A member who returns later is recorded as new; the privacy policy names the time.
@@ -128,7 +128,7 @@ async def clear_log(db: AsyncSession, days: int) -> int:
     """Delete the oldest lines of the log older than `days`, at most AT_ONCE; return how many.
 
     With 0 days the log is kept forever. Lines are read in the order of their ids, which is that of time. Months of
-    which no line is kept are left to `log_months`, which drops them whole.
+    which no line is kept are left to `log_partitions`, which drops them whole.
     """
     if days == 0:
         return 0
@@ -141,6 +141,6 @@ async def clear_log(db: AsyncSession, days: int) -> int:
             SELECT count(*) FROM gone
             """
         ),
-        {"most": AT_ONCE, "days": days, "first": await log_months.kept_from(db, days)},
+        {"most": AT_ONCE, "days": days, "first": await log_partitions.kept_from(db, days)},
     )
     return int(gone.scalar_one())

@@ -178,7 +178,7 @@ async def follow_again(
 
     Raises ServerNotFound unless the actor runs the server, ProviderUnavailable.
     """
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     ended = await rivals.end(db, server_id, role_id, None if discord_id is None else [discord_id])
     await audit.record_all(
         db,

@@ -67,7 +67,7 @@ async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, whic
     if paused:
         by_these = col(Grant.rule_ids).op("&&")([rule_id for rule_id, _ in paused])
         await _call_off(db, server_id, col(Grant.role_id).in_({role_id for _, role_id in paused}), by_these)
-        await queue.disturb_server(db, server_id)
+        await queue.invalidate_running(db, server_id)
     return len(paused)
 
 

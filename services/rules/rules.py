@@ -57,7 +57,7 @@ async def create_all(
     bare = [replace(without_lists(draft, lists), server_id=server_id) for draft in drafts]
     for draft in bare:
         check(draft)  # before any request; conditions and lists are read only for those who run the server
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     read = await lists.read()
     made = [new_row(with_lists(draft, lists), found, actor.discord_id) for draft in bare]
     trees = list[Expression]()
@@ -80,7 +80,7 @@ async def create_all(
 
 async def list_rules(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[RuleView]:
     """Return a server's rules, oldest first. Raises ServerNotFound unless the actor runs the server."""
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     return list((await views.of_servers(db, [server_id])).get(server_id, ()))
 
 
@@ -88,7 +88,7 @@ async def get(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -
     """Return one rule. Raises RuleNotFound unless the actor runs its server."""
     rule = await _existing(db, rule_id)
     try:
-        await permissions.to_read(db, outside, actor, rule.server_id)
+        await permissions.require_admin_to_read(db, outside, actor, rule.server_id)
     except ServerNotFound:
         raise RuleNotFound from None
     return await views.of_rule(db, rule)
@@ -144,7 +144,7 @@ async def activate_all(
     A rule that is not in shadow any more, or was deleted, stays as it is. Raises ServerNotFound, FieldRefused (a role
     that cannot be granted), Conflict.
     """
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     await limits.lock(db, server_id)
     rows = await db.exec(in_shadow(server_id, rule_ids).with_for_update())
     roles = list[str]()
@@ -222,7 +222,7 @@ async def own(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -
     """Return a rule's row and the actor's rights in its server. Raises RuleNotFound unless the actor runs it."""
     rule = await _existing(db, rule_id)
     try:
-        return rule, await permissions.by_id(db, outside, actor, rule.server_id)
+        return rule, await permissions.require_admin(db, outside, actor, rule.server_id)
     except ServerNotFound:
         raise RuleNotFound from None
 

@@ -106,7 +106,7 @@ async def read(
 
     Raises ServerNotFound unless the actor runs the server, ProviderUnavailable.
     """
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     return await lines(db, server_id, wanted, before=before, limit=limit)
 
 
@@ -305,7 +305,7 @@ def _note(parts: Sequence[str]) -> str:
 
 async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> LogChoices:
     """Return the choices of the log's filters. Raises ServerNotFound unless the actor runs the server."""
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     found: list[list[str]] = []
     for column in ("role_id", "rule_id", "actor"):
         # An index jump from each value to the next, however many lines have the same.

@@ -61,7 +61,7 @@ class HeldBackView:
 
 async def of_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[HeldBackView]:
     """Return the stopped removals of a server, oldest first. Raises ServerNotFound unless the actor runs it."""
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     waiting = sorted(await breaker.tripped(db, server_id), key=lambda row: (row.tripped_at, row.role_id))
     return [await _view(db, row) for row in waiting]
 
@@ -123,7 +123,7 @@ async def _check(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None, seen: Trip | None
 ) -> None:
     """Raise Conflict if another trip waits than was seen, more members, or nobody any more."""
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     if seen is None:
         return
     present = (await trips(db, server_id)).get(role_id or "")

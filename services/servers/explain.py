@@ -18,13 +18,13 @@ from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases
 from services.engine.cases import Case
+from services.engine.decide import Action, Decision, decide
 from services.engine.outcome import read_own
-from services.engine.policy import Action, Decision, decide
 from services.guilds import members, permissions, rivals
 from services.guilds.role_safety import UNKNOWN_ROLE
-from services.holdings import last_seen
+from services.holdings import last_known
 from services.holdings.evaluate import verdict_by
-from services.holdings.last_seen import Memory
+from services.holdings.last_known import Memory
 from services.holdings.requirement_view import RequirementView, view_of, view_of_reading
 from services.holdings.shares import Delegated
 from services.roles import breaker
@@ -79,7 +79,7 @@ async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
 
     Raises ServerNotFound unless the actor runs the server, MemberNotFound, ProviderUnavailable.
     """
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     shared = (await wallets_of(db, server_id, [discord_id])).get(discord_id)
     return await _of(db, server_id, discord_id, show_wallets=bool(shared and shared.shared))
 
@@ -102,7 +102,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     leaves = [leaf for terms in case.rules for leaf in requirements(terms.expression)]
     names = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     places = [*(address for _, address in case.wallets), *(vault.address for vault in case.delegated.vaults)]
-    memory = await last_seen.load(db, leaves, places)
+    memory = await last_known.load(db, leaves, places)
     told: dict[int, RuleWhy] = {}
     answers: dict[int, Answer] = {}
     for terms in case.rules:
@@ -160,7 +160,7 @@ def _requirement(
     """Return what was last read about a requirement; our own tables are read now."""
     if leaf.kind.chainless:
         return view_of_reading(read_own(leaf, case.wallets, case.tables), names, shared=shared)
-    known = last_seen.recall(leaf, case.wallets, memory, vaults)
+    known = last_known.recall(leaf, case.wallets, memory, vaults)
     return view_of(leaf, known, names, shared=shared)
 
 

@@ -26,7 +26,7 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
 
     Raises ServerNotFound for anyone else, ProviderUnavailable.
     """
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     await audit.record(db, audit.line("server.exported", server_id=server_id, actor=actor.discord_id))
     return (await views.of_servers(db, [server_id])).get(server_id, ())
 

@@ -85,7 +85,7 @@ async def list_members(
 
     Raises ServerNotFound unless the actor runs the server, ProviderUnavailable.
     """
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     wanted = query.strip()[:LONGEST_QUERY]
     values = {"server": server_id, "wanted": wanted, "part": "%" + re.sub(r"([\\%_])", r"\\\1", wanted) + "%"}
     condition = f"{_LISTED} AND {_FITTING}" if wanted else _LISTED

@@ -62,7 +62,7 @@ class ProtectionView:
 
 async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> ProtectionView:
     """Return what is protected, for somebody who runs the server. Raises ServerNotFound, ProviderUnavailable."""
-    server = await permissions.to_read(db, outside, actor, server_id)
+    server = await permissions.require_admin_to_read(db, outside, actor, server_id)
     found = await db.exec(
         select(Member.discord_id, Member.name).where(
             Member.server_id == server_id, col(Member.discord_id).in_(server.protected_members)
@@ -118,7 +118,7 @@ async def of_member(
 
     Raises ServerNotFound, MemberNotFound, ProviderUnavailable.
     """
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     if protected:
         await membership.present(db, server_id, discord_id)
     line = audit.line(
@@ -135,7 +135,7 @@ async def of_role(
 
     Raises ServerNotFound, RuleNotFound, ProviderUnavailable.
     """
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     named = await db.exec(select(Rule.role_name).where(Rule.server_id == server_id, Rule.role_id == role_id))
     name = named.first()
     if protected and name is None:

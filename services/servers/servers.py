@@ -107,7 +107,7 @@ async def list_servers(db: AsyncSession, actor: Actor) -> list[ServerView]:
 
 async def get(db: AsyncSession, outside: Gateways, actor: Actor, internal_id: int) -> ServerView:
     """Return one server. Raises ServerNotFound unless the actor runs it now."""
-    server = await permissions.to_read(db, outside, actor, internal_id)
+    server = await permissions.require_admin_to_read(db, outside, actor, internal_id)
     return (await _views(db, [(server, server.owner_id == actor.discord_id)]))[0]
 
 
@@ -208,7 +208,7 @@ async def _runs_none(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
     mine = await db.exec(listed.where(Access.discord_id == actor.discord_id, col(Server.bot_invited).is_(True)))
     for server_id in mine.all():
         try:
-            await permissions.by_id(db, outside, actor, server_id)
+            await permissions.require_admin(db, outside, actor, server_id)
         except ServerNotFound:
             continue
         raise unavailable(ProviderConfused("Discord", "it lists no servers for somebody who runs one"))
@@ -327,7 +327,7 @@ async def roles(db: AsyncSession, outside: Gateways, actor: Actor, discord_serve
 
     Raises ServerNotFound unless the actor runs it, Conflict while the bot is not in it.
     """
-    found = await permissions.by_discord_id(db, outside, actor, discord_server_id)
+    found = await permissions.require_admin_by_discord_id(db, outside, actor, discord_server_id)
     guild, person, bot = found.guild_with_bot()
     views: list[RoleView] = []
     for role in sorted(guild.roles, key=rank, reverse=True):

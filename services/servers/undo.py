@@ -349,7 +349,7 @@ async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     Raises ServerNotFound, BatchNotFound, Conflict when it cannot be undone (any more), ProviderUnavailable.
     """
     # Before the savepoint, which would keep the connection while Discord is asked.
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     nothing = await db.begin_nested()
     try:
         return await _undo(db, found, actor, server_id, batch)
@@ -359,7 +359,7 @@ async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 
 async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, batch: UUID) -> UndoView:
     """Undo the batch and record that in the log; a batch is undone once. Raises as `preview` does."""
-    return await _undo(db, await permissions.by_id(db, outside, actor, server_id), actor, server_id, batch)
+    return await _undo(db, await permissions.require_admin(db, outside, actor, server_id), actor, server_id, batch)
 
 
 async def _undo(db: AsyncSession, found: Rights, actor: Actor, server_id: int, batch: UUID) -> UndoView:

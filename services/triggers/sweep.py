@@ -66,7 +66,7 @@ def seconds_left(started_at: datetime, now: datetime, total: int, left: int) -> 
 
 async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> int:
     """Queue every member of a server; return how many. Raises ServerNotFound unless the actor runs it."""
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     total = await queue.mark_server(db, server_id, queue.CHANGED)
     await audit.record(
         db, audit.line("recheck.asked", server_id=server_id, actor=actor.discord_id, data={"members": total})

@@ -123,7 +123,7 @@ class ReachState(rx.State):
 
             async def read() -> Sequence[ReachOnDay]:
                 async with transaction() as db:
-                    await permissions.to_read(db, gateways(), actor, page.server_id)
+                    await permissions.require_admin_to_read(db, gateways(), actor, page.server_id)
                     return await days.of_rule(db, page.server_id, rule.rule_id)
 
             try:

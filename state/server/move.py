@@ -12,9 +12,9 @@ from models import transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
 from services.engine.preview import Proposal
-from services.roles.moves import coverage, orders, views
+from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import CoverageDay
-from services.roles.moves.orders import MoveOrder
+from services.roles.moves.lifecycle import MoveOrder
 from services.roles.moves.views import MoveScreen, MoveView, MovingRole
 from settings import settings
 from state.core.entered_dates import end_of_day, start_of_day
@@ -224,7 +224,7 @@ class MoveState(ServerTab, rx.State):
         try:
             page = await self.get_state(ServerPageState)
             async with transaction() as db:
-                is_told = await orders.put(db, gateways(), actor, page.server_id, self._order())
+                is_told = await lifecycle.begin_or_change(db, gateways(), actor, page.server_id, self._order())
         except FieldRefused as fault:
             self.fault_field, self.fault_text = fault.field, fault.message
         except HoldfastError as fault:
@@ -310,10 +310,10 @@ class MoveState(ServerTab, rx.State):
             page = await self.get_state(ServerPageState)
             async with transaction() as db:
                 if what == END:
-                    await orders.approve(db, gateways(), actor, page.server_id)
+                    await lifecycle.approve(db, gateways(), actor, page.server_id)
                     title, told = _("End of the move approved"), _("The rules decide about its roles now.")
                 else:
-                    undone = await orders.undo(db, gateways(), actor, page.server_id)
+                    undone = await lifecycle.undo(db, gateways(), actor, page.server_id)
                     title, told = _("Move undone"), _undone(undone.members)
             await say(self, title, told)
             await self._read(actor, page)

@@ -22,7 +22,7 @@ from jobs import webhook_sender
 from jobs.webhook_sender import WebhookSender
 from models import Event, Member, MemberChoice, Server, User, Wallet, Webhook, WebhookDelivery, now, transaction
 from services.accounts import token_encryption
-from services.accounts.developers import deliveries
+from services.accounts.developers import webhook_deliveries
 from services.accounts.developers.webhook_client import WebhookClient
 from services.accounts.developers.webhooks import EVENTS, TEST
 from services.core import audit
@@ -268,20 +268,20 @@ async def test_what_waits_is_dropped_when_consent_is_withdrawn_or_the_member_is_
 async def test_servers_take_turns_and_one_is_served_by_one_worker_at_a_time(
     receiver: Wire, sender: WebhookSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deliveries, "AT_ONCE", 2)
+    monkeypatch.setattr(webhook_deliveries, "AT_ONCE", 2)
     busy, quiet = [await a_webhook(f"{receiver.url}/{name}", "role.given") for name in ("busy", "quiet")]
     for number in range(5):
         await note(busy, "role.given", subject=str(number), role_id="7001")
     await note(quiet, "role.given", subject="42", role_id="7001")
     async with transaction() as db:
-        held = await deliveries.claim(db, "another")
+        held = await webhook_deliveries.claim(db, "another")
     assert held is not None
     assert held.server_id == busy.id
     assert await sender.once()
     assert [asked.path for asked in receiver.asked] == ["/quiet"]
     assert not await sender.once()
     async with transaction() as db:
-        await deliveries.release(db, held)
+        await webhook_deliveries.release(db, held)
     await send(sender)
     assert [asked.path for asked in receiver.asked] == ["/quiet", *["/busy"] * 5]
     assert [one["data"]["discordId"] for one in bodies(receiver)][1:] == ["0", "1", "2", "3", "4"]
@@ -308,7 +308,7 @@ async def test_receivers_that_fail_or_are_slow_leave_lanes_to_the_others(
     for server in (quick, failing):
         await note(server, "role.given", subject="1", role_id="7001")
     async with transaction() as db:
-        assert await deliveries.claim(db, "first", healthy=True) is None, "nothing is known of a new receiver"
+        assert await webhook_deliveries.claim(db, "first", healthy=True) is None, "nothing is known of a new receiver"
     await send(sender)
     receiver.says(web.Response(status=500))
     await note(failing, "role.given", subject="2", role_id="7001")
@@ -318,15 +318,15 @@ async def test_receivers_that_fail_or_are_slow_leave_lanes_to_the_others(
         await note(server, "role.given", subject="3", role_id="7001")
     await due_now()
     async with transaction() as db:
-        turn = await deliveries.claim(db, "first", healthy=True)
+        turn = await webhook_deliveries.claim(db, "first", healthy=True)
         assert turn is not None
-        assert (turn.server_id, await deliveries.claim(db, "second", healthy=True)) == (quick.id, None)
-        await deliveries.release(db, turn)
+        assert (turn.server_id, await webhook_deliveries.claim(db, "second", healthy=True)) == (quick.id, None)
+        await webhook_deliveries.release(db, turn)
     monkeypatch.setattr(webhook_sender, "SLOW_SECONDS", -1.0)
     await send(sender)
     await note(quick, "role.given", subject="4", role_id="7001")
     async with transaction() as db:
-        assert await deliveries.claim(db, "first", healthy=True) is None, "its receiver was slow"
+        assert await webhook_deliveries.claim(db, "first", healthy=True) is None, "its receiver was slow"
 
 
 async def test_a_secret_sealed_with_a_lost_key_fails_for_its_own_server_only(
@@ -364,6 +364,6 @@ async def test_old_deliveries_are_deleted(database: None) -> None:
         db.add(WebhookDelivery(server_id=server.id or 0, event=TEST, created_at=now() - timedelta(days=5)))
         db.add(WebhookDelivery(server_id=server.id or 0, event=TEST))
         await db.flush()
-        await deliveries.clear(db)
+        await webhook_deliveries.clear(db)
         assert len((await db.exec(select(WebhookDelivery))).all()) == 1
         assert (await db.exec(select(Event))).all() == []

@@ -13,9 +13,9 @@ from gateways import gateways
 from models import transaction
 from services.engine import preview as impact
 from services.engine.preview import MemberImpact, Proposal
-from services.roles.moves import coverage, orders, views
+from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import HoldersPage
-from services.roles.moves.orders import MoveOrder, MoveUndone
+from services.roles.moves.lifecycle import MoveOrder, MoveUndone
 from services.roles.moves.views import MoveView
 
 router = calls("/servers/{server_id}/move", tags=["move"])
@@ -62,7 +62,7 @@ async def put_move(caller: Caller, server_id: PathId, payload: MovePayload) -> M
     """Begin a move, or change the one that runs. Until an admin approves its end nobody loses a role of it."""
     order = MoveOrder(payload.until, payload.roles, payload.begins_at, payload.channel_id)
     async with transaction() as db:
-        is_told = await orders.put(db, gateways(), caller, server_id, order)
+        is_told = await lifecycle.begin_or_change(db, gateways(), caller, server_id, order)
     async with transaction() as db:
         return await views.view(db, gateways(), caller, server_id, messages_updated=is_told)
 
@@ -71,7 +71,7 @@ async def put_move(caller: Caller, server_id: PathId, payload: MovePayload) -> M
 async def undo_move(caller: Caller, server_id: PathId) -> MoveUndone:
     """Call the move off, or undo it after its approval: what it took is given back, and everybody keeps its roles."""
     async with transaction() as db:
-        return await orders.undo(db, gateways(), caller, server_id)
+        return await lifecycle.undo(db, gateways(), caller, server_id)
 
 
 @router.get("/members")
@@ -118,6 +118,6 @@ async def preview_end(caller: Caller, server_id: PathId) -> MovePreview:
 async def approve_end(caller: Caller, server_id: PathId) -> MoveView:
     """End the move once its time is over: rules decide about its roles, and removals pass the breaker."""
     async with transaction() as db:
-        is_told = await orders.approve(db, gateways(), caller, server_id)
+        is_told = await lifecycle.approve(db, gateways(), caller, server_id)
     async with transaction() as db:
         return await views.view(db, gateways(), caller, server_id, messages_updated=is_told)

@@ -67,7 +67,7 @@ class NewToken:
 
 async def list_of(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> tuple[ApiTokenView, ...]:
     """Return the server's tokens, the newest first. Raises ServerNotFound unless the actor runs it."""
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     return await _views(db, server_id)
 
 
@@ -111,7 +111,7 @@ async def create(
     Raises ServerNotFound, ProviderUnavailable, FieldRefused, and Conflict when the server has MOST tokens already.
     """
     name, scopes, end = _name(name), _scopes(scopes), _end(expires_at)
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     # One at a time, so that no two pass the count.
     await db.exec(select(Server.id).where(Server.id == server_id).with_for_update(key_share=True))
     await db.exec(
@@ -172,7 +172,7 @@ async def revoke(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
 
     Raises ServerNotFound, ProviderUnavailable, ApiTokenNotFound.
     """
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     gone = delete(ApiToken).where(col(ApiToken.server_id) == server_id)
     if token_id is not None:
         gone = gone.where(col(ApiToken.id) == token_id)

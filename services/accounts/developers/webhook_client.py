@@ -3,7 +3,7 @@
 from gateways.transport.errors import ProviderError
 from gateways.transport.safe_fetch import Fetcher
 from models import now
-from services.accounts.developers.deliveries import Delivery, DeliveryTurn, signature
+from services.accounts.developers.webhook_deliveries import Delivery, DeliveryTurn, signature
 from settings import settings
 
 DEADLINE_SECONDS = 10.0

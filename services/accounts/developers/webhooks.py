@@ -97,7 +97,7 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 
 async def find(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> WebhookView | None:
     """Return the server's webhook, or None. Raises ServerNotFound unless the actor runs it."""
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     row = await db.get(Webhook, server_id, populate_existing=True)
     return None if row is None else await _view(db, row)
 
@@ -136,7 +136,7 @@ async def put(
     Raises ServerNotFound, ProviderUnavailable, FieldRefused.
     """
     url, events = _url(url), _events(events)
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     await db.exec(select(Server.id).where(Server.id == server_id).with_for_update(key_share=True))
     row = await db.get(Webhook, server_id, populate_existing=True)
     secret = _PREFIX + secrets.token_urlsafe(32) if row is None or new_secret else None
@@ -190,7 +190,7 @@ async def remove(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
 
     Raises ServerNotFound, ProviderUnavailable, WebhookNotFound.
     """
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     await db.exec(delete(WebhookDelivery).where(col(WebhookDelivery.server_id) == server_id))
     gone = await db.execute(
         delete(Webhook).where(col(Webhook.server_id) == server_id).returning(col(Webhook.server_id))
@@ -205,7 +205,7 @@ async def send_test(db: AsyncSession, outside: Gateways, actor: Actor, server_id
 
     Raises ServerNotFound, ProviderUnavailable, WebhookNotFound.
     """
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     row = await db.get(Webhook, server_id, populate_existing=True)
     if row is None:
         raise WebhookNotFound

@@ -125,7 +125,7 @@ async def get(db: AsyncSession, outside: Gateways, actor: Actor, reach_id: int) 
     if row is None:
         raise ReachNotFound
     try:
-        await permissions.to_read(db, outside, actor, row.server_id)
+        await permissions.require_admin_to_read(db, outside, actor, row.server_id)
     except ServerNotFound:
         raise ReachNotFound from None
     return await view(db, row)

@@ -151,7 +151,7 @@ async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
     return await _mark(db, _concerned("AND m.server_id = :server"), priority, {"server": server_id})
 
 
-async def disturb_server(db: AsyncSession, server_id: int) -> None:
+async def invalidate_running(db: AsyncSession, server_id: int) -> None:
     """Invalidate the running reconciles of a server's members, because their input has changed."""
     # A reconcile that is being written has its rows locked; waiting for it could deadlock.
     await db.execute(

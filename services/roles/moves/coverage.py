@@ -196,7 +196,7 @@ async def holders(
 
     Raises ServerNotFound unless the actor runs the server, MoveNotFound, FieldRefused, ProviderUnavailable.
     """
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     if standing not in STANDINGS:
         raise FieldRefused("standing", _("The standing is one of {standings}.").format(standings=", ".join(STANDINGS)))
     found = await db.exec(select(ServerMove).where(ServerMove.server_id == server_id, ServerMove.state == "open"))

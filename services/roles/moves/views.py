@@ -17,7 +17,7 @@ from services.core.json_view import json_view
 from services.guilds import channels, permissions
 from services.guilds.channels import ChannelOption
 from services.guilds.role_safety import UNKNOWN_ROLE
-from services.roles.moves import coverage, orders
+from services.roles.moves import coverage, lifecycle
 from services.roles.moves.coverage import CoverageDay
 from services.rules.draft import DEFAULT_COLOR
 
@@ -100,8 +100,8 @@ async def view(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, *, messages_updated: bool = True
 ) -> MoveView:
     """Return the server's move. Raises ServerNotFound unless the actor runs it, MoveNotFound, ProviderUnavailable."""
-    await permissions.to_read(db, outside, actor, server_id)
-    move = await orders.newest(db, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
+    move = await lifecycle.newest(db, server_id)
     if move is None:
         raise MoveNotFound
     return await _view(db, move, messages_updated=messages_updated)
@@ -110,7 +110,7 @@ async def view(
 async def screen(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> MoveScreen:
     """Return the move with the choices for it. Raises ServerNotFound, Conflict, ProviderUnavailable."""
     options = (await channels.view(db, outside, actor, server_id)).options
-    move = await orders.newest(db, server_id)
+    move = await lifecycle.newest(db, server_id)
     found = None if move is None else await _view(db, move)
     at = await db.now()
     return MoveScreen(found, await _choices(db, server_id), options, at)

@@ -20,7 +20,7 @@ async def document(db: AsyncSession, outside: Gateways, actor: Actor, server_id:
 
     Raises ServerNotFound unless the actor runs the server, ProviderUnavailable.
     """
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     stored = await db.exec(
         select(Rule).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
     )

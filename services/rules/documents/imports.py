@@ -109,7 +109,7 @@ class _Candidate:
 
 async def allow(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
     """Raise ServerNotFound unless the actor runs the server: nobody else's document is parsed."""
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
 
 
 async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: ImportOrder) -> ImportView:
@@ -144,7 +144,7 @@ async def apply(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
 async def _read(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: ImportOrder
 ) -> tuple[list[_Candidate], list[SkippedEntry]]:
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     found.guild_with_bot()
     reader = READERS.get(order.source)
     if reader is None:

@@ -122,7 +122,7 @@ async def proposed_end(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, migration_id: int
 ) -> list[tuple[Rule, Rule]]:
     """Return the rules that the end of a migration changes, as they are and as they would be."""
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     migration = await _open(db, server_id, migration_id)
     ids = [int(one) for one in migration.rules]
     rows = await db.exec(select(Rule).where(col(Rule.id).in_(ids), col(Rule.deleted_at).is_(None)))
@@ -135,7 +135,7 @@ async def proposed_end(
 
 async def end(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, migration_id: int) -> MigrationView:
     """Let only the new contract count from now on. Raises ServerNotFound, MigrationNotFound, ProviderUnavailable."""
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     await limits.lock(db, server_id)
     return await _end(db, actor.discord_id, await _open(db, server_id, migration_id, lock=True))
 
@@ -212,7 +212,7 @@ async def _read(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MigrationOrder
 ) -> tuple[Rights, MigrationOrder, successors.Successors]:
     """Return the actor's rights, the order with its addresses normalised, and the conditions' successors."""
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     found.guild_with_bot()
     order = successors.checked(order)
     if order.until is not None and order.both:

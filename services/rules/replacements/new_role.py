@@ -70,7 +70,7 @@ async def preview(
 
     Raises ServerNotFound unless the actor runs the server, FieldRefused, Conflict (the bot is not in it).
     """
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     nothing = await db.begin_nested()
     try:
         return replace(await _write(db, found, actor, order), applied=False, batch=None)
@@ -80,7 +80,7 @@ async def preview(
 
 async def apply(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: RoleOrder) -> RoleReplacement:
     """Let all rules that give the old role give the new one, in one transaction. Raises as `preview` does."""
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     done = await _write(db, found, actor, order)
     if not done.rules:
         told = _("None of the rules for this role can be changed: {reason}")
@@ -93,7 +93,7 @@ async def proposed(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: RoleOrder
 ) -> list[tuple[Rule, Rule]]:
     """Return the rules that change, as they are and as they would be; raises as `preview` does."""
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     _check(found, order)
     pairs = list[tuple[Rule, Rule]]()
     for rule in await _of_role(db, server_id, order.old):

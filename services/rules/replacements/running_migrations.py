@@ -46,7 +46,7 @@ class RunningMigration:
 
 async def running(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> tuple[RunningMigration, ...]:
     """Return the server's migrations in which both contracts count, oldest first. Raises ServerNotFound."""
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     rows = await db.exec(
         select(ContractMigration)
         .where(ContractMigration.server_id == server_id, ContractMigration.state == "open")
@@ -70,7 +70,7 @@ async def running(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 
 async def in_use(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> tuple[ContractInUse, ...]:
     """Return the contracts that the server's rules name, by name. Raises ServerNotFound."""
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     rows = await db.exec(select(Rule).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)))
     counted = Counter(
         place

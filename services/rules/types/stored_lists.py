@@ -51,7 +51,7 @@ async def put(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
 
     Raises ServerNotFound unless the actor runs the server, FieldRefused, ListRefused with the mistakes by line.
     """
-    await permissions.by_id(db, outside, actor, server_id)
+    await permissions.require_admin(db, outside, actor, server_id)
     read = await address_list_text.of_text(given)
     await keep(db, server_id, [read])
     await db.execute(
@@ -193,7 +193,7 @@ async def of_server(db: AsyncSession, server_id: int) -> tuple[StoredList, ...]:
 
 async def begin_download(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, digest: str) -> None:
     """Raise ServerNotFound unless the actor runs the server, ListNotFound unless it has the list."""
-    await permissions.to_read(db, outside, actor, server_id)
+    await permissions.require_admin_to_read(db, outside, actor, server_id)
     found = await db.execute(
         text("SELECT 1 FROM address_list WHERE server_id = :server AND digest = :digest"),
         {"server": server_id, "digest": digest[:64]},

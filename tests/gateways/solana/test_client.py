@@ -9,7 +9,7 @@ from gateways.chains.balance_sheet import Segment
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints
-from gateways.solana import asset_lists
+from gateways.solana import das_lists
 from gateways.solana import node as solana_node
 from gateways.solana.client import SolanaChains
 from gateways.solana.cross_checks import KNOWN_COLLECTION
@@ -64,7 +64,7 @@ async def test_a_list_goes_on_after_a_short_page(node: StandIn, chains: SolanaCh
 async def test_a_long_collection_is_read_in_ranges(
     node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch, ignores: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(asset_lists, "A_PAGE", 10)
+    monkeypatch.setattr(das_lists, "A_PAGE", 10)
     index = Index(node, *(asset(token, OWNER if at % 2 else OTHER) for at, token in enumerate(TOKENS)))
     index.ignores = ignores
     asking = chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER, *(key(number) for number in range(10))])
@@ -81,7 +81,7 @@ async def test_a_long_collection_is_read_in_ranges(
 async def test_a_collection_that_is_larger_than_its_askers_wallets_is_left(
     node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asset_lists, "A_PAGE", 2)
+    monkeypatch.setattr(das_lists, "A_PAGE", 2)
     Index(node, *(asset(token, OTHER) for token in TOKENS[1:]), asset(TOKENS[0]))
     sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER, *(key(number) for number in range(5))])
     assert (sheet.held, sheet.unsure) == ({OWNER: {TOKENS[0]: 1}}, {})
@@ -91,7 +91,7 @@ async def test_a_collection_that_is_larger_than_its_askers_wallets_is_left(
 async def test_a_list_that_breaks_off_after_a_full_page_is_not_whole(
     node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asset_lists, "A_PAGE", 10)
+    monkeypatch.setattr(das_lists, "A_PAGE", 10)
     index, pages = Index(node, *(asset(token) for token in TOKENS)), iter(range(100))
     index.bend = lambda items: items if next(pages) == 0 else []
     with pytest.raises(ProviderConfused, match="broke off"):

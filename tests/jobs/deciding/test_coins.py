@@ -11,8 +11,8 @@ from models import now, transaction
 from services.core.actors import Actor
 from services.core.answer import Answer
 from services.core.queue import Claim
-from services.engine import cases, decisions, ledger
-from services.holdings import last_seen
+from services.engine import cases, ledger, read_and_confirm
+from services.holdings import last_known
 from services.holdings.evaluate import Reading
 from services.rules.expression import AtLeast, Not, Requirement, to_document
 from services.rules.terms import RuleTerms
@@ -60,15 +60,15 @@ async def read(town: Town, *leaves: Requirement, who: str = "carol") -> list[Rea
     terms = [RuleTerms(number, "role", leaf, "active") for number, leaf in enumerate(leaves)]
     async with transaction() as db:
         batch = await cases.load(db, [claim], {town.server_id: terms})
-        wanted = await decisions.questions(db, batch)
-    done = await decisions.decide_cases(gateways(), batch, wanted, now())
+        wanted = await read_and_confirm.questions(db, batch)
+    done = await read_and_confirm.decide_cases(gateways(), batch, wanted, now())
     (item,) = done.looked
     async with transaction() as db:
         await ledger.remember(db, done)
-        memory = await last_seen.load(db, leaves, [address for _, address in item.case.wallets])
+        memory = await last_known.load(db, leaves, [address for _, address in item.case.wallets])
     found = [item.readings[number][0] for number in range(len(leaves))]
     for leaf, one in zip(leaves, found, strict=True):
-        told = last_seen.recall(leaf, item.case.wallets, memory)
+        told = last_known.recall(leaf, item.case.wallets, memory)
         if one.answer is not UNKNOWN:
             assert (told.answer, told.held) == (one.answer, one.held), leaf
     return found

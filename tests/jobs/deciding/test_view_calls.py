@@ -12,8 +12,8 @@ from sandbox.contracts.staking import KINDS
 from services.core.actors import Actor
 from services.core.answer import Answer
 from services.core.queue import Claim
-from services.engine import cases, decisions, ledger
-from services.holdings import last_seen
+from services.engine import cases, ledger, read_and_confirm
+from services.holdings import last_known
 from services.holdings.evaluate import Reading
 from services.rules.expression import Requirement, to_document
 from services.rules.terms import RuleTerms
@@ -68,18 +68,18 @@ class Den:
         terms = [RuleTerms(number, "role", leaf, "active") for number, leaf in enumerate(leaves)]
         async with transaction() as db:
             batch = await cases.load(db, list(claims.values()), {town.server_id: terms})
-            wanted = await decisions.questions(db, batch)
-        done = await decisions.decide_cases(gateways(), batch, wanted, now())
+            wanted = await read_and_confirm.questions(db, batch)
+        done = await read_and_confirm.decide_cases(gateways(), batch, wanted, now())
         async with transaction() as db:
             await ledger.remember(db, done)
             wallets = {item.case.wallets for item in done.looked}
-            memory = await last_seen.load(db, leaves, [address for mine in wallets for _, address in mine])
+            memory = await last_known.load(db, leaves, [address for mine in wallets for _, address in mine])
         found: list[dict[str, Reading]] = []
         for number, leaf in enumerate(leaves):
             said = {who: item.readings[number][0] for who, item in zip(claims, done.looked, strict=True)}
             found.append(said)
             for one, item in zip(said.values(), done.looked, strict=True):
-                told = last_seen.recall(leaf, item.case.wallets, memory)
+                told = last_known.recall(leaf, item.case.wallets, memory)
                 if one.answer is not UNKNOWN:
                     assert (told.answer, told.held) == (one.answer, one.held), leaf
         return found

@@ -12,8 +12,8 @@ from services.accounts.users import ensure
 from services.core import queue
 from services.core.answer import Answer
 from services.core.queue import Claim
-from services.engine import cases, decisions, ledger
-from services.holdings import delegations, last_seen
+from services.engine import cases, ledger, read_and_confirm
+from services.holdings import delegations, last_known
 from services.holdings.evaluate import Reading
 from services.rules.expression import Requirement
 from services.rules.terms import RuleTerms
@@ -88,8 +88,8 @@ class Bank:
         async with transaction() as db:
             await delegations.remember(db, fetched)
             batch = await cases.load(db, claims, {self.town.server_id: terms})
-            wanted = await decisions.questions(db, batch)
-        done = await decisions.decide_cases(gateways(), batch, wanted, now())
+            wanted = await read_and_confirm.questions(db, batch)
+        done = await read_and_confirm.decide_cases(gateways(), batch, wanted, now())
         async with transaction() as db:
             await ledger.remember(db, done)
         found: dict[str, Reading] = {}
@@ -97,8 +97,8 @@ class Bank:
             found[who] = item.readings[1][0]
             places = [*(address for _, address in item.case.wallets), *(v.address for v in item.case.delegated.vaults)]
             async with transaction() as db:
-                memory = await last_seen.load(db, [leaf], places)
-            told = last_seen.recall(leaf, item.case.wallets, memory, item.case.delegated_by(terms[0], wanted=True))
+                memory = await last_known.load(db, [leaf], places)
+            told = last_known.recall(leaf, item.case.wallets, memory, item.case.delegated_by(terms[0], wanted=True))
             if found[who].answer is not UNKNOWN:
                 assert (told.answer, told.held) == (found[who].answer, found[who].held), (who, leaf)
         return found

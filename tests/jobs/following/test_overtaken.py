@@ -4,7 +4,7 @@ import pytest
 
 from models import transaction
 from services.core import queue
-from services.engine import decisions
+from services.engine import read_and_confirm
 from services.engine.ledger import MOST_OVERTAKEN
 from services.engine.outcome import BatchOutcome
 from tests.jobs.conftest import Engine
@@ -17,7 +17,7 @@ CAROL = "carol"
 @pytest.fixture
 def looks(town: Town, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Each look is overtaken by a sighting; how many members each had."""
-    decide_cases, seen = decisions.decide_cases, list[int]()
+    decide_cases, seen = read_and_confirm.decide_cases, list[int]()
 
     async def and_meanwhile_a_token_moves(*arguments: object, **more: object) -> BatchOutcome:
         done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
@@ -26,7 +26,7 @@ def looks(town: Town, monkeypatch: pytest.MonkeyPatch) -> list[int]:
             queue.mark_holders(db, "base", [town.wallet(CAROL)], queue.SEEN)
         return done
 
-    monkeypatch.setattr(decisions, "decide_cases", and_meanwhile_a_token_moves)
+    monkeypatch.setattr(read_and_confirm, "decide_cases", and_meanwhile_a_token_moves)
     return seen
 
 
@@ -59,7 +59,7 @@ async def test_who_sells_loses_the_role_although_no_look_ends_before_the_next_si
 async def test_a_slow_look_that_was_overtaken_takes_nothing(
     town: Town, engine: Engine, looks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide_cases = decisions.decide_cases
+    decide_cases = read_and_confirm.decide_cases
 
     async def slow(*arguments: object, **more: object) -> BatchOutcome:
         done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
@@ -67,7 +67,7 @@ async def test_a_slow_look_that_was_overtaken_takes_nothing(
         done.began -= 60
         return done
 
-    monkeypatch.setattr(decisions, "decide_cases", slow)
+    monkeypatch.setattr(read_and_confirm, "decide_cases", slow)
     await town.rule("Holder")
     token = await town.buys(CAROL)
     await town.prove(CAROL)

@@ -13,7 +13,7 @@ from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
 from models import Member, transaction
 from services.core import queue
-from services.engine import decisions
+from services.engine import read_and_confirm
 from services.engine.outcome import BatchOutcome
 from services.guilds.members import MemberFacts
 from services.roles import outbox, write_results
@@ -71,7 +71,7 @@ async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
     """The look began before the removal was done, and ends after it."""
     intent = await about_to_lose_it(town, engine)
     await town.buys("carol")
-    decide_cases = decisions.decide_cases
+    decide_cases = read_and_confirm.decide_cases
 
     async def and_meanwhile_it_is_taken(*arguments: object, **more: object) -> BatchOutcome:
         done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
@@ -79,7 +79,7 @@ async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
         return done
 
     with monkeypatch.context() as patched:
-        patched.setattr(decisions, "decide_cases", and_meanwhile_it_is_taken)
+        patched.setattr(read_and_confirm, "decide_cases", and_meanwhile_it_is_taken)
         await looked_at(town)
     assert not await town.has("carol", "Holder")
     async with engine():
@@ -94,7 +94,7 @@ async def test_of_a_batch_only_those_are_written_down_of_whom_nothing_new_became
         await town.buys(who)
         await town.prove(who)
     await town.look()
-    decide_cases, seen = decisions.decide_cases, list[int]()
+    decide_cases, seen = read_and_confirm.decide_cases, list[int]()
 
     async def and_meanwhile_something_of_dave_moves(*arguments: object, **more: object) -> BatchOutcome:
         done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
@@ -104,7 +104,7 @@ async def test_of_a_batch_only_those_are_written_down_of_whom_nothing_new_became
         return done
 
     with monkeypatch.context() as patched:
-        patched.setattr(decisions, "decide_cases", and_meanwhile_something_of_dave_moves)
+        patched.setattr(read_and_confirm, "decide_cases", and_meanwhile_something_of_dave_moves)
         await Reconciler(asyncio.Event()).once()
     assert seen == [2]
     assert [row.discord_id for row in await grants(town)] == [town.people["carol"]["id"]]

@@ -13,7 +13,7 @@ from jobs import restart
 from jobs.reconciler import Reconciler
 from models import Due, Grant, now, transaction
 from services.core import queue as due
-from services.engine import decisions
+from services.engine import read_and_confirm
 from services.engine.cases import Case
 from services.engine.outcome import BatchOutcome
 from services.health import backlog
@@ -23,7 +23,7 @@ from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.watching import given
 
-decide_cases = decisions.decide_cases
+decide_cases = read_and_confirm.decide_cases
 
 
 async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
@@ -36,7 +36,7 @@ async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
             raise ValueError("nobody foresaw this")
         return await decide_cases(outside, cases, wanted, moment, **more)
 
-    monkeypatch.setattr(decisions, "decide_cases", failing)
+    monkeypatch.setattr(read_and_confirm, "decide_cases", failing)
     await town.rule("Holder")
     await town.buys("dave")
     for who in ("ada", "carol", "dave"):
@@ -66,7 +66,7 @@ async def test_the_log_of_a_batch_that_fails_names_no_wallet(
         except ValueError as fault:
             raise KeyError(wallets) from fault
 
-    monkeypatch.setattr(decisions, "decide_cases", failing)
+    monkeypatch.setattr(read_and_confirm, "decide_cases", failing)
     await town.rule("Holder")
     for who in ("carol", "dave"):
         await town.prove(who)

@@ -14,8 +14,8 @@ from services.core.actors import Actor
 from services.core.errors import Conflict
 from services.engine import preview
 from services.engine.preview import Proposal
-from services.roles.moves import coverage, orders, views
-from services.roles.moves.orders import MoveOrder
+from services.roles.moves import coverage, lifecycle, views
+from services.roles.moves.lifecycle import MoveOrder
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.writing.test_taking_over import grants, handed
@@ -29,7 +29,9 @@ async def begin(town: Town) -> str:
     """A move of Holder for a day; the role's id."""
     role_id = await town.role("Holder")
     async with transaction() as db:
-        await orders.put(db, gateways(), admin(town), town.server_id, MoveOrder(now() + timedelta(days=1), [role_id]))
+        await lifecycle.begin_or_change(
+            db, gateways(), admin(town), town.server_id, MoveOrder(now() + timedelta(days=1), [role_id])
+        )
     return role_id
 
 
@@ -87,12 +89,12 @@ async def test_a_move_from_its_first_day_to_its_undo(town: Town, engine: Engine)
         assert (shown.state, len(shown.days), shown.days[0].unverified) == (views.OVER, 1, 1)
 
         async with transaction() as db:
-            await orders.approve(db, gateways(), admin(town), town.server_id)
+            await lifecycle.approve(db, gateways(), admin(town), town.server_id)
         await covered(town, right=1)
         assert sorted(await town.writes(start)) == ["DELETE", "DELETE"]
         async with transaction() as db:
             (role,) = (await views.view(db, gateways(), admin(town), town.server_id)).roles
-            undone = await orders.undo(db, gateways(), admin(town), town.server_id)
+            undone = await lifecycle.undo(db, gateways(), admin(town), town.server_id)
         assert (role.taken, undone.members) == (2, 2)
 
         async def back() -> bool:
@@ -138,7 +140,7 @@ async def test_a_move_that_is_called_off_takes_nothing_and_the_next_one_keeps_it
 
         await until(adopted)
         async with transaction() as db:
-            assert (await orders.undo(db, gateways(), admin(town), town.server_id)).members == 0
+            assert (await lifecycle.undo(db, gateways(), admin(town), town.server_id)).members == 0
         assert (await grants(town))["carol"].gift_since is not None
         await town.look()
         await begin(town)
@@ -162,7 +164,7 @@ async def test_a_role_that_the_move_no_longer_has_is_kept_by_those_who_have_it(t
         )  # fmt: skip
     async with transaction() as db:
         order = MoveOrder(now() + timedelta(days=1), [collector])
-        await orders.put(db, gateways(), admin(town), town.server_id, order)
+        await lifecycle.begin_or_change(db, gateways(), admin(town), town.server_id, order)
     assert (await grants(town))["carol"].gift_since is not None
 
 
@@ -173,15 +175,15 @@ async def test_a_move_that_begins_later_makes_its_holders_due_on_its_day(town: T
     role_id = await town.role("Holder")
     order = MoveOrder(now() + timedelta(days=3), [role_id], now() + timedelta(days=1))
     async with transaction() as db:
-        await orders.put(db, gateways(), admin(town), town.server_id, order)
+        await lifecycle.begin_or_change(db, gateways(), admin(town), town.server_id, order)
         shown = await views.view(db, gateways(), admin(town), town.server_id)
         assert shown.state == views.PLANNED
-        assert await orders.begin_due(db) == 0
+        assert await lifecycle.begin_due(db) == 0
     async with transaction() as db:
         started = update(ServerMove).where(col(ServerMove.server_id) == town.server_id)
         await db.exec(started.values(begins_at=now() - timedelta(seconds=1)))
-        assert await orders.begin_due(db) == 1
-        assert await orders.begin_due(db) == 0
+        assert await lifecycle.begin_due(db) == 1
+        assert await lifecycle.begin_due(db) == 0
 
 
 async def test_who_has_no_wallet_any_more_keeps_a_role_of_ours_when_the_move_is_called_off(town: Town) -> None:
@@ -191,7 +193,7 @@ async def test_who_has_no_wallet_any_more_keeps_a_role_of_ours_when_the_move_is_
     async with transaction() as db:
         db.add(Grant(server_id=town.server_id, discord_id=who, role_id=role_id, state="held", no_since=now()))
     async with transaction() as db:
-        await orders.undo(db, gateways(), admin(town), town.server_id)
+        await lifecycle.undo(db, gateways(), admin(town), town.server_id)
     assert (await grants(town))["carol"].gift_since is not None
 
 
@@ -201,7 +203,7 @@ async def test_a_reconcile_that_began_before_an_approved_move_was_undone_takes_n
     role_id = await begin(town)
     await its_day_comes(town)
     async with transaction() as db:
-        await orders.approve(db, gateways(), admin(town), town.server_id)
+        await lifecycle.approve(db, gateways(), admin(town), town.server_id)
         db.add(
             Grant(
                 server_id=town.server_id,
@@ -215,7 +217,7 @@ async def test_a_reconcile_that_began_before_an_approved_move_was_undone_takes_n
         claims = await queue.claim(db, "a worker", 10)
     assert town.people["carol"]["id"] in {one.discord_id for one in claims}
     async with transaction() as db:
-        await orders.undo(db, gateways(), admin(town), town.server_id)
+        await lifecycle.undo(db, gateways(), admin(town), town.server_id)
     with pytest.raises(GuardFailed):
         async with transaction() as db:
             queue.check_unchanged(db, "a worker", claims)
@@ -234,7 +236,7 @@ async def test_the_grace_time_begins_when_the_end_of_a_move_is_approved(town: To
         )  # fmt: skip
     await its_day_comes(town)
     async with transaction() as db:
-        await orders.approve(db, gateways(), admin(town), town.server_id)
+        await lifecycle.approve(db, gateways(), admin(town), town.server_id)
     since = (await grants(town))["carol"].no_since
     assert since is not None
     assert since > now() - timedelta(minutes=5)

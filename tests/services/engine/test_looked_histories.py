@@ -31,10 +31,10 @@ from gateways.transport.errors import ProviderDown
 from services.core import queue
 from services.core.answer import Answer
 from services.core.queue import Claim
-from services.engine import decisions
+from services.engine import read_and_confirm
 from services.engine.cases import Case
+from services.engine.decide import Action, GrantFacts, keeps_differently
 from services.engine.outcome import CaseOutcome, ServerChain
-from services.engine.policy import Action, GrantFacts, keeps_differently
 from services.holdings import confirmation
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import by_chain
@@ -334,7 +334,7 @@ class Play:
         wanted: dict[ServerChain, HoldingsQuestion] = {
             (1, chain): HoldingsQuestion(chain, want, (WALLETS[chain],), server_id=1) for chain, want in wants.items()
         }
-        (item,) = (await decisions.decide_cases(self.outside, [case], wanted, self.world.now)).looked
+        (item,) = (await read_and_confirm.decide_cases(self.outside, [case], wanted, self.world.now)).looked
         self.again_in = item.again_in
         self.grant = _settled(item, self.grant)
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from gateways import Gateways
-from services.engine import decisions, preview
+from services.engine import preview, read_and_confirm
 from services.engine.outcome import BatchOutcome
 from services.engine.preview import AT_ONCE, PreviewPlan
 
@@ -33,7 +33,7 @@ class Chains:
 @pytest.fixture
 def chains(monkeypatch: pytest.MonkeyPatch) -> Chains:
     made = Chains()
-    monkeypatch.setattr(decisions, "decide_cases", made.decide_cases)
+    monkeypatch.setattr(read_and_confirm, "decide_cases", made.decide_cases)
     return made
 
 
@@ -69,6 +69,6 @@ async def test_a_look_whose_turn_does_not_come_in_time_says_that_it_looked_at_no
         task.cancel()
     await asyncio.gather(*first, return_exceptions=True)
     monkeypatch.undo()
-    monkeypatch.setattr(decisions, "decide_cases", chains.decide_cases)
+    monkeypatch.setattr(read_and_confirm, "decide_cases", chains.decide_cases)
     chains.go.set()
     assert (await asks(1)).looked == 1, "who gives up gives the turn back"

@@ -233,8 +233,8 @@ async def test_a_part_is_answered_only_if_all_of_its_groups_are(monkeypatch: pyt
 
     monkeypatch.setattr(reconcile, "_as_answered", groups)
     monkeypatch.setattr(reconcile, "_settle", settled)
-    monkeypatch.setattr(reconcile.decisions, "decide_cases", looked)
-    monkeypatch.setattr(reconcile.decisions, "questions", questions)
+    monkeypatch.setattr(reconcile.read_and_confirm, "decide_cases", looked)
+    monkeypatch.setattr(reconcile.read_and_confirm, "questions", questions)
     found = SimpleNamespace(at=now())
     part = BatchPart(
         [],

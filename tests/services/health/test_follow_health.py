@@ -62,7 +62,7 @@ async def test_a_chain_that_is_left_to_the_rounds_is_said_and_never_late(
         monkeypatch.setenv(name, "0")
         settings.cache_clear()
         assert await chain_cursor.views(db) == []
-    (said,) = provider_status.left_to_rounds({"base", "ethereum", "solana"})
+    (said,) = provider_status.left_to_sweeps({"base", "ethereum", "solana"})
     assert (said.state, said.chain) == (OFF, chain)
     assert f"{chain.title()} is not followed" in said.text
     settings.cache_clear()

@@ -17,7 +17,7 @@ from gateways.chains.view_sheet import ViewSheet
 from services.collections.trait_match import TokenTraits
 from services.core import queue
 from services.core.answer import Answer
-from services.engine.policy import Action, Decision, GrantFacts, decide, keeps_differently
+from services.engine.decide import Action, Decision, GrantFacts, decide, keeps_differently
 from services.holdings import confirmation
 from services.holdings.confirmation import Confirmation, Means
 from services.holdings.evaluate import Answers, Reading, in_part, read

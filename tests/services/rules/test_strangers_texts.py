@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gateways.chains import attributes, metadata_addresses
 from gateways.evm.transfer_logs import Transfer, decode_logs, read_logs
-from gateways.solana.assets import LONGEST_NAME, read_asset
+from gateways.solana.das_assets import LONGEST_NAME, read_asset
 from gateways.transport.errors import ProviderError
 from gateways.transport.public_addresses import is_public
 from gateways.transport.safe_fetch import LinkForbidden, _url

@@ -41,7 +41,10 @@ TABS: dict[Any, str] = {
 @pytest.fixture
 def storm(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Lets Discord be silent, and answer again."""
-    kept = {name: getattr(permissions, name) for name in ("to_read", "by_id", "by_discord_id")}
+    kept = {
+        name: getattr(permissions, name)
+        for name in ("require_admin_to_read", "require_admin", "require_admin_by_discord_id")
+    }
     monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
 
     async def silent(*_: object, **__: object) -> None:

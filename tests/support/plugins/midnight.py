@@ -8,7 +8,7 @@ DAY, BEFORE, AFTER = 86_400, 120, 5
 """Seconds of a day, and those before and after midnight (UTC) in which such a test does not begin."""
 OF_A_DAY = (
     "tests/services/servers/test_analytics.py",
-    "tests/services/privacy/test_log_months.py",
+    "tests/services/privacy/test_log_partitions.py",
     "tests/jobs/counting/test_days.py",
     "tests/system/browser/account/test_account.py",
 )

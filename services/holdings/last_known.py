@@ -24,7 +24,7 @@ BALANCE = "balance"
 
 
 @dataclass(frozen=True, slots=True)
-class LastSeen:
+class LastKnown:
     """One wallet's last known holdings for one requirement."""
 
     part: WalletShare
@@ -41,11 +41,11 @@ class Remembered:
     held: int | None
     holding: tuple[WalletShare, ...] = ()
     """The wallets and vaults that hold something; all that count, if none does."""
-    oldest: LastSeen | None = None
+    oldest: LastKnown | None = None
     reason: str | None = None
 
 
-Memory = Mapping[tuple[str, str, str, str], LastSeen]
+Memory = Mapping[tuple[str, str, str, str], LastKnown]
 """Chain, contract, wallet and scope → the last reading."""
 
 
@@ -70,20 +70,20 @@ def _digest(what: Sequence[str]) -> str:
 async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Sequence[str]) -> Memory:
     """Return the last readings of these wallets for these requirements."""
     contracts = sorted({leaf.contract for leaf in leaves})
-    memory: dict[tuple[str, str, str, str], LastSeen] = {}
+    memory: dict[tuple[str, str, str, str], LastKnown] = {}
     balances = await db.exec(
         select(Observation).where(col(Observation.contract).in_(contracts), col(Observation.address).in_(addresses))
     )
     for row in balances.all():
         part = WalletShare(row.address, int(row.amount))
-        memory[row.chain, row.contract, row.address, BALANCE] = LastSeen(part, row.block, row.source, row.observed_at)
+        memory[row.chain, row.contract, row.address, BALANCE] = LastKnown(part, row.block, row.source, row.observed_at)
     for (chain, contract, address), one in (await balance_snapshots.newest(db, contracts, addresses)).items():
         key = (chain, contract, address, BALANCE)
         before = memory.get(key)
         if before is None or before.block <= one.block:
             # Unchanged since, by the snapshot, or never more than nothing.
             part = before.part if before is not None else WalletShare(address, 0)
-            memory[key] = LastSeen(part, one.block, one.source, one.observed_at)
+            memory[key] = LastKnown(part, one.block, one.source, one.observed_at)
     tokens = await db.exec(select(Tally).where(col(Tally.contract).in_(contracts), col(Tally.address).in_(addresses)))
     for row in tokens.all():
         key = (row.chain, row.contract, row.address, row.scope)
@@ -91,7 +91,7 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
             part = WalletShare(
                 row.address, int(row.amount), (row.reason or N_("not complete")) if row.at_least else None
             )
-            memory[key] = LastSeen(part, row.block, row.source, row.observed_at)
+            memory[key] = LastKnown(part, row.block, row.source, row.observed_at)
     return memory
 
 
@@ -120,7 +120,7 @@ def recall(
     return Remembered(answer, sum(part.amount for part in parts), holding, oldest, reason)
 
 
-def _seen(leaf: Requirement, asked: WalletShare, memory: Memory) -> LastSeen | None:
+def _seen(leaf: Requirement, asked: WalletShare, memory: Memory) -> LastKnown | None:
     found = memory.get((leaf.chain, leaf.contract, asked.address, scope_of(leaf) + asked.mark))
     if found is None:
         return None

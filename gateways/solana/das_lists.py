@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gateways.solana.assets import A_PAGE, Asset, read_asset
+from gateways.solana.das_assets import A_PAGE, Asset, read_asset
 from gateways.solana.node import SolanaNode
 from gateways.transport.base58 import ADDRESS_BYTES, decode, encode
 from gateways.transport.errors import ProviderConfused

@@ -16,9 +16,9 @@ from services.collections import token_traits
 from services.core.answer import Answer
 from services.engine import retry_later, trait_reads
 from services.engine.cases import Case
+from services.engine.decide import Action, Decision, GrantFacts, decide
+from services.engine.decision_cache import DecisionCache
 from services.engine.outcome import BatchOutcome, CaseOutcome, ServerChain, decides_loss, read_all
-from services.engine.policy import Action, Decision, GrantFacts, decide
-from services.engine.policy_cache import DecisionCache
 from services.holdings import balance_snapshots, confirmation, delegations, evaluate, fetch, token_hints
 from services.holdings.confirmation import Confirmation, Earlier, Means
 from services.holdings.delegations import DelegateKey, Fetched

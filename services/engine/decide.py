@@ -202,14 +202,14 @@ def _decide_role(
         reasons = _reasons(deciding, resting, grant)
         yes = [rule for rule in rules if deciding.get(rule.id) is Answer.YES]
         handed_over = _hands_over(rules, moving) and grant is None and has_role
-        action = Action.ADOPT if handed_over else _when_right(grant, has_role, yes)
+        action = Action.ADOPT if handed_over else _when_earned(grant, has_role, yes)
         return Decision(role_id, action, reasons, doubtful=doubtful)
     if grant is None and has_role and not doubtful and _hands_over(rules, moving):
         # Unearned, so the grant begins with the time since when all say no; the next reconcile treats it as any other.
         return _adopted(role_id, rules, now, moving)
     if doubtful or grant is None or resting & set(grant.rule_ids):
         return Decision(role_id, Action.NONE, doubtful=doubtful)
-    decision = _when_wrong(role_id, (*rules, *former), grant, has_role, now, moving)
+    decision = _when_unearned(role_id, (*rules, *former), grant, has_role, now, moving)
     if decision.action is Action.TAKE and comes_first:
         # Nobody is without a role in between: the new one is given first, and this one is decided again after that.
         return Decision(role_id, Action.WAIT, no_since=decision.no_since, due_at=now + NEW_ROLE_PAUSE, replaced=True)
@@ -241,7 +241,7 @@ def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFact
     return tuple(sorted(kept | {rule_id for rule_id, answer in deciding.items() if answer is Answer.YES}))
 
 
-def _when_right(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTerms]) -> Action:
+def _when_earned(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTerms]) -> Action:
     if grant is None:
         # A role that somebody else gave is right, and not ours.
         return Action.NONE if has_role else Action.GIVE
@@ -274,7 +274,7 @@ def _asks_again(rule: RuleTerms, grant: GrantFacts) -> bool:
     return rule.created_at is not None and grant.lost_at is not None and rule.created_at > grant.lost_at
 
 
-def _when_wrong(
+def _when_unearned(
     role_id: str,
     rules: Sequence[RuleTerms],
     grant: GrantFacts,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.core.answer import Answer
-from services.engine.policy import Action, Decision, GrantFacts, MoveTerms, decide
+from services.engine.decide import Action, Decision, GrantFacts, MoveTerms, decide
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate
 from services.rules.terms import RuleTerms
 

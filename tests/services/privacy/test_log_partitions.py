@@ -15,7 +15,7 @@ from models.db.database import libpq_url
 from models.db.session import AsyncSession
 from services.core import audit, rollups
 from services.core.actors import Actor
-from services.privacy import erasure, export, log_months, retention
+from services.privacy import erasure, export, log_partitions, retention
 from services.servers import activity, verified_counts
 from services.servers.activity import LogFilter
 from settings import settings
@@ -62,7 +62,7 @@ def kept_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]
 async def turn() -> None:
     """One turn of the job, as the clock gives it."""
     async with transaction() as db:
-        await log_months.keep(db)
+        await log_partitions.keep(db)
 
 
 async def test_the_months_that_are_past_go_whole_and_of_the_one_at_the_limit_the_lines_that_are_past(
@@ -172,13 +172,13 @@ async def test_a_line_of_any_time_is_taken_and_the_months_to_come_have_their_pla
             await audit.record(db, line)
         ids = list((await db.exec(select(Event.id).order_by(col(Event.id)))).all())
     assert ids == [first_id(month(0)) + number for number in range(4)]
-    assert (await partitions())[1:] == [f"event_{month(-ahead):%Y_%m}" for ahead in range(log_months.AHEAD + 1)]
+    assert (await partitions())[1:] == [f"event_{month(-ahead):%Y_%m}" for ahead in range(log_partitions.AHEAD + 1)]
 
 
 async def test_months_are_created_ahead_and_ids_go_on_with_the_month_that_has_begun() -> None:
     async with transaction() as db:
         await months_since(db, 2)
-        for ahead in range(log_months.AHEAD + 1):
+        for ahead in range(log_partitions.AHEAD + 1):
             await db.execute(text(f"DROP TABLE event_{month(-ahead):%Y_%m}"))
         await db.execute(text(f"SELECT setval('event_id_seq', {first_id(month(1)) + 77}, true)"))
         await audit.record(db, audit.line("rule.created"))
@@ -187,7 +187,7 @@ async def test_months_are_created_ahead_and_ids_go_on_with_the_month_that_has_be
         await audit.record(db, audit.line("rule.deleted"))
         ids = list((await db.exec(select(Event.id).order_by(col(Event.id)))).all())
     assert ids == [first_id(month(1)) + 78, first_id(month(0))]
-    assert (await partitions())[2:] == [f"event_{month(-ahead):%Y_%m}" for ahead in range(log_months.AHEAD + 1)]
+    assert (await partitions())[2:] == [f"event_{month(-ahead):%Y_%m}" for ahead in range(log_partitions.AHEAD + 1)]
     before = await partitions()
     await turn()
     assert await partitions() == before
@@ -211,8 +211,8 @@ async def test_no_month_is_dropped_while_somebody_reads_the_log(database: str, k
 
 
 async def test_the_scheduler_has_the_job() -> None:
-    (job,) = (one for one in scheduler.all_jobs() if one.name == log_months.SCHEDULE)
-    assert job.work == log_months.keep
+    (job,) = (one for one in scheduler.all_jobs() if one.name == log_partitions.SCHEDULE)
+    assert job.work == log_partitions.keep
     assert job.every == scheduler.HOUSEKEEPING_EVERY
 
 

@@ -1,4 +1,4 @@
-"""An admin's orders about a move: begin or change it, approve its end, and undo all of it."""
+"""What an admin does to a move: begin or change it, approve its end, and undo all of it."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -48,13 +48,13 @@ class MoveUndone:
     members: int
 
 
-async def put(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MoveOrder) -> bool:
+async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MoveOrder) -> bool:
     """Begin a move, or change the open one; return False if Discord did not let us bring the messages up to date.
 
     Raises ServerNotFound, FieldRefused (`until`, `beginsAt`, `roles`, `channelId`), Conflict (the bot is not in the
     server, or somebody is changing the move right now), ProviderUnavailable.
     """
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     found.guild_with_bot()
     await _lock(db, server_id)
     move = await _open(db, server_id)
@@ -134,7 +134,7 @@ async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     Return False if Discord did not let us bring the messages up to date. Raises ServerNotFound, MoveNotFound, Conflict
     before the date, ProviderUnavailable.
     """
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     await _lock(db, server_id)
     move = await _open(db, server_id)
     if move is None:
@@ -157,7 +157,7 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     Those to whom no rule says yes keep their roles until one does again. Raises ServerNotFound, MoveNotFound,
     ProviderUnavailable.
     """
-    found = await permissions.by_id(db, outside, actor, server_id)
+    found = await permissions.require_admin(db, outside, actor, server_id)
     await _lock(db, server_id)
     move = await newest(db, server_id)
     if move is None:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from gateways.chains.balance_sheet import LARGE
 from gateways.evm.client import BalanceSheet
 from services.engine.cases import Case
-from services.engine.policy import Decision, as_it_is
+from services.engine.decide import Decision, as_it_is
 from services.holdings.evaluate import Answers, told_of
 from services.holdings.fetch_plan import EVM, SOLANA, family_of
 from services.rules.expression import Requirement, lists_in, requirements
