@@ -339,9 +339,7 @@ async def database(url: str) -> Finding:
             how = "Set it to postgresql://user:password@host/database, and leave out what other programs add to it."
             return Finding(LACKING, "Database", "DATABASE_URL is not the address of a PostgreSQL.", how)
         reason = (str(fault).splitlines() or ["no answer"])[0]
-        return Finding(
-            LACKING, "Database", f"DATABASE_URL refuses the connection: {reason}", "Is it running, and right?"
-        )
+        return Finding(LACKING, "Database", f"DATABASE_URL does not let us in: {reason}", "Is it running, and right?")
     if not kept:
         text = "DATABASE_URL leads to a pooler in transaction mode: locks and LISTEN are lost between statements."
         return Finding(LACKING, "Database", text, how)

@@ -75,7 +75,7 @@ def _unreachable(url: str, fault: OperationalError) -> str:
     where = f"{parts.get('host') or 'this machine'}:{parts.get('port') or 5432}"
     reason = str(fault.orig).strip().splitlines()[0]
     return (
-        f"The database {parts.get('dbname', '')} at {where} refuses the connection: {reason}\n"
+        f"The database {parts.get('dbname', '')} at {where} does not let us in: {reason}\n"
         "Is it running, is DATABASE_URL right (postgresql://user:password@host:5432/database), and may this machine "
         "reach it? Without DATABASE_URL the product brings a database of its own."
     )

@@ -124,7 +124,7 @@ async def test_the_database_is_asked_itself(database_url: str, monkeypatch: pyte
         return False
 
     gone = await database("postgresql://nobody@127.0.0.1:1/none")
-    assert (gone.level, "refuses the connection" in gone.text) == (LACKING, True)
+    assert (gone.level, "does not let us in" in gone.text) == (LACKING, True)
     monkeypatch.setattr("services.roles.writer_lease.keeps_sessions", pooled)
     found = await database(database_url)
     assert found.level == LACKING

@@ -61,7 +61,7 @@ def test_a_database_that_cannot_be_reached_is_told_with_what_to_do() -> None:
     )  # fmt: skip
     assert done.returncode == 1
     told = done.stdout + done.stderr
-    assert f"The database holdfast at 127.0.0.1:{port} refuses the connection" in told
+    assert f"The database holdfast at 127.0.0.1:{port} does not let us in" in told
     assert "DATABASE_URL" in told
     assert "Traceback" not in told
     assert "s3cret" not in told
