@@ -3,7 +3,7 @@
 import reflex as rx
 
 from locales import LANGUAGES, _, own_name, whether_spoken
-from locales.requested_language import CHOICE_PATH
+from locales.browser_language import CHOICE_PATH
 
 
 def languages(class_name: str) -> rx.Component:

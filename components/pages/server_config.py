@@ -83,12 +83,16 @@ def server_config() -> rx.Component:
                 rx.cond(
                     ServerPageState.fault != "",
                     could_not_load(_load_again(), ServerPageState.fault),
-                    _server(),
+                    rx.cond(FirstStepsState.shown_for == ServerPageState.server_id, _server(), _outline()),
                 ),
             ),
-            waiting(_load_again(), skeleton("h-9 w-72"), skeleton("mt-8 h-40")),
+            _outline(),
         ),
     )
+
+
+def _outline() -> rx.Component:
+    return waiting(_load_again(), skeleton("h-9 w-72"), skeleton("mt-8 h-40"))
 
 
 def _server() -> rx.Component:

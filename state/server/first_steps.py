@@ -36,6 +36,7 @@ class FirstStepsState(rx.State):
     """The steps that are left; none once all are done, or for a server that hides them."""
 
     shown_for: int = 0
+    """The server whose steps these are; the page waits for them, so that its tabs stay where they first appear."""
     steps: list[StepView] = []
     done: int = 0
 
@@ -50,18 +51,20 @@ class FirstStepsState(rx.State):
             async with transaction() as db:
                 return await first_steps.view(db, gateways(), actor, page.server_id)
 
+        if self.shown_for != page.server_id:
+            self.steps = []
         try:
             found = await ask(read)
         except NotFound:
             page._lost()
         except ProviderUnavailable:
-            # The tab below says so. The steps of this server stay as they were last read.
-            if self.shown_for != page.server_id:
-                self.steps = []
+            pass  # The tab below says so. The steps of this server stay as they were last read.
         else:
             left = [step.key for step in found if not step.done]
             self.steps = [StepView(step.key, step.title, step.text, step.done, step.key == left[0]) for step in found]
-            self.done, self.shown_for = len(found) - len(left), page.server_id
+            self.done = len(found) - len(left)
+        finally:
+            self.shown_for = page.server_id
 
     @signed_in
     async def hide(self, actor: Actor) -> None:

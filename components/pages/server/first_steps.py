@@ -16,7 +16,7 @@ def first_steps() -> rx.Component:
     """Return the checklist, or nothing once every step is done; it follows what happens elsewhere."""
     count = rx.Var.create(FirstStepsState.steps).to(list).length()
     return rx.cond(
-        (count > 0) & (FirstStepsState.shown_for == ServerPageState.server_id),
+        count > 0,
         rx.el.section(
             every(EVERY_SECONDS, FirstStepsState.load, seen_only=True),
             rx.el.div(

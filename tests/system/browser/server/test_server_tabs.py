@@ -26,6 +26,28 @@ def a_guild(product: Product) -> tuple[str, str]:
     return name, owner["username"]
 
 
+# What moved after it was first drawn, by the id of its nearest ancestor with one.
+MOVED = """
+() => {
+  window.moved = [];
+  new PerformanceObserver(list => list.getEntries().forEach(entry => entry.sources.forEach(source =>
+    window.moved.push(source.node?.closest?.('[id]')?.id)))).observe({type: 'layout-shift', buffered: false});
+}
+"""
+
+
+async def test_a_new_servers_tabs_stay_where_they_first_appear(product: Product, visit: NewVisitor) -> None:
+    name, owner = a_guild(product)
+    visitor = await visit()
+    page = visitor.page
+    await visitor.enter(owner)
+    await page.evaluate(MOVED)
+    await page.get_by_role("listitem").filter(has_text=name).get_by_role("link", name="Configure").click()
+    await expect(page.get_by_role("heading", name="First steps")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No rules yet")).to_be_visible()
+    assert "tabs" not in await page.evaluate("window.moved")
+
+
 async def test_health_tells_of_a_kicked_bot_by_itself_and_of_its_return(product: Product, visit: NewVisitor) -> None:
     name, owner = a_guild(product)
     visitor = await visit()
