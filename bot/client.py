@@ -27,7 +27,8 @@ from gateways import gateways
 from locales.stored_texts import storable_count
 from models import transaction
 from services.guilds.gateway import identifies, shards
-from services.runtime.tasks import backoff, stop
+from services.runtime.backoff import backoff
+from services.runtime.tasks import stop
 from settings import settings
 
 log = logging.getLogger("holdfast.bot")

@@ -24,10 +24,10 @@ from gateways.metadata import TokenMetadata
 from gateways.router import AllChains
 from gateways.solana.client import SolanaChains
 from gateways.solana.collection_owners import CollectionOwners
-from gateways.solana.memo_proof import SolanaProof
 from gateways.solana.metadata_links import SolanaRecords
 from gateways.solana.names import SolanaNames
 from gateways.solana.node import SolanaNodes
+from gateways.solana.transactions import SolanaTransactions
 from gateways.transport.exchanges import end_all
 from gateways.transport.safe_fetch import Fetcher
 from settings import settings
@@ -49,7 +49,7 @@ class Gateways:
     chains: Chains
     mints: SolanaChains
     delegations: DelegateRegistry
-    solana: SolanaProof
+    solana: SolanaTransactions
     fetching: Fetcher
     metadata: TokenMetadata
     transfers: TransferLogs
@@ -124,7 +124,7 @@ def _connect() -> Gateways:
         chains=AllChains(EvmChains(nodes, opensea if key else None, alchemy), on_solana),
         mints=on_solana,
         delegations=DelegateRegistry(nodes, own_rights(chosen.product_name)),
-        solana=SolanaProof(solana),
+        solana=SolanaTransactions(solana),
         fetching=fetching,
         metadata=TokenMetadata(
             {"evm": EvmRecords(nodes), "solana": SolanaRecords(solana)},

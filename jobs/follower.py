@@ -12,7 +12,7 @@ from services.core import queue
 from services.core.queue.worker_names import is_dead, worker_name
 from services.holdings import delegations
 from services.runtime.listen import wait
-from services.triggers import block_corrections, chain_cursor, quarantine, sightings
+from services.triggers import chain_cursor, quarantine, sightings, unreached_blocks
 from services.triggers.chain_cursor import COINS, CONTRACTS, Position, cursor_of
 from services.triggers.sightings import Marks
 from services.triggers.transfer_poller import SOONEST_SECONDS, PollResult, Reader, UnreadableTransfers, WalletReader
@@ -119,7 +119,7 @@ class Follower:
                 clock = asyncio.get_running_loop().time()
                 sightings.concern(db, self.chain, look.moved, watched.named_by(self.kind), self._marks, clock)
                 if look.went_back:
-                    await block_corrections.correct(db, older=timedelta(0))
+                    await unreached_blocks.correct(db, older=timedelta(0))
                 if look.missed:
                     log.warning("queued all members after an absence cursor=%s", self.cursor)
                     await queue.mark_all(db)

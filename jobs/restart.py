@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 
 from services.runtime import database_faults
-from services.runtime.tasks import backoff
+from services.runtime.backoff import backoff
 
 log = logging.getLogger("holdfast.jobs")
 

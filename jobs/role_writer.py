@@ -16,9 +16,10 @@ from services.health import backlog
 from services.roles import in_doubt, outbox, write_results
 from services.roles.outbox import Intent, TokenRejected
 from services.roles.writer_lease import Lease, LeaseLost, lease
+from services.runtime.backoff import doubled
 from services.runtime.database_faults import is_the_databases
 from services.runtime.listen import wait
-from services.runtime.tasks import doubled, stop
+from services.runtime.tasks import stop
 
 log = logging.getLogger("holdfast.jobs.role_writer")
 

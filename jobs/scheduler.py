@@ -23,8 +23,9 @@ from services.roles.moves import coverage, lifecycle
 from services.rules import pausing
 from services.rules.replacements import contract_migrations
 from services.runtime import database_faults, schedules
+from services.runtime.backoff import backoff
 from services.runtime.schedules import Work
-from services.runtime.tasks import backoff, stop
+from services.runtime.tasks import stop
 from services.servers import verified_counts
 from services.triggers import sweep
 from settings import settings

@@ -14,7 +14,8 @@ from app.api import (
     wallets,
 )
 from app.api.requests import openapi, problems
-from app.api.requests.limits import AddressLimits, BodyLimit
+from app.api.requests.address_limits import AddressLimits
+from app.api.requests.body_limit import BodyLimit
 from app.api.server import (
     address_lists,
     breaker,

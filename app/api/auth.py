@@ -12,7 +12,7 @@ from app.api.requests.shapes import Done, Text
 from app.http.languages import set_cookie
 from app.http.origins import asked_for_by_us
 from gateways import gateways
-from locales import _, requested_language
+from locales import _, browser_language
 from models import transaction
 from services.accounts import sessions, sign_in, users
 from services.accounts.users import UserView
@@ -83,7 +83,7 @@ async def callback(request: Request, state: Text = "", code: Text = "", error: T
                 old_session_id=sessions.session_id_from_cookie_header(cookies),
                 user_agent=request.headers.get("user-agent", ""),
             )
-            chosen = requested_language.chosen_in(cookies)
+            chosen = browser_language.chosen_in(cookies)
             if chosen is not None:
                 await users.choose_language(db, signed_in.user_id, chosen)
             language = chosen or await users.language_of(db, signed_in.user_id)

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.origins import asked_for_by_us
-from locales import LANGUAGES, requested_language, screens, speaking
+from locales import LANGUAGES, browser_language, screens, speaking
 from models import transaction
 from services.accounts import sessions, users
 from services.runtime.database_faults import NO_ANSWER
@@ -41,12 +41,8 @@ class Languages:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        chosen = scope["path"].removeprefix(requested_language.CHOICE_PATH)
-        if (
-            scope["method"] == "GET"
-            and scope["path"] == requested_language.CHOICE_PATH + chosen
-            and chosen in LANGUAGES
-        ):
+        chosen = scope["path"].removeprefix(browser_language.CHOICE_PATH)
+        if scope["method"] == "GET" and scope["path"] == browser_language.CHOICE_PATH + chosen and chosen in LANGUAGES:
             await (await _choose(chosen, headers))(scope, receive, send)
             return
         with of_request(headers):
@@ -55,7 +51,7 @@ class Languages:
 
 def of_request(headers: Headers) -> AbstractContextManager[None]:
     """Read texts in the language that a request asks for, where the request is answered before it comes here."""
-    return speaking(requested_language.asked_for(headers.get("cookie"), headers.get("accept-language")))
+    return speaking(browser_language.asked_for(headers.get("cookie"), headers.get("accept-language")))
 
 
 async def _choose(language: str, headers: Headers) -> Response:
@@ -76,7 +72,7 @@ async def _choose(language: str, headers: Headers) -> Response:
 def set_cookie(answer: Response, language: str) -> None:
     """Store a language in the browser."""
     answer.set_cookie(
-        requested_language.COOKIE,
+        browser_language.COOKIE,
         language,
         max_age=_A_YEAR,
         path="/",

@@ -31,8 +31,8 @@ from gateways.transport.base58 import decode
 from gateways.transport.errors import ProviderRefused
 from jobs.reconciler import BATCH
 from models import now, transaction
-from services.collections import token_traits
-from services.collections.token_traits import FROM_METADATA, TokenTraits
+from services.collections import stored_traits
+from services.collections.stored_traits import FROM_METADATA, TokenTraits
 from services.rules.types import address_list_text, stored_lists
 
 MIXED, TRAIT = "mixed conditions", "trait"
@@ -218,7 +218,7 @@ async def _write_rules(server: int, place: Place, supply: int) -> dict[str, list
         for (name, tree), rule in zip(made, stored, strict=True):
             ids.setdefault(name, []).append((int(rule), _leaves(tree)))
         gold, plain, read_at = (Trait("Fur", "Gold"),), (Trait("Fur", "Gray"),), now()
-        await token_traits.remember(
+        await stored_traits.remember(
             db,
             {
                 (CHAIN, place.collections[TOKENS_OF], str(token + 1)): TokenTraits(

@@ -15,8 +15,8 @@ import orjson
 from benchmarks.support.lab import CHAIN, CHAIN_ID, wallet
 from benchmarks.support.rounds import Measured
 from gateways.chains.balance_sheet import LARGE, UNKNOWN, Segment, packed
-from gateways.evm.balances.program import CODE, SCRATCH, call_data, product, read_answer
-from gateways.evm.balances.reader import Way
+from gateways.evm.balances.balances_program import CODE, SCRATCH, call_data, product, read_answer
+from gateways.evm.balances.bulk_reader import Way
 from gateways.evm.client import BalanceSheet, EvmChains
 from gateways.evm.rpc.pool import NodePool
 

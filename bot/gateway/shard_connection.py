@@ -11,8 +11,9 @@ import aiohttp
 import nextcord
 from nextcord.gateway import DiscordWebSocket, ReconnectWebSocket
 
+from services.runtime.backoff import backoff
 from services.runtime.database_faults import NOT_DONE, first_line
-from services.runtime.tasks import backoff, stop
+from services.runtime.tasks import stop
 
 log = logging.getLogger("holdfast.bot")
 

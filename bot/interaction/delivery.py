@@ -9,7 +9,7 @@ import aiohttp
 import nextcord
 
 from gateways import gateways
-from services.runtime.tasks import backoff
+from services.runtime.backoff import backoff
 
 log = logging.getLogger("holdfast.bot")
 

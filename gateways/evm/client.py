@@ -13,13 +13,13 @@ from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.chains.token_sheet import NO_TRAILS, TokenSheet, Trails
 from gateways.chains.token_sheet import token_ids as parse_ids
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
-from gateways.evm.balances.reader import BulkReader
-from gateways.evm.calls.reader import ViewReader
+from gateways.evm.balances.bulk_reader import BulkReader
+from gateways.evm.calls.view_reader import ViewReader
 from gateways.evm.rpc.node import Head, Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.any_nft import AnythingReader
 from gateways.evm.tokens.contract_info import ContractReader, Standard
-from gateways.evm.tokens.reader import TokenReader
+from gateways.evm.tokens.token_reader import TokenReader
 from gateways.transport.errors import ProviderConfused
 
 __all__ = [

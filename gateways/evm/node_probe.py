@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TypeVar
 
-from gateways.evm.balances.program import SCRATCH
+from gateways.evm.balances.balances_program import SCRATCH
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.block_ranges import WIDEST_SPAN
 from gateways.evm.rpc.errors import NeedsAddress, RpcRefused, StateMissing

@@ -14,8 +14,8 @@ from gateways.chains.coin_facts import CoinFacts
 from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.chains.token_sheet import NO_TRAILS, TokenHints, TokenIdsRefused, TokenSheet, Trails
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
+from gateways.evm.rpc.failover import all_silent
 from gateways.evm.rpc.node import Head
-from gateways.evm.rpc.pool import all_silent
 from gateways.evm.tokens.contract_info import Standard
 from gateways.solana.balances import balances_of
 from gateways.solana.coin_scans import CoinScans

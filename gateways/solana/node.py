@@ -10,8 +10,8 @@ import orjson
 
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.errors import NodeTimedOut
+from gateways.evm.rpc.failover import REQUEST_SECONDS, first_answer, rested_first
 from gateways.evm.rpc.node import CHAIN_AGAIN, STALE_AFTER, Head, Node
-from gateways.evm.rpc.pool import REQUEST_SECONDS, first_answer, rested_first
 from gateways.transport import provider_reports
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from gateways.transport.fair_turns import FairGate

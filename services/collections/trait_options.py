@@ -11,7 +11,7 @@ from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, 
 from locales import _
 from models import Collection, Token
 from models.db.session import AsyncSession
-from services.collections import token_traits
+from services.collections import stored_traits
 from services.collections.trait_match import TokenTraits, folded, number_in
 from services.core.errors import CollectionNotFound, CollectionView, unavailable
 from settings import settings
@@ -74,8 +74,8 @@ async def _from_tokens(db: AsyncSession, outside: Gateways, collection: Collecti
         sample = ()
     everything = 0 < len(sample) < most
     ids = sample or (LIKELY_IDS if family == "evm" else ())
-    found = await token_traits.fetch(outside, [(chain, contract, token_id) for token_id in ids], own_word_first=True)
-    await token_traits.remember(db, found)
+    found = await stored_traits.fetch(outside, [(chain, contract, token_id) for token_id in ids], own_word_first=True)
+    await stored_traits.remember(db, found)
     known = [one for one in found.values() if not isinstance(one, str)]
     complete = everything and len(known) == len(ids) and all(one.whole for one in known)
     return _gathered(known if complete else [*known, *await _remembered(db, chain, contract)]), complete
@@ -90,7 +90,7 @@ async def _remembered(db: AsyncSession, chain: str, contract: str) -> list[Token
         .order_by(col(Token.updated_at).desc())
         .limit(MOST_REMEMBERED)
     )
-    return [token_traits.of_row(row) for row in rows.all()]
+    return [stored_traits.of_row(row) for row in rows.all()]
 
 
 def _gathered(tokens: Iterable[TokenTraits]) -> Kinds:

@@ -15,7 +15,7 @@ from sqlmodel import SQLModel, col
 from gateways.chains.catalogue import CHAINS
 from models import Grant, GrantKey, Notice
 from models.db.session import AsyncSession
-from services.collections import token_traits
+from services.collections import stored_traits
 from services.core import audit, queue
 from services.engine import grace_warnings
 from services.engine.cases import evidence
@@ -96,7 +96,7 @@ async def update_lines(
 async def remember(db: AsyncSession, done: BatchOutcome) -> None:
     """Store what was read; unknown or older readings overwrite nothing."""
     await fetch.remember(db, done.asked)
-    await token_traits.remember(db, done.traits)
+    await stored_traits.remember(db, done.traits)
     await delegations.remember(db, done.delegations)
     await last_known.remember(db, [reading for item in done.looked for reading in item.readings_made()])
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from gateways.discord.types import GuildMember as LiveMember
 from locales import N_
 from locales.stored_texts import storable, within
-from services.collections.token_traits import TokenTraits
+from services.collections.stored_traits import TokenTraits
 from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer
 from services.core.chain_names import chain_title

@@ -12,7 +12,7 @@ from gateways.discord.types import GuildMember as LiveMember
 from gateways.transport.errors import ProviderError
 from locales import N_
 from models.db.session import AsyncSession
-from services.collections import token_traits
+from services.collections import stored_traits
 from services.core.answer import Answer
 from services.engine import retry_later, trait_reads
 from services.engine.cases import Case
@@ -64,7 +64,7 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[ServerChain
             for trail in hints.get(contract, {}).values()
             for token_id in sorted(trail.ids)
         ]
-        known = await token_traits.known(db, tokens[:MOST_KNOWN])
+        known = await stored_traits.known(db, tokens[:MOST_KNOWN])
         asked[server_id, chain] = HoldingsQuestion(chain, wants, owners, not_before, hints, known, server_id)
     return asked
 
@@ -338,7 +338,7 @@ def means_of(outside: Gateways, chain: str) -> Means:
     """Return the sources that a chain has in the present configuration; one for what our own tables answer."""
     if not chain:
         return Means(1, 1)
-    return Means(outside.chains.endpoints(chain), token_traits.sources_on(outside, chain))
+    return Means(outside.chains.endpoints(chain), stored_traits.sources_on(outside, chain))
 
 
 async def _delegations_again(

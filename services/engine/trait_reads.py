@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateways import Gateways
-from services.collections import token_traits
+from services.collections import stored_traits
 from services.collections.trait_match import TokenTraits
 from services.core.queue import AGAIN
 from services.engine.cases import Case
@@ -30,20 +30,20 @@ async def read(
     """
     tokens = _unread(cases, answers)
     if tokens:
-        found = await token_traits.fetch(outside, trait_turns.choose(tokens, MOST_FETCHED))
+        found = await stored_traits.fetch(outside, trait_turns.choose(tokens, MOST_FETCHED))
         trait_turns.remember(found)
         _learn(done, answers, found)
     asking = [case for case in cases if case.claim.priority >= AGAIN]
     known = {
         token: told
         for token in _denied(asking, answers)
-        if (told := _traits_in(answers, token)) is not None and token_traits.sources_on(outside, token[0]) > 1
+        if (told := _traits_in(answers, token)) is not None and stored_traits.sources_on(outside, token[0]) > 1
     }
     if known:
         patient = _denied([case for case in asking if case.claim.attempts < MOST_ASKED_AGAIN], answers)
         asked = trait_turns.choose({"all": known}, MOST_FETCHED)
         apart_from = {token: known[token].sources for token in asked}
-        for token, other in (await token_traits.fetch(outside, asked, apart_from=apart_from)).items():
+        for token, other in (await stored_traits.fetch(outside, asked, apart_from=apart_from)).items():
             waits = isinstance(other, str) and token in patient
             _learn(done, answers, {token: other if waits else _with(known[token], other)})
 
@@ -59,11 +59,11 @@ async def read_again(
     Traits from our own table are read from every source.
     """
     again, both, known = (
-        list[token_traits.TokenKey](),
-        list[token_traits.TokenKey](),
-        dict[token_traits.TokenKey, TokenTraits | str](),
+        list[stored_traits.TokenKey](),
+        list[stored_traits.TokenKey](),
+        dict[stored_traits.TokenKey, TokenTraits | str](),
     )
-    apart_from = dict[token_traits.TokenKey, frozenset[str]]()
+    apart_from = dict[stored_traits.TokenKey, frozenset[str]]()
     for token in trait_turns.choose(_unread(cases, confirmed), MOST_FETCHED):
         told = done.traits.get(token)
         if not isinstance(told, TokenTraits):
@@ -72,13 +72,13 @@ async def read_again(
             known[token] = told
         else:
             again.append(token)
-            if token_traits.sources_on(outside, token[0]) > 1:
+            if stored_traits.sources_on(outside, token[0]) > 1:
                 apart_from[token] = told.sources
     _learn(done, confirmed, known)
     if both:
-        _learn(done, confirmed, await token_traits.fetch(outside, both, every_source=True))
+        _learn(done, confirmed, await stored_traits.fetch(outside, both, every_source=True))
     if again:
-        found = await token_traits.fetch(outside, again, apart_from=apart_from)
+        found = await stored_traits.fetch(outside, again, apart_from=apart_from)
         first = {token: told for token in again if isinstance(told := done.traits[token], TokenTraits)}
         _learn(done, confirmed, found)
         done.traits.update({token: _with(told, found[token]) for token, told in first.items()})
@@ -93,14 +93,14 @@ def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:
 def _learn(
     done: BatchOutcome,
     answers: Mapping[ServerChain, Answers],
-    found: Mapping[token_traits.TokenKey, TokenTraits | str],
+    found: Mapping[stored_traits.TokenKey, TokenTraits | str],
 ) -> None:
     done.traits.update(found)
     for (_, chain), told in answers.items():
         told.traits.update({token: said for token, said in found.items() if token[0] == chain})
 
 
-def _traits_in(answers: Mapping[ServerChain, Answers], token: token_traits.TokenKey) -> TokenTraits | None:
+def _traits_in(answers: Mapping[ServerChain, Answers], token: stored_traits.TokenKey) -> TokenTraits | None:
     """Return the traits of a token in the answers, if they come from one source."""
     for (_, chain), told in answers.items():
         if chain == token[0] and isinstance(said := told.traits.get(token), TokenTraits):
@@ -108,7 +108,7 @@ def _traits_in(answers: Mapping[ServerChain, Answers], token: token_traits.Token
     return None
 
 
-def _denied(cases: Sequence[Case], answers: Mapping[ServerChain, Answers]) -> set[token_traits.TokenKey]:
+def _denied(cases: Sequence[Case], answers: Mapping[ServerChain, Answers]) -> set[stored_traits.TokenKey]:
     """Return the held tokens whose traits make a requirement's answer no."""
     return {
         token
@@ -119,9 +119,9 @@ def _denied(cases: Sequence[Case], answers: Mapping[ServerChain, Answers]) -> se
 
 def _unread(
     cases: Sequence[Case], answers: Mapping[ServerChain, Answers]
-) -> dict[Hashable, set[token_traits.TokenKey]]:
+) -> dict[Hashable, set[stored_traits.TokenKey]]:
     """Return by member the held tokens whose traits an answer still depends on."""
-    found: dict[Hashable, set[token_traits.TokenKey]] = {}
+    found: dict[Hashable, set[stored_traits.TokenKey]] = {}
     for case, leaf, vaults in _trait_leaves(cases):
         told = answers.get((case.claim.server_id, leaf.chain))
         tokens = set(evaluate.unread(leaf, case.wallets, told, vaults))

@@ -17,6 +17,7 @@ from models import Alert, Server, now
 from models.db.session import AsyncSession
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, cut, plain
 from services.health.alert_conditions import Trouble, of_all
+from services.runtime.backoff import doubled
 from settings import settings
 
 _LEASE = timedelta(seconds=60)
@@ -150,7 +151,7 @@ async def told(db: AsyncSession, telling: Telling, fault: ProviderError | None) 
     if isinstance(fault, ChannelGone | GuildGone | MissingAccess | MissingPermissions):
         pause = _REFUSED_PAUSE
     else:
-        pause = timedelta(seconds=max(min(5 * 2**telling.attempts, _LONGEST_PAUSE), fault.retry_after or 0))
+        pause = timedelta(seconds=max(doubled(5, telling.attempts, _LONGEST_PAUSE), fault.retry_after or 0))
     await db.execute(
         update(Alert)
         .where(col(Alert.id) == telling.alert_id)

@@ -4,17 +4,17 @@ from sqlalchemy import text
 
 from models.db.session import AsyncSession
 from services.accounts.developers import webhook_deliveries
-from services.collections import token_traits
+from services.collections import stored_traits
 from services.collections.census import days, reach
 from services.guilds import refusal_budget
 from services.guilds.gateway import known_people
 from services.holdings import balance_snapshots
-from services.privacy import log_partitions, payouts
+from services.privacy import future_times, log_partitions, payouts
 from services.roles import in_doubt
 from services.rules import limits, pausing
 from services.rules.types import stored_lists
-from services.runtime import future_times, schedules
-from services.triggers import block_corrections, quarantine, sightings
+from services.runtime import schedules
+from services.triggers import quarantine, sightings, unreached_blocks
 from settings import settings
 
 SCHEDULE = "housekeeping"
@@ -77,8 +77,8 @@ async def clear_expired(db: AsyncSession) -> None:
     await db.execute(text("DELETE FROM challenge WHERE expires_at < now() - interval '7 days'"))
     await sightings.clear(db)
     await quarantine.clear(db)
-    await block_corrections.correct(db)
-    await token_traits.forget_old(db)
+    await unreached_blocks.correct(db)
+    await stored_traits.forget_old(db)
     await reach.forget(db)
     await days.forget(db)
     await refusal_budget.clear(db)

@@ -23,7 +23,7 @@ from locales.stored_texts import storable
 from models import GrantKey
 from models.db.session import Question
 from services.roles import in_doubt
-from services.runtime.tasks import doubled
+from services.runtime.backoff import doubled
 
 __all__ = [
     "INTENT_CHANNEL",

@@ -1,7 +1,6 @@
-"""Cancel other tasks without losing one's own cancellation, and space tries out."""
+"""Cancel other tasks without losing one's own cancellation."""
 
 import asyncio
-from collections.abc import Generator
 from typing import Any
 
 
@@ -16,16 +15,3 @@ async def stop(*tasks: asyncio.Task[Any]) -> None:
     for result in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
             raise result
-
-
-def backoff(first: float, longest: float) -> Generator[float]:
-    """Yield pauses in seconds without end: `first`, then each twice the one before, up to `longest`."""
-    while True:
-        yield first
-        first = min(2 * first, longest)
-
-
-def doubled(first: float, times: int, longest: float) -> float:
-    """Return a pause of `first` seconds doubled so many times, at most `longest`; any number of times will do."""
-    # A number of attempts that nobody bounds must not overflow the power.
-    return min(first * 2.0 ** min(times, 60), longest)

@@ -1,4 +1,4 @@
-"""The audit log as a CSV table (RFC 4180, UTF-8), without anything that a spreadsheet would run."""
+"""CSV tables (RFC 4180, UTF-8), the audit log's among them, without anything that a spreadsheet would run."""
 
 import csv
 import io

@@ -1,7 +1,7 @@
 """Poll a chain's transfers since the last poll, up to settled blocks.
 
 Unsettled blocks are read again at every poll, by each node in turn. So a node that omits something, or a
-reorganisation, costs a moment and no change. `sightings.py` turns what moved into due members.
+reorganisation (`reorganisations.py`), costs a moment and no change. `sightings.py` turns what moved into due members.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.transfer_logs import COINS, CONTRACTS, NOBODY, WALLETS, LogRead, Transfer, TransferLogs
 from gateways.transport.errors import ProviderConfused, ProviderError, ProviderRefused
 from services.triggers.chain_cursor import ANY, Position, registry_on
+from services.triggers.reorganisations import SeenTransfers, is_on_chain, read_back_from, replaced_blocks
 from services.triggers.sightings import Moved
 
 log = logging.getLogger("holdfast.services.triggers.transfer_poller")
@@ -24,12 +25,6 @@ AT_ONCE = 2_000
 """Maximum blocks of one poll; a follower that is further behind polls again at once."""
 SOONEST_SECONDS = 1.0
 """Shortest time between two polls, however often new blocks are announced."""
-LOOKED_BACK = 64
-"""Blocks to go back when the last settled block is no longer on the chain."""
-KEPT = 1_024
-"""Blocks whose transfers are remembered, to queue their owners if a reorganisation removes them."""
-MOST_SEEN = 50_000
-"""Maximum remembered transfers (some 500 bytes each); the oldest blocks are dropped first."""
 WAITED_FOR = 60.0
 """Seconds for which an unanswering node keeps blocks from being settled by the others."""
 BEYOND_SECONDS = 180.0
@@ -83,7 +78,7 @@ async def new_blocks(outside: Gateways, chain: str) -> AsyncGenerator[None]:
 class _Memory:
     """What this process has read of the unsettled end of the chain."""
 
-    seen: dict[int, set[Transfer]] = field(default_factory=dict[int, set[Transfer]])
+    seen: SeenTransfers = field(default_factory=SeenTransfers)
     read: dict[int, int] = field(default_factory=dict[int, int])
     """Endpoint → the block up to which it has reported transfers."""
     answered: dict[int, float] = field(default_factory=dict[int, float])
@@ -113,34 +108,6 @@ class _Memory:
     def is_unchanged(self, end: tuple[str, Sequence[str]], endpoint: int) -> bool:
         """Return whether the endpoint has already reported up to this head, and two readings of it exist."""
         return bool(end[0]) and end == self.end and endpoint in self.end_told and len(self.end_told) > 1
-
-    def doubtful(self, found: list[Transfer], first: int, last: int) -> dict[int, str]:
-        """Return the blocks with a transfer that is now missing, with their former hashes."""
-        there = set(found)
-        return {
-            block: next(iter(known)).block_hash
-            for block, known in self.seen.items()
-            if first <= block <= last and known - there
-        }
-
-    def news(self, found: list[Transfer], replaced: set[int], last: int) -> set[Transfer]:
-        """Return the transfers that are new, and those of blocks replaced since."""
-        news: set[Transfer] = set()
-        for block in replaced:
-            news |= self.seen.pop(block, set())
-        for one in found:
-            known = self.seen.setdefault(one.block, set())
-            if one not in known:
-                known.add(one)
-                news.add(one)
-        for block in [block for block in self.seen if block < last - KEPT]:
-            del self.seen[block]
-        left = sum(map(len, self.seen.values()))
-        for block in sorted(self.seen):
-            if left <= MOST_SEEN:
-                break
-            left -= len(self.seen.pop(block))
-        return news
 
 
 class Reader:
@@ -195,13 +162,13 @@ class Reader:
             # The settled block's hash is read before the logs, so that a reorganisation in between is detected by this
             # poll or the next: the hash may be older than the logs, never newer.
             position = await self._reached(transfers, stored, head, last, endpoint)
-            is_there, read = await asyncio.gather(
-                self._is_there(transfers, stored, endpoint),
+            still_there, read = await asyncio.gather(
+                is_on_chain(transfers, self.chain, stored, endpoint),
                 self._read(transfers, addresses, stored.block + 1, last, endpoint),
             )
-            if not is_there:
+            if not still_there:
                 log.warning("block replaced, reading back chain=%s block=%s", self.chain, stored.block)
-                position = stored = Position(max(1, stored.block - LOOKED_BACK), "")
+                position = stored = read_back_from(stored)
                 last = min(head, stored.block + AT_ONCE)
                 read = await self._read(transfers, addresses, stored.block + 1, last, endpoint)
             self._pace(endpoint, stored.block, last, read.last)
@@ -209,8 +176,9 @@ class Reader:
             if position.block > last:
                 position = stored  # hash of a block that this poll did not reach; the next one asks for less
             found = read.transfers
-            replaced = await self._replaced(transfers, self._memory.doubtful(found, stored.block + 1, last), endpoint)
-            news = self._memory.news(found, replaced, last)
+            doubtful = self._memory.seen.doubtful(found, stored.block + 1, last)
+            replaced = await replaced_blocks(transfers, self.chain, doubtful, endpoint)
+            news = self._memory.seen.news(found, replaced, last)
             if last == head:
                 self._memory.told((newest.block_hash, addresses), endpoint)
         self._note(endpoint, last)
@@ -290,18 +258,6 @@ class Reader:
         log.warning("moved back to the head chain=%s from=%d to=%d", self.chain, stored.block, position.block)
         self.forget()
         return PollResult(position, newest.block, missed=True, went_back=True)
-
-    async def _is_there(self, transfers: TransferLogs, stored: Position, endpoint: int) -> bool:
-        """Return whether the stored position is still on the chain."""
-        if not stored.block_hash:
-            return True
-        return await transfers.block_hash(self.chain, stored.block, endpoint) == stored.block_hash
-
-    async def _replaced(self, transfers: TransferLogs, doubtful: dict[int, str], endpoint: int) -> set[int]:
-        """Return which of these blocks have left the chain; a node that merely omitted something still has them."""
-        newest = sorted(doubtful, reverse=True)[:LOOKED_BACK]
-        hashes = [await transfers.block_hash(self.chain, block, endpoint) for block in newest]
-        return {block for block, said in zip(newest, hashes, strict=True) if said != doubtful[block]}
 
     def _next(self, endpoints: Sequence[int]) -> int:
         self._memory.turn += 1

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.smart_accounts import AccountCall, Doubt
 from gateways.evm.transactions import Transaction
-from gateways.solana.memo_proof import SolanaTransaction
+from gateways.solana.transactions import SolanaTransaction
 from locales import N_
 from locales.stored_texts import said, storable, storable_count
 from services.core.addresses import shorten

@@ -10,7 +10,7 @@ from reflex.event import EventSpec
 from reflex_base.event.context import EventContext
 
 from locales import _, speak
-from locales.requested_language import asked_for
+from locales.browser_language import asked_for
 from services.core.errors import HoldfastError, NotSignedIn, explained
 from services.runtime.database_faults import DATABASE_FAULTS, first_line, is_absent
 from state.core.session import DATABASE_AWAY, SessionState

@@ -18,7 +18,7 @@ from reflex_base.utils.form import FORM_DATA_ENTRIES_KEY
 from sqlalchemy.exc import SQLAlchemyError
 
 from locales import speak
-from locales.requested_language import asked_for
+from locales.browser_language import asked_for
 from models import reading
 from services.accounts import sessions
 from services.core import request_ids

@@ -22,9 +22,9 @@ from gateways.metadata import TokenMetadata
 from gateways.router import AllChains
 from gateways.solana.client import SolanaChains
 from gateways.solana.collection_owners import CollectionOwners
-from gateways.solana.memo_proof import SolanaProof
 from gateways.solana.names import SolanaNames
 from gateways.solana.node import SolanaNodes
+from gateways.solana.transactions import SolanaTransactions
 from gateways.transport.errors import ProviderError, seconds_to_wait, without_links
 from gateways.transport.safe_fetch import Fetcher
 
@@ -59,7 +59,7 @@ async def test_tests_may_bring_their_own() -> None:
         chains=EvmChains(nodes),
         mints=SolanaChains(SolanaNodes(())),
         delegations=DelegateRegistry(nodes, own_rights("Holdfast")),
-        solana=SolanaProof(SolanaNodes(())),
+        solana=SolanaTransactions(SolanaNodes(())),
         transfers=TransferLogs(nodes),
         histories=TransferHistory(nodes),
         collection_owners=CollectionOwners(SolanaNodes(())),

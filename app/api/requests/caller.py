@@ -7,7 +7,7 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 
 from app.api.requests import scopes
-from app.api.requests.rates import limits_of
+from app.api.requests.limits_by_path import limits_of
 from models import reading
 from services.accounts import sessions
 from services.accounts.developers import tokens

@@ -9,8 +9,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.responses import Response
 
+from app.api.requests.body_limit import LARGEST_LIST
 from app.api.requests.caller import Caller
-from app.api.requests.limits import LARGEST_LIST
 from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, PathId, Payload
 from app.api.server.address_lists import ExportedList

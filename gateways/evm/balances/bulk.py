@@ -8,7 +8,7 @@ from time import monotonic
 
 from gateways.chains.balance_sheet import LARGE, NATIVE_ADDRESS, Asked, Cells
 from gateways.chains.costly_contracts import USELESS, CostlyContracts
-from gateways.evm.balances.program import (
+from gateways.evm.balances.balances_program import (
     CALL_GAS,
     CODE,
     ENTRY,

@@ -4,11 +4,11 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 
-from gateways.evm.calls.program import CopiedAnswer
+from gateways.evm.calls.views_program import CopiedAnswer
 from gateways.evm.rpc.node import Head, Node, binary
 from gateways.evm.rpc.special_addresses import SHA256
-from gateways.evm.tokens.batch_call import CALL_ITSELF, MORE_GAS, silence_in
-from gateways.evm.tokens.program import Silence
+from gateways.evm.tokens.questions import CALL_ITSELF, MORE_GAS, silence_in
+from gateways.evm.tokens.questions_program import Silence
 from gateways.transport.errors import ProviderConfused, ProviderError
 
 

@@ -1,4 +1,4 @@
-// Asks many contracts for balances, each about owners of its own. gateways/evm/balances/program.py describes the call
+// Asks many contracts for balances, each about owners of its own. gateways/evm/balances/balances_program.py describes the call
 // data and the answer.
 object "balances" {
     code {

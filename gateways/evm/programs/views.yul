@@ -1,4 +1,4 @@
-// Makes one view call for many wallets. gateways/evm/calls/program.py describes the call data and the answer.
+// Makes one view call for many wallets. gateways/evm/calls/views_program.py describes the call data and the answer.
 object "views" {
     code {
         // Bytes of answers after which it stops, and the gas for its own work on one wallet: mostly for the memory.

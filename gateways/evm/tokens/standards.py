@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from time import monotonic
 
 from gateways.evm.rpc.node import Head
-from gateways.evm.tokens.batch_call import Asker
 from gateways.evm.tokens.contract_info import ENUMERABLE, ERC165, ERC721, ERC1155, NEVER, SUPPORTS, Standard
+from gateways.evm.tokens.questions import Asker
 
 KEPT = 600.0
 """Seconds; proxies may change what is behind them."""

@@ -15,9 +15,9 @@ from gateways.evm.rpc.errors import NodeTimedOut, Reverted, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, block_in, patiently, quantity
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.rpc.stated_limits import stated_blocks
-from gateways.evm.tokens.batch_call import Asker
 from gateways.evm.tokens.contract_info import BALANCE_OF, TOTAL_SUPPLY
-from gateways.evm.tokens.program import Said, Silence
+from gateways.evm.tokens.questions import Asker
+from gateways.evm.tokens.questions_program import Said, Silence
 from gateways.evm.tokens.token_history import (
     CONSECUTIVE,
     TRANSFER,

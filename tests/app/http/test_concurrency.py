@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api import api
-from app.api.requests.limits import BodyLimit
+from app.api.requests.body_limit import BodyLimit
 from app.http import concurrency
 from app.http.concurrency import AT_ONCE, OF_ONE_SESSION, AddressConcurrency, WithBody, WithoutBody
 

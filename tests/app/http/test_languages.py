@@ -14,8 +14,8 @@ from app.http.html_pages import Documents, Route
 from app.http.languages import Languages
 from app.http.static_files import BUILT, BuiltFiles
 from locales import LANGUAGES, _, forms, language, language_tag, listed, pieces, screens, speaking
+from locales.browser_language import asked_for
 from locales.marks import Mark, has_marks
-from locales.requested_language import asked_for
 
 PUBLIC_URL = "http://localhost:3000"
 LEAD = "Roles that hold as long as the NFT does"

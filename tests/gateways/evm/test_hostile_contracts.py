@@ -17,7 +17,7 @@ from services.holdings.evaluate import read
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import ANY, Wants
 from services.rules.expression import Requirement
-from tests.gateways.evm.tokens.test_reader import no_override
+from tests.gateways.evm.tokens.test_token_reader import no_override
 from tests.gateways.evm_lab import HOSTILE, Front, address, anvil, deploy, front, rpc
 from tests.gateways.token_lab import ANVIL, HOLDS_TWO, collection, mint
 

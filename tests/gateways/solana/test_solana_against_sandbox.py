@@ -11,9 +11,9 @@ from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints
 from gateways.solana.client import FEWEST_FOR_A_SCAN, SolanaChains
 from gateways.solana.collection_owners import CollectionOwners
-from gateways.solana.memo_proof import SolanaProof
 from gateways.solana.metadata_links import SolanaRecords
 from gateways.solana.node import SolanaNodes
+from gateways.solana.transactions import SolanaTransactions
 from gateways.transport.errors import ProviderError
 from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters, running
 from tests.support.balances import balances
@@ -259,7 +259,7 @@ async def test_traits_are_those_that_the_index_has_read(nodes: SolanaNodes, otte
 
 
 async def test_a_memo_proves_who_signed_it(nodes: SolanaNodes, chains: SolanaChains, otters: Otters) -> None:
-    proof, carol = SolanaProof(nodes), await otters.wallet("carol")
+    proof, carol = SolanaTransactions(nodes), await otters.wallet("carol")
     await otters.act("send", **{"from": carol}, memo="an old one")
     since = (await chains.head(SOLANA)).block
     assert await proof.newer_signatures(carol, since) == []

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from gateways.chains.catalogue import CHAINS
-from gateways.evm.rpc import pool as evm_pool
+from gateways.evm.rpc import failover
 from gateways.evm.rpc.node import CONNECTIONS, Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.marketplaces.client import MarketWire
@@ -369,7 +369,7 @@ async def test_after_a_hang_of_all_nodes_of_a_chain_each_of_them_is_asked_for_re
 async def test_a_chain_is_silent_while_no_node_that_is_asked_answers_anybody(
     hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evm_pool, "SILENT_AFTER", 0.05)
+    monkeypatch.setattr(failover, "SILENT_AFTER", 0.05)
     pool = NodePool({"base": [hanging.url, hanging.url], "polygon": [hanging.url]}, request_seconds=30.0)
     first, second = (node for node in pool.all() if node.chain.key == "base")
 
@@ -400,7 +400,7 @@ async def test_a_chain_is_silent_while_no_node_that_is_asked_answers_anybody(
 async def test_silence_goes_on_from_one_request_that_fails_to_the_next(
     hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evm_pool, "SILENT_AFTER", PATIENCE)
+    monkeypatch.setattr(failover, "SILENT_AFTER", PATIENCE)
     pool = NodePool({"base": [hanging.url]}, request_seconds=PATIENCE)
     (node,) = pool.all()
     try:

@@ -12,8 +12,8 @@ from gateways import Gateways, close_gateways, gateways
 from gateways.chains.attributes import Trait, TraitList
 from gateways.transport.errors import ProviderDown
 from models import now
-from services.collections import token_traits as traits
-from services.collections.token_traits import FROM_METADATA, FROM_OPENSEA, TokenKey, TokenTraits, fetch, matches
+from services.collections import stored_traits as traits
+from services.collections.stored_traits import FROM_METADATA, FROM_OPENSEA, TokenKey, TokenTraits, fetch, matches
 from services.collections.trait_match import only_source
 from services.core.answer import Answer
 from settings import settings

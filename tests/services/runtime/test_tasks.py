@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-from itertools import islice
 
 import pytest
 
-from services.runtime.tasks import backoff, stop
+from services.runtime.tasks import stop
 
 
 async def test_who_is_cancelled_while_it_ends_another_task_ends_as_well() -> None:
@@ -42,7 +41,3 @@ async def test_what_a_task_failed_with_is_raised() -> None:
     await asyncio.sleep(0)
     with pytest.raises(ValueError, match="broken"):
         await stop(task)
-
-
-def test_pauses_double_up_to_the_longest_one() -> None:
-    assert list(islice(backoff(1.0, 5.0), 5)) == [1.0, 2.0, 4.0, 5.0, 5.0]

@@ -11,7 +11,7 @@ from gateways import Gateways
 from gateways.evm.rpc.node import Head
 from gateways.evm.transfer_logs import LogRead, Transfer
 from gateways.transport.errors import ProviderDown
-from services.triggers import transfer_poller
+from services.triggers import reorganisations, transfer_poller
 from services.triggers.chain_cursor import Position
 from services.triggers.transfer_poller import PollResult, Reader, UnreadableTransfers, WalletReader
 
@@ -177,13 +177,13 @@ async def test_what_is_too_much_is_named_and_the_chain_is_read_on(reading: Readi
 
 
 async def test_what_is_remembered_of_blocks_is_bounded(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer_poller, "MOST_SEEN", 30)
+    monkeypatch.setattr(reorganisations, "MOST_SEEN", 30)
     node = reading.node
     node.moved = set(range(node.block + 1, node.block + 100))
     node.grows_by = 20
     for _ in range(4):
         await reading.look()
-        assert sum(map(len, reading.reader._memory.seen.values())) <= 30
+        assert sum(map(len, reading.reader._memory.seen._blocks.values())) <= 30
 
 
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:

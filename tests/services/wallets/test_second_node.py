@@ -10,7 +10,7 @@ import pytest
 from gateways import gateways
 from gateways.evm.transactions import EvmTransactions, Transaction
 from gateways.solana.client import SolanaChains
-from gateways.solana.memo_proof import SolanaProof, SolanaTransaction
+from gateways.solana.transactions import SolanaTransaction, SolanaTransactions
 from gateways.transport.errors import NotThere, ProviderDown
 from tests.jobs.conftest import product as product
 from tests.services.wallets.walker import Walker, clock_looks
@@ -72,15 +72,17 @@ async def test_one_node_of_solana_that_names_another_signer_proves_nothing(
     memo = (await thief.challenge(victim.solana)).memo
     body = {"from": thief.solana, "to": victim.solana, "memo": memo}
     sent = (await thief.tell("chains/solana/send", **body))["hash"]
-    honest, lies = SolanaProof.memo_transaction, True
+    honest, lies = SolanaTransactions.memo_transaction, True
 
-    async def lying(self: SolanaProof, signature: str, *, endpoint: int | None = None) -> SolanaTransaction | None:
+    async def lying(
+        self: SolanaTransactions, signature: str, *, endpoint: int | None = None
+    ) -> SolanaTransaction | None:
         found = await honest(self, signature)
         if found is None or endpoint == 1 or not lies:
             return found
         return replace(found, signers=(victim.solana,))
 
-    monkeypatch.setattr(SolanaProof, "memo_transaction", lying)
+    monkeypatch.setattr(SolanaTransactions, "memo_transaction", lying)
     monkeypatch.setattr(SolanaChains, "endpoints", lambda *_: 2)
     if method == "clock":
         assert await clock_looks() == 1

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateways.evm.transactions import Transaction
-from gateways.solana.memo_proof import SolanaTransaction
+from gateways.solana.transactions import SolanaTransaction
 from services.wallets.transaction_check import (
     TransactionOutcome,
     TransactionReference,

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.requests.limits import BodyLimit
-from app.api.requests.rates import COSTLY, limits_of
+from app.api.requests.body_limit import BodyLimit
+from app.api.requests.limits_by_path import COSTLY, limits_of
 from app.http.proxies import Proxies, caller_address
 from services.core.actors import Actor
 from services.runtime.rate_limits import LOOKUPS, PREVIEWS, PROOFS, RECHECKS, WRITES, Limit
@@ -164,7 +164,7 @@ async def test_a_forged_forwarded_address_gains_nothing(limit: Callable[..., Non
 
 
 async def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.api.requests.limits.SLOWEST_BODY", 0.01)
+    monkeypatch.setattr("app.api.requests.body_limit.SLOWEST_BODY", 0.01)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         pytest.fail("it was passed on")
@@ -208,8 +208,8 @@ async def test_one_persons_slow_bodies_leave_places_to_others(monkeypatch: pytes
         await receive()
         await PlainTextResponse("")(scope, receive, send)
 
-    monkeypatch.setattr("app.api.requests.limits.known_caller", known)
-    monkeypatch.setattr("app.api.requests.limits.SLOWEST_BODY", 3_600)
+    monkeypatch.setattr("app.api.requests.body_limit.known_caller", known)
+    monkeypatch.setattr("app.api.requests.body_limit.SLOWEST_BODY", 3_600)
     limit, waiting, whole = BodyLimit(app), list[int](), asyncio.Event()
 
     async def call(who: int, address: str, *, slow: bool = False) -> int:

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import select
 
-from app.api.requests.limits import LARGEST_LIST
+from app.api.requests.body_limit import LARGEST_LIST
 from models import Grant, transaction
 from services.core.actors import Actor
 from services.privacy import retention

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.requests.rates import limits_of
+from app.api.requests.limits_by_path import limits_of
 from services.runtime.rate_limits import PREVIEWS
 from settings import settings
 from tests.app.api.browsers import Browser

@@ -74,7 +74,7 @@ async def gold(town: Town, opensea: Teller, metadata: Teller) -> Town:
 @pytest.fixture
 def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Traits are read outside at every look."""
-    monkeypatch.setattr("services.collections.token_traits.fresh_for", lambda: timedelta(0))
+    monkeypatch.setattr("services.collections.stored_traits.fresh_for", lambda: timedelta(0))
 
 
 async def earned(town: Town, engine: Engine) -> None:

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from sqlmodel import col, select
 
-from app.api.requests.limits import LARGEST_LIST
+from app.api.requests.body_limit import LARGEST_LIST
 from models import Event, Rule, transaction
 from services.rules import documents
 from services.rules.documents import json_documents

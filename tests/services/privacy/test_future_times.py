@@ -8,7 +8,8 @@ from sqlalchemy import text
 
 import models
 from models import Schedule, transaction
-from services.runtime import future_times, schedules
+from services.privacy import future_times
+from services.runtime import schedules
 from tests.support.builders import a_server
 
 DAYS, HOUR = timedelta(days=3), timedelta(hours=1)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateways.solana.memo_proof import SolanaProof
 from gateways.solana.node import SolanaNodes
+from gateways.solana.transactions import SolanaTransactions
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
 from tests.gateways.solana_stand_in import StandIn, busy, standing_in
 
@@ -52,13 +52,13 @@ async def node() -> AsyncIterator[StandIn]:
 
 
 @pytest.fixture
-async def proof(node: StandIn) -> AsyncIterator[SolanaProof]:
-    made = SolanaProof(SolanaNodes([node.url], request_seconds=2, deadline=5))
+async def proof(node: StandIn) -> AsyncIterator[SolanaTransactions]:
+    made = SolanaTransactions(SolanaNodes([node.url], request_seconds=2, deadline=5))
     yield made
     await made.close()
 
 
-async def test_a_memo_is_read_with_who_signed_it(node: StandIn, proof: SolanaProof) -> None:
+async def test_a_memo_is_read_with_who_signed_it(node: StandIn, proof: SolanaTransactions) -> None:
     limit = {"programId": "ComputeBudget111111111111111111111111111111", "accounts": [], "data": "3ywTUxhzvDNg"}
     node.says["getTransaction"] = transaction(limit, memo("holdfast-abcdefghjk"))
     found = await proof.memo_transaction(SIGNED)
@@ -84,7 +84,7 @@ async def test_a_memo_is_read_with_who_signed_it(node: StandIn, proof: SolanaPro
     ids=["somebody else's", "failed", "unparsed", "not text", "another program", "two memos"],
 )
 async def test_what_a_transaction_is_worth_can_be_told(
-    node: StandIn, proof: SolanaProof, answer: Any, signers: tuple[str, ...], memos: tuple[str, ...], ok: bool
+    node: StandIn, proof: SolanaTransactions, answer: Any, signers: tuple[str, ...], memos: tuple[str, ...], ok: bool
 ) -> None:
     node.says["getTransaction"] = answer
     found = await proof.memo_transaction(SIGNED)
@@ -92,7 +92,7 @@ async def test_what_a_transaction_is_worth_can_be_told(
     assert (found.signers, found.memos, found.ok) == (signers, memos, ok)
 
 
-async def test_a_memo_within_another_programs_call_is_nobodys_word(node: StandIn, proof: SolanaProof) -> None:
+async def test_a_memo_within_another_programs_call_is_nobodys_word(node: StandIn, proof: SolanaTransactions) -> None:
     answer = transaction({"programId": OTHER, "accounts": [WALLET], "data": "3yZe7d"})
     answer["meta"]["innerInstructions"] = [{"index": 0, "instructions": [memo("code")]}]
     node.says["getTransaction"] = answer
@@ -105,7 +105,7 @@ async def test_a_transaction_that_only_the_second_node_knows_is_found(node: Stan
     async with AsyncExitStack() as stack:
         second = await stack.enter_async_context(standing_in())
         node.says["getTransaction"], second.says["getTransaction"] = None, transaction(memo("code"))
-        proof = SolanaProof(SolanaNodes([node.url, second.url]))
+        proof = SolanaTransactions(SolanaNodes([node.url, second.url]))
         stack.push_async_callback(proof.close)
         assert await proof.memo_transaction(SIGNED) is not None
         second.says["getTransaction"] = None
@@ -125,21 +125,23 @@ async def test_a_transaction_that_only_the_second_node_knows_is_found(node: Stan
     ids=["500", "429", "broken", "no transaction", "no meta", "no outcome"],
 )
 async def test_an_unusable_answer_is_a_fault_and_not_a_missing_transaction(
-    node: StandIn, proof: SolanaProof, answer: Any, fault: type[ProviderError]
+    node: StandIn, proof: SolanaTransactions, answer: Any, fault: type[ProviderError]
 ) -> None:
     node.says["getTransaction"] = answer
     with pytest.raises(fault):
         await proof.memo_transaction(SIGNED)
 
 
-async def test_another_transaction_than_the_asked_one_is_refused(node: StandIn, proof: SolanaProof) -> None:
+async def test_another_transaction_than_the_asked_one_is_refused(node: StandIn, proof: SolanaTransactions) -> None:
     node.says["getTransaction"] = transaction(memo("code"))
     with pytest.raises(ProviderConfused):
         await proof.memo_transaction("4" + SIGNED[1:])
 
 
 @pytest.mark.parametrize("kind", ["devnet", "stale"])
-async def test_a_node_of_another_network_or_time_is_not_believed(node: StandIn, proof: SolanaProof, kind: str) -> None:
+async def test_a_node_of_another_network_or_time_is_not_believed(
+    node: StandIn, proof: SolanaTransactions, kind: str
+) -> None:
     node.says["getTransaction"] = transaction(memo("code"))
     if kind == "devnet":
         node.says["getGenesisHash"] = "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG"
@@ -154,7 +156,9 @@ def listed(slot: int, **changed: Any) -> dict[str, Any]:
     return {**shown, "confirmationStatus": "finalized"}
 
 
-async def test_only_what_came_after_the_challenge_is_listed_oldest_first(node: StandIn, proof: SolanaProof) -> None:
+async def test_only_what_came_after_the_challenge_is_listed_oldest_first(
+    node: StandIn, proof: SolanaTransactions
+) -> None:
     node.says["getSignaturesForAddress"] = [
         listed(900, memo="[4] code"), listed(850, err={"InstructionError": [0, "Custom"]}), listed(800), listed(700),
     ]  # fmt: skip
@@ -162,7 +166,7 @@ async def test_only_what_came_after_the_challenge_is_listed_oldest_first(node: S
     assert [(one.slot, one.ok, one.memo) for one in found] == [(850, False, None), (900, True, "[4] code")]
 
 
-async def test_a_busy_wallets_list_is_followed_back_to_the_challenge(node: StandIn, proof: SolanaProof) -> None:
+async def test_a_busy_wallets_list_is_followed_back_to_the_challenge(node: StandIn, proof: SolanaTransactions) -> None:
     slots = list(range(5_000, 2_000, -1))
 
     def page(params: Any) -> list[dict[str, Any]]:
@@ -175,14 +179,16 @@ async def test_a_busy_wallets_list_is_followed_back_to_the_challenge(node: Stand
     assert node.count("getSignaturesForAddress") == 2
 
 
-async def test_a_wallet_with_endless_new_transactions_needs_the_signature(node: StandIn, proof: SolanaProof) -> None:
+async def test_a_wallet_with_endless_new_transactions_needs_the_signature(
+    node: StandIn, proof: SolanaTransactions
+) -> None:
     node.says["getSignaturesForAddress"] = lambda _: [listed(5_000)] * 1_000
     node.slot = 9_000
     with pytest.raises(ProviderBusy, match="new transactions"):
         await proof.newer_signatures(WALLET, 10)
 
 
-async def test_a_node_that_asks_for_patience_gets_it(node: StandIn, proof: SolanaProof) -> None:
+async def test_a_node_that_asks_for_patience_gets_it(node: StandIn, proof: SolanaTransactions) -> None:
     replies = [busy(), busy(), lambda _: [listed(900), listed(800)]]
     node.says["getSignaturesForAddress"] = lambda params: replies.pop(0)(params)
     assert len(await proof.newer_signatures(WALLET, 800)) == 1
@@ -190,4 +196,4 @@ async def test_a_node_that_asks_for_patience_gets_it(node: StandIn, proof: Solan
 
 async def test_without_a_node_nothing_is_known() -> None:
     with pytest.raises(ProviderDown):
-        await SolanaProof(SolanaNodes(())).memo_transaction(SIGNED)
+        await SolanaTransactions(SolanaNodes(())).memo_transaction(SIGNED)

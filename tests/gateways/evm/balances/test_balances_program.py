@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateways.evm.balances.program import HEADER, MAGIC, Entry, LoopAnswer, call_data, product
-from gateways.evm.balances.program import read_answer as read
+from gateways.evm.balances.balances_program import HEADER, MAGIC, Entry, LoopAnswer, call_data, product
+from gateways.evm.balances.balances_program import read_answer as read
 from gateways.transport.errors import ProviderConfused
 
 NONCE = bytes(range(27))

@@ -1,4 +1,4 @@
-"""The traits of single tokens: read from their sources, stored for a while, and matched with a rule's."""
+"""Store the traits of single tokens for a while; `trait_sources.py` reads them, `trait_match.py` compares them."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta

@@ -8,17 +8,17 @@ from time import monotonic
 
 from gateways.chains.costly_contracts import USELESS, CostlyContracts
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
+from gateways.evm.balances.balances_program import SCRATCH
 from gateways.evm.balances.bulk import CLOCK_SLACK, NothingCame
-from gateways.evm.balances.program import SCRATCH
 from gateways.evm.calls import batches, multicall
 from gateways.evm.calls.answer_path import FIRST_BYTES, LARGEST, NotAllThere, ViewValue, WrongAnswer
 from gateways.evm.calls.compiled import CompiledView, compiled
-from gateways.evm.calls.program import CODE, CopiedAnswer, ViewAnswers, call_data, read_answer
+from gateways.evm.calls.views_program import CODE, CopiedAnswer, ViewAnswers, call_data, read_answer
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, patiently
-from gateways.evm.tokens.batch_call import CALL_GAS, MORE_GAS
-from gateways.evm.tokens.program import Silence
+from gateways.evm.tokens.questions import CALL_GAS, MORE_GAS
+from gateways.evm.tokens.questions_program import Silence
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.exchanges import together

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from models import Cursor, DelegationRead, Observation, Sighting, Survey, Tally, TokenTrail, now, transaction
 from services.holdings import balance_snapshots
-from services.triggers import block_corrections
+from services.triggers import unreached_blocks
 from tests.support.builders import CONTRACT, address
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -65,7 +65,7 @@ async def test_what_is_beyond_the_chain_for_long_is_corrected_and_the_rest_stays
     await readings(right, HEAD + 100, minutes=20)
     assert await newest(wrong) == (ABSURD, ABSURD)
     async with transaction() as db:
-        await block_corrections.correct(db)
+        await unreached_blocks.correct(db)
     assert await newest(wrong) == (HEAD, 0)
     assert await newest(right) == (HEAD + 100, HEAD + 100)
     assert await count() == [2, 2, 1, 1, 1, 2]
@@ -79,10 +79,10 @@ async def test_a_reading_of_this_moment_waits_unless_all_are_meant() -> None:
     await a_cursor()
     await readings(wallet, ABSURD, minutes=1)
     async with transaction() as db:
-        await block_corrections.correct(db)
+        await unreached_blocks.correct(db)
     assert await newest(wallet) == (ABSURD, ABSURD)
     async with transaction() as db:
-        await block_corrections.correct(db, older=timedelta(0))
+        await unreached_blocks.correct(db, older=timedelta(0))
     assert await newest(wallet) == (HEAD, 0)
 
 
@@ -91,5 +91,5 @@ async def test_without_a_head_of_this_moment_nothing_is_corrected() -> None:
     await a_cursor(minutes=30)
     await readings(wallet, ABSURD, minutes=20)
     async with transaction() as db:
-        await block_corrections.correct(db)
+        await unreached_blocks.correct(db)
     assert await newest(wallet) == (ABSURD, ABSURD)

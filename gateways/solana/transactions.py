@@ -1,4 +1,4 @@
-"""Solana transactions as proofs: who signed what memo, and which transactions a wallet made since a moment."""
+"""Transactions on Solana: who signed which memo, and what a wallet sent since a moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ class SolanaSignature:
     memo: str | None
 
 
-class SolanaProof:
+class SolanaTransactions:
     """Reads transactions through the nodes of RPC_SOLANA (docs/facts.md#solana-transactions).
 
     A failure is a ProviderError, never "there is none".

@@ -1,4 +1,4 @@
-"""Limits of a request's size and time, and of the calls of one address."""
+"""Limits of a request's size, and of the time in which it has to arrive."""
 
 import asyncio
 import re
@@ -10,15 +10,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.requests.caller import known_caller
-from app.api.requests.problems import told
-from app.api.requests.rates import limits_of_address
 from app.http.proxies import caller_address
 from locales import _
 from services.core.actors import Actor
-from services.core.errors import NotSignedIn, TooMany
-from services.runtime import rate_limits
-from services.runtime.rate_limits import SIGN_INS
-from settings import CALLBACK_PATH
+from services.core.errors import NotSignedIn
 
 LARGEST_BODY = 64 * 1024
 """Bytes; the largest rule has 40 leaves and takes a few thousand."""
@@ -33,7 +28,6 @@ SLOWEST_BODY = 15.0
 _WITH_LISTS = re.compile(
     r"/api/verification-rules(?:/[0-9]{1,10}|/preview|/try|/reach)?|/api/servers/[0-9]{1,10}/(?:address-lists|import)"
 )
-_LEAVING = frozenset({"/api/auth/discord", "/api/auth/discord/connect"})
 
 
 class BodyLimit:
@@ -140,30 +134,3 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return waiting.pop() if waiting else await receive()
 
     return again
-
-
-class AddressLimits:
-    """Refuses (429, Retry-After) too many calls of one address, before their bodies are read."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count the request, and pass it on unless it exceeds the limit."""
-        path: str = scope.get("path", "")
-        if scope["type"] == "http" and path.startswith("/api/"):
-            try:
-                await _count(scope["method"], path, caller_address(scope))
-            except TooMany as refused:
-                await told(refused)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
-
-
-async def _count(method: str, path: str, address: str) -> None:
-    if path in _LEAVING:
-        await rate_limits.spend_for_address(SIGN_INS, address, share=1)
-    elif path == CALLBACK_PATH:
-        await rate_limits.spend_for_address(SIGN_INS, f"{address} back", share=1)
-    for limit in limits_of_address(method, path):
-        await rate_limits.spend_for_address(limit, address)

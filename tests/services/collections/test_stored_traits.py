@@ -9,8 +9,8 @@ from sqlmodel import col, select, update
 
 from gateways.chains.attributes import Trait
 from models import Collection, Token, now, transaction
-from services.collections import catalogue, token_traits
-from services.collections.token_traits import TokenKey, TokenTraits, matches
+from services.collections import catalogue, stored_traits
+from services.collections.stored_traits import TokenKey, TokenTraits, matches
 from services.core.answer import Answer
 from services.privacy import retention
 from tests.support.builders import address
@@ -24,7 +24,7 @@ CAT = (
 
 
 def a_token(*found: Trait, whole: bool = True) -> TokenTraits:
-    return TokenTraits(found, token_traits.FROM_METADATA, now(), whole)
+    return TokenTraits(found, stored_traits.FROM_METADATA, now(), whole)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_at_least_and_at_most_are_those_of_numbers(value: int, limit: int) -> No
 
 async def remembered(found: dict[TokenKey, TokenTraits | str]) -> None:
     async with transaction() as db:
-        await token_traits.remember(db, found)
+        await stored_traits.remember(db, found)
 
 
 async def test_what_became_known_is_remembered_as_it_was_told(database: str) -> None:
@@ -102,28 +102,28 @@ async def test_what_became_known_is_remembered_as_it_was_told(database: str) -> 
     odd = a_token(*CAT)
     await remembered({first: odd, second: a_token(), ("base", cats, "2"): "OpenSea: HTTP 500"})
     async with transaction() as db:
-        known = await token_traits.known(db, [first, second, ("base", cats, "2"), ("base", dogs, str(2**255))])
-    assert known == {first: odd, second: TokenTraits((), token_traits.FROM_METADATA, known[second].read_at)}
+        known = await stored_traits.known(db, [first, second, ("base", cats, "2"), ("base", dogs, str(2**255))])
+    assert known == {first: odd, second: TokenTraits((), stored_traits.FROM_METADATA, known[second].read_at)}
 
 
 async def test_what_is_too_old_is_not_known_and_neither_older_nor_unknown_overwrites(database: str) -> None:
     place = ("base", address(), "1")
-    old = TokenTraits((Trait("Fur", "Old"),), token_traits.FROM_OPENSEA, now() - timedelta(hours=1))
+    old = TokenTraits((Trait("Fur", "Old"),), stored_traits.FROM_OPENSEA, now() - timedelta(hours=1))
     await remembered({place: a_token(Trait("Fur", "New"))})
     await remembered({place: old})
     await remembered({place: "no answer"})
     async with transaction() as db:
-        assert (await token_traits.known(db, [place]))[place].traits == (Trait("Fur", "New"),)
-        await db.exec(update(Token).values(updated_at=now() - token_traits.fresh_for()))
-        assert await token_traits.known(db, [place]) == {}
-        assert place in await token_traits.known(db, [place], no_older_than=timedelta(days=1))
+        assert (await stored_traits.known(db, [place]))[place].traits == (Trait("Fur", "New"),)
+        await db.exec(update(Token).values(updated_at=now() - stored_traits.fresh_for()))
+        assert await stored_traits.known(db, [place]) == {}
+        assert place in await stored_traits.known(db, [place], no_older_than=timedelta(days=1))
 
 
 async def test_tokens_that_nobody_asks_about_are_forgotten_in_the_end(database: str) -> None:
     cats = address()
     await remembered({("base", cats, "1"): a_token(*CAT), ("base", cats, "2"): a_token(*CAT)})
     async with transaction() as db:
-        old = update(Token).where(col(Token.token_id) == "1").values(updated_at=now() - token_traits.KEPT_FOR)
+        old = update(Token).where(col(Token.token_id) == "1").values(updated_at=now() - stored_traits.KEPT_FOR)
         await db.exec(old)
         await retention.clear_expired(db)
         assert [row.token_id for row in (await db.exec(select(Token))).all()] == ["2"]
@@ -146,5 +146,5 @@ def test_traits_are_believed_for_some_hours_and_for_no_longer_than_a_quarter_of_
     for seconds, hours in (("86400", 6), ("1000000", 6), ("7200", 0.5)):
         monkeypatch.setenv("SWEEP_SECONDS", seconds)
         settings.cache_clear()
-        assert token_traits.fresh_for() == timedelta(hours=hours)
+        assert stored_traits.fresh_for() == timedelta(hours=hours)
     settings.cache_clear()

@@ -1,0 +1,55 @@
+"""Ask one node of a chain after another, on Solana too; a node that failed is asked last for a while."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from gateways.evm.rpc.node import Node
+from gateways.transport import question_time
+from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError
+
+REQUEST_SECONDS = 6.0
+SILENT_AFTER = 2.0
+"""Seconds without an answer to anybody, after which a node that is asked counts as silent."""
+REST_SECONDS = 30.0
+"""Seconds for which a node that did not answer is asked last."""
+
+T = TypeVar("T")
+N = TypeVar("N", bound=Node)
+
+
+def all_silent(nodes: Sequence[Node]) -> bool:
+    """Whether something is asked of these nodes, and none that is asked has answered anybody for SILENT_AFTER."""
+    asked = [seconds for node in nodes if (seconds := node.silent_for) is not None]
+    return bool(asked) and min(asked) >= SILENT_AFTER
+
+
+def rested_first(nodes: Sequence[N]) -> list[N]:
+    """Return the nodes in their configured order, those that failed recently last."""
+    now = asyncio.get_running_loop().time()
+    return sorted(nodes, key=lambda node: node.resting_until > now)
+
+
+async def first_answer(title: str, nodes: Sequence[N], ask: Callable[[N], Awaitable[T]], deadline: float) -> T:
+    """The first good answer of these nodes of the chain with this title, before `deadline` (loop time).
+
+    Time spent waiting for a turn does not count; the whole takes at most three times the deadline.
+    Raises the last ProviderError when none is good; a node that did not answer is asked last for a while.
+    """
+    clock = asyncio.get_running_loop()
+    last: ProviderError = ProviderDown(title, "no answer in time")
+    try:
+        async with question_time.of(deadline):
+            for node in nodes:
+                try:
+                    answer = await ask(node)
+                except ProviderError as fault:
+                    last = fault
+                    if isinstance(fault, ProviderDown | ProviderBusy):
+                        node.resting_until = clock.time() + REST_SECONDS
+                    continue
+                node.resting_until = 0.0
+                return answer
+    except TimeoutError:
+        last = ProviderDown(last.provider, "no answer in time")
+    raise last
