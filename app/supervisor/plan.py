@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.supervisor.leftovers import MARK
 from app.supervisor.probe import address_of
-from app.supervisor.processes import Program
+from app.supervisor.restarts import Program
 from app.supervisor.supervisor import ProcessPlan
 from app.supervisor.web import command
 from settings import LIVE_CREDENTIALS, ROOT, SECRET_SETTINGS, Settings

@@ -13,7 +13,7 @@ from app.postgres.restore_swap import settle
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import Lock, Running, end_survivors
 from app.supervisor.probe import answers_ok
-from app.supervisor.processes import Keeper, Pauses, Program, Say
+from app.supervisor.restarts import Keeper, Pauses, Program, Say
 
 WATCH_SECONDS = 2.0
 SLOW_SECONDS = 60.0

@@ -2,7 +2,8 @@
 
 Discord's rules (docs/facts.md#discord-rate-limits): a bucket is `X-RateLimit-Bucket` times the guild or channel, with
 Limit, Remaining and Reset-After in its headers; 50 requests a second for the whole bot. The processes share these 50:
-each may be given a share for some seconds. Refusals are counted in `invalid_requests.py`.
+each may be given a share for some seconds. `rest.py` reads what a 429 is about; refusals are counted in
+`invalid_requests.py`.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""From queued members to decisions: snapshot, cases, reconcile, policy, decisions, ledger."""
+"""From queued members to decisions: snapshot, cases, reconcile, read and confirm, decide, ledger."""

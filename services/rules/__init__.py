@@ -1,1 +1,1 @@
-"""Rules: requirements, validation, automatic names (`draft.py`), wording, limits, automatic pauses, and views."""
+"""Rules: requirements, validation, wording (with automatic names), limits, automatic pauses, and views."""

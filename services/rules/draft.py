@@ -13,7 +13,7 @@ from gateways.chains.catalogue import CHAINS, form_order
 from gateways.transport.plain_text import one_line, plain
 from locales import N_, _
 from services.core.addresses import AddressRefused, is_solana, parse_evm
-from services.core.chain_names import capitalised, chain_title
+from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused
 from services.rules.expression import (
     ANY_CONTRACT,
@@ -27,7 +27,7 @@ from services.rules.expression import (
 )
 from services.rules.types import token_ids
 from services.rules.types.address_list import NAME as ADDRESS_LIST
-from services.rules.types.declaration import Details, ExpressionRefused
+from services.rules.types.declaration import ExpressionRefused
 from services.rules.types.given_lists import GivenLists
 from services.rules.types.registry import RULE_TYPES, rule_type
 from settings import settings
@@ -46,8 +46,6 @@ _CONTROLS = frozenset({"Cc", "Zl", "Zp"})
 LONGEST_NAME = 400
 LONGEST_TRAIT = 200
 LONGEST_GRACE_HOURS = 24 * 90
-NAMED_TOKEN_IDS = 3
-NAMED_CONDITIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,55 +322,3 @@ def chain_refusal(chain: str) -> str | None:
     if not settings().rpc.get(chain):
         return _("No node is configured for {chain}, so rules on it are off.").format(chain=chain_title(chain))
     return None
-
-
-def automatic_name(
-    type_name: str,
-    chain: str,
-    collection: str | None,
-    trait_type: str | None = None,
-    trait_value: str | None = None,
-    ids: Sequence[str] = (),
-    more_traits: Sequence[tuple[str, str]] = (),
-    amounts: tuple[int, int] | None = None,
-    details: Details | None = None,
-) -> str:
-    """Return the name that the form proposes for one condition; empty until the collection is known.
-
-    `amounts` are its minimum and its maximum, if it has a maximum.
-    """
-    kind = rule_type(type_name)
-    if details is not None:
-        return details.name(chain, collection or "")[:LONGEST_NAME]
-    limit = "" if amounts is None else " (none)" if amounts[1] == 0 else f" ({amounts[0]} to {amounts[1]})"
-    if kind.source == "anything":
-        return f"Any NFT on {capitalised(chain)}{limit}"
-    if not collection:
-        return ""
-    name = collection
-    if kind.names_trait and trait_type:
-        name = f"{collection} (Trait) - {trait_type}" + (f": {trait_value}" if trait_value else "")
-        name += "".join(f", {one}: {value}" for one, value in more_traits)
-    elif kind.names_trait:
-        name = f"{collection} (Trait-Based)"
-    elif kind.names_ids and ids:
-        more = "..." if len(ids) > NAMED_TOKEN_IDS else ""
-        name = f"{collection} (Token ID) - #{', '.join(ids[:NAMED_TOKEN_IDS])}{more}"
-    elif kind.names_ids:
-        name = f"{collection} (Token ID)"
-    return f"{name[: LONGEST_NAME - len(limit)]}{limit}"
-
-
-def composed_name(names: Sequence[str], joint: str) -> str:
-    """Return the name of a rule from its conditions' names: up to three, joined by `and` or `or`.
-
-    Empty while one of them has no name yet.
-    """
-    if not names or not all(names):
-        return ""
-    if len(names) == 1:
-        return names[0]
-    shown, more = names[:NAMED_CONDITIONS], len(names) - NAMED_CONDITIONS
-    ending = f"{more} more" if more > 0 else shown[-1]
-    begin = shown if more > 0 else shown[:-1]
-    return f"{', '.join(begin)} {joint} {ending}"[:LONGEST_NAME]

@@ -1,4 +1,4 @@
-"""The requirements of a rule in words: as one sentence, and as indented lines."""
+"""A rule in words: the names that the form proposes, and its requirements as one sentence or as indented lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,13 +6,19 @@ from typing import Literal
 
 from locales import N_, _, listed, ngettext, series
 from services.core.addresses import shorten
-from services.core.chain_names import chain_title
+from services.core.chain_names import capitalised, chain_title
+from services.rules.draft import LONGEST_NAME
 from services.rules.expression import AtLeast, Expression, Not, Requirement
+from services.rules.types.declaration import Details
+from services.rules.types.registry import rule_type
 from services.rules.types.token_ids import bounds
 
 Names = Mapping[tuple[str, str], str]
 """`(chain, contract)` → the collection's name, if known."""
 
+NAMED_TOKEN_IDS = 3
+NAMED_CONDITIONS = 3
+"""How many of them an automatic name lists."""
 NAMED_IDS = 6
 """How many token ids and ranges a sentence lists; it counts the others."""
 _LEAST, _MOST = N_("{trait} of at least {limit}"), N_("{trait} of at most {limit}")
@@ -216,3 +222,55 @@ def _id(entry: str) -> str:
         return shorten(entry)
     first, last = (text if len(text) <= 20 else shorten(text) for text in map(str, found))
     return first if found[0] == found[1] else _("{first} to {last}").format(first=first, last=last)
+
+
+def automatic_name(
+    type_name: str,
+    chain: str,
+    collection: str | None,
+    trait_type: str | None = None,
+    trait_value: str | None = None,
+    ids: Sequence[str] = (),
+    more_traits: Sequence[tuple[str, str]] = (),
+    amounts: tuple[int, int] | None = None,
+    details: Details | None = None,
+) -> str:
+    """Return the name that the form proposes for one condition; empty until the collection is known.
+
+    `amounts` are its minimum and its maximum, if it has a maximum.
+    """
+    kind = rule_type(type_name)
+    if details is not None:
+        return details.name(chain, collection or "")[:LONGEST_NAME]
+    limit = "" if amounts is None else " (none)" if amounts[1] == 0 else f" ({amounts[0]} to {amounts[1]})"
+    if kind.source == "anything":
+        return f"Any NFT on {capitalised(chain)}{limit}"
+    if not collection:
+        return ""
+    name = collection
+    if kind.names_trait and trait_type:
+        name = f"{collection} (Trait) - {trait_type}" + (f": {trait_value}" if trait_value else "")
+        name += "".join(f", {one}: {value}" for one, value in more_traits)
+    elif kind.names_trait:
+        name = f"{collection} (Trait-Based)"
+    elif kind.names_ids and ids:
+        more = "..." if len(ids) > NAMED_TOKEN_IDS else ""
+        name = f"{collection} (Token ID) - #{', '.join(ids[:NAMED_TOKEN_IDS])}{more}"
+    elif kind.names_ids:
+        name = f"{collection} (Token ID)"
+    return f"{name[: LONGEST_NAME - len(limit)]}{limit}"
+
+
+def composed_name(names: Sequence[str], joint: str) -> str:
+    """Return the name of a rule from its conditions' names: up to three, joined by `and` or `or`.
+
+    Empty while one of them has no name yet.
+    """
+    if not names or not all(names):
+        return ""
+    if len(names) == 1:
+        return names[0]
+    shown, more = names[:NAMED_CONDITIONS], len(names) - NAMED_CONDITIONS
+    ending = f"{more} more" if more > 0 else shown[-1]
+    begin = shown if more > 0 else shown[:-1]
+    return f"{', '.join(begin)} {joint} {ending}"[:LONGEST_NAME]

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from services.rules import draft
+from services.rules import draft, wording
 from services.rules.expression import Requirement
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused, RuleType
 from services.rules.types.registry import RULE_TYPES, rule_type
@@ -79,7 +79,7 @@ class ConditionDraft:
         """The automatic name of a rule with only this condition."""
         leaf = self.leaf
         (kind, wanted), *more = self._traits
-        return draft.automatic_name(
+        return wording.automatic_name(
             self.type, self.chain, self.collection, kind, wanted, self.token_ids, more,
             None if leaf.max_tokens is None else (leaf.min_tokens, leaf.max_tokens), leaf.details,
         )  # fmt: skip

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from locales import N_, _
 from services.core.actors import Actor
 from services.rules import single_source
-from services.rules.draft import composed_name
 from services.rules.expression import MAX_LEAVES, Expression, Requirement
-from services.rules.wording import Line, Names, in_lines, in_words
+from services.rules.wording import Line, Names, composed_name, in_lines, in_words
 from state.core.gate import signed_in
 from state.rule_form.condition_draft import ConditionDraft, draft_of
 from state.rule_form.condition_fields import ConditionFields

@@ -21,7 +21,7 @@ FETCHERS = {
     "gateways/transport/safe_fetch.py": "links that strangers chose",
     # Whether something of this machine listens yet.
     "app/supervisor/probe.py": "this machine",
-    "app/supervisor/processes.py": "this machine",
+    "app/supervisor/restarts.py": "this machine",
 }
 CLIENTS = frozenset(
     {

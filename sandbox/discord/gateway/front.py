@@ -7,8 +7,8 @@ from aiohttp import web
 from sandbox.base.faults import SLOW_SECONDS, hang_up
 from sandbox.discord.answers.limits import Verdict, too_many
 from sandbox.discord.answers.response import answered
-from sandbox.discord.gateway.connection import Connection
 from sandbox.discord.gateway.gateway import Gateway
+from sandbox.discord.gateway.websocket import Connection
 
 
 def routes(gateway: Gateway) -> list[web.RouteDef]:

@@ -1,7 +1,8 @@
 """Coins: a minimum and a maximum amount of an ERC-20 or SPL coin, or of a chain's own coin.
 
 Amounts are written in whole coins and compared in the coin's smallest unit, as integers. The coin's decimals are read
-from its contract when the rule is saved, and stored with the condition, so that its meaning never changes.
+from its contract when the rule is saved, and stored with the condition, so that its meaning never changes. Whether a
+member has enough is worked out in `services/holdings/evaluate.py`.
 """
 
 import re

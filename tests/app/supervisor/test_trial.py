@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.supervisor.leftovers import running
-from app.supervisor.processes import Program
+from app.supervisor.restarts import Program
 from app.supervisor.supervisor import ProcessPlan, StartFailed
 from app.supervisor.trial import plan_of, try_out
 from settings import load

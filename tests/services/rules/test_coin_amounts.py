@@ -5,11 +5,10 @@ from random import Random
 import pytest
 
 from services.core.errors import FieldRefused
-from services.rules.draft import automatic_name
 from services.rules.expression import Not, Requirement, parse, to_document
 from services.rules.types.coin import CoinAmount, units, whole_coins
 from services.rules.types.declaration import ExpressionRefused
-from services.rules.wording import in_words
+from services.rules.wording import automatic_name, in_words
 
 COIN = "0x" + "c0" * 20
 PLACE = "USD Coin on Base"

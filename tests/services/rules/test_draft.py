@@ -8,9 +8,10 @@ import pytest
 from gateways.chains.catalogue import CHAINS
 from services.core.errors import FieldRefused
 from services.rules import draft as rule_form
-from services.rules.draft import RuleDraft, automatic_name, check, composed_name, expression_of
+from services.rules.draft import RuleDraft, check, expression_of
 from services.rules.expression import AtLeast, Not, Requirement, requirements
 from services.rules.types import token_ids
+from services.rules.wording import automatic_name, composed_name
 
 LOWER = "0x" + "aa" * 20
 GOOD = RuleDraft(

@@ -6,7 +6,7 @@ import pytest
 
 from services.core import addresses
 from services.core.chain_names import form_order
-from services.rules import draft
+from services.rules import draft, wording
 from services.servers import servers
 from state.core import timing
 from tests.house.test_rules import modules_of
@@ -32,7 +32,7 @@ CONSTANTS = {
     "an address, shortened": (addresses.shorten("0x0123456789abcdef0123456789abcdef01234567"), "0x0123...4567"),
     "default role colour": (draft.DEFAULT_COLOR, "#5865F2"),
     "selectable chains": (len(form_order()), 8),
-    "token ids in a name": (draft.NAMED_TOKEN_IDS, 3),
+    "token ids in a name": (wording.NAMED_TOKEN_IDS, 3),
     "rule types": (draft.TYPES[:4], ("basic", "trait", "token_id", "any_nft")),
     "permissions of the navigation's invite": (servers.NAVIGATION_PERMISSIONS, 268_439_808),
     "permissions of a server's invite": (servers.SERVER_PERMISSIONS, 2_416_004_112),

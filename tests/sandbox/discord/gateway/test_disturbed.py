@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.discord.gateway import connection
+from sandbox.discord.gateway import websocket
 from tests.sandbox.conftest import BASE, CLUB, HOLDER, Outside, role_of
 from tests.sandbox.discord.gateway.test_gateway import Client, connected, ready
 
@@ -54,7 +54,7 @@ async def test_a_heartbeat_is_answered_no_sooner_than_a_network_brings_it(
         await client.until("GUILD_CREATE")
         await client.send(1, None)
         assert (await client.frame())["op"] == 11
-        monkeypatch.setattr(connection, "ROUND_TRIP", 60.0)
+        monkeypatch.setattr(websocket, "ROUND_TRIP", 60.0)
         await client.send(1, None)
         with pytest.raises(asyncio.TimeoutError):
             await client.socket.receive(timeout=0.2)
