@@ -1,6 +1,6 @@
 """Transactions on the EVM chains: one by its hash, how many an account has sent, and what it sent to itself lately.
 
-A contract account sends nothing itself: what it did is in other accounts' transactions (smart_accounts).
+A contract account sends nothing itself: its actions are in other accounts' transactions (smart_accounts).
 """
 
 import asyncio
@@ -36,9 +36,9 @@ MOST_STEPS = 60
 """The most steps of the binary search in an account's past, one request each."""
 ACCOUNTS_OF_A_FILTER = 50
 MOST_OF_AN_ACCOUNT = 100
-"""Transactions of one contract account that a search reads, the newest ones. Any other can be named by hash."""
+"""The most transactions of one contract account that a search reads: the newest ones. Others can be named by hash."""
 DELEGATED = bytes.fromhex("ef0100")
-"""What the code of an ordinary account begins with that lets a contract act for it (EIP-7702)."""
+"""The first bytes of the code of an ordinary account that lets a contract act for it (EIP-7702)."""
 
 Call = tuple[str, Sequence[object]]
 
@@ -47,8 +47,9 @@ Call = tuple[str, Sequence[object]]
 class Transaction:
     """A transaction as one node sees it; addresses in lower case, `value` in wei.
 
-    `block` is None while it waits to be mined; then the fields below it mean nothing. `confirmations` counts the block
-    that it is in. `calls` are what a contract `account` did in it, where that was asked for.
+    `block` is None while it waits to be mined; then the fields from `block_time` to `from_contract` mean nothing.
+    `confirmations` includes the block that it is in. `calls` are those that a contract `account` made in it, where they
+    were asked for.
     """
 
     chain: str
@@ -63,18 +64,18 @@ class Transaction:
     succeeded: bool = False
     confirmations: int = 0
     from_contract: bool = False
-    """Whether the sender is a contract on this chain, as on chains whose accounts all are."""
+    """Whether the sender is a contract on this chain; on some chains all accounts are."""
     account: str = ""
     calls: tuple[AccountCall, ...] = ()
     endpoint: int = 0
-    """The number of the node that said so."""
+    """The number of the node that gave the transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nonces:
-    """How many transactions each account had sent, about `block` of one node; `contracts` are not ordinary accounts.
+    """How many transactions each account had sent at about `block`, by one node; `contracts` are not ordinary accounts.
 
-    A node may answer parts of one request a block or two apart.
+    A node may answer the parts of one request a block or two apart.
     """
 
     chain: str
@@ -101,8 +102,9 @@ class EvmTransactions:
     ) -> Transaction:
         """Return the transaction with this hash; NotThere only when no node of the chain knows it and none failed.
 
-        By transaction, receipt and block, which must agree: an orphaned block's transaction waits to be mined. With an
-        `account`, what that contract account did in it too. With a number as `endpoint`, only that node is asked.
+        Its receipt and block must agree with it: the transaction of an orphaned block waits to be mined. With an
+        `account`, the result has the calls of that contract account. With a number as `endpoint`, only that node is
+        asked.
         """
 
         async def ask(node: Node) -> Transaction:
@@ -141,9 +143,9 @@ class EvmTransactions:
         return await _unforged(node, acting(mined, account, [_log(node, one) for one in receipt.items("logs")]))
 
     async def nonces(self, chain: str, accounts: Sequence[str], *, look_at_code: bool = False) -> Nonces:
-        """Return how many transactions the accounts have sent; only with `look_at_code` anything of contracts.
+        """Return how many transactions the accounts have sent, and with `look_at_code` which of them are contracts.
 
-        One request for up to 500 accounts.
+        One request asks about up to 500 accounts.
         """
 
         async def ask(node: Node) -> Nonces:
@@ -164,9 +166,9 @@ class EvmTransactions:
         return await self._pool.first(chain, ask)
 
     async def to_themselves(self, chain: str, accounts: Collection[str], first: int, last: int) -> list[Transaction]:
-        """Return what the accounts sent to themselves in the blocks `first` to `last`, oldest first.
+        """Return the accounts' transactions to themselves in the blocks `first` to `last`, oldest first.
 
-        By the blocks themselves, which every node keeps, however old.
+        The blocks themselves are read, which every node keeps, however old they are.
         """
         wanted = frozenset(accounts)
 
@@ -184,9 +186,9 @@ class EvmTransactions:
     async def of_accounts(self, chain: str, accounts: Collection[str], first: int, last: int) -> list[Transaction]:
         """Return the transactions in which contract accounts acted in the blocks `first` to `last`.
 
-        Found by the events of their executions, account by account, each account's oldest first. The calls are those of
-        the transaction's input: whether they succeeded is not checked. An account with too many events in a single
-        block is left out.
+        They are found by the events of their executions, account by account, each account's oldest first. The calls are
+        those in the transaction's input; whether they succeeded is not checked. An account with too many events in a
+        single block is left out.
         """
 
         async def ask(node: Node) -> list[Transaction]:
@@ -203,10 +205,10 @@ class EvmTransactions:
         return await self._pool.first(chain, ask)
 
     async def busy_blocks(self, chain: str, account: str, after: tuple[int, int], upto: tuple[int, int]) -> list[int]:
-        """Return the blocks in which an account sent something, between two `(block, transactions sent)`.
+        """Return the blocks in which an account sent something, between two points `(block, transactions sent)`.
 
-        By halving, which needs a node that still has the states of then: StateMissing where it has not. TooMuch for an
-        account that sent so much that the search is not worth it.
+        The binary search needs a node that still has the states of these blocks. Raises StateMissing where the node
+        does not, and TooMuch for an account that sent so much that the search is not worth it.
         """
 
         async def ask(node: Node) -> list[int]:
@@ -216,7 +218,10 @@ class EvmTransactions:
 
 
 async def _at_head(node: Node, calls: Sequence[Call]) -> tuple[Head, Sequence[object]]:
-    """One request: the results of the calls and the head, of a node that is not stale and serves the right chain."""
+    """Return the head and the results of the calls, all from one request.
+
+    The node must serve the right chain and not be stale.
+    """
     asked: list[Call] = [("eth_chainId", ()), ("eth_getBlockByNumber", ("latest", False)), *calls]
     results = _all(await node.batch(asked))
     if quantity(node.name, results[0]) != node.chain.chain_id:
@@ -233,7 +238,7 @@ def _all(results: Sequence[object]) -> Sequence[object]:
 
 
 async def _search(node: Node, wanted: frozenset[str], first: int, last: int) -> list[Transaction]:
-    """The transactions of a few blocks; in halves while they are too much at once."""
+    """Return the wanted accounts' transactions to themselves in a few blocks, read in halves if they are too much."""
     try:
         results = await node.batch(
             [("eth_getBlockByNumber", (hex(block), True)) for block in range(first, last + 1)]
@@ -254,7 +259,10 @@ async def _search(node: Node, wanted: frozenset[str], first: int, last: int) -> 
 
 
 def _is_to_itself(item: object, wanted: frozenset[str]) -> bool:
-    """Whether a block's transaction goes from one of the accounts to itself; most do not, so this must be cheap."""
+    """Return whether a block's transaction is from one of the accounts to itself.
+
+    Most are not, so this must be cheap.
+    """
     if not isinstance(item, dict):
         return False
     sender, to = item.get("from"), item.get("to")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -262,7 +270,7 @@ def _is_to_itself(item: object, wanted: frozenset[str]) -> bool:
 
 
 async def _busy(node: Node, account: str, after: tuple[int, int], upto: tuple[int, int]) -> list[int]:
-    """The blocks that raised the account's count, from a known count after one block to a known one after another."""
+    """Return the blocks that raised the account's count, between two blocks after which it is known."""
     found: list[int] = []
     open_ = [(after, upto)]
     for _ in range(MOST_STEPS):
@@ -283,7 +291,7 @@ async def _busy(node: Node, account: str, after: tuple[int, int], upto: tuple[in
 
 
 def _transaction(node: Node, item: object) -> Transaction:
-    """A transaction object of JSON-RPC; what it says of its block is only whether there is one."""
+    """Return the transaction in a JSON-RPC object; its block number only says whether it has a block."""
     shape = Shape(item, "the transaction", node.name)
     to, block = shape.text_or_none("to"), shape.text_or_none("blockNumber")
     return Transaction(
@@ -300,19 +308,19 @@ def _transaction(node: Node, item: object) -> Transaction:
 
 
 async def _acted(node: Node, account: str, hashes: Sequence[str]) -> list[Transaction]:
-    """The newest of a contract account's transactions, by the hashes of its executions in their order."""
+    """Return the newest of a contract account's transactions, given the hashes of its executions, oldest first."""
     newest = list(dict.fromkeys(hashes))[-MOST_OF_AN_ACCOUNT:]
     results = _all(await node.batch([("eth_getTransactionByHash", (hash,)) for hash in newest]))
     found = [acting(_transaction(node, result), account) for result in results if result is not None]
-    # The event says that the account acted, if the input does not.
+    # Where the input does not show it, the event still says that the account acted.
     relayed = (AccountCall(doubt=Doubt.RELAYED),)
     return [one if one.calls else replace(one, account=account, calls=relayed) for one in found]
 
 
 async def _executions(node: Node, accounts: Sequence[str], first: int, last: int) -> list[tuple[str, str]]:
-    """`(account, transaction's hash)` of each execution that a Safe or an entry point reports, oldest first.
+    """Return `(account, transaction's hash)` of each execution that a Safe or an entry point reports, oldest first.
 
-    In halves while they are too much at once; an account with too many in a single block has none.
+    They are asked for in halves if they are too much at once; an account with too many in a single block gets none.
     """
     try:
         return await _executions_at_once(node, accounts, first, last)
@@ -334,7 +342,10 @@ async def _executions(node: Node, accounts: Sequence[str], first: int, last: int
 
 
 async def _executions_at_once(node: Node, accounts: Sequence[str], first: int, last: int) -> list[tuple[str, str]]:
-    """The same by one request, with the head, since a node gives no logs of blocks that it does not have yet."""
+    """Return the same by one request.
+
+    It also asks for the head, since a node gives no logs of blocks that it does not have yet.
+    """
     where = {"fromBlock": hex(first), "toBlock": hex(last)}
     padded = ["0x" + 24 * "0" + account[2:] for account in accounts]
     of_safes = {**where, "address": list(accounts), "topics": [[SAFE_DONE]]}
@@ -355,7 +366,7 @@ async def _executions_at_once(node: Node, accounts: Sequence[str], first: int, l
 
 
 def acting(found: Transaction, account: str, logs: Sequence[ReceiptLog] | None = None) -> Transaction:
-    """The transaction with what a contract account did in it; without `logs`, by its input alone."""
+    """Return the transaction with a contract account's calls in it; without `logs`, by its input alone."""
     if not account or found.sender == account:
         return found
     calls = calls_of(found.to, found.data, logs, account)
@@ -363,7 +374,7 @@ def acting(found: Transaction, account: str, logs: Sequence[ReceiptLog] | None =
 
 
 async def _unforged(node: Node, found: Transaction) -> Transaction:
-    """The transaction, with a doubt where the account also accepts a call that nobody has signed."""
+    """Return the transaction, with a doubt where the account also accepts a call that nobody has signed."""
     open_to_all = set[Forgery]()
     for forgery in {call.forgery for call in found.calls if call.doubt is None and call.forgery is not None}:
         sender, to, data = forgery
@@ -382,4 +393,6 @@ def _log(node: Node, item: object) -> ReceiptLog:
 
 
 def _unmined(found: Transaction) -> Transaction:
-    return Transaction(found.chain, found.hash, found.sender, found.to, found.value, found.data, found.nonce)
+    return Transaction(
+        found.chain, found.hash, found.sender, found.to, found.value, found.data, found.nonce, endpoint=found.endpoint
+    )

@@ -6,11 +6,11 @@ from typing import TypeVar
 
 from gateways.evm.rpc.node import Node
 from gateways.transport import question_time
-from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError
+from gateways.transport.errors import NotThere, ProviderBusy, ProviderDown, ProviderError
 
 REQUEST_SECONDS = 6.0
 SILENT_AFTER = 2.0
-"""Seconds without an answer to anybody, after which a node that is asked counts as silent."""
+"""Seconds without an answer to any caller after which a node with a request under way counts as silent."""
 REST_SECONDS = 30.0
 """Seconds for which a node that did not answer is asked last."""
 
@@ -19,7 +19,7 @@ N = TypeVar("N", bound=Node)
 
 
 def all_silent(nodes: Sequence[Node]) -> bool:
-    """Whether something is asked of these nodes, and none that is asked has answered anybody for SILENT_AFTER."""
+    """Return whether some of these nodes have requests under way and none of those has answered for SILENT_AFTER."""
     asked = [seconds for node in nodes if (seconds := node.silent_for) is not None]
     return bool(asked) and min(asked) >= SILENT_AFTER
 
@@ -31,25 +31,27 @@ def rested_first(nodes: Sequence[N]) -> list[N]:
 
 
 async def first_answer(title: str, nodes: Sequence[N], ask: Callable[[N], Awaitable[T]], deadline: float) -> T:
-    """The first good answer of these nodes of the chain with this title, before `deadline` (loop time).
+    """Return the first good answer of these nodes of the chain with this title, before `deadline` (loop time).
 
-    Time spent waiting for a turn does not count; the whole takes at most three times the deadline.
-    Raises the last ProviderError when none is good; a node that did not answer is asked last for a while.
+    Time spent waiting for a turn does not count, but the whole takes at most three times the time to the deadline.
+    Raises the last ProviderError when no answer is good, but NotThere only when every node says so: a node that failed
+    might know it. A node that did not answer is asked last for a while.
     """
     clock = asyncio.get_running_loop()
-    last: ProviderError = ProviderDown(title, "no answer in time")
+    last: ProviderError | None = None
     try:
         async with question_time.of(deadline):
             for node in nodes:
                 try:
                     answer = await ask(node)
                 except ProviderError as fault:
-                    last = fault
+                    if last is None or not isinstance(fault, NotThere):
+                        last = fault
                     if isinstance(fault, ProviderDown | ProviderBusy):
                         node.resting_until = clock.time() + REST_SECONDS
                     continue
                 node.resting_until = 0.0
                 return answer
     except TimeoutError:
-        last = ProviderDown(last.provider, "no answer in time")
-    raise last
+        last = ProviderDown(last.provider if last else title, "no answer in time")
+    raise last or ProviderDown(title, "no answer in time")
