@@ -24,7 +24,7 @@ OF_A_CHAIN = re.compile(r"(rpc_ws_|rpc_|follow_seconds_)([a-z0-9]+)")
 SHARDS = re.compile(r"(?:(\d+)-(\d+)/)?(\d+)")
 """A number of shards, or those that one process runs: `0-7/32`."""
 SHORTEST_KEY = 32
-"""Minimum length of SECRET_KEY in characters. It is stretched by HKDF, so a short key stays easy to guess."""
+"""Minimum length of SECRET_KEY in characters. HKDF derives keys from it but does not make a short one hard to guess."""
 ENV_FILE = Path(os.environ.get("HOLDFAST_HOME") or ROOT) / ".env"
 """The operator's settings: beside the code, or in the directory where an installed `holdfast` was started."""
 SANDBOX = ROOT / "sandbox" / "product.env"
@@ -39,7 +39,7 @@ LIVE_CREDENTIALS = ("DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "DISCORD_BOT_T
 
 @cache
 def version() -> str:
-    """Return the product's version; it stands in pyproject.toml alone."""
+    """Return the product's version, which only pyproject.toml contains."""
     return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
 
 
@@ -153,7 +153,7 @@ class Settings(BaseSettings):
 
     @property
     def rpc_ws(self) -> dict[str, str]:
-        """WebSocket per EVM chain that announces new blocks, where one is set."""
+        """URL per EVM chain of the WebSocket that announces new blocks, where one is set."""
         return {chain: text.strip() for chain, text in self._of_chains("rpc_ws_").items()}
 
     def follow_pace(self, chain: str) -> float:
@@ -169,7 +169,7 @@ class Settings(BaseSettings):
 
     @property
     def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """Networks whose statement of the client's address is trusted."""
+        """Networks of the proxies that are trusted to state the client's address."""
         return tuple(ip_network(text) for text in self.trusted_proxies.replace(",", " ").split())
 
     @property
@@ -202,7 +202,7 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _gather(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Gather what is set for single chains. Which chains there are is not known here."""
+        """Gather the settings of single chains. The set of known chains is not available here."""
         named = {**given, **{name.lower(): value for name, value in os.environ.items() if value}}
         found = {name: value for name, value in named.items() if isinstance(value, str) and value and _kind(name)}
         return {**given, "by_chain": found}
@@ -244,13 +244,13 @@ class Settings(BaseSettings):
 
 
 def _kind(name: str) -> str:
-    """Return what a setting of a single chain begins with, empty for another setting."""
+    """Return the prefix of a single chain's setting; empty for any other setting."""
     found = OF_A_CHAIN.fullmatch(name)
     return found[1] if found else ""
 
 
 def _is_a_pace(text: str) -> bool:
-    """Whether it is a number of seconds between two looks."""
+    """Return whether a text is a valid number of seconds between two polls."""
     try:
         seconds = float(text)
     except ValueError:
@@ -276,7 +276,7 @@ def distinct(urls: Iterable[str]) -> tuple[str, ...]:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables that are set, in the environment or else in `.env`, by upper-case name and unchecked."""
+    """Return the variables set in the environment, otherwise in `.env`, by upper-case name and unchecked."""
     values: dict[str, str] = {}
     if ENV_FILE.exists():
         for line in ENV_FILE.read_text().splitlines():
@@ -289,16 +289,16 @@ def environment() -> dict[str, str]:
 
 
 def chains_file() -> Path | None:
-    """Return the file of CHAINS_FILE, also where the other settings are refused; a relative path counts from here."""
+    """Return the path in CHAINS_FILE, even if other settings are refused; a relative path starts beside the `.env`."""
     named = environment().get("CHAINS_FILE")
-    return ROOT / named if named else None
+    return ENV_FILE.parent / named if named else None
 
 
 def _sandbox_values(port: str, more: str) -> dict[str, str]:
     """Return the provider addresses and credentials from the sandbox's own file.
 
-    Its line for each chain stands for the product's own EVM chains, and for those that SANDBOX_EXTRA_CHAINS (`more`)
-    adds to the sandbox.
+    Its line with `{chain}` applies to each of the product's own EVM chains, and to those that SANDBOX_EXTRA_CHAINS
+    (`more`) adds to the sandbox.
     """
     text = SANDBOX.read_text()
     filled = Template(text).safe_substitute(SANDBOX_PORT=port)
@@ -341,7 +341,7 @@ def load() -> Settings:
 
 
 def _sentence(fault: ErrorDetails) -> str:
-    """Return what is wrong and with which variable. The value is left out, for it may be a secret."""
+    """Return what is wrong and with which variable. The value is left out because it may be a secret."""
     name = ".".join(str(part) for part in fault["loc"]).upper()
     message = str(fault["msg"]).removeprefix("Value error, ")
     return f"{name}: {message}" if name else message

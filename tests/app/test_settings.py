@@ -157,6 +157,21 @@ def test_the_file_may_set_nodes_of_any_chain(tmp_path: Path) -> None:
     assert done.stdout.strip() == f"{nodes} {{'ninth': 'wss://c.example'}} 7.0 more.toml"
 
 
+@pytest.mark.parametrize("installed", [False, True])
+def test_a_path_of_chains_starts_where_the_file_of_settings_is(tmp_path: Path, installed: bool) -> None:
+    code, home = tmp_path / "product", tmp_path / "home"
+    for made in (code, home):
+        made.mkdir()
+    (code / "settings.py").write_text((ROOT / "settings.py").read_text())
+    beside = home if installed else code
+    (beside / ".env").write_text("CHAINS_FILE=more.toml\n")
+    done = subprocess.run(
+        [sys.executable, "-c", "import settings; print(settings.chains_file())"], cwd=code,
+        env={"HOLDFAST_HOME": str(home)} if installed else {}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == str(beside / "more.toml")
+
+
 def test_a_resolver_of_solanas_names_says_where_the_name_goes_and_is_trusted_up_to_there(
     monkeypatch: pytest.MonkeyPatch,
 ):
