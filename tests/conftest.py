@@ -48,6 +48,8 @@ ROOM_BYTES = 12 * 2**30
 """Memory that a machine and its `/dev/shm` have at least where the directories of tests are in it."""
 PRODUCT, WAITING, NOTHING, MACHINE, SANDBOX, LITTLE = range(6)
 """What a test needs, in the order in which they come; last what needs nothing in files of few tests."""
+GARBAGE = 20_000
+"""New objects after which the collector looks for garbage: the usual 700 would cost a test run 15 s of a processor."""
 FEW = 10
 """Tests of a file that is over soon, unless it is in LONG."""
 LONG = (
@@ -140,6 +142,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """From now on the collector leaves out what was read: six thousand tests, and every module that they import."""
     gc.enable()
     gc.freeze()
+    gc.set_threshold(GARBAGE)
     if hasattr(session.config, "workerinput"):
         atexit.register(_end_at_once)
 

@@ -37,11 +37,9 @@ SAYS_SECONDS = 10
 CLOSES_SECONDS = 10
 """A page that Chromium does not close is left to the end of its browser."""
 FORM = "add-verification-rule"
-MARKETPLACES = ("opensea", "magiceden", "alchemy", "metadata")
 TARGETS_OF = {
     "discord": ("discord",),
-    "marketplaces": MARKETPLACES,
-    "nodes": tuple(target for target in TARGETS if target not in {"discord", "gateway", *MARKETPLACES}),
+    "marketplaces and nodes": tuple(target for target in TARGETS if target not in {"discord", "gateway"}),
 }
 WEATHERS = [(name, kind) for name in (*TARGETS_OF, "database") for kind in ("down", "slow")]
 FOR_ANYBODY = [one for one in for_visitors() if one.name in {"landing", "login", "oauth-error", "help-center"}]

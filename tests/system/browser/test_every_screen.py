@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest_asyncio
 from playwright.async_api import Browser, Page, ViewportSize
 
-from tests.system.browser.barriers import grave_faults
+from tests.system.browser.barriers import OF_COLOURS, grave_faults
 from tests.system.browser.conftest import Product, Visitor, visitors
 from tests.system.browser.screens import GUILD, Screen, for_members, for_visitors, settled
 from tests.system.whole.people import Person, rule
@@ -112,9 +112,9 @@ async def _look(who: Visitor, screens: list[Screen], found: Found) -> None:
         await who.page.set_viewport_size(USUAL)
         await who.open(screen.path)
         await settled(who.page, screen)
-        for theme in ("light", "dark"):
+        for theme, only in (("light", ()), ("dark", OF_COLOURS)):
             await who.page.emulate_media(color_scheme=theme)
-            if grave := await grave_faults(who.page):
+            if grave := await grave_faults(who.page, only=only):
                 found.grave[screen.name, theme] = grave
         if faults := await walked(who, lambda page, screen=screen: settled(page, screen)):
             found.unreached[screen.name] = faults
