@@ -43,7 +43,7 @@ def main() -> int:
             update = "holdfast update" if KEPT.exists() else "make update"
             raise StartFailed(f"An update is under way. If it was cut short, `{update}` takes it back.")
         if chosen.chains_file:
-            # Imported for this alone: the table of chains brings every client with it.
+            # Imported only if needed: the table of chains imports every client.
             from gateways.chains import catalogue
 
             catalogue.check()

@@ -52,7 +52,7 @@ def _overlay(stateful: bool) -> rx.Component:
 
 
 def _theme_color(color: str, scheme: str) -> rx.Component:
-    """The colour of the browser's own bars around the page."""
+    """Return the colour of the browser's own bars around the page."""
     return rx.el.meta(name="theme-color", content=color, custom_attrs={"media": f"(prefers-color-scheme: {scheme})"})
 
 

@@ -61,7 +61,7 @@ def check(file: Path) -> None:
 
 
 def fill(url: str, file: Path) -> None:
-    """Restore a backup into an empty database, completely or not at all (BackupFailed)."""
+    """Restore a backup into an empty database, completely or not at all. Raises BackupFailed."""
     whole = ("--single-transaction", "--exit-on-error")
     _run("pg_restore", url, TABLES, *whole, "--no-owner", "--no-privileges", file)
 
@@ -69,8 +69,8 @@ def fill(url: str, file: Path) -> None:
 def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
     """Make the embedded database in the directory `database` from a backup.
 
-    An existing database is replaced only with `force`, and kept beside it. It stays in its place until the new one is
-    complete. The caller makes sure that nothing uses the database. Raises BackupFailed.
+    An existing database is replaced only with `force` and once the new one is complete; it is kept beside the new one.
+    The caller ensures that nothing uses the database. Raises BackupFailed.
     """
     check(file)
     restore_swap.finish(database, say)
@@ -153,7 +153,7 @@ def _make(to: Path | None) -> None:
 
 @contextmanager
 def _database(database: Path) -> Iterator[tuple[str, str | None]]:
-    """Yield the URL and version of the embedded database, started for the block unless it runs."""
+    """Yield the URL and version of the embedded database, which is started for the block unless it already runs."""
     if load().database_url:
         yield "", None
         return
@@ -197,7 +197,7 @@ def _restore(file: Path, force: bool) -> None:
 def _stoppable() -> Iterator[None]:
     """Raise KeyboardInterrupt at the first SIGINT, SIGTERM or SIGHUP in the block, and ignore later ones.
 
-    What follows on the first puts the database back, and must not be cut short.
+    The cleanup after the first signal puts the database back and must not be interrupted.
     """
 
     def stop(*_: object) -> None:

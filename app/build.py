@@ -1,6 +1,6 @@
 """Builds the screens if they are stale: `python -m app.build`, or `ensure_built` before the web process starts.
 
-In an image or a wheel nothing can be built: there they are only compared with the settings.
+An image or a wheel cannot build them: there the built screens are only compared with the settings.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ from settings import ROOT, SECRET_SETTINGS, chains_file, settings, version
 STAMP = ROOT / ".web" / "holdfast.stamp"
 INDEX = ROOT / ".web" / "build" / "client" / "index.html"
 KEPT = ROOT / ".web" / "names.json"
-"""What settings were written into screens that cannot be built here. Exists only where the screens are installed."""
+"""The settings in screens that cannot be built here. The file exists only where the screens are installed."""
 PACKAGES = ROOT / "reflex.lock" / "package.json"
 LOCK = ROOT / "data" / "build.lock"
 LOG = ROOT / "data" / "build.log"
@@ -70,7 +70,7 @@ def ensure_built(say: Say = print) -> bool:
 
 
 def keep_names(target: Path) -> None:
-    """Write what settings are in the screens beside a copy of them below `target`."""
+    """Write the settings that the screens contain beside the copy of the screens below `target`."""
     (target / KEPT.relative_to(ROOT)).write_text(json.dumps(_names(), indent=2) + "\n")
 
 
@@ -92,7 +92,7 @@ def _compare(built: dict[str, str]) -> None:
 
 
 def _stamp(wanted: str) -> str:
-    """Return the sources' hash with the built page's hash: hot reload builds differently into the same place."""
+    """Return the hashes of the sources and of the built page: hot reload builds something else into the same place."""
     return f"{wanted} {hashlib.sha256(INDEX.read_bytes()).hexdigest()}"
 
 
@@ -168,7 +168,7 @@ def _step() -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return an environment with the venv's node and npm first and npm's own registry (Reflex would race two)."""
+    """Return an environment with the venv's node and npm first and npm's own registry (Reflex would try two)."""
     environment = {name: value for name, value in os.environ.items() if not _UNNEEDED.fullmatch(name)}
     # The builder needs none of the secrets, so it and the packages it runs do not get them.
     environment |= {name: _NO_SECRET for name in SECRET_SETTINGS if environment.get(name)}

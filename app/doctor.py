@@ -56,7 +56,7 @@ class Finding:
 
 
 def examine(values: Mapping[str, str]) -> list[Finding]:
-    """Return what a live start needs, judged from the settings alone (upper-case names, empty ones left out)."""
+    """Return the findings about a live start from the settings alone (upper-case names, empty ones left out)."""
     return [
         *_application(values), _token(values), _address(values), *_bind(values), _proxy(values), _redirect(values),
         _intent(values), _key(values), *_providers(values), *_chains_file(values), *_chains(values), *_pace(values),
@@ -91,7 +91,7 @@ def _token(values: Mapping[str, str]) -> Finding:
 
 
 def _bot_of(token: str) -> str | None:
-    """Return the bot's id, which is the base64 first part of a token; None if it has another form."""
+    """Return the bot's id, which is the first part of a token in base64; None for a token of another form."""
     first, *rest = token.split(".")
     try:
         found = base64.b64decode(first + "=" * (-len(first) % 4), validate=True).decode()
@@ -176,7 +176,7 @@ def _providers(values: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _names(values: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether people can reach the operator, and whether the setup page shows an address that is somebody's."""
+    """Yield advice if no contact address is set, or if the setup page would show the callback URL of an example."""
     if not values.get("CONTACT_ADDRESS"):
         text = "CONTACT_ADDRESS is not set: the contact page and the policies name no e-mail address."
         yield Finding(ADVICE, "Contact address", text, "Set CONTACT_ADDRESS to an address that somebody reads.")
@@ -187,7 +187,7 @@ def _names(values: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _chains_file(values: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether the file of further chains can be taken, and which settings name a chain that is in no table."""
+    """Yield whether CHAINS_FILE is valid, which chains it adds, and which settings name an unknown chain."""
     how = "docs/operating.md has an example of the file."
     try:
         catalogue.check()
@@ -204,7 +204,7 @@ def _chains_file(values: Mapping[str, str]) -> Iterator[Finding]:
 
 
 async def added_nodes(values: Mapping[str, str]) -> list[Finding]:
-    """Ask each node of the chains that CHAINS_FILE adds whether it serves that chain, and how far it is."""
+    """Ask each node of the chains that CHAINS_FILE adds whether it serves that chain, and for its newest block."""
     urls = {chain: distinct(values.get(f"RPC_{chain.upper()}", "").split()) for chain in CHAINS if chain not in OWN}
     pool = NodePool(urls)
     found: list[Finding] = []
@@ -255,13 +255,13 @@ def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _shared_provider(urls: Sequence[str]) -> str | None:
-    """Return a provider, by its domain or address, that more than one of the nodes belong to."""
+    """Return the domain or address of a provider that runs more than one of the nodes; None if there is none."""
     owners = Counter(_provider(urlsplit(url).hostname or "") for url in urls)
     return next((owner for owner, count in owners.items() if count > 1), None)
 
 
 def _provider(host: str) -> str:
-    """Return the part of a host's name that somebody registered: its last two labels, or three as in example.co.uk."""
+    """Return the registered part of a host name: its last two labels, or three as in example.co.uk."""
     labels = host.split(".")
     if host.replace(".", "").isdigit() or ":" in host:
         return host
@@ -323,14 +323,14 @@ def _seconds(values: Mapping[str, str], chain: str) -> float:
 
 
 def env_file(file: Path) -> Iterator[Finding]:
-    """Yield advice if accounts other than its owner may open the file of the settings."""
+    """Yield advice if accounts other than the owner may open the file of the settings."""
     if file.exists() and (mode := file.stat().st_mode & 0o777) & 0o077:
         text = f"Other accounts of this machine may open {file} (mode {mode:o}), which has your secrets."
         yield Finding(ADVICE, "Settings file", text, f"chmod 600 {file}")
 
 
 async def database(url: str) -> Finding:
-    """Return whether the database keeps session state such as locks, found out by asking it."""
+    """Ask the database whether it keeps session state such as locks, and return the finding."""
     how = "Let a pooler such as PgBouncer work in session mode (pool_mode = session), or connect without one."
     try:
         kept = await writer_lease.keeps_sessions(url)
@@ -347,7 +347,7 @@ async def database(url: str) -> Finding:
 
 
 async def connections(url: str) -> list[Finding]:
-    """Return how many new connections of the bot Discord allows today, by what the bot has stored."""
+    """Return how many new connections of the bot Discord allows today, according to what the bot has stored."""
     with contextlib.suppress(psycopg.Error):
         if (left := await identifies.budget_at(url)) is not None:
             how = "A bot that connects again and again has a reason, which its log says."
@@ -377,7 +377,7 @@ def refused() -> Finding | None:
 
 
 def main() -> int:
-    """Print every finding; return 0 if nothing is lacking, else 1."""
+    """Print every finding; return 0 if nothing is lacking, otherwise 1."""
     values = environment()
     found = [*examine(values), *env_file(ENV_FILE)]
     if url := values.get("DATABASE_URL"):

@@ -160,7 +160,7 @@ def _limits(outside: Gateways, chain: str, place: int) -> Check:
 
 
 def limits_said(found: NodeLimits) -> str:
-    """Describe what a node supports; what could not be found out is named as unknown."""
+    """Describe what a node supports; a limit that could not be found out is described as unknown."""
     blocks = f"logs of {found.log_blocks or WIDEST_SPAN:,} block{'' if found.log_blocks == 1 else 's'} at a time"
     if found.logs_need_address:
         blocks += ", of named contracts only"
@@ -175,7 +175,7 @@ def limits_said(found: NodeLimits) -> str:
 
 
 async def store_limits() -> str:
-    """Store what the nodes support, for later starts of the product's processes; return a sentence about it.
+    """Store what the nodes support, for later starts of the product's processes; return a sentence about the result.
 
     Needs a running product, or DATABASE_URL.
     """
@@ -199,7 +199,7 @@ async def _run() -> tuple[list[CheckResult], str]:
 
 
 def main() -> int:
-    """Print the result of every check; return 0 if all are well, else 1."""
+    """Print the result of every check; return 0 if all succeeded, otherwise 1."""
     try:
         catalogue.check()
         where = "the sandbox" if settings().sandbox else "the real providers"

@@ -56,7 +56,7 @@ SOCIAL_IMAGE = "/social.png"
 class Page:
     """One route. An audience without a screen of its own sees the landing page (visitors) or the 404 page (members).
 
-    A page whose two screens are one and the same is for everybody.
+    A page whose two screens are the same is for everybody.
     """
 
     route: str
@@ -74,7 +74,7 @@ class Page:
 
 
 def _shared(route: str, title: str, description: str, content: Screen, load: tuple[object, ...] = ()) -> Page:
-    """A public page: the same content for everybody, with each audience's own navigation."""
+    """Return a public page, which has the same content for everybody and each audience's own navigation."""
 
     def everybody() -> rx.Component:
         return shared_frame(content())
@@ -83,7 +83,7 @@ def _shared(route: str, title: str, description: str, content: Screen, load: tup
 
 
 def _operator(route: str, title: str, description: str, content: Screen) -> Page:
-    """A help page for operators; signed-in people get a 404 there."""
+    """Return a help page for operators; signed-in people get a 404 there."""
 
     def visitors() -> rx.Component:
         return visitor_frame(content())
@@ -234,7 +234,7 @@ def _screen(page: Page) -> Screen:
 
 
 def _title(page: Page) -> str | rx.Var[str]:
-    """Return the title of the browser tab: the landing page's for visitors who see it in this page's place."""
+    """Return the title of the browser tab; visitors who see the landing page in this page's place get its title."""
     (first,) = (one for one in PAGES if one.route == "/")
     if page.visitors is not landing or page is first:
         return page.full_title

@@ -1,1 +1,1 @@
-"""The Discord bot: passes events of guilds to the product, and answers commands."""
+"""The Discord bot, which passes guilds' events to the product and answers commands."""

@@ -34,14 +34,14 @@ from settings import settings
 log = logging.getLogger("holdfast.bot")
 
 ENDS_WITHIN, ANSWERS_WITHIN = 3.0, 2.5
-"""Seconds that a running event handler has to finish when the bot closes, and before that an answer that has begun."""
+"""When the bot closes: seconds for running event handlers to finish, and before that for answers that have begun."""
 HANDLING = "nextcord: "
 """Prefix of the names of the library's tasks that handle events."""
 READY, RESUMED, INTERACTION = "READY", "RESUMED", "INTERACTION_CREATE"
 NOT_REPEATED = ("interaction", "application_command")
-"""What the names of tasks contain that answer interactions."""
+"""Parts of the names of tasks that answer interactions."""
 LONGEST_HELD_SECONDS, TURN_KEPT_SECONDS = 10.0, 30.0
-"""Seconds for which an open connection waits for its turn to identify, and for which a turn is kept once it came."""
+"""Seconds for which an open connection waits for its turn to identify, and for which a turn is kept once it comes."""
 PROCESS = shards.this_process()
 WAIT_SECONDS = 20.0
 """Seconds between two reports to Health while the bot may not connect."""
@@ -50,7 +50,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 
 
 class Bot(commands.AutoShardedBot):
-    """The library's bot, which registers its commands until Discord takes them; the library tries once a session."""
+    """The library's bot. It tries to register its commands until Discord accepts them; the library tries only once."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -74,26 +74,26 @@ class Bot(commands.AutoShardedBot):
         self.opened: set[int] = set()
         """Shards with a new session, whose guilds are still to be passed on."""
         self.least_shards: int = 1
-        """How many shards Discord was found to demand."""
+        """The least number of shards to run, one more than Discord last refused."""
         self.is_resumable: bool = True
         """Whether the client's sessions may be resumed after it has ended."""
         self.token_digest: str = ""
-        """Which bot this is logged in as; the library keeps the token in another place in each version."""
+        """The digest of the bot's token, which each version of the library stores in another place."""
         self.keeper: ShardKeeper = ShardKeeper(self, PROCESS, shards.part(settings().bot_shards))
 
     @property
     def may_ask_for_members(self) -> bool:
-        """Whether the session lacks the intent for members and a new one would get it."""
+        """Whether the session lacks the Members intent and a new one would get it."""
         reader = self.get_cog(MemberReader.__name__)
         return isinstance(reader, MemberReader) and reader.switched_on
 
     async def login(self, token: str) -> None:
-        """Log in, and remember as which bot."""
+        """Log in, and remember the token's digest."""
         self.token_digest = shards.digest(token.strip())
         await super().login(token)
 
     async def connect(self, *, reconnect: bool = True) -> None:
-        """Run this process's shards until one of them ends for a reason that concerns all."""
+        """Run this process's shards until one of them ends for a reason that concerns all shards."""
         part = self.keeper.part
         limit = await identifies.starts(gateways())
         async with transaction() as db:
@@ -109,7 +109,7 @@ class Bot(commands.AutoShardedBot):
         await self.keeper.run(count)
 
     async def may_identify(self, shard_id: int) -> None:
-        """Wait until the daily limit of identifies allows the shard one."""
+        """Wait until the daily limit of identifies allows one for the shard."""
         while (pause := await self._pause()) > 0:
             log.error("identifies exhausted shard=%s wait_seconds=%.0f", shard_id, pause)
             await tell(
@@ -129,9 +129,9 @@ class Bot(commands.AutoShardedBot):
             return await identifies.pause(db)
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
-        """Count the identify, and wait until it is far enough from the last one of any process.
+        """Count the identify, and wait until the last one of any process is long enough ago.
 
-        Raises IdentifyLater if that is too long to keep a connection waiting: the turn is kept for the next one.
+        Raises IdentifyLater if that is too long for an open connection; the turn is kept for the next connection.
         """
         clock, number = asyncio.get_running_loop().time, shard_id or 0
         at = self._turns.pop(number, -TURN_KEPT_SECONDS)
@@ -147,7 +147,7 @@ class Bot(commands.AutoShardedBot):
         await asyncio.sleep(wait)
 
     def _opening(self, event: str, parse: Callable[[Any], Any]) -> Callable[[Any], None]:
-        """Let the connection know of its session, and drop guilds that are no longer the bot's."""
+        """Return a parser that also notes the new session in the connection, and drops guilds that the bot has left."""
 
         def parsed(data: Any) -> None:
             number: int = data["__shard_id__"]
@@ -159,7 +159,7 @@ class Bot(commands.AutoShardedBot):
             if (connection := self.keeper.connections.get(number)) is not None:
                 connection.came_up()
             if event == RESUMED and not self.is_ready() and not self.opened:
-                # After a session that another process began there is no READY, which makes the library ready.
+                # A session that another process began gets no READY, for which the library waits, so imitate it.
                 state: Any = self._connection
                 self.dispatch("connect")
                 state.call_handlers("ready")
@@ -168,7 +168,7 @@ class Bot(commands.AutoShardedBot):
         return parsed
 
     def handling(self) -> set[asyncio.Task[Any]]:
-        """Return the tasks that handle events, without those of interactions: they are not repeated."""
+        """Return the tasks that handle events, except interactions, which are not repeated."""
         named = {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
         return {task for task in named if not any(word in task.get_name() for word in NOT_REPEATED)}
 
@@ -178,16 +178,16 @@ class Bot(commands.AutoShardedBot):
         return self._claims.tasks | {task for task in named if any(word in task.get_name() for word in NOT_REPEATED)}
 
     async def _answered(self) -> None:
-        """Wait for the answers that have begun: they need the HTTP session, and no other process gives them."""
+        """Wait for the answers that have begun: they need the HTTP session, and no other process sends them."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ANSWERS_WITHIN):
                 while answering := self._answering() - {asyncio.current_task()}:
                     await asyncio.wait(answering)
 
     async def close(self) -> None:
-        """Close the connection, and wait until background tasks and event handlers have ended, database included.
+        """Close the connections, and wait until background tasks and event handlers have ended, with their writes.
 
-        Whatever takes longer than ENDS_WITHIN is cancelled.
+        Tasks that take longer than ENDS_WITHIN are cancelled.
         """
         # Otherwise a running registration finds the session closed and logs a traceback.
         await stop(*self._rollouts)
@@ -206,7 +206,7 @@ class Bot(commands.AutoShardedBot):
         await self.keeper.leave(frozenset() if late else whole, resumable=self.is_resumable)
 
     async def on_connect(self) -> None:
-        """Register our commands with Discord, trying again until Discord takes them."""
+        """Register our commands with Discord, and retry until Discord accepts them."""
         task = asyncio.current_task()
         assert task is not None
         self._rollouts.add(task)
@@ -227,9 +227,9 @@ class Bot(commands.AutoShardedBot):
 
 
 def _in_turn(request: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Return the library's request function, limited to the requests a second that all our processes share.
+    """Wrap the library's request function, so that it takes turns in the global rate that all our processes share.
 
-    Answers to interactions do not pass through it, and Discord does not count them (docs/facts.md#discord-rate-limits).
+    Answers to interactions do not use it, and Discord does not count them (docs/facts.md#discord-rate-limits).
     """
 
     async def asked(*arguments: Any, **options: Any) -> Any:
@@ -240,12 +240,12 @@ def _in_turn(request: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., 
 
 
 def build(told: bool = True) -> Bot:
-    """Return the bot with its cogs; the library needs a running event loop for that.
+    """Return the bot with its cogs. Call it in a running event loop, because the library needs one.
 
-    `told` asks Discord to report members, which needs the application's Server Members Intent.
+    With `told`, the bot asks Discord to report members, which requires the application's Server Members Intent.
     """
     Route.BASE = settings().discord_api_url
-    # The bot makes no calls: the library need not warn about its missing voice parts.
+    # The bot makes no voice calls, so the library need not warn about its missing voice parts.
     nextcord.VoiceClient.warn_nacl = False
     bot = Bot(
         intents=nextcord.Intents(guilds=True, members=told),

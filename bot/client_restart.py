@@ -22,10 +22,10 @@ from settings import settings
 log = logging.getLogger("holdfast.bot")
 
 FIRST_PAUSE, LONGEST_PAUSE, REFUSED_PAUSE = 1.0, 120.0, 120.0
-"""Seconds. Discord allows 1,000 logins a day and then resets the token (docs/facts.md#discord-gateway), so clients of
-which each ends at once may log in no more often than every 120 s: 720 a day."""
+"""Pauses in seconds between clients. Discord allows 1,000 logins a day and then resets the token
+(docs/facts.md#discord-gateway), so clients that end at once may log in at most every 120 s, 720 times a day."""
 DENIED_FOR = 3600.0
-"""Seconds for which a session asks no more for an intent that Discord refused (4014), unless it is switched on."""
+"""Seconds for which sessions do not ask for an intent that Discord refused (4014), unless it is switched on."""
 LIVED_WELL = 180.0
 """Seconds after which a client counts as healthy, so that the next pause is short again."""
 CANCELLED_EVERY, CLOSES_WITHIN = 1.0, 5.0
@@ -38,15 +38,15 @@ TOO_FEW = N_(
     "auto, or to the number of shards that `make live-check` shows."
 )
 _TOKEN_CODES, _INTENT_CODES, _SHARD_CODES = frozenset({4004}), frozenset({4013, 4014}), frozenset({4010, 4011})
-"""Close codes after which another attempt fails too (docs/facts.md#discord-gateway)."""
+"""Close codes after which another attempt would fail too (docs/facts.md#discord-gateway)."""
 
 
 KNOWN = (
     OtherCount, nextcord.ConnectionClosed, nextcord.HTTPException, nextcord.GatewayNotFound, OSError, *NOT_DONE,
 )  # fmt: skip
-"""Ends of a client after which its sessions can be resumed."""
+"""Errors after which a client's sessions can be resumed."""
 SHARDS_PAUSE = 3600.0
-"""Seconds until shards that are too few are tried again: nothing changes before somebody sets BOT_SHARDS."""
+"""Seconds until the bot connects again with too few shards, which fails until an operator sets BOT_SHARDS."""
 
 
 class SwitchedOn(Exception):
@@ -54,13 +54,13 @@ class SwitchedOn(Exception):
 
 
 class Build(Protocol):
-    """Makes a client; `told` says whether its session asks for the intent for members."""
+    """A function that makes a client; `told` says whether its session asks for the Members intent."""
 
     def __call__(self, told: bool, /) -> Bot: ...
 
 
 def reason(fault: BaseException | None) -> tuple[str, bool]:
-    """Return why a client ended, as a stored sentence, and whether somebody has to act first."""
+    """Return why a client ended, as a storable sentence, and whether an operator has to act first."""
     if isinstance(fault, OtherCount):
         return storable("Another process runs {count} shards.", count=fault.count), False
     if isinstance(fault, SwitchedOn):
@@ -89,7 +89,7 @@ def reason(fault: BaseException | None) -> tuple[str, bool]:
 
 
 async def live(build: Build, token: str) -> None:
-    """Run one client after another until cancelled; without the Members intent where Discord refuses it."""
+    """Run one client after another until cancelled; without the Members intent if Discord refuses it."""
     loop = asyncio.get_running_loop()
     pause, denied_until, least = FIRST_PAUSE, 0.0, 1
     while True:
@@ -129,7 +129,7 @@ async def _one_life(bot: Bot, token: str) -> BaseException | None:
                 bot.is_resumable = False
                 return SwitchedOn()
         fault = task.exception()
-        # A session in which something unknown happened is not resumed: it could happen again.
+        # After an unknown error the session is not resumed, because the error could happen again.
         bot.is_resumable = isinstance(fault, KNOWN)
         return fault
     finally:
@@ -137,10 +137,11 @@ async def _one_life(bot: Bot, token: str) -> BaseException | None:
 
 
 async def _end(bot: Bot, task: asyncio.Task[None]) -> None:
-    """Close the client and end its task, also for a client that never connected (its cogs have tasks).
+    """Close the client and end its task, also for a client that never connected, because its cogs have tasks.
 
-    Closed first: while it reconnects the library loses a cancellation and goes on, unless it finds itself closed; a
-    connection that is just being made ends in order when it is left the time to. Then cancelled until it has ended.
+    The client is closed first, for two reasons: while it reconnects, the library ignores a cancellation unless it is
+    closed; and a connection that is just opening ends properly if it gets the time. Then the task is cancelled until it
+    has ended.
     """
     closing = asyncio.create_task(bot.close())
     await asyncio.wait({closing, task}, timeout=CLOSES_WITHIN)
@@ -151,7 +152,7 @@ async def _end(bot: Bot, task: asyncio.Task[None]) -> None:
         if not left.cancelled() and (fault := left.exception()) is not None:
             log.info("old client ended reason=%s", type(fault).__name__)
     for thread in threading.enumerate():
-        # A connection that was opening when the client ended already has a heartbeat, which nothing else stops.
+        # A connection that was opening when the client ended already has a heartbeat thread, which nothing else stops.
         if isinstance(thread, KeepAliveHandler):
             thread.stop()
 

@@ -8,7 +8,10 @@ from services.triggers.gateway_events import GuildFacts, RoleFacts
 
 
 def member_facts(member: nextcord.Member) -> MemberFacts:
-    """Return a member, without @everyone, by the name that the guild shows (2.6 ignores global names)."""
+    """Return a member's facts, with the name that the guild shows (nextcord 2.6 ignores global names).
+
+    The roles do not include @everyone.
+    """
     return MemberFacts(
         discord_id=str(member.id),
         name=member.nick or member.global_name or member.name,
@@ -25,7 +28,7 @@ def admin_roles(guild: nextcord.Guild) -> frozenset[str]:
 
 
 def role_giver(tags: nextcord.RoleTags | None) -> str:
-    """Return what grants a role instead of people; empty if people may grant it."""
+    """Return the system that grants a role instead of people; empty if people may grant it."""
     if tags is None:
         return ""
     return gateway_events.giver(
@@ -38,7 +41,7 @@ def role_giver(tags: nextcord.RoleTags | None) -> str:
 
 
 def guild_facts(guild: nextcord.Guild) -> GuildFacts:
-    """Return a guild with its roles, and the bot; no other member is in the library's cache."""
+    """Return a guild with its roles, and the bot as its only member: no other is in the library's cache."""
     return GuildFacts(
         id=str(guild.id),
         name=guild.name,

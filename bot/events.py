@@ -26,25 +26,25 @@ from services.triggers import gateway_events
 log = logging.getLogger("holdfast.bot")
 
 DATABASE_PAUSE = 2.0
-"""Pauses in seconds between attempts while the database does not answer, so that no event is lost."""
+"""Seconds between attempts while the database does not answer, so that no event is lost."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Pauses in seconds between attempts to read a guild's members."""
 
 LONGEST_REFUSED_PAUSE, REFUSED_APART = 300.0, 10.0
-"""Longest pause in seconds before a guild's refused list is tried again, and the pause before any other list while
-those of two guilds or more are refused. Discord counts refusals by address, and blocks an address after 10,000 in 10
-minutes (docs/facts.md#discord-invalid-requests)."""
+"""The longest pause in seconds before a guild's refused list is tried again, and the pause before any other list while
+the lists of two or more guilds are refused. Discord counts refusals by IP address, and blocks an address after 10,000
+in 10 minutes (docs/facts.md#discord-invalid-requests)."""
 
 LISTS_AT_ONCE, PART, PAGE = 4, 1_000, 1_000
-"""Guilds whose members are read at the same time, members that one transaction writes, and those on one page."""
+"""Guilds whose members are read at the same time, members that one transaction writes, and members on one page."""
 
 READY_WITHIN = 60.0
-"""Seconds after which the bot counts as ready although some guild's members were not read yet."""
+"""Seconds after which the bot counts as ready although some guilds' members were not read yet."""
 
 QUIET, LONGEST_WAIT = 0.3, 2.0
-"""Seconds without a change of roles before they are judged, and how long that is put off at most: moving one role
-past 250 others is 250 events."""
+"""Seconds without a change of roles before they are judged, and the longest delay of that: moving one role past 250
+others is 250 events."""
 
 T = TypeVar("T")
 
@@ -54,12 +54,12 @@ class ListIncomplete(Exception):
 
 
 class Events(BackgroundCog):
-    """Keeps the stored guilds up to date. No guild waits for another one."""
+    """The cog that keeps the stored guilds up to date. No guild waits for another one."""
 
     def __init__(self, bot: commands.AutoShardedBot, *, told: bool = True) -> None:
         self.bot: commands.AutoShardedBot = bot
         self.told: bool = told
-        """Whether the session asked for the intent for members; without it the library cannot list them."""
+        """Whether the session asked for the Members intent; without it the library cannot list members."""
         # The events of a guild run one after another. Each reads the cache when its turn comes, so the last one written
         # is the newest.
         self.turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -68,15 +68,15 @@ class Events(BackgroundCog):
         self.room: asyncio.Semaphore = asyncio.Semaphore(LISTS_AT_ONCE)
         self.reports: MemberReports = MemberReports(self.turns, self.write, self._report)
         self.touched: dict[int, set[str]] = {}
-        """By guild whose members are being read, those who changed meanwhile: the list may be older."""
+        """By guild whose members are being read, the members who changed meanwhile: their entries may be outdated."""
         self.checks: dict[int, asyncio.Task[None]] = {}
         """By guild, the task that judges its roles once they stop changing."""
         self.stirred: dict[int, float] = {}
         """By guild, when its roles last changed (loop time)."""
         self.refused: set[int] = set()
-        """Guilds whose list Discord refused since it last gave one."""
+        """Guilds whose list Discord has refused since it last returned any list."""
         self.opened: set[int] | None = None
-        """The shards with a new session whose guilds are still to be passed on; None are all."""
+        """The shards with a new session whose guilds are still to be passed on; None means all shards."""
         self.refused_at: float = 0.0
         """When Discord last refused a list (loop time)."""
         self.untold: bool = not told
@@ -89,9 +89,9 @@ class Events(BackgroundCog):
 
     @commands.Cog.listener()
     async def on_ready(self) -> None:
-        """Pass on every guild of a new session, and those that are gone: everything may have changed.
+        """Pass on every guild of a new session, and the guilds that are gone, because everything may have changed.
 
-        A session that was resumed has missed nothing.
+        A resumed session has missed nothing.
         """
         count = self.bot.shard_count or 1
         numbers = list(range(count)) if self.opened is None else sorted(self.opened)
@@ -121,7 +121,7 @@ class Events(BackgroundCog):
 
     @commands.Cog.listener()
     async def on_guild_remove(self, guild: nextcord.Guild) -> None:
-        """Pass on that the bot was removed (an outage is another event)."""
+        """Pass on that the bot was removed from a guild (an outage is another event)."""
         await self._tell(guild.id, lambda db: gateway_events.left(db, str(guild.id)))
 
     @commands.Cog.listener()
@@ -136,7 +136,7 @@ class Events(BackgroundCog):
 
     @commands.Cog.listener()
     async def on_guild_role_update(self, before: nextcord.Role, after: nextcord.Role) -> None:
-        """Judge the guild after a role moved or changed: who runs it and which roles can be granted may differ."""
+        """Judge the guild after a role moved or changed, because its admins and grantable roles may differ now."""
         self._changed(after.guild.id)
 
     @commands.Cog.listener()
@@ -156,7 +156,7 @@ class Events(BackgroundCog):
         await self.reports.add(guild_id, MemberReport(str(user_id), facts, joined, is_admin))
 
     async def _report(self, guild_id: int, report: MemberReport) -> None:
-        """Write down one event about somebody we know; the caller holds the guild's turn."""
+        """Store one event about a person we know; the caller holds the guild's turn."""
         guild, facts = str(guild_id), report.facts
         if facts is None:
             await self.write(lambda db: gateway_events.member_left(db, guild, report.discord_id))
@@ -187,7 +187,7 @@ class Events(BackgroundCog):
         self._begin(guild)
 
     def _begin(self, guild: nextcord.Guild) -> asyncio.Future[None]:
-        """Start to read a guild's members in place of a running read; the future is done after the first attempt."""
+        """Start to read a guild's members, and cancel a running read; the future is done after the first attempt."""
         if (before := self.lists.pop(guild.id, None)) is not None:
             before.cancel()
         tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -221,7 +221,7 @@ class Events(BackgroundCog):
                     await self._room_for_refusals()
                     await self._list(guild)
             except Exception as fault:
-                # Any error that the library raises for a broken answer: without the list, joins and leaves during the
+                # The library may raise any error for a broken answer. Without the list, joins and leaves during the
                 # outage would go unnoticed.
                 log.warning("members not read guild=%s reason=%r retry_seconds=%.0f", guild.id, fault, pause)
                 log.debug("members not read", exc_info=True)
@@ -236,9 +236,9 @@ class Events(BackgroundCog):
                 return
 
     async def look_at_the_switch(self) -> None:
-        """Find out whether the whole application is refused lists, which its operator can fix, and log that once.
+        """Check whether Discord refuses lists to the whole application, which its operator can fix, and log that once.
 
-        Once it is not any more, the members of every guild are listed again.
+        Once Discord allows lists again, the members of every guild are listed again.
         """
         if (is_off := await members_intent.is_off(gateways())) is None or is_off is self.untold:
             return
@@ -250,7 +250,7 @@ class Events(BackgroundCog):
             self.list_again(guild)
 
     async def _room_for_refusals(self) -> None:
-        """Wait while several guilds refuse their lists, because the next one would probably refuse too."""
+        """Wait while the lists of several guilds are refused, because the next one would probably be refused too."""
         clock = asyncio.get_running_loop().time
         while (wait := max(self.refused_at + REFUSED_APART - clock() if len(self.refused) > 1 else 0.0,
                            gateways().discord.refusals.pause())) > 0:  # fmt: skip
@@ -274,7 +274,7 @@ class Events(BackgroundCog):
             # The library cannot read this member; all others are still read.
             listed = await self._list_readable(guild)
         finally:
-            # A read that another one has replaced ends later than that one begins.
+            # A replaced read ends after the read that replaces it has begun.
             if self.touched.get(guild.id) is touched:
                 del self.touched[guild.id]
         if not listed:
@@ -296,9 +296,9 @@ class Events(BackgroundCog):
         return here
 
     async def _list_readable(self, guild: nextcord.Guild) -> bool:
-        """Do the same with our own client. It asks for each member who cannot be read on the list.
+        """Do the same from raw pages, and read each member separately whose entry on the list is unreadable.
 
-        Raises what the library does where a page itself is not a list, and ProviderUnavailable.
+        Raises the library's errors for a page that is not a list, and ProviderUnavailable.
         """
         here, after = False, 0
         while page := await self.bot.http.get_members(guild.id, PAGE, after):
@@ -317,7 +317,7 @@ class Events(BackgroundCog):
         return here
 
     async def read_member(self, guild_id: int, user_id: int) -> None:
-        """Ask Discord for a member and pass on the answer, while the guild's events, which are newer, wait.
+        """Read a member from Discord and pass on the answer, while the guild's newer events wait.
 
         Raises ProviderUnavailable.
         """
@@ -345,7 +345,7 @@ class Events(BackgroundCog):
         await self._tell(guild_id, write)
 
     def _changed(self, guild_id: int) -> None:
-        """Judge a guild's roles and who runs it, once for all changes that arrive together."""
+        """Judge a guild's roles and admins, once for all changes that arrive together."""
         self.stirred[guild_id] = asyncio.get_running_loop().time()
         if guild_id not in self.checks:
             self.checks[guild_id] = asyncio.create_task(self._judge_when_quiet(guild_id))

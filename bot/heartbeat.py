@@ -24,11 +24,11 @@ log = logging.getLogger("holdfast.bot")
 PAUSE_SECONDS = 5.0
 NOT_OPEN = "no open connection"
 COUNTED_SECONDS = 300.0
-"""Seconds between two questions how many identifies Discord has left for us."""
+"""Seconds between two reads of the number of identifies that are left."""
 
 
 class Heartbeat(BackgroundCog):
-    """Stores the bot's own state, and the provider reports of this process."""
+    """The cog that stores the bot's own state, and the provider reports of this process."""
 
     def __init__(
         self, bot: commands.AutoShardedBot, events: Events, unreadable: UnreadableEvents, keeper: ShardKeeper
@@ -39,7 +39,7 @@ class Heartbeat(BackgroundCog):
         self.unreadable: UnreadableEvents = unreadable
         self.recorder: provider_states.Recorder = provider_states.Recorder()
         self.met: bool = False
-        """Whether there has been a connection; before that, `tell` stores why there is none."""
+        """Whether there has been a connection; before the first, `tell` stores why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
         self.share: asyncio.Task[None] = asyncio.create_task(rate_shares.keep(rate_shares.BOT, keeper.process.name))
         self.limits: asyncio.Task[None] = asyncio.create_task(marketplace_limits.keep())

@@ -1,4 +1,4 @@
-"""The cog that reads the people we know by their ids: all while Discord reports no members, else those new to us."""
+"""The cog that reads known people one by one: all of them while Discord reports no members, otherwise only new ones."""
 
 import asyncio
 import contextlib
@@ -27,22 +27,22 @@ from settings import settings
 log = logging.getLogger("holdfast.bot")
 
 PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 30.0
-"""Seconds between two looks for people to read, and within one sweep after a look that found nobody: a look can go
-through all stored members."""
+"""Seconds between two searches for people to read, and the longer pause in a sweep after a search that found nobody,
+because a search can go through all stored members."""
 AT_ONCE, MOST = 4, 500
-"""People who are read at the same time, and those of one look."""
+"""People who are read at the same time, and the most people that one search returns."""
 REST_SECONDS = 60.0
-"""For how long a guild is left alone after a read of a member of it failed."""
+"""Seconds for which no member of a guild is read after a read failed there."""
 SWITCH_SECONDS = 60.0
-"""Seconds between two questions whether the intent was switched on."""
+"""Seconds between two checks whether the intent was switched on."""
 
 
 class MemberReader(BackgroundCog):
-    """Reads known people again in each sweep, and keeps what interactions say of their members.
+    """The cog that reads known people again in each sweep, and stores the members that interactions carry.
 
-    While Discord reports members, only those who became known are read, and lists that somebody needs.
-    Each read is a Get Guild Member, so it costs nothing for people who never met us. Nothing here concludes from
-    silence that somebody left: `members.live` needs two different answers.
+    While Discord reports members, it reads only newly known people, and lists that are needed. Each read is one Get
+    Guild Member, so people who never used the bot cost nothing. A missing answer never means that somebody left:
+    `members.live` needs two different answers for that.
     """
 
     def __init__(self, bot: commands.AutoShardedBot, events: Events, keeper: ShardKeeper) -> None:
@@ -50,23 +50,23 @@ class MemberReader(BackgroundCog):
         self.keeper: ShardKeeper = keeper
         self.events: Events = events
         self.resting: dict[str, float] = {}
-        """By guild, until when it is left alone (loop time)."""
+        """By guild, until when its members are not read (loop time)."""
         self.looked: tuple[datetime | None, float] = (None, 0.0)
-        """The sweep in which the last look found nobody, and when that was (loop time)."""
+        """The sweep in which the last search found nobody, and when that was (loop time)."""
         self.was_off: bool = False
-        """Whether Discord said during this session that the intent is switched off."""
+        """Whether the intent was found to be switched off during this session."""
         self.switched_on: bool = False
-        """Whether the intent was switched on since, so that a new session can ask for it."""
+        """Whether the intent was switched on after that, so that a new session can ask for it."""
         self.reader: asyncio.Task[None] = asyncio.create_task(self._read_on())
         self.watcher: asyncio.Task[None] = asyncio.create_task(self._watch_the_switch())
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
-        """Return the tasks that read people, and that wait for the intent."""
+        """Return the tasks that read people and that watch the intent."""
         return (self.reader, self.watcher)
 
     @commands.Cog.listener()
     async def on_interaction(self, interaction: nextcord.Interaction[nextcord.Client]) -> None:
-        """Keep the member that an interaction carries: nothing else reports them."""
+        """Store the member in an interaction, because nothing else may report them."""
         member = interaction.user
         if isinstance(member, nextcord.Member):
             facts, guild_id = member_facts(member), member.guild.id
@@ -86,9 +86,9 @@ class MemberReader(BackgroundCog):
                     tell(log, fault, "known members are read later")
 
     async def read_some(self) -> int:
-        """Read some of the people whose turn it is; return how many were tried.
+        """Read some of the people who are due; return the number of attempts.
 
-        A look that found nobody is not repeated at once within the same sweep.
+        A search that found nobody is not repeated at once within the same sweep.
         """
         clock = asyncio.get_running_loop().time
         self.resting = {guild: until for guild, until in self.resting.items() if until > clock()}
@@ -104,7 +104,7 @@ class MemberReader(BackgroundCog):
         return await self._read_all(people)
 
     async def read_new(self) -> int:
-        """Read some of those who were never read in a server; return how many were tried."""
+        """Read some of the people who were never read in a server; return the number of attempts."""
         clock = asyncio.get_running_loop().time
         self.resting = {guild: until for guild, until in self.resting.items() if until > clock()}
         async with transaction() as db:
@@ -114,7 +114,7 @@ class MemberReader(BackgroundCog):
         return await self._read_all(people)
 
     async def list_wanted(self) -> None:
-        """Read the lists of guilds that need it: a role is newly watched, or the last read did not end."""
+        """Read the lists of guilds with a newly watched role, or whose last read did not end."""
         async with transaction() as db:
             wanted = await known_people.to_list(db, list(self.keeper.connections), self.keeper.count or 1)
         for guild_id in map(int, wanted):
@@ -154,5 +154,5 @@ class MemberReader(BackgroundCog):
                     self.was_off = self.was_off or is_off
                 await asyncio.sleep(SWITCH_SECONDS)
                 if self.events.told and self.bot.is_ready():
-                    # Otherwise nothing shows that Discord reports no members any more.
+                    # Otherwise it would go unnoticed that Discord no longer reports members.
                     await self.events.look_at_the_switch()

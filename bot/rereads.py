@@ -20,7 +20,7 @@ log = logging.getLogger("holdfast.bot")
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 60.0
 """Pauses in seconds before a guild's next read; they grow while unreadable events continue."""
 MOST = 50
-"""Members of a guild who are read one by one; for more of them the whole list is cheaper."""
+"""The most members of a guild who are read one by one; for more, the whole list is cheaper."""
 
 MEMBER_EVENTS = frozenset({"GUILD_MEMBER_ADD", "GUILD_MEMBER_UPDATE", "GUILD_MEMBER_REMOVE"})
 GUILD_EVENTS = frozenset({"GUILD_UPDATE", "GUILD_ROLE_CREATE", "GUILD_ROLE_UPDATE", "GUILD_ROLE_DELETE"})
@@ -32,7 +32,7 @@ MOST_REFUSALS = 3
 GUILD_FIELDS = ("id", "name", "icon", "owner_id", "features", "preferred_locale")
 ROLE_FIELDS = ("id", "name", "permissions", "position", "color", "hoist", "managed", "mentionable", "tags")
 MEMBER_FIELDS = ("user", "roles", "nick", "pending", "joined_at")
-"""What we need of a guild, of a role and of the bot as a member: fewer fields leave less that can be unreadable."""
+"""The fields that we need of a guild, of a role and of the bot as a member; fewer fields are less likely unreadable."""
 
 
 @dataclass(slots=True)
@@ -42,11 +42,11 @@ class Doubts:
     members: set[str] = field(default_factory=set[str])
     everybody: bool = False
     itself: bool = False
-    """Its name, its owner and its roles."""
+    """Whether to read its name, its owner and its roles."""
     whole: bool = False
-    """Everything: the library could not read the event by which it learns of the guild."""
+    """Whether to read everything, because the library could not read the event that announces the guild."""
     refusals: int = 0
-    """How often in a row Discord has refused the whole guild."""
+    """Refusals of the whole guild in a row."""
 
     def __bool__(self) -> bool:
         return bool(self.members) or self.everybody or self.itself or self.whole
@@ -57,7 +57,7 @@ class UnreadableGuild(Exception):
 
 
 class Rereads(BackgroundCog):
-    """Asks Discord for the member or the guild of an unreadable event, so that no change is lost."""
+    """The cog that reads the member or the guild of an unreadable event, so that no change is lost."""
 
     def __init__(self, bot: commands.AutoShardedBot, events: Events) -> None:
         self.bot: commands.AutoShardedBot = bot
@@ -88,7 +88,7 @@ class Rereads(BackgroundCog):
         if event == WHOLE_GUILD:
             doubts.whole = True
             if guild is not None:
-                # The library may have read only half of it, and roles are not judged by a half.
+                # The library may have read only a part of the guild, and its roles must not be judged by a part.
                 guild.unavailable = True
         elif event in GUILD_EVENTS:
             doubts.itself = True
@@ -132,7 +132,7 @@ class Rereads(BackgroundCog):
             await self._guild(guild)
             doubts.itself = False
         if doubts.everybody or len(doubts.members) > MOST:
-            # It retries until the list is read.
+            # This retries until the list is read.
             self.events.list_again(guild)
             doubts.everybody, doubts.members = False, set()
         for user_id in sorted(doubts.members):
@@ -148,7 +148,7 @@ class Rereads(BackgroundCog):
         state: Any = self.bot._connection  # pyright: ignore[reportPrivateUsage]
         try:
             ours = await self.bot.http.get_member(guild_id, state.self_id)
-            # Last, so that it is no older than the events that the library gets meanwhile.
+            # Read last, so that it is not older than the events that the library gets meanwhile.
             found = await self.bot.http.get_guild(guild_id)
         except (nextcord.Forbidden, nextcord.NotFound) as fault:
             if isinstance(fault, nextcord.Forbidden):
@@ -166,10 +166,10 @@ class Rereads(BackgroundCog):
         except Exception as fault:
             raise UnreadableGuild(repr(fault)) from fault
         for channel in await self.bot.http.get_all_guild_channels(guild_id):
-            # One at a time: a channel that the library cannot read does not cost the others.
+            # One at a time, so that one unreadable channel does not prevent reading the others.
             try:
                 state.parse_channel_create({**channel, "guild_id": str(guild_id)})
-            except Exception as fault:  # noqa: BLE001  the library names none for what it cannot read
+            except Exception as fault:  # noqa: BLE001  the library may raise any for unreadable data
                 log.info("channel not read guild=%s reason=%r", guild_id, fault)
 
     async def _guild(self, guild: nextcord.Guild) -> None:
@@ -178,7 +178,7 @@ class Rereads(BackgroundCog):
         try:
             # The answer has the event's fields, so it updates the library's cache and reaches our listeners.
             state.parse_guild_update(data)
-        except Exception as fault:  # noqa: BLE001  the library names none for what it cannot read
+        except Exception as fault:  # noqa: BLE001  the library may raise any for unreadable data
             log.warning("guild not read over REST either guild=%s reason=%r", guild.id, fault)
 
     async def _member(self, guild: nextcord.Guild, user_id: str) -> None:

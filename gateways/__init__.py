@@ -1,4 +1,4 @@
-"""The outside world: one module a provider, and the set of them that this process uses."""
+"""Access to the outside world: one module for each provider, and the set of clients that this process uses."""
 
 import logging
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from gateways.transport.safe_fetch import Fetcher
 from settings import settings
 
 log = logging.getLogger("holdfast.gateways")
-# These write every request's URL to the log, and some nodes have their key in it.
+# These libraries log every request's URL, and some nodes have their key in it.
 for _chatty in ("httpx", "httpcore", "web3"):
     logging.getLogger(_chatty).setLevel(logging.WARNING)
 
@@ -61,14 +61,14 @@ class Gateways:
     solana_names: SolanaNames
     node_probe: NodeProbe
     listings: tuple[Alchemy, ...] = ()
-    """Other indexes of what accounts have, beside OpenSea; asked only through the chains."""
+    """Indexes of accounts' tokens other than OpenSea, used only through `chains`."""
 
 
 _in_use: Gateways | None = None
 
 
 def gateways() -> Gateways:
-    """This process's gateways, made at the first call, which must come from inside the running event loop."""
+    """Return this process's gateways, made at the first call, which must come from inside the running event loop."""
     global _in_use
     if _in_use is None:
         _in_use = _connect()
@@ -76,7 +76,7 @@ def gateways() -> Gateways:
 
 
 def use_gateways(chosen: Gateways | None) -> None:
-    """Use these from now on (None: make new ones at the next call). The caller closes the former ones."""
+    """Use these gateways from now on (None: make new ones at the next call). The caller closes the former ones."""
     global _in_use
     _in_use = chosen
 

@@ -1,4 +1,4 @@
-"""Token metadata: what the document that a contract points at says about a token's traits."""
+"""Token metadata: a token's traits, from the document to which its contract points."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ Told = TraitList | ProviderError
 
 
 class TokenMetadata:
-    """The metadata of tokens, wherever their contracts keep them.
+    """The metadata of tokens, wherever their contracts store them.
 
-    The chain is asked where that is; eight documents are fetched at once. `records` has an entry for each family of
-    chains (`evm`, `solana`) that can be asked.
+    The chain says where the documents are; up to eight are fetched at a time. `records` has an entry for each readable
+    family of chains (`evm`, `solana`).
     """
 
     def __init__(
@@ -35,9 +35,9 @@ class TokenMetadata:
     async def traits(
         self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
     ) -> Mapping[str, Told]:
-        """Return for each asked token its traits, or why they cannot be known now.
+        """Return for each token its traits, or the error for which they are unknown.
 
-        Where the chain itself does not answer, each has that as its reason. The index `apart_from` is not asked.
+        If the chain itself does not answer, every token has that error. The index `apart_from` is not used.
         """
         wanted = list(dict.fromkeys(token_ids))
         try:
@@ -59,7 +59,7 @@ class TokenMetadata:
         return dict(zip(wanted, await asyncio.gather(*map(one, wanted)), strict=True))
 
     async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
-        """Return ids of some tokens of a collection, at most that many, as its chain can tell them.
+        """Return ids of at most `most` tokens of a collection, as far as its chain can list them.
 
         Raises ProviderError when the chain does not answer.
         """
@@ -72,7 +72,7 @@ class TokenMetadata:
         return self._records[family]
 
     async def _read(self, record: TokenRecord) -> TraitList:
-        """The traits behind a record; raises ProviderError."""
+        """Return the traits behind a record; raises ProviderError."""
         if record.traits is not None:
             return record.traits
         try:

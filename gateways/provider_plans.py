@@ -1,6 +1,6 @@
 """The plans of providers: what a call costs, what a day may cost, and what is refused; each with its public page.
 
-The providers change these numbers. None of them was tried with a real account.
+The providers change these numbers. None of the plans was tested with a real account.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One plan: its allowance in `unit`s for so many `days` (None: no bound but its price).
+    """One plan: its allowance in `unit`s for a period of `days` (None: limited only by its price).
 
-    `prices` are units a call by method, `otherwise` those of every other method, `a_batch` those of a batch itself.
-    `log_blocks` is how many blocks one `eth_getLogs` may span, None where blocks are not bounded. `dollars` is the
-    price of a million units beyond the allowance.
+    `prices` are units for each call by method, `otherwise` those of every other method, `a_batch` those of a batch
+    itself. `log_blocks` is the number of blocks that one `eth_getLogs` may span, None where it is unlimited. `dollars`
+    is the price of a million units beyond the allowance.
     """
 
     key: str
@@ -37,11 +37,11 @@ class Plan:
 
     @property
     def a_day(self) -> float | None:
-        """The allowance of a day."""
+        """The allowance for one day."""
         return None if self.allowance is None else self.allowance / self.days
 
     def cost(self, calls: Mapping[str, float]) -> float:
-        """What these calls cost; "batch" counts batches."""
+        """Return what these calls cost; "batch" counts batches."""
         return sum(
             count * (self.a_batch if method == "batch" else self.prices.get(method, self.otherwise))
             for method, count in calls.items()
@@ -96,9 +96,9 @@ HELIUS_BUSINESS = Plan(
 )  # fmt: skip
 
 OPENSEA_READS_AN_HOUR = 600
-"""Of a key that is free at once (https://docs.opensea.io/reference/api-keys)."""
+"""Reads with a free key, which OpenSea gives out instantly (https://docs.opensea.io/reference/api-keys)."""
 ALCHEMY_LIST = 480
-"""CU of `getNFTsForOwner`, a page of 100 tokens."""
+"""CU for one page of 100 tokens from `getNFTsForOwner`."""
 
 FREE = (ALCHEMY, INFURA, QUICKNODE)
 FREE_BY_DOMAIN = {"alchemy.com": ALCHEMY, "infura.io": INFURA, "quiknode.pro": QUICKNODE, "helius-rpc.com": HELIUS}

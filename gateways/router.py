@@ -1,4 +1,4 @@
-"""All chains as one: each question goes to the client of the chain's family."""
+"""One client for all chains, which forwards each question to the client of the chain's family."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from gateways.solana.client import SolanaChains
 
 
 class AllChains:
-    """`Chains` for every chain. One that is not in the table has no node, and no answer."""
+    """`Chains` for every chain. A chain that is not in the table has no node, and no answer."""
 
     def __init__(self, evm: EvmChains, solana: SolanaChains) -> None:
         self._evm, self._solana = evm, solana
@@ -29,19 +29,19 @@ class AllChains:
         return self._solana if CHAINS[chain].family == "solana" else self._evm
 
     def endpoints(self, chain: str) -> int:
-        """How many nodes are set for the chain; 0 for one that is off, or not ours."""
+        """Return the number of nodes that are set for the chain; 0 for one that is off or unknown."""
         return self._of(chain).endpoints(chain) if chain in CHAINS else 0
 
     def costly(self, chain: str) -> frozenset[str]:
-        """As the family's client says; none for a chain that is not ours."""
+        """Return what the family's client returns; nothing for an unknown chain."""
         return self._of(chain).costly(chain) if chain in CHAINS else frozenset()
 
     def is_silent(self, chain: str) -> bool:
-        """As the family's client says; False for a chain that is not ours."""
+        """Return what the family's client returns; False for an unknown chain."""
         return chain in CHAINS and self._of(chain).is_silent(chain)
 
     async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
-        """As the family's client does."""
+        """Forward to the client of the chain's family."""
         return await self._of(chain).balances(chain, segments, at=at)
 
     async def tokens(
@@ -54,33 +54,33 @@ class AllChains:
         trails: Trails = NO_TRAILS,
         at: ReadPoint = NEWEST,
     ) -> TokenSheet:
-        """As the family's client does."""
+        """Forward to the client of the chain's family."""
         return await self._of(chain).tokens(chain, contract, owners, token_ids=token_ids, trails=trails, at=at)
 
     async def anything(
         self, chain: str, owners: Sequence[str], *, trails: Trails = NO_TRAILS, at: ReadPoint = NEWEST
     ) -> TokenSheet:
-        """As the family's client does."""
+        """Forward to the client of the chain's family."""
         return await self._of(chain).anything(chain, owners, trails=trails, at=at)
 
     async def view(
         self, chain: str, question: ViewQuestion, owners: Sequence[str], *, at: ReadPoint = NEWEST
     ) -> ViewSheet:
-        """As the family's client does."""
+        """Forward to the client of the chain's family."""
         return await self._of(chain).view(chain, question, owners, at=at)
 
     async def head(self, chain: str, endpoint: int | None = None) -> Head:
-        """As the family's client does."""
+        """Forward to the client of the chain's family."""
         return await self._of(chain).head(chain, endpoint)
 
     async def contract_standard(self, chain: str, contract: str) -> Standard | None:
-        """As the family's client does."""
+        """Forward to the client of the chain's family."""
         return await self._of(chain).contract_standard(chain, contract)
 
     async def contract_name(self, chain: str, contract: str) -> str | None:
-        """As the family's client does."""
+        """Forward to the client of the chain's family."""
         return await self._of(chain).contract_name(chain, contract)
 
     async def coin(self, chain: str, contract: str) -> CoinFacts | None:
-        """As the family's client does."""
+        """Forward to the client of the chain's family."""
         return await self._of(chain).coin(chain, contract)

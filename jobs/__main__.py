@@ -54,7 +54,7 @@ Life = Callable[[], Coroutine[Any, Any, None]]
 
 
 def lives(parts: Collection[str]) -> list[Life]:
-    """Return the tasks of these parts. Each runs until it is cancelled; one that raises ends the process."""
+    """Return the tasks of these parts. Each runs until it is cancelled, and restarts after an error."""
     due_called, intent_called = asyncio.Event(), asyncio.Event()
     found: list[Life] = [
         Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run,
@@ -63,7 +63,7 @@ def lives(parts: Collection[str]) -> list[Life]:
         node_limit_sharing.run,
     ]
     if "reconciler" in parts:
-        # Two workers for urgent members, so that they never wait behind a sweep over a million.
+        # Two workers, one of them for urgent members only, so that these never wait behind a sweep over a million.
         found += [Reconciler(due_called, patience=PATIENCE_SECONDS).run, Reconciler(due_called, least=queue.SEEN).run]
     if "writer" in parts:
         found.append(RoleWriter(intent_called).run)
@@ -82,7 +82,7 @@ def lives(parts: Collection[str]) -> list[Life]:
         if gateways().chains.endpoints(SOLANA) and settings().solana_follow_requests:
             found.append(SolanaFollower(turns).run)
     if "census" in parts:
-        # Two, so that a chain whose nodes are slow does not keep the counts on others waiting.
+        # Two, so that a chain with slow nodes does not delay the counts on other chains.
         found += [CensusTaker(f"{worker_name()}:{place}").run for place in range(2)]
     if "proofs" in parts:
         found.append(proof_watch.run)
@@ -146,7 +146,7 @@ async def _rebuild() -> int:
 
 
 def main() -> int:
-    """Parse the command line and run; return 1 when a sweep cannot be requested or the counts not rebuilt."""
+    """Parse the command line and run; return 1 when a sweep cannot be requested or the counts cannot be rebuilt."""
     parser = argparse.ArgumentParser(prog="python -m jobs", description="Run Holdfast's background work.")
     parser.add_argument("--without", action="append", default=[], choices=PARTS, help="leave a part out")
     commands = parser.add_subparsers(dest="command")

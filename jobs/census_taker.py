@@ -1,4 +1,4 @@
-"""Counts who holds the collections whose numbers somebody asked for."""
+"""Count the holders of the collections whose numbers were requested."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ PAUSE_SECONDS = 1.0
 
 
 class CensusTaker:
-    """Each advances one count at a time; several share the work, in one process or in many."""
+    """A worker that advances one count at a time; several share the work, in one process or in many."""
 
     def __init__(self, holder: str) -> None:
         self._holder = holder
@@ -33,7 +33,7 @@ class CensusTaker:
     async def once(self) -> bool:
         """Advance one count, or compute one rule's numbers; return False if there is nothing to do.
 
-        In turns, so that rules whose numbers take long do not keep counts waiting.
+        The two kinds of work take turns, so that rules whose numbers take long do not delay counts.
         """
         self._counts_first = not self._counts_first
         steps = (self._advance, self._settle) if self._counts_first else (self._settle, self._advance)

@@ -24,14 +24,14 @@ log = logging.getLogger("holdfast.jobs.follower")
 LEASE_SECONDS = 5.0
 """Seconds between attempts of a process without the lease to get it."""
 NOTED_SECONDS = 5.0
-"""How often an unchanged position is written."""
+"""Seconds between two writes of an unchanged position."""
 
 
 class Follower:
-    """Follows one chain while it holds the lease; a process without the lease waits for it.
+    """A follower of one chain while this process holds the lease; a process without the lease waits for it.
 
-    It follows the contracts that rules name, the wallets of members, or these wallets' coins (`kind`). The three run
-    apart, so that none waits for another or fails with it. The followers of one process share their `turns`.
+    It follows the contracts that rules name, the wallets of members, or these wallets' coins (`kind`). The three kinds
+    run separately, so that none waits for another or fails with it. The followers of one process share their `turns`.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Follower:
         self.kind: str = kind
         self.cursor: str = cursor_of(chain, kind)
         self.called: asyncio.Event = called or asyncio.Event()
-        """Set on a new block, where an endpoint announces them."""
+        """Set on each new block, if an endpoint announces blocks."""
         self._turns: FollowerTurns = turns or FollowerTurns(worker_name())
         self.name: str = self._turns.owner
         self._reader: Reader | WalletReader = (
@@ -49,7 +49,7 @@ class Follower:
         )
         self._marks: Marks = Marks()
         self._noted: tuple[Position, int, float] | None = None
-        """The last position written, and when (loop time)."""
+        """The last written position and head, and when they were written (loop time)."""
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -75,11 +75,11 @@ class Follower:
     async def once(self) -> bool | None:
         """Poll once. Return whether there is more to read at once, or None when another process follows this chain.
 
-        Raises UnreadableTransfers when the node does not answer; the next poll asks another one.
+        Raises UnreadableTransfers when the node does not answer; the next poll uses another node.
         """
         turn = await self._turns.of(self.chain, self.kind)
         if turn is None or not turn.watched.asked(self.kind):
-            # No rule names this chain. When one does, all its members are queued anyway.
+            # No rule names this chain. When a rule does, all its members are queued anyway.
             self._reader.forget()
             return None if turn is None else False
         addresses = turn.watched.of(self.kind)
@@ -136,5 +136,5 @@ class Follower:
 
 
 def wait_for_next_poll(seconds: float) -> float:
-    """Return the seconds until the clock shows a multiple of `seconds`: all followers of a process poll together."""
+    """Return the seconds until loop time is a multiple of `seconds`, so that a process's followers poll together."""
     return seconds - asyncio.get_running_loop().time() % seconds

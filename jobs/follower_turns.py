@@ -1,4 +1,4 @@
-"""Shared database reads of one process's followers: what they need at the same moment is read once."""
+"""Shared database reads of one process's followers, which read positions needed at the same moment only once."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -11,26 +11,26 @@ from services.triggers.watch_list import Watched, WatchList
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The position to read a chain from, and what to watch there."""
+    """The position from which to read a chain, and what to watch there."""
 
     position: Position
     watched: Watched
 
 
 class _GivenUp(Exception):
-    """Raised when the task that was reading for all was cancelled before it had a result."""
+    """The task that was reading for all followers was cancelled before it had a result."""
 
 
 @dataclass
 class _Reading:
-    """A read that has not begun: a follower that joins it gets a result newer than its request."""
+    """A read that has not begun, so a follower that joins it gets a result newer than its request."""
 
     answer: asyncio.Future[dict[str, Turn]]
     cursors: set[str] = field(default_factory=set[str])
 
 
 class FollowerTurns:
-    """Reads positions for the followers of the process `owner`."""
+    """The reader of positions for the followers of the process `owner`."""
 
     def __init__(self, owner: str) -> None:
         self.owner: str = owner
@@ -50,7 +50,7 @@ class FollowerTurns:
                 continue
 
     async def _read(self, cursor: str) -> dict[str, Turn]:
-        """Read for all who join before the read begins. A database error is raised to each of them."""
+        """Read for all followers that join before the read begins. A database error is raised in each of them."""
         reading = self._reading = _Reading(asyncio.get_running_loop().create_future(), {cursor})
         try:
             await asyncio.sleep(0)
@@ -62,7 +62,7 @@ class FollowerTurns:
         except BaseException as fault:
             self._reading = None
             reading.answer.set_exception(fault if isinstance(fault, Exception) else _GivenUp())
-            reading.answer.exception()  # retrieved, because perhaps nobody awaits it
+            reading.answer.exception()  # retrieved, because perhaps no follower awaits it
             raise
         reading.answer.set_result(turns)
         return turns

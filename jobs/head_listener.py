@@ -1,4 +1,4 @@
-"""Wakes a chain's follower when a node announces a block. Without it the follower polls by the clock."""
+"""Wake a chain's follower when a node announces a block. Without announcements, the follower polls by the clock."""
 
 import asyncio
 import logging

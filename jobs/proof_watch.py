@@ -1,4 +1,4 @@
-"""Polls chains for the transactions that prove wallets, apart from the scheduler because chains may be slow."""
+"""Poll chains for the transactions that prove wallets, separately from the scheduler because chains may be slow."""
 
 import asyncio
 import logging

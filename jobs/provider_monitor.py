@@ -1,4 +1,4 @@
-"""Monitors providers: writes down how each answered, and probes those that have been silent for long."""
+"""Monitor providers: store the outcomes of their answers, and probe providers without recent answers."""
 
 import asyncio
 import logging
@@ -22,14 +22,14 @@ ALERTS_EVERY = timedelta(seconds=5)
 
 
 class ProviderMonitor:
-    """One runs in each process; at any time only one of them probes and one alerts."""
+    """The monitor in each jobs process; at any time, only one process probes and one sends alerts."""
 
     def __init__(self) -> None:
         self.recorder: Recorder = Recorder()
 
     async def run(self) -> None:
         """Monitor until cancelled."""
-        # No person waits for this process's reads, so they pause with a guild too.
+        # No person waits for this process's reads of members, so they pause together with a guild's other requests.
         gateways().discord.refusals.reads_rest = True
         async with transaction() as db:
             await schedules.ensure(db, PROBES, timedelta())
@@ -40,7 +40,7 @@ class ProviderMonitor:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def once(self) -> None:
-        """Probe if it is our turn, write what is known, and alert admins to changes."""
+        """Probe if it is our turn, store the outcomes, and alert admins to changes."""
         async with transaction() as db:
             probing = await schedules.claim(db, PROBES, PROBES_EVERY)
             silent = await provider_states.silent(db, gateways()) if probing else []

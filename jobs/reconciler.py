@@ -1,4 +1,4 @@
-"""The reconciler's worker: claims a batch of queued members, reads, decides, and writes the decisions."""
+"""The reconciler's worker, which claims a batch of queued members, reads, decides, and writes the decisions."""
 
 import asyncio
 import logging
@@ -31,41 +31,42 @@ BATCH = 8_000
 FEW = 500
 """Members of one server in the first of its parts that read tokens one by one."""
 MOST_OF_A_SERVER = 8 * FEW
-"""Members of one server in such a part, once its parts have shown to be quick."""
+"""The most members of one server in such a part, after its earlier parts were quick."""
 LANE_SECONDS = 2.0
-"""How long such a part should take: half of it is quick, and after more the next part is smaller."""
+"""The seconds that such a part should take. Up to half of that is quick; after a longer part, the next is smaller."""
 MOST_IN_FLIGHT = 2 * BATCH
 """Members reconciled from balances by one worker at a time, which bounds its memory."""
 MOST_STALLED = BATCH
-"""Members waiting for one silent chain. They do not count against MOST_IN_FLIGHT, and no more may join them."""
+"""The most members that wait for one silent chain. They do not count against MOST_IN_FLIGHT."""
 STALLED_SECONDS = 5.0
 """Seconds until members that need a silent chain are claimed again."""
 LOOKED_AFTER_SECONDS = 0.5
-"""How often the worker checks whether the chains that so many members wait for are silent."""
+"""Seconds between checks, while MOST_IN_FLIGHT is reached, whether the chains that members wait for are silent."""
 MOST_IN_LANES = 2 * BATCH
-"""Members in lanes or waiting for one; half of it is for parts of FEW. They do not count against MOST_IN_FLIGHT."""
+"""The most members in lanes or waiting for one; half of this is for parts of FEW. They do not count against
+MOST_IN_FLIGHT."""
 LANES = 4
-"""Servers that one worker reads token by token at a time, beside the reads of balances."""
+"""Servers that one worker reads token by token at a time, in addition to the reads of balances."""
 MOST_WAITING = 200
 """Servers that may wait for a lane."""
 PUT_OFF_SECONDS = 30.0
 """Seconds until the members of a server without a lane are claimed again."""
 PACE_SECONDS = 0.25
-"""How long the next claim waits for the current parts, so that new members are reconciled in one batch."""
+"""Seconds that the next claim waits for the current parts, so that new members are reconciled in one batch."""
 BREATH_SECONDS = 0.05
-"""Pause after fewer than FEW members: the writer gives their roles before the next claim."""
+"""Pause in seconds after fewer than FEW members, in which the writer gives their roles before the next claim."""
 IDLE_SECONDS = 1.0
-"""How often members whose pause has ended are noticed without a notification."""
+"""Seconds between claims without a notification, which find members whose pause has ended."""
 RENEW_SECONDS = 20
 COUNT_SECONDS = 60.0
-"""How often, while batches are full, the database updates the queue's row estimate for its query planner."""
+"""Seconds between updates of the queue's row estimate, for the database's query planner, while batches are full."""
 
 
 class Reconciler:
     """One worker; any number may run, on any number of machines.
 
-    A batch is split into parts, each reconciled by its own task while the worker claims more: a slow chain or server
-    delays nobody else. Servers that are read token by token take turns in a few lanes.
+    A batch is split into parts, each reconciled by its own task while the worker claims more, so that a slow chain or
+    server delays no other. Servers that are read token by token take turns in a few lanes.
     """
 
     def __init__(self, called: asyncio.Event, *, least: int = queue.SWEPT, patience: float = 0.0) -> None:
@@ -112,7 +113,7 @@ class Reconciler:
     async def _turn(self) -> int:
         """Claim, start the parts, and wait a moment; return the number of members claimed."""
         claimed, parts = await self._begin()
-        # Nobody waits for the lanes.
+        # The next claim does not wait for lanes.
         quick = [task for task, part in parts if part.server_id is None]
         if quick:
             await asyncio.wait(quick, timeout=PACE_SECONDS)
@@ -142,15 +143,15 @@ class Reconciler:
 
     @property
     def _members(self) -> int:
-        """Members being reconciled from balances, without those that wait for a silent chain."""
+        """The number of members being reconciled from balances, without those that wait for a silent chain."""
         return sum(len(part) for part in self._running.values() if not _silent(part))
 
     def _stalled(self, chains: Collection[str]) -> int:
-        """The number of members that wait for these chains."""
+        """Return the number of members that wait for these chains."""
         return sum(len(part) for part in self._running.values() if not part.chains.isdisjoint(chains))
 
     def _forget_ended(self) -> None:
-        """Forget ended tasks, and raise what one of them failed with."""
+        """Forget ended tasks, and raise the error of the first failed one."""
         ended = [task for task in (*self._running, *self._slow) if task.done()]
         for task in ended:
             self._running.pop(task, None)
@@ -160,7 +161,7 @@ class Reconciler:
     async def _begin(self) -> tuple[int, list[tuple[asyncio.Task[None], BatchPart]]]:
         """Claim a batch and start its parts; return the number of members claimed, and the tasks."""
         async with reading() as db:
-            # Each statement commits alone: an unused lease simply lapses.
+            # Each statement commits separately; an unused lease simply lapses.
             room = min(self.batch, max(1, MOST_IN_FLIGHT - self._members))
             claimed = await queue.claim(db, self.name, room, self.least, without=self._in_lanes)
             claims = await cases.within_room(db, self.name, claimed) if len(claimed) > FEW else claimed
@@ -199,7 +200,7 @@ class Reconciler:
         return task
 
     async def _look(self, part: BatchPart) -> None:
-        """Reconcile a part when its turn comes, and learn how many members the server's next one may have."""
+        """Reconcile a part when its turn comes, and set the size of the server's next part."""
         if part.server_id is None:
             await self._reconcile(part)
             return
@@ -211,7 +212,7 @@ class Reconciler:
                 self._resize(part.server_id, len(part), clock() - began if answered else inf)
         finally:
             self._in_lanes.discard(part.server_id)
-            # While the server had its lane, its other members could not be claimed, whatever was notified.
+            # While the server was in a lane, its other members could not be claimed, despite any notification.
             self.called.set()
 
     async def _reconcile(self, part: BatchPart) -> bool:
@@ -221,9 +222,10 @@ class Reconciler:
             return bool(await self._careful(part.claims, work))
 
     def _resize(self, server_id: int, members: int, seconds: float) -> None:
-        """Set the size of the server's next part by how long this one took.
+        """Set the size of the server's next part according to the time that this one took.
 
-        A part that was not full was the last one of a sweep, and one that left members unanswered has no time.
+        A part that was not full changes nothing, because it was the last one of a sweep. A part with unanswered members
+        (infinite seconds) changes nothing either.
         """
         size = self._sizes.pop(server_id, FEW)
         if members < size or seconds == inf:
@@ -236,7 +238,7 @@ class Reconciler:
             self._sizes[server_id] = size
 
     async def _careful(self, claims: Sequence[Claim], doing: Callable[[], Awaitable[T]]) -> T | None:
-        """Run `doing` for claims. On our own error, halve the batch until the member that causes it is found."""
+        """Run `doing` for claims. After an error of our own, halve the batch until only the member at fault is left."""
         try:
             return await doing()
         except Exception as fault:
@@ -248,7 +250,7 @@ class Reconciler:
                 async with transaction() as db:
                     await queue.retry_later(db, self.name, claims, [backlog.own_fault(fault)])
                 return None
-            # Its text may quote a member's wallet.
+            # Only the error's type is logged, because its text may quote a member's wallet.
             log.warning("batch failed, splitting it members=%s reason=%s", len(claims), type(fault).__name__)
         half = len(claims) // 2
         for some in (claims[:half], claims[half:]):
@@ -271,7 +273,7 @@ class Reconciler:
 
 
 def _silent(part: BatchPart) -> list[str]:
-    """Return the chains a part waits for whose nodes have been silent for a while."""
+    """Return those chains of a part whose nodes have been silent for a while."""
     return [chain for chain in part.chains if gateways().chains.is_silent(chain)]
 
 

@@ -1,4 +1,4 @@
-"""Restarts parts of a jobs process after a database failure or an error of our own."""
+"""Restart parts of a jobs process after a database failure or an error of our own."""
 
 import asyncio
 import logging
@@ -44,10 +44,10 @@ def database_errors_logged(log: logging.Logger, then: str) -> Generator[None]:
 
 
 async def run_forever(life: Callable[[], Awaitable[None]]) -> None:
-    """Run forever, restarting after every end; the next run reclaims what the last one had in hand.
+    """Run forever, and restart after every end; the next run reclaims the last one's unfinished work.
 
-    An unforeseen error is logged in full and ends this part only: restarting the process would meet the same error.
-    The pauses between such restarts grow.
+    An unexpected error is logged in full and ends only this part, because the same error would follow a restart of the
+    process. The pauses between such restarts grow.
     """
     loop = asyncio.get_running_loop()
     pauses = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""Reads servers' audit logs for who gave or took the roles of our rules."""
+"""Read servers' audit logs to find out who gave or took the roles of our rules."""
 
 import asyncio
 import logging
@@ -11,11 +11,11 @@ from services.roles import rival_names
 log = logging.getLogger("holdfast.jobs.rival_namer")
 
 PAUSE_SECONDS = 2.0
-"""Pause when no name is asked for: Discord's logs have an entry within moments."""
+"""Pause when no name is wanted; a new entry appears in Discord's logs within moments."""
 
 
 class RivalNamer:
-    """One runs in each jobs process; a server's log is read by one of them at a time."""
+    """The worker in each jobs process that looks up names; one process at a time reads a server's log."""
 
     async def run(self) -> None:
         """Look names up until cancelled."""

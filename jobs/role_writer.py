@@ -28,20 +28,20 @@ IDLE_SECONDS = 1.0
 LEASE_SECONDS = 2.0
 TOKEN_PAUSE_SECONDS = 300.0
 FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 1.0, 30.0
-"""Seconds for which a guild is skipped while Discord fails for it."""
+"""The shortest and the longest pause in seconds of a guild for which Discord fails."""
 
 
 class RoleWriter:
-    """Sends intents while it holds the lease; a process without the lease waits for it."""
+    """The sender of intents while this process holds the lease; a process without the lease waits for it."""
 
     def __init__(self, called: asyncio.Event) -> None:
         self.called: asyncio.Event = called
         self.tried: set[tuple[int, datetime]] = set()
-        """Intents that this process has begun to send. From then on only a read of the member shows the outcome."""
+        """Intents that this process has begun to send. From then on, only a read of the member shows the outcome."""
         self.resting: dict[str, float] = {}
-        """Guilds at their rate limit, and until when (loop time). Others are served meanwhile."""
+        """Guilds that pause, at their rate limit or while Discord fails, and until when (loop time)."""
         self.failing: dict[str, int] = {}
-        """Guilds for which Discord fails, and how often in a row; the pause grows each time."""
+        """Guilds for which Discord fails, and the failures in a row; the pause grows each time."""
         self.last: int = 0
         """The id of the server served last."""
 
@@ -68,7 +68,7 @@ class RoleWriter:
             while True:
                 if len(running) < AT_ONCE:
                     await self._start(running, held)
-                # A finished change sets the event too, and so does the end of a pause.
+                # A finished change sets the event too. The end of a pause ends this wait.
                 await wait(self.called, self._pause())
                 for task in [task for task in running if task.done()]:
                     running.pop(task)
@@ -77,7 +77,7 @@ class RoleWriter:
             await stop(*running)
 
     async def _start(self, running: dict[asyncio.Task[None], Intent], held: Lease) -> None:
-        """Start as many intents as there is room for. Raises LeaseLost, with nothing started, if the lease is gone."""
+        """Start intents while there is room. Raises LeaseLost, with nothing started, if the lease is lost."""
         room = AT_ONCE - len(running)
         # Read through the connection that holds the lease: if it answers, we still hold it.
         busy = Counter(intent.guild_id for intent in running.values())
@@ -94,7 +94,7 @@ class RoleWriter:
             running[task] = intent
 
     def _most(self, guild: str) -> int:
-        """The number of concurrent changes in a guild. While Discord fails, one attempt shows whether it recovers."""
+        """Return the most concurrent changes in a guild: one while Discord fails, to show whether it recovers."""
         return 1 if guild in self.failing else outbox.EACH
 
     def _resting(self) -> list[str]:
@@ -103,7 +103,7 @@ class RoleWriter:
         return list(self.resting)
 
     def _rest_if_failing(self, guild: str, outage: bool) -> None:
-        """Skip a guild for which Discord fails: each attempt there takes up a place for seconds."""
+        """Pause a guild for which Discord fails, because each attempt there occupies a place for seconds."""
         if not outage:
             self.failing.pop(guild, None)
             return
@@ -116,13 +116,13 @@ class RoleWriter:
         self.resting[guild] = until
 
     def _pause(self) -> float:
-        """Seconds until there may be work without a notification: a guild's or an intent's pause ends."""
+        """Return the seconds until there may be work without a notification, when a guild's or intent's pause ends."""
         now = asyncio.get_running_loop().time()
         return min([IDLE_SECONDS, *(self.resting[guild] - now for guild in self._resting())])
 
     async def _carry_out(self, intent: Intent, since: datetime) -> None:
         key, clock = (intent.id, intent.intended_at), asyncio.get_running_loop()
-        # We hold the lease since before this was intended and have not tried it, so nobody can have sent it.
+        # We held the lease before this change was intended and have not tried it, so no process can have sent it.
         sure = intent.attempts == 0 and intent.intended_at >= since and key not in self.tried
         self.tried.add(key)
         noted = False
@@ -156,7 +156,7 @@ class RoleWriter:
             except Exception as fault:
                 if is_the_databases(fault):
                     raise
-                # One change that always fails must not keep the others waiting.
+                # A change that always fails must not delay the others.
                 log.exception(
                     "failed to change role=%s member=%s server=%s", intent.role_id, intent.discord_id, intent.server_id
                 )

@@ -34,10 +34,10 @@ log = logging.getLogger("holdfast.jobs.scheduler")
 
 
 class Every(BaseTrigger):
-    """Fires one period after APScheduler last checked the job.
+    """A trigger that fires one period after APScheduler last checked the job.
 
-    Missed times are not made up, because the row in the database says what is overdue. With APScheduler's own interval
-    a machine's clock that is set forward by a year makes it list every second of that year.
+    Missed times are not made up, because the row in the database says what is overdue. APScheduler's own interval
+    trigger would list every second of a year if the machine's clock were set forward by a year.
     """
 
     __slots__ = ("period",)
@@ -67,10 +67,10 @@ class SteadyStore(MemoryJobStore):
 
 @dataclass(frozen=True, slots=True)
 class ScheduledJob:
-    """A job: when each process asks for its turn, what it does, and how often one of the processes runs it.
+    """A job: when each process asks for a turn, what the job does, and how often one of the processes runs it.
 
-    With `every`, the row of `schedule` with the job's name decides which process runs it. Without, every process runs
-    it, and the work locks the rows that it changes.
+    With `every`, the row of `schedule` with the job's name decides which process runs it. Without `every`, each process
+    runs the job, and its work locks the rows that it changes.
     """
 
     name: str
@@ -82,11 +82,11 @@ class ScheduledJob:
 EACH_SECOND = Every(timedelta(seconds=1))
 """Often enough to start a requested sweep within a second. Asking for a turn that is not due writes nothing."""
 FOLD_EVERY = timedelta(seconds=10)
-"""How long counts wait to be folded. Until then each read adds them up."""
+"""The longest wait of counts before they are folded. Until then, each read adds them up."""
 COUNT_EVERY = timedelta(seconds=5)
-"""How often the coverage of one move is stored; each is stored once within `coverage.STORED_EVERY`."""
+"""The interval at which the coverage of one move is stored; each move is stored once within `coverage.STORED_EVERY`."""
 REACH_EVERY = timedelta(seconds=5)
-"""How often one rule without numbers of today gets its daily count."""
+"""The interval at which one rule that has no numbers for today gets its daily count."""
 HOUSEKEEPING_EVERY = timedelta(hours=1)
 
 
@@ -112,7 +112,7 @@ def all_jobs() -> Sequence[ScheduledJob]:
 
 
 async def prepare(jobs: Sequence[ScheduledJob]) -> None:
-    """Create the missing rows of the jobs that have one."""
+    """Create the missing `schedule` rows of the jobs that need one."""
     async with transaction() as db:
         for job in jobs:
             if job.every is not None:
@@ -129,10 +129,10 @@ async def take_turn(job: ScheduledJob) -> bool:
 
 
 class JobRunner:
-    """Runs one job in this process, one turn at a time, with a longer pause after each failure in a row.
+    """A runner of one job in this process: one turn at a time, with a longer pause after each failure in a row.
 
-    A failure of the job is logged here and does not stop the other jobs. If the database is away, the error goes into
-    `lost`.
+    A failure of the job is logged here and does not stop the other jobs. If the database is unreachable, the error is
+    put into `lost`.
     """
 
     def __init__(self, job: ScheduledJob, lost: asyncio.Queue[Exception]) -> None:
@@ -145,15 +145,15 @@ class JobRunner:
     async def begin(self) -> None:
         """Start a turn, unless one is running or the pause after a failure is not over.
 
-        APScheduler runs plain functions in a thread, logs a cancelled coroutine as an error, and does not wait for its
-        end. So it calls this coroutine, which only starts the turn in a task of its own.
+        APScheduler runs plain functions in a thread, logs a cancelled coroutine as an error, and does not wait until it
+        ends. So it calls this coroutine, which only starts the turn in a separate task.
         """
         free = self._turn is None or self._turn.done()
         if free and not self._ended and asyncio.get_running_loop().time() >= self._not_before:
             self._turn = asyncio.create_task(self._take())
 
     async def end(self) -> None:
-        """Cancel the running turn, wait for its end, and start no other."""
+        """Cancel the running turn, wait until it has ended, and start no other."""
         self._ended = True
         if self._turn is not None:
             await stop(self._turn)
@@ -175,7 +175,7 @@ class JobRunner:
 
 
 async def run(jobs: Sequence[ScheduledJob] | None = None) -> None:
-    """Run the schedule until cancelled, and end every turn before returning. Raises when the database is away."""
+    """Run the schedule until cancelled, and end every turn before returning. Raises if the database is unreachable."""
     jobs = all_jobs() if jobs is None else jobs
     await prepare(jobs)
     lost = asyncio.Queue[Exception]()
@@ -189,7 +189,7 @@ async def run(jobs: Sequence[ScheduledJob] | None = None) -> None:
     try:
         raise await lost.get()
     finally:
-        # The pause takes effect at once, the shutdown when the event loop comes to it.
+        # The pause takes effect at once, the shutdown only when the event loop runs it.
         clock.pause()
         clock.shutdown(wait=False)
         await asyncio.gather(*(runner.end() for runner in runners))

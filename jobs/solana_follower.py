@@ -1,4 +1,4 @@
-"""The follower of Solana: reads members' assets in turn, as often as its share of the provider's rate limit allows."""
+"""The follower of Solana, which reads members' assets in turn, as often as its share of the rate limit allows."""
 
 import asyncio
 import logging
@@ -21,14 +21,14 @@ from settings import settings
 log = logging.getLogger("holdfast.jobs.solana_follower")
 
 BEAT_SECONDS = 5.0
-"""Longest time between two questions while SOLANA_FOLLOW_REQUESTS allows more, also where EVM chains are polled at a
-slower pace: that pace limits other costs."""
+"""Longest seconds between two questions while SOLANA_FOLLOW_REQUESTS allows more, even if EVM chains are polled at a
+slower pace, which limits other costs."""
 SHOWN_SECONDS = 60.0
-"""Time between two records that the follower is at work while its share lets it ask nothing."""
+"""Seconds between two records that the follower is running while its share of the rate limit is used up."""
 
 
 class SolanaFollower:
-    """Asks one question after another while this process has the lease on Solana; `turns` are shared."""
+    """The follower, which asks one question after another while it has the lease on Solana; `turns` are shared."""
 
     def __init__(self, turns: FollowerTurns) -> None:
         self._turns: FollowerTurns = turns
@@ -40,7 +40,7 @@ class SolanaFollower:
         self._rests_until = 0.0
         """Loop time until which the last question's requests use up our share of the rate limit."""
         self._shown_at = float("-inf")
-        """Loop time of the last record that the follower is at work."""
+        """Loop time of the last record that the follower is running."""
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -60,7 +60,7 @@ class SolanaFollower:
     async def once(self) -> bool:
         """Ask the next question unless our share is used up. Return False while another process follows Solana.
 
-        Raises UnreadableTransfers when it is not answered; it is asked again in its next turn.
+        Raises UnreadableTransfers when the question is not answered; it is asked again in its next turn.
         """
         turn = await self._turns.of(SOLANA)
         if turn is None:
@@ -88,7 +88,7 @@ class SolanaFollower:
         return True
 
     async def _rest(self, moment: float) -> None:
-        """Record once in a while that the share of the rate limit, and no fault, keeps the follower waiting."""
+        """Record from time to time that the follower waits for its share of the rate limit, not because of a fault."""
         if moment - self._shown_at >= SHOWN_SECONDS:
             self._shown_at = moment
             async with transaction() as db:
@@ -110,7 +110,7 @@ class SolanaFollower:
             async with chain_cursor.advancing(SOLANA, self._turns.owner, Position(oldest, ""), newest) as db:
                 moved = [Moved(parts[0].collection, owner, polled.slot) for owner in polled.changed]
                 sightings.concern(db, SOLANA, moved, servers, self._marks, asyncio.get_running_loop().time())
-                # Changes while nobody polled are not new, so they are queued without urgency.
+                # Changes from a time without polls are not new, so they are queued without urgency.
                 queue.mark_holders(db, SOLANA, polled.fresh, queue.SWEPT)
         except chain_cursor.Overtaken:
             return

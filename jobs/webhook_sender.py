@@ -1,4 +1,4 @@
-"""Posts servers' events to their webhooks."""
+"""Post servers' events to their webhooks."""
 
 import asyncio
 import logging
@@ -24,19 +24,19 @@ PAUSE_SECONDS = 1.0
 LANES = 16
 """Servers served at a time."""
 UNHEALTHY_LANES = 4
-"""How many of them whose receivers fail or are slow: thousands of those delay nobody else."""
+"""The lanes for servers whose receivers fail or are slow, so that even thousands of those delay no others."""
 SLOW_SECONDS = 3.0
-"""A receiver that needs longer for one delivery is slow."""
+"""Seconds for one delivery after which a receiver counts as slow."""
 TURN_SECONDS = 30.0
-"""After so long a server's turn ends; the rest of its deliveries waits for the next one."""
+"""Seconds after which a server's turn ends; its other deliveries wait for the next turn."""
 MOST_FOR_ONE_HOST = 4
-"""Servers that are served at one host at a time."""
+"""Servers with receivers on the same host that are served at a time."""
 CROWDED = timedelta(seconds=2)
 UNREADABLE = N_("the secret cannot be read any more: make a new one")
 
 
 class WebhookSender:
-    """One runs in each jobs process; a server's deliveries are sent by one lane of one of them at a time."""
+    """The sender in each jobs process; at any time, one lane of one process sends a server's deliveries."""
 
     def __init__(self, client: WebhookClient | None = None) -> None:
         self._client = client or WebhookClient()
@@ -104,9 +104,9 @@ class WebhookSender:
                 del self._hosts[host]
 
     async def _serve(self, turn: DeliveryTurn) -> bool | None:
-        """Send the turn's deliveries in their order, up to the first that fails; return whether the receiver is slow.
+        """Send the turn's deliveries in order, up to the first that fails; return whether the receiver is slow.
 
-        A slow one's turn ends with its delivery.
+        A slow delivery ends the turn.
         """
         end = time.monotonic() + TURN_SECONDS
         slow = None

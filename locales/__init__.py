@@ -33,7 +33,7 @@ LANGUAGES = (ENGLISH, *sorted(path.stem for path in FOLDER.glob("*.po")))
 """The languages that have a file, as BCP 47 tags."""
 
 _COUNTS = (*range(1, 200), 0, 1_000_000)
-"""Numbers among which is one for each form of every language."""
+"""Numbers that include at least one for each plural form of every language."""
 
 _PLACE = re.compile(r"\{(\w+)\}")
 
@@ -74,9 +74,9 @@ def best_of(locale: str | None) -> str:
 
 
 def matching(locale: str | None) -> str | None:
-    """Return the language of ours for a locale, or None.
+    """Return the language in LANGUAGES for a locale, or None.
 
-    Another region of a language will do, another script will not: `zh-TW` is no reason to show simplified characters.
+    The region may differ but not the script: `zh-TW` does not lead to simplified characters.
     """
     if locale in LANGUAGES:
         return locale
@@ -85,7 +85,7 @@ def matching(locale: str | None) -> str | None:
 
 
 def _tongue(tag: str) -> tuple[str, str | None] | None:
-    """Return a tag's language and script, or None for what is not a tag of a known language."""
+    """Return a tag's language and script, or None for a text that is not the tag of a known language."""
     try:
         found = Locale.parse(tag, sep="-")
         usual = get_global("likely_subtags").get(found.language, found.language)
@@ -114,7 +114,7 @@ def _(text: str) -> str:
 
 
 def ngettext(one: str, several: str, count: int) -> str:
-    """Return the text for this number in the reader's language, whose forms may differ from English ones."""
+    """Return the text for this number in the reader's language, whose plural forms may differ from the English ones."""
     if (chosen := _language.get()) == ENGLISH:
         return one if count == 1 else several
     if chosen == MARKED:
@@ -123,7 +123,7 @@ def ngettext(one: str, several: str, count: int) -> str:
 
 
 def pgettext(context: str, text: str) -> str:
-    """Return a text that means something else elsewhere, in the reader's language."""
+    """Return the text in the reader's language, with the meaning that it has in this context."""
     if (chosen := _language.get()) == ENGLISH:
         return text
     return (
@@ -132,12 +132,12 @@ def pgettext(context: str, text: str) -> str:
 
 
 def N_(text: str) -> str:
-    """Return the text itself: a mark for a constant that `_` reads when it is shown."""
+    """Return the text itself: this marks a constant that `_` translates when it is shown."""
     return text
 
 
 def NP_(context: str, text: str) -> str:
-    """Return the text itself: a mark for a constant that `pgettext` reads with this context."""
+    """Return the text itself: this marks a constant that `pgettext` translates with this context."""
     return text
 
 
@@ -151,9 +151,9 @@ def in_every_language(text: str, context: str = "") -> dict[str, str]:
 
 
 def pieces(text: str) -> list[str]:
-    """Return a text in pieces: what is before its first place, that place's name, what comes next, and so on.
+    """Return a text in pieces: the text before its first place, that place's name, the text after it, and so on.
 
-    The places keep the order of the English text, because what a built screen puts in them cannot change its own.
+    The places keep the order of the English text, because a built screen fills them in that order.
     """
     if language() != MARKED:
         return _PLACE.split(text)

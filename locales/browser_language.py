@@ -1,4 +1,4 @@
-"""The language that a browser asks for: its cookie, else its `Accept-Language` header (RFC 9110, section 12.5.4)."""
+"""The language that a browser asks for: by cookie, otherwise by `Accept-Language` (RFC 9110, section 12.5.4)."""
 
 import re
 from functools import lru_cache
@@ -34,7 +34,7 @@ def _accepted(header: str) -> str:
         if (found := _RANGE.fullmatch(one)) is None:
             continue
         weight = float(found[2] or 1)
-        # Of equals the first one is preferred.
+        # Among languages of equal weight the first one wins.
         if weight > quality and (ours := matching(found[1])) is not None:
             best, quality = ours, weight
     return best

@@ -1,4 +1,4 @@
-"""Marks: what a text is while the screens are built, until `locales.screens` puts every language in its place.
+"""Marks, which stand for texts while the screens are built, until `locales.screens` writes the texts of each language.
 
 A mark holds the call that reads the text. It consists of letters, digits and `~:_-`, so that it passes through HTML,
 JavaScript and a minifier unchanged.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Self, cast
 
 MARKED = "marked"
-"""The language in which texts are marks."""
+"""The name of the language in which every text is a mark."""
 WHILE_BUILDING = "HOLDFAST_MARK_TEXTS"
 """The environment variable with which a process reads marks."""
 TEXT, PLURAL, IN_CONTEXT, LIST, FORMS = "text", "plural", "context", "list", "forms"
@@ -21,7 +21,7 @@ _MARK = re.compile(r"~t:([\w-]+)~(?:~v:([0-9a-f]+)~)?")
 _LEFT = re.compile(r"~t:\w")
 
 Call = tuple[str, list[Any], dict[str, Any]]
-"""What a mark reads: its kind, the arguments, and the values for the places in the text."""
+"""The call that a mark holds: its kind, its arguments, and the values for the places in the text."""
 
 
 class Mark(str):
@@ -63,7 +63,7 @@ def replaced(text: str, read: Callable[[Call], str], escape: Callable[[str], str
 
 def _read(found: re.Match[str], read: Callable[[Call], str]) -> str:
     kind, arguments, values = _call(found)
-    # A value or a word of a list may be a text as well.
+    # A value, or a word of a list, may be a mark as well.
     return read((kind, _read_inside(arguments, read), _read_inside(values, read)))
 
 
@@ -82,6 +82,6 @@ def _read_inside(value: Any, read: Callable[[Call], str]) -> Any:
 def _call(found: re.Match[str]) -> Call:
     packed, more = found.groups()
     kind, arguments, values = json.loads(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)))
-    # What a page knew when it was prerendered (assets/screens/filled.js), as UTF-16 in hexadecimal digits.
+    # The values that a page had when it was prerendered (assets/screens/filled.js), as UTF-16 in hexadecimal digits.
     values |= json.loads(bytes.fromhex(more).decode("utf-16-be")) if more else {}
     return kind, arguments, values

@@ -30,9 +30,9 @@ from locales.marks import FORMS, IN_CONTEXT, LANGUAGE, LIST, NUMBER, PIECE, PLUR
 PAGES = "languages"
 """The folder of the pages in other languages, beside that of the built files."""
 _SERVED = {"index.html": "index.html", "__spa-fallback.html": "404.html"}
-"""The pages that the server looks for, by what the build calls them; their copies under other names are not needed.
+"""The pages that the server looks for, by the names that the build gives them; copies under other names are not needed.
 
-Reflex copies the fallback to `404.html` only when everything else is done.
+Reflex copies the fallback to `404.html` only after everything else.
 """
 _SCRIPT_PATH = re.compile(r"/assets/(?=[^/\"'`\s]+\.js\b)")
 _INLINE_SCRIPT = re.compile(r"<script\b[^>]*>.*?</script>", re.S)
@@ -92,12 +92,12 @@ def _keep(file: Path, text: str, before: str) -> None:
 
 
 def in_script(text: str) -> str:
-    """Return JavaScript with its marks read; they are inside strings of any kind."""
+    """Return JavaScript with its marks replaced by their texts; the marks are inside strings of any kind."""
     return replaced(text, _read, _for_script)
 
 
 def in_page(text: str) -> str:
-    """Return HTML with its marks read."""
+    """Return HTML with its marks replaced by their texts."""
     return replaced(_INLINE_SCRIPT.sub(lambda found: in_script(found[0]), text), _read, html.escape)
 
 

@@ -20,7 +20,7 @@ def storable_count(one: str, several: str, count: int, **values: str | int) -> s
 
 
 def within(text: str) -> str:
-    """Return a stored text in the form that makes it a value of another one: it is then read with that one."""
+    """Return a stored text in a form that can be a value of another one; `said` then reads it with that one."""
     return text if text.startswith(_BEGINNING) else json.dumps({"text": text, "values": {}}, ensure_ascii=False)
 
 
@@ -35,5 +35,5 @@ def said(text: str) -> str:
         one, several = found["text"], found.get("several")
         return (_(one) if several is None else ngettext(one, several, found["count"])).format(**values)
     except (ValueError, LookupError, TypeError, AttributeError):
-        # Nothing that we stored.
+        # Not a text that `storable` returned.
         return text

@@ -1,12 +1,12 @@
-"""Counts of the log and of the ledger that the database keeps, so that no screen reads either for a number.
+"""Counts of the log and of the ledger that the database keeps, so that no screen has to count their rows.
 
-Triggers write changes to `rollup_delta` in the transaction that makes them: rows of their own, because writers of one
-shared count would wait for each other. A job folds them into `rollup` and `holder_count`; readers add the unfolded
-ones.
+Triggers write changes to `rollup_delta` in the transaction that makes them. Each change is a separate row, because
+writers of one shared count would wait for each other. A job folds the rows into `rollup` and `holder_count`; readers
+add the unfolded rows.
 
 A member counts as verified in a server if they are not a bot and have a proved wallet that counts there. Triggers
-record in `verified_stale` whose verification may have changed, in the transaction that changes it; a job then reads
-these people again and corrects the counts. Readers add the correction for those still recorded.
+record people whose verification may have changed in `verified_stale`, in the transaction that changes it. A job then
+reads these people again and corrects the counts. Readers add the correction for people who are still recorded.
 """
 
 from datetime import date
@@ -16,21 +16,21 @@ from sqlmodel import Field, SQLModel
 
 
 class Rollup(SQLModel, table=True):
-    """How often something happened on one day (in UTC)."""
+    """The number of times that something happened on one day (in UTC)."""
 
     server_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     """0 for events without a server."""
     kind: str = Field(primary_key=True)
-    """A kind of the log's lines; `holders`, the change in the number of a rule's holders since the day before; or
-    `members`, the change in the number of the server's members, without bots."""
+    """A kind of log lines; `holders`, the change in the number of a rule's holders since the day before; or `members`,
+    the change in the number of the server's members, without bots."""
     day: date = Field(primary_key=True)
     rule_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
-    """0 for lines about no rule, or about several."""
+    """0 for log lines about no rule, or about several."""
     total: int = Field(sa_type=BigInteger)
 
 
 class HolderCount(SQLModel, table=True):
-    """How many members hold a rule's role by it."""
+    """The number of members who hold a rule's role because of that rule."""
 
     __tablename__ = "holder_count"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -40,7 +40,7 @@ class HolderCount(SQLModel, table=True):
 
 
 class RollupDelta(SQLModel, table=True):
-    """A change to such a count that is not folded yet."""
+    """A change to a `rollup` or `holder_count` that is not folded yet."""
 
     __tablename__ = "rollup_delta"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -65,7 +65,7 @@ class VerifiedPerson(SQLModel, table=True):
 
 
 class VerifiedCount(SQLModel, table=True):
-    """How many people are verified in a server."""
+    """The number of people who are verified in a server."""
 
     __tablename__ = "verified_count"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -74,9 +74,9 @@ class VerifiedCount(SQLModel, table=True):
 
 
 class Audience(SQLModel, table=True):
-    """How many people are verified in exactly these servers, and how many proofs of theirs each day has.
+    """The number of people who are verified in exactly these servers, and the number of their proofs on each day.
 
-    So people and proofs in several servers together are counted once without reading them. Discord lets nobody join
+    With it, people and proofs in several servers are counted once without reading their rows. Discord lets nobody join
     more than 200 servers, so the key stays short.
     """
 

@@ -1,4 +1,4 @@
-"""Delegations to members' wallets, as each chain's registry last showed them."""
+"""Delegations to members' wallets, as last read from each chain's registry."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -10,10 +10,11 @@ from models.db.types import maybe_moment, moment
 
 
 class Delegation(SQLModel, table=True):
-    """The vault lets the delegate, a member's wallet, speak for it (delegate.xyz v2).
+    """A vault's permission for the delegate, a member's wallet, to speak for it (delegate.xyz v2).
 
-    For everything it holds there, or with a `contract` for that one, or with a `token_id` for that token: at most
-    `amount` of it if it is an ERC-1155's, and if it is an ERC-721's only with `single`. Addresses are in lower case.
+    It covers everything that the vault holds on the chain; with a `contract` only that contract, with a `token_id` only
+    that token. Of an ERC-1155 token it covers at most `amount`; an ERC-721 token only counts with `single`. Addresses
+    are in lower case.
     """
 
     __table_args__ = (Index("ix_delegation_vault", "vault"),)  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -26,11 +27,11 @@ class Delegation(SQLModel, table=True):
     amount: Decimal | None = Field(default=None, sa_type=Numeric(78, 0))  # pyright: ignore[reportArgumentType]
     single: bool = Field(default=False, sa_column_kwargs={"server_default": "false"})
     first_seen_at: datetime = moment()
-    """When we first read it: if two members could count the same token, the older claim has precedence."""
+    """When we first read it. If two members could count the same token, the older delegation has precedence."""
 
 
 class DelegationRead(SQLModel, table=True):
-    """When a wallet's delegations were last read, at which block of which node; `fault` is why they are unknown."""
+    """The last read of a wallet's delegations: when, at which block of which node; `fault` is why they are unknown."""
 
     __tablename__ = "delegation_read"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -40,5 +41,5 @@ class DelegationRead(SQLModel, table=True):
     endpoint: int
     read_at: datetime | None = maybe_moment()
     more: bool = False
-    """Whether there are more than are stored."""
+    """Whether the wallet has more delegations than are stored."""
     fault: str | None = None

@@ -12,7 +12,7 @@ from models.db.types import document, maybe_moment, moment
 
 
 class Event(SQLModel, table=True):
-    """One event, never changed afterwards, except that erasure replaces a person's id by a pseudonym."""
+    """One event. It never changes afterwards, except that erasure replaces a person's id with a pseudonym."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index("ix_event_server_at", "server_id", "at"),

@@ -9,12 +9,12 @@ from models.db.types import maybe_moment, moment, texts
 
 
 class Identify(SQLModel, table=True):
-    """A time at which the bot identifies to Discord's gateway; kept for a day."""
+    """A time at which the bot identifies to Discord's gateway; the row is kept for a day."""
 
     id: int | None = Field(default=None, primary_key=True)
     at: datetime = moment(index=True)
     lane: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
-    """The shard's number modulo `max_concurrency`: Discord accepts one in five seconds of each."""
+    """The shard's number modulo `max_concurrency`: Discord accepts one identify in five seconds for each lane."""
 
 
 class GatewayLimit(SQLModel, table=True):
@@ -28,12 +28,12 @@ class GatewayLimit(SQLModel, table=True):
     resets_at: datetime = moment()
     max_concurrency: int
     shards: int
-    """How many shards Discord recommends."""
+    """The number of shards that Discord recommends."""
     read_at: datetime = moment()
 
 
 class ShardRow(SQLModel, table=True):
-    """A shard of the bot, of `shards` together: the process that runs it until when, and its session at Discord."""
+    """One of the bot's `shards` shards: the process that runs it, until when, and its session at Discord."""
 
     __tablename__ = "shard"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -44,31 +44,31 @@ class ShardRow(SQLModel, table=True):
     session_id: str | None = None
     """Useless without the bot's token, which is not stored."""
     sequence: int | None = Field(default=None, sa_type=BigInteger)
-    """Everything up to this event is in the database."""
+    """The last event up to which everything is in the database."""
     url: str | None = None
     intents: int | None = Field(default=None, sa_type=BigInteger)
     bot: str | None = None
     """A digest of the token with which the session began."""
     application_id: str | None = None
     unavailable: list[str] = texts()
-    """Guilds that were unavailable."""
+    """The guilds that were unavailable."""
 
 
 class BotProcessRow(SQLModel, table=True):
-    """A process of the bot that lives, and why it is not connected; None if it is."""
+    """A running process of the bot, and why it is not connected (`down`; None if it is)."""
 
     __tablename__ = "bot_process"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     name: str = Field(primary_key=True)
     part: str
-    """BOT_SHARDS, as the process has it."""
+    """The process's setting BOT_SHARDS."""
     shards: int
     seen_at: datetime = moment()
     down: str | None = None
 
 
 class GuildPicture(SQLModel, table=True):
-    """A guild as the bot last knew it: its roles and the bot as its member, as JSON."""
+    """The bot's last snapshot of a guild, with its roles and the bot as its member, as JSON."""
 
     __tablename__ = "guild_picture"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -77,7 +77,7 @@ class GuildPicture(SQLModel, table=True):
 
 
 class InteractionClaim(SQLModel, table=True):
-    """An interaction that some process answers, so that no other does."""
+    """An interaction that one process answers, so that no other does."""
 
     __tablename__ = "interaction_claim"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 

@@ -32,23 +32,23 @@ class Grant(SQLModel, table=True):
     discord_id: str = Field(index=True)
     role_id: str
     rule_ids: list[int] = Field(default_factory=list, sa_type=ARRAY(Integer))  # pyright: ignore[reportArgumentType]
-    """The rules that said yes when the role was last found right."""
+    """The rules that said yes when the role was last confirmed."""
     state: str
-    """`giving`: to be given, perhaps sent. `held`: ours. `taking`: to be taken, perhaps sent. `lost`: somebody else
-    took our role."""
+    """`giving`: to be given, perhaps already sent. `held`: the member has it from us. `taking`: to be taken, perhaps
+    already sent. `lost`: somebody else took our role."""
     had_before: bool = False
     """Whether the member had the role when the grant was created."""
     evidence: dict[str, Any] = document()
     no_since: datetime | None = maybe_moment()
-    """Since when every rule for this role says no: the start of the grace time."""
+    """When every rule for this role first said no: the start of the grace time."""
     first_no: dict[str, Any] | None = Field(default=None, sa_type=JSONB(none_as_null=True))  # pyright: ignore[reportArgumentType]
-    """The answers by which the role would be taken, and which a later reconcile has to confirm."""
+    """The answers that would take the role; a later reconcile has to confirm them."""
     gift_since: datetime | None = maybe_moment()
-    """Since when an admin lets the member keep the role although no rule says yes; it ends with the next yes."""
+    """When an admin let the member keep the role although no rule says yes; None after the next yes."""
     held_back_at: datetime | None = maybe_moment()
     """When the breaker last stopped this role's removal."""
     batch: UUID | None = None
-    """The batch of removals that this one belongs to, as in the log."""
+    """The batch of removals to which this one belongs, as in the log."""
     intended_at: datetime | None = maybe_moment()
     next_at: datetime | None = maybe_moment()
     attempts: int = 0
@@ -70,7 +70,7 @@ class Breaker(SQLModel, table=True):
     approved_at: datetime | None = maybe_moment()
     approved_by: str | None = None
     dismissed_at: datetime | None = maybe_moment()
-    """When an admin let everybody keep the role instead."""
+    """When an admin decided that everybody keeps the role instead."""
     dismissed_by: str | None = None
 
 
@@ -85,20 +85,20 @@ class Unanswered(SQLModel, table=True):
 
 
 class RoleRefusal(SQLModel, table=True):
-    """A role of which Discord refused a change; until one succeeds, changes are tried one at a time."""
+    """A role for which Discord refused a change; until a change succeeds, changes are tried one at a time."""
 
     __tablename__ = "role_refusal"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
     role_id: str = Field(primary_key=True)
     count: int
-    """Refused tries in a row; each makes the pause before the next one longer."""
+    """Refused attempts in a row; each makes the pause before the next attempt longer."""
     next_at: datetime = moment()
     """When a change is tried again while the role's rules are paused."""
 
 
 class RivalMove(SQLModel, table=True):
-    """Somebody else gave or took a role that a rule of ours gives, with who it was if the server's log says so."""
+    """A change by somebody else to a role that a rule of ours gives, with their name if the server's log has it."""
 
     __tablename__ = "rival_move"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -114,28 +114,28 @@ class RivalMove(SQLModel, table=True):
     id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
     server_id: int = Field(foreign_key="server.id", ondelete="CASCADE")
     discord_id: str
-    """The member whose role it is."""
+    """The Discord id of the member whose role was changed."""
     role_id: str
     taken: bool
-    """Whether the role was taken; else it was given."""
+    """Whether the role was taken; otherwise it was given."""
     at: datetime = moment()
-    """When it happened by the server's log, else when we noticed it."""
+    """When it happened according to the server's log, else when we noticed it."""
     since: datetime | None = maybe_moment()
-    """When we last gave or took this role of the member; the move is newer."""
+    """When we last changed this role of the member; the move is newer."""
     against: bool = False
-    """Whether it reverses what we did, and still counts towards a truce."""
+    """Whether it reverses our change, and still counts towards a truce."""
     naming: str = "open"
-    """`open`: the server's log has to be read. `named`: it says who it was. `unknown`: it does not."""
+    """`open`: the server's log has to be read. `named`: the log names the actor. `unknown`: it does not."""
     reason: str | None = None
     """Why the name is unknown: `no_permission` or `not_found`."""
     entry_id: str | None = None
-    """The entry of the server's log."""
+    """The id of the entry in the server's log."""
     actor_id: str | None = None
     actor_name: str | None = None
     actor_bot: bool = False
     attempts: int = 0
     next_at: datetime | None = maybe_moment()
-    """When the server's log is read for it."""
+    """When the server's log is next read for this move."""
 
 
 class Truce(SQLModel, table=True):

@@ -1,4 +1,4 @@
-"""What is known about collections, tokens, and wallets' holdings."""
+"""Collections, tokens, wallets' holdings, and the counts of holders."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -12,7 +12,7 @@ from models.db.types import document, maybe_moment, moment, texts
 
 
 class Collection(SQLModel, table=True):
-    """A contract on a chain, with the name people know it by."""
+    """A contract on a chain, with the name by which people know it."""
 
     __table_args__ = (UniqueConstraint("chain", "contract"),)  # pyright: ignore[reportUnannotatedClassAttribute]
 
@@ -36,9 +36,9 @@ class Token(SQLModel, table=True):
 
 
 class Observation(SQLModel, table=True):
-    """One wallet's balance in one contract when it last changed; an unknown never overwrites it.
+    """One wallet's balance in one contract when it last changed; an unknown answer never overwrites it.
 
-    A balance that was always zero has no row: the wallet's snapshot shows that it was read.
+    A balance that was always zero has no row; the wallet's snapshot shows that it was read.
     """
 
     chain: str = Field(primary_key=True)
@@ -51,7 +51,7 @@ class Observation(SQLModel, table=True):
 
 
 class Survey(SQLModel, table=True):
-    """A balance snapshot of one chain: which contracts returned the balances of many wallets, at which block."""
+    """A balance snapshot of one chain: the contracts that returned the balances of many wallets, and the block."""
 
     id: int | None = Field(default=None, primary_key=True)
     chain: str
@@ -64,7 +64,7 @@ class Survey(SQLModel, table=True):
 class Surveyed(SQLModel, table=True):
     """The newest balance snapshot of a server's member's wallet, with an answer from each of its contracts.
 
-    At its block the wallet held what its observations say, and nothing where there is none.
+    At its block the wallet held the amounts in its observations, and nothing in contracts without an observation.
     """
 
     chain: str = Field(primary_key=True)
@@ -74,10 +74,10 @@ class Surveyed(SQLModel, table=True):
 
 
 class Tally(SQLModel, table=True):
-    """The newest count of a wallet's tokens that match one requirement; `scope` says which requirement.
+    """The newest count of a wallet's tokens that match one requirement, which `scope` identifies.
 
-    An incomplete reading has `at_least` set: there may be more, and `reason` says why. It never replaces a complete
-    one.
+    An incomplete count has `at_least` set: there may be more tokens, and `reason` says why. It never replaces a
+    complete count.
     """
 
     chain: str = Field(primary_key=True)
@@ -95,9 +95,9 @@ class Tally(SQLModel, table=True):
 class TokenTrail(SQLModel, table=True):
     """Token hints: tokens of a contract known to have reached a wallet, and the blocks that each node searched.
 
-    Hints where to look on the chain, not holdings. For any collection the contract is "any", and ids are "contract:id".
-    `searched` maps a node's mark (`Node.mark`) to a first and a last block, `gone` an id to the block at which the
-    chain first said that it is no longer the wallet's.
+    They are hints of what to check on the chain, not holdings. For any collection, the contract is "any" and ids are
+    "contract:id". `searched` maps a node's mark (`Node.mark`) to a first and a last block. `gone` maps an id to the
+    block at which the chain first showed that the token no longer belongs to the wallet.
     """
 
     __tablename__ = "token_trail"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
@@ -112,7 +112,7 @@ class TokenTrail(SQLModel, table=True):
 
 
 class Census(SQLModel, table=True):
-    """The count of the holders of one collection, and how far it has come. All servers share it."""
+    """The count of one collection's holders, and its progress. All servers share it."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         UniqueConstraint("chain", "contract"),
@@ -129,40 +129,40 @@ class Census(SQLModel, table=True):
     block_hash: str = ""
     """The hash of the block at which the last whole count ended; empty before."""
     known: int | None = Field(default=None, sa_type=BigInteger)
-    """A block with a transfer; a node that lists none there is not believed to have found none elsewhere."""
+    """A block with a transfer. If a node lists no transfer there, its other empty answers are not believed either."""
     target: int | None = Field(default=None, sa_type=BigInteger)
-    """The settled block to which this count goes; None until it begins."""
+    """The settled block at which this count ends; None until it begins."""
     head: int | None = Field(default=None, sa_type=BigInteger)
     """The newest block (on Solana the slot) that the last whole count includes."""
     after: str | None = None
-    """On Solana the asset after which the next page begins."""
+    """On Solana, the asset after which the next page begins."""
     again: bool = False
-    """On Solana whether the list is read for the second time."""
+    """On Solana, whether the list is read for the second time."""
     moves: int = Field(default=0, sa_type=BigInteger)
-    """How many tokens' moves were read; on Solana how many assets in this reading of the list."""
+    """The number of token moves read; on Solana, the number of assets read in this pass over the list."""
     tokens: int = Field(default=0, sa_type=BigInteger)
-    """Rows of part 0."""
+    """The number of rows in part 0."""
     faults: int = 0
     """Failures since the count last advanced."""
     reason: str = ""
-    """Why it failed, or what a number of it needs beside it, as `locales/stored_texts.py` stores it."""
+    """Why the count failed, or a note to show beside its number, as `locales/stored_texts.py` stores it."""
     holder: str | None = None
     """The process that counts right now."""
     held_until: datetime | None = maybe_moment()
     next_at: datetime = moment()
-    """When it may be advanced."""
+    """When the count may be advanced next."""
     wanted_at: datetime = moment()
     counted_at: datetime | None = maybe_moment()
     """When the last whole count ended."""
     moved_at: datetime | None = maybe_moment()
-    """When a follower saw a transfer of it; written at most every few minutes."""
+    """When a follower last saw a transfer in the collection; written at most every few minutes."""
 
 
 class CensusToken(SQLModel, table=True):
-    """So much of one token belongs to one address.
+    """The amount of one token that belongs to one address.
 
-    Part 0 holds the amounts at the settled block, part 1 what the blocks after it changed, and part 2 the second
-    reading of a list on Solana, where a token is its mint as a number.
+    Part 0 has the amounts at the settled block, part 1 the changes by later blocks, and part 2 the second reading of a
+    list on Solana, where a token is its mint as a number.
     """
 
     __tablename__ = "census_token"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
@@ -184,7 +184,7 @@ class CensusTurn(SQLModel, table=True):
 
 
 class Reach(SQLModel, table=True):
-    """How many addresses meet the conditions of a rule, and how many of them are verified in its server."""
+    """The number of addresses that meet a rule's conditions, and of those that are verified in its server."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index("ix_reach_server", "server_id", "digest", "created_at"),
@@ -202,7 +202,7 @@ class Reach(SQLModel, table=True):
     holders: int | None = Field(default=None, sa_type=BigInteger)
     verified: int | None = Field(default=None, sa_type=BigInteger)
     chains: list[dict[str, Any]] = Field(default_factory=list, sa_type=JSONB)
-    """For each chain its key, the addresses that meet a condition on it, and the block of the count."""
+    """For each chain: its key, the number of addresses that meet a condition on it, and the block of the count."""
     daily: bool = False
     """Whether it is the daily count of a rule, which no admin asked for."""
     created_at: datetime = moment()
@@ -210,7 +210,7 @@ class Reach(SQLModel, table=True):
 
 
 class ReachCensus(SQLModel, table=True):
-    """A count that a rule's numbers need."""
+    """A census that a rule's numbers need."""
 
     __tablename__ = "reach_census"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -219,7 +219,7 @@ class ReachCensus(SQLModel, table=True):
 
 
 class ReachDay(SQLModel, table=True):
-    """A rule's numbers on one day (in UTC); without numbers why there are none."""
+    """A rule's numbers on one day (in UTC), or the reason why there are none."""
 
     __tablename__ = "reach_day"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -230,5 +230,5 @@ class ReachDay(SQLModel, table=True):
     chains: list[dict[str, Any]] = Field(default_factory=list, sa_type=JSONB)
     reason: str = ""
     digest: str = Field(default="", sa_column_kwargs={"server_default": ""})
-    """A digest of the conditions that were counted; the rule may have others by now."""
+    """A digest of the counted conditions; the rule may have other conditions by now."""
     at: datetime = moment()

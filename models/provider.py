@@ -1,4 +1,4 @@
-"""The last answers of providers, their limits and refusals, and the alerts to admins."""
+"""Providers' last answers, limits and refusals, and the alerts to admins."""
 
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ class ProviderState(SQLModel, table=True):
     """`ok`, `stale`, `down`, `busy`, `confused` or `refused`."""
     reason: str | None = None
     since: datetime = moment()
-    """Since when it has been in this state."""
+    """When the provider entered this state."""
     checked_at: datetime = moment()
     ok_at: datetime | None = maybe_moment()
     block: int | None = Field(default=None, sa_type=BigInteger)
@@ -30,16 +30,16 @@ class ProviderState(SQLModel, table=True):
 class MarketLimit(SQLModel, table=True):
     """A marketplace's limit for our key, as our processes last read it.
 
-    `gateways/marketplaces/quota.py` shares it out.
+    `gateways/marketplaces/quota.py` divides it among uses.
     """
 
     __tablename__ = "market_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     provider: str = Field(primary_key=True)
     reads: int = Field(primary_key=True)
-    """Reads in a window; some groups of calls have a limit of their own."""
+    """The limit: reads in a window. Some groups of calls have a separate limit."""
     seconds: float
-    """Length of a window."""
+    """The length of a window."""
     base: float
     """Reads of this window that all uses share."""
     remaining: float
@@ -50,7 +50,7 @@ class MarketLimit(SQLModel, table=True):
 
 
 class NodeLimit(SQLModel, table=True):
-    """The learned limits of a node; null is unknown, or no limit met.
+    """The learned limits of a node; null means unknown, or that no limit was reached.
 
     `gateways/evm/rpc/node_limits.py` learns them.
     """
@@ -58,7 +58,7 @@ class NodeLimit(SQLModel, table=True):
     __tablename__ = "node_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     node: str = Field(primary_key=True)
-    """A digest of its URL, which may contain a key."""
+    """A digest of the node's URL, which may contain a key."""
     log_blocks: int | None = None
     logs_need_address: bool | None = None
     batch: int | None = None
@@ -78,7 +78,7 @@ class Alert(SQLModel, table=True):
     id: int | None = Field(default=None, primary_key=True)
     server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
     key: str
-    """What it is about, so that the same problem is one alert: `rule:7:dangerous`, `breaker:<role>`, `node:base:0`."""
+    """The problem, so that each problem has one alert: `rule:7:dangerous`, `breaker:<role>`, `node:base:0`."""
     title: str
     text: str
     mend: str
@@ -92,14 +92,14 @@ class Alert(SQLModel, table=True):
 
 
 class Refusal(SQLModel, table=True):
-    """How many requests of all processes Discord refused in one minute."""
+    """The number of requests of all processes that Discord refused in one minute."""
 
     minute: datetime = Field(primary_key=True, sa_type=DateTime(timezone=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     count: int
 
 
 class GuildRefusal(SQLModel, table=True):
-    """How many requests about one guild Discord refused in the present window, and whether the guild is paused."""
+    """The number of requests about one guild that Discord refused in the present window, and the guild's pause."""
 
     __tablename__ = "guild_refusal"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -107,12 +107,12 @@ class GuildRefusal(SQLModel, table=True):
     began_at: datetime = moment()
     count: int
     rests: int = 0
-    """How often it was paused; the pauses grow with it."""
+    """The number of pauses so far; each makes the next one longer."""
     rests_until: datetime | None = maybe_moment()
 
 
 class RateShare(SQLModel, table=True):
-    """One process's share of the requests a second that Discord allows the bot; it expires with a silent process."""
+    """One process's share of the requests a second that Discord allows; it expires if the process stops reporting."""
 
     __tablename__ = "rate_share"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -120,9 +120,9 @@ class RateShare(SQLModel, table=True):
     kind: str
     """`web`, `bot` or `jobs`."""
     wanted: float
-    """Requests a second that it lately had to send."""
+    """Requests a second that the process recently needed."""
     share: float
-    """Requests a second that it may send."""
+    """Requests a second that the process may send."""
     seen_at: datetime = moment()
     paused_until: datetime | None = maybe_moment()
-    """Until when an answer to it asked the bot to send nothing at all."""
+    """The end of a global pause that an answer to this process asked for."""

@@ -9,7 +9,7 @@ from models.db.types import maybe_moment, moment
 
 
 class Due(SQLModel, table=True):
-    """A queued member; marking twice keeps one row with the greater urgency."""
+    """A queued member. Queueing a member twice keeps one row with the greater urgency."""
 
     __table_args__ = (Index("ix_due_turn", text("priority DESC"), "turn", "due_at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
 
@@ -19,20 +19,20 @@ class Due(SQLModel, table=True):
     """For `member`: `<server id>:<Discord id>`."""
     priority: int = 0
     turn: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
-    """Servers take turns by it: it counts up over the members of a server that were marked together."""
+    """The order in which servers take turns: it counts up over a server's members that were queued together."""
     due_at: datetime = moment()
     version: int = Field(default=1, sa_type=BigInteger)
     seen: int = Field(default=0, sa_type=BigInteger, sa_column_kwargs={"server_default": "0"})
-    """How many of the marks counted in `version` were only sightings of transfers."""
+    """The part of `version` that counts only sightings of transfers."""
     overtaken: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
-    """How many reconciles in a row would have taken a role but were overtaken by sightings."""
+    """Reconciles in a row that would have taken a role but were overtaken by sightings."""
     attempts: int = 0
     claimed_until: datetime | None = maybe_moment()
     claimed_by: str | None = None
     reason: str | None = None
     """Why the last reconcile could not answer everything."""
     request_id: str | None = None
-    """The request that last marked the member, if any: every process's log names it."""
+    """The request that last queued the member, if any, as in the processes' logs."""
 
 
 class Schedule(SQLModel, table=True):
@@ -47,7 +47,7 @@ class Schedule(SQLModel, table=True):
 
 
 class Cursor(SQLModel, table=True):
-    """How far a chain has been followed, and the lease of its follower."""
+    """The block up to which a chain has been followed, and the lease of its follower."""
 
     chain: str = Field(primary_key=True)
     """The chain's key for contracts; `<chain>:wallets` for members' wallets."""
@@ -61,13 +61,13 @@ class Cursor(SQLModel, table=True):
     owned_until: datetime | None = maybe_moment()
     updated_at: datetime = moment()
     slices: int = Field(default=1, sa_column_kwargs={"server_default": "1"})
-    """Number of polls in which the addresses are read, if there are too many for one."""
+    """The number of polls over which the addresses are split, if there are too many for one."""
 
 
 class Quarantine(SQLModel, table=True):
-    """An address with more logs in a block than a node returns, and until when it is not followed.
+    """An address with more logs in a block than a node returns, which is not followed until `until`.
 
-    It is followed again from `until` on; `ended_at` is set when the first poll with it is stored.
+    `ended_at` is set when the first poll that includes the address again is stored.
     """
 
     chain: str = Field(primary_key=True)
@@ -76,14 +76,14 @@ class Quarantine(SQLModel, table=True):
     address: str = Field(primary_key=True)
     reason: str
     times: int = 1
-    """How often in a row; each time it lasts longer."""
+    """The number of quarantines in a row; each is longer than the one before."""
     since: datetime = moment()
     until: datetime = Field(sa_type=DateTime(timezone=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     ended_at: datetime | None = maybe_moment()
 
 
 class Sighting(SQLModel, table=True):
-    """The newest block in which a token moved to or from a wallet: answers from before it are useless."""
+    """The newest block in which a token moved to or from a wallet. Answers from earlier blocks are not used."""
 
     chain: str = Field(primary_key=True)
     address: str = Field(primary_key=True)
@@ -92,7 +92,7 @@ class Sighting(SQLModel, table=True):
 
 
 class Counter(SQLModel, table=True):
-    """A counter for monitors, over all processes and since the database was made."""
+    """A counter for monitoring, over all processes and since the database was created."""
 
     name: str = Field(primary_key=True)
     label: str = Field(primary_key=True)

@@ -1,4 +1,4 @@
-"""Rules: which holdings earn which role, and the lists of addresses that they name."""
+"""Rules, which say what holdings earn what role, and the lists of addresses that rules name."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from models.db.types import document, maybe_moment, moment, texts
 
 
 class Rule(SQLModel, table=True):
-    """One rule of a server; `expression` decides, the flat fields repeat the form it was made with."""
+    """One rule of a server. `expression` decides; the flat fields repeat the form with which the rule was made."""
 
     id: int | None = Field(default=None, primary_key=True)
     server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
@@ -34,23 +34,23 @@ class Rule(SQLModel, table=True):
     """`active`, `shadow` or `paused`."""
     pause_reason: str | None = None
     takes_over: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
-    """Whether an admin handed the role over: its rules judge all holders, also those who got it from others."""
+    """Whether an admin handed the role over: its rules then judge all holders, also those who got it from others."""
     delegated: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     """Whether delegated vaults of a member's wallets count as well (delegate.xyz)."""
     pause_cause: str | None = None
-    """Cause of an automatic pause (`role_gone`, `dangerous`, `above_bot` and so on), by which it resumes automatically;
-    None if an admin paused it."""
+    """The cause of an automatic pause (`role_gone`, `dangerous`, `above_bot` and so on); the rule resumes
+    automatically when the cause ends. None if an admin paused it."""
     paused_at: datetime | None = maybe_moment()
     created_by: str
-    """The Discord id of the person who made it."""
+    """The Discord id of the rule's creator."""
     created_at: datetime = moment()
     updated_at: datetime = moment()
     deleted_at: datetime | None = maybe_moment()
-    """Set first; the row is deleted once the roles that only this rule kept are settled."""
+    """When an admin deleted the rule. The row is removed once the roles that only this rule kept are settled."""
 
 
 class AddressListRow(SQLModel, table=True):
-    """One list of a server, by a digest of its addresses."""
+    """One address list of a server, identified by a digest of its addresses."""
 
     __tablename__ = "address_list"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -66,7 +66,7 @@ class AddressListRow(SQLModel, table=True):
 
 
 class ListedAddress(SQLModel, table=True):
-    """One address of a list, an EVM one in lower case."""
+    """One address of a list; EVM addresses are in lower case."""
 
     __tablename__ = "address_list_entry"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -75,7 +75,7 @@ class ListedAddress(SQLModel, table=True):
 
 
 class ContractMigration(SQLModel, table=True):
-    """A collection or coin that moves to another contract, while rules count both of them."""
+    """The move of a collection or coin to another contract, during which rules count both contracts."""
 
     __tablename__ = "contract_migration"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -96,6 +96,6 @@ class ContractMigration(SQLModel, table=True):
     rules: dict[str, Any] = document()
     """Rule's id → its expression with both contracts (`both`) and with the new one alone (`only`)."""
     batch: UUID = Field(sa_type=Uuid)
-    """The lines of the log with its beginning."""
+    """The batch of the log lines about its beginning."""
     created_at: datetime = moment()
     ended_at: datetime | None = maybe_moment()

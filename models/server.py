@@ -1,4 +1,4 @@
-"""Discord servers, their members, the people who may run them, and what programs of theirs are sent."""
+"""Discord servers, their members, the people who may run them, and deliveries to their programs."""
 
 from datetime import date, datetime
 from uuid import UUID, uuid4
@@ -10,7 +10,7 @@ from models.db.types import maybe_moment, moment, texts
 
 
 class Server(SQLModel, table=True):
-    """A known Discord guild: the bot is or was in it, or an admin added it by the form."""
+    """A known Discord guild: the bot is or was in it, or an admin added it with the form."""
 
     __table_args__ = (Index("ix_server_list_wanted", "id", postgresql_where=text("list_wanted")),)  # pyright: ignore[reportUnannotatedClassAttribute]
 
@@ -25,38 +25,39 @@ class Server(SQLModel, table=True):
     bot_joined_at: datetime | None = maybe_moment()
     bot_left_at: datetime | None = maybe_moment()
     member_count: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
-    """How many members Discord reported when the bot last connected."""
+    """The number of members that Discord reported when the bot last connected."""
     bot_permissions: int | None = Field(default=None, sa_type=BigInteger)
     """The bot's permission bits in the whole guild, as the gateway last reported them."""
     bot_too_low: bool | None = None
-    """Whether only its own rank keeps the bot from giving any role here, by the same report; None before the first."""
+    """Whether only the bot's own rank prevents it from giving any role here, by the same report; None before the first
+    report."""
     verify_channel_id: str | None = None
-    """The verification channel that we made, and the message with the buttons in it."""
+    """The verification channel that we made. `panel_message_id` is the message with the buttons in it."""
     panel_message_id: str | None = None
     panel_title: str | None = None
     panel_text: str | None = None
     panel_button: str | None = None
     panel_color: str | None = None
-    """What an admin changed of the panel: the colour as `#RRGGBB`, None where it says the default."""
+    """An admin's changes to the panel, the colour as `#RRGGBB`; None for the default."""
     language: str = Field(default="en", sa_column_kwargs={"server_default": "en"})
     """The language of the panel and of alerts, as a BCP 47 tag."""
     log_channel_id: str | None = None
-    """Where alerts for the admins are posted, if they chose a channel."""
+    """The channel for alerts to the admins, if they chose one."""
     protected_members: list[str] = texts()
-    """Discord ids of members from whom nothing is taken."""
+    """Discord ids of members from whom no role is taken."""
     protected_roles: list[str] = texts()
-    """Roles that are taken from nobody."""
+    """Roles that are never taken from anybody."""
     steps_hidden: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     """Whether an admin has hidden the checklist of first steps."""
     list_wanted: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
-    """Whether the list of its members has to be read: a read was begun and has not ended."""
+    """Whether the list of its members has to be read, because a read has begun and not ended."""
     created_at: datetime = moment()
 
 
 class RoleWatch(SQLModel, table=True):
-    """A role that a rule or a move names, or a preview asked about: everybody who has it is stored.
+    """A role that a rule, a move or a preview concerns; all its holders are stored.
 
-    Triggers add those of rules and moves. Housekeeping deletes the rows that nothing needs any more.
+    Triggers add the roles of rules and moves. Housekeeping deletes rows that are no longer needed.
     """
 
     __tablename__ = "role_watch"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
@@ -68,11 +69,11 @@ class RoleWatch(SQLModel, table=True):
     role_id: str = Field(primary_key=True)
     at: datetime = moment(in_database=True)
     listed_at: datetime | None = maybe_moment()
-    """When all who have it had been stored; None until then."""
+    """When all holders had been stored; None until then."""
 
 
 class Access(SQLModel, table=True):
-    """A person's right to run a server, as Discord last said; every change is checked live nevertheless."""
+    """A person's right to run a server, as last read from Discord; every change is still checked live."""
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
     discord_id: str = Field(primary_key=True, index=True)
@@ -81,7 +82,7 @@ class Access(SQLModel, table=True):
 
 
 class Member(SQLModel, table=True):
-    """A member of a guild whom we know, with the roles that the gateway last reported."""
+    """A known member of a guild, with the roles that the gateway last reported."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index(
@@ -98,13 +99,13 @@ class Member(SQLModel, table=True):
     """Discord's hash of the person's own picture."""
     roles: list[str] = texts()
     pending: bool = False
-    """Membership screening is not done yet, so Discord would refuse roles."""
+    """Whether membership screening is unfinished, so that Discord would refuse roles."""
     bot: bool = False
-    """Another bot, or our own: it can prove no wallet, so no rule ever concerns it."""
+    """Whether it is a bot, ours or another: it can prove no wallet, so no rule ever concerns it."""
     left_at: datetime | None = maybe_moment()
     seen_at: datetime = moment()
     met_at: datetime | None = maybe_moment()
-    """When they first used the bot here."""
+    """When the member first used the bot here."""
 
 
 class MemberChoice(SQLModel, table=True):
@@ -122,11 +123,11 @@ class MemberChoice(SQLModel, table=True):
     use_wallets: bool = True
     share_wallets: bool = False
     payout_wallet_id: int | None = Field(default=None, foreign_key="wallet.id", ondelete="SET NULL")
-    """The wallet that they put on the server's airdrop list; None by default."""
+    """The wallet that the member put on the server's airdrop list; None by default."""
 
 
 class PayoutListing(SQLModel, table=True):
-    """A download of a server's airdrop list with a member's address in it."""
+    """A download of a server's airdrop list that contained a member's address."""
 
     __tablename__ = "payout_listing"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (Index("ix_payout_listing_user", "user_id", "server_id", "at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -140,18 +141,18 @@ class PayoutListing(SQLModel, table=True):
 
 
 class ApiToken(SQLModel, table=True):
-    """A token with which a program of an admin's calls the API about one server; only its hash is stored."""
+    """A token with which an admin's program calls the API about one server; only its hash is stored."""
 
     __tablename__ = "api_token"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     id: int | None = Field(default=None, primary_key=True)
     server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
     user_id: int = Field(foreign_key="user.id", ondelete="CASCADE", index=True)
-    """Its creator: it never has more rights than they have at the time of a call."""
+    """The creator. A token never has more rights than its creator at the time of a call."""
     name: str
     hash: bytes = Field(unique=True)
     prefix: str
-    """Its first characters, by which people recognise it."""
+    """The token's first characters, by which people recognise it."""
     scopes: list[str] = texts()
     expires_at: datetime = moment()
     used_at: datetime | None = maybe_moment()
@@ -165,27 +166,27 @@ class Webhook(SQLModel, table=True):
     url: str
     events: list[str] = texts()
     secret: bytes
-    """Encrypted; it signs every delivery."""
+    """The encrypted secret that signs every delivery."""
     old_secret: bytes | None = None
-    """The former secret, which signs deliveries as well until `old_until`."""
+    """The former secret, which also signs deliveries until `old_until`."""
     old_until: datetime | None = maybe_moment()
     next_at: datetime = moment()
-    """Nothing is sent before."""
+    """Nothing is sent before this time."""
     served_at: datetime = moment()
-    """Its last turn: servers take turns by it."""
+    """The time of its last turn; the server that has waited longest is next."""
     claimed_until: datetime | None = maybe_moment()
     claimed_by: str | None = None
     failures: int = 0
-    """How many attempts failed in a row."""
+    """Failed attempts in a row."""
     slow: bool = True
-    """Whether the receiver took long to answer the last time, or has not been asked yet."""
+    """Whether the receiver's last answer took long, or nothing has been sent to it yet."""
     failing_since: datetime | None = maybe_moment()
     gave_up_at: datetime | None = maybe_moment()
     created_at: datetime = moment()
 
 
 class ServerMove(SQLModel, table=True):
-    """A move of a server's roles to us: until an admin approves its end, it keeps the handed-over roles."""
+    """A move of a server's roles to us; until an admin approves its end, no handed-over role is taken."""
 
     __tablename__ = "server_move"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -202,22 +203,22 @@ class ServerMove(SQLModel, table=True):
     """The roles that are handed over to us."""
     begins_at: datetime = moment()
     until: datetime = moment()
-    """Until when members are asked to verify a wallet; nothing is taken before an admin approves the end."""
+    """The time until which members are asked to verify a wallet; nothing is taken before an admin approves the end."""
     begun_at: datetime | None = maybe_moment()
     """When we began to judge the roles' holders."""
     approved_at: datetime | None = maybe_moment()
     ended_at: datetime | None = maybe_moment()
-    """When it was cancelled or undone."""
+    """When the move was cancelled or undone."""
     channel_id: str | None = None
-    """Where an admin let us announce it, and the message there."""
+    """The channel in which an admin let us announce the move. `message_id` is the announcement."""
     message_id: str | None = None
     messages_at: datetime | None = maybe_moment()
-    """When its panel and its announcement are brought up to date next; None: they are, until the move changes."""
+    """When the panel and the announcement are next updated; None while they are current, until the move changes."""
     created_at: datetime = moment()
 
 
 class MoveCount(SQLModel, table=True):
-    """How many holders of a role had arrived on one day (in UTC) of a move, as last counted on that day."""
+    """The numbers of a role's holders by their state on one day (in UTC) of a move, as last counted on that day."""
 
     __tablename__ = "move_count"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -225,9 +226,9 @@ class MoveCount(SQLModel, table=True):
     role_id: str = Field(primary_key=True)
     day: date = Field(primary_key=True)
     earned: int
-    """Holders with a wallet to whom a rule says yes."""
+    """Holders with a wallet for whom a rule says yes."""
     unearned: int
-    """Holders with a wallet to whom all rules say no."""
+    """Holders with a wallet for whom all rules say no."""
     unverified: int
     unknown: int
     at: datetime = moment()
@@ -244,13 +245,13 @@ class WebhookDelivery(SQLModel, table=True):
 
     id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
     uuid: UUID = Field(default_factory=uuid4)
-    """Its receiver discards repeats by it."""
+    """The id by which the receiver discards repeats."""
     server_id: int = Field(foreign_key="server.id", ondelete="CASCADE")
     event_id: int | None = Field(default=None, sa_type=BigInteger)
     """The line of the log; None for a test."""
     event: str
     state: str = "waiting"
-    """`waiting`, `delivered`, `failed` after a day, or `dropped`: it may no longer be sent."""
+    """`waiting`, `delivered`, `failed` (after a day), or `dropped` (it may no longer be sent)."""
     attempts: int = 0
     next_at: datetime = moment()
     fault: str | None = None

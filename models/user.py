@@ -54,13 +54,13 @@ class SignIn(SQLModel, table=True):
 
 
 class Farewell(SQLModel, table=True):
-    """A person who asked to be forgotten and still has roles of ours: the row is deleted with the last of them.
+    """A person who asked to be forgotten and still has roles from us; the row is deleted with the last of these roles.
 
-    Their Discord id then is stored nowhere; the log uses the pseudonym.
+    From then on, their Discord id is stored nowhere; the log uses the pseudonym.
     """
 
     discord_id: str = Field(primary_key=True)
     pseudonym: str
     asked_at: datetime = moment()
     renamed_at: datetime | None = maybe_moment()
-    """When the log's earlier lines were rewritten; those about the last roles are still to come."""
+    """When the log's earlier lines were rewritten; lines about the last roles come later."""

@@ -11,7 +11,7 @@ from models.db.types import document, maybe_moment, moment
 
 
 class Wallet(SQLModel, table=True):
-    """A proved wallet; an address has one owner at a time, on each chain where it is a contract account."""
+    """A proved wallet. An address has one owner at a time; a contract account has one on each chain."""
 
     __table_args__ = (UniqueConstraint("family", "address", "chain"),)  # pyright: ignore[reportUnannotatedClassAttribute]
 
@@ -21,9 +21,9 @@ class Wallet(SQLModel, table=True):
     """`evm` (address in lower case) or `solana` (as given)."""
     address: str
     chain: str = Field(default="", sa_column_kwargs={"server_default": ""})
-    """The chain on which a contract account was proved, and alone counts; empty for other wallets.
+    """The chain on which a contract account was proved, the only one on which it counts; empty for other wallets.
 
-    Another contract can stand at the same address elsewhere.
+    Another contract can have the same address on another chain.
     """
     method: str
     """`opensea_bio` or `transaction`."""
@@ -32,11 +32,10 @@ class Wallet(SQLModel, table=True):
 
 
 class Challenge(SQLModel, table=True):
-    """What a member has to show for an address: a code, and an amount of their own; used once.
+    """The proof that a member has to show for an address: a code, and a unique amount. It works once.
 
     `seen` is the transaction that may prove it and waits for confirmations: chain, hash, block, nonce, confirmations,
-    needed. `note` is a sentence about what was found instead, as
-    `locales/stored_texts.py` stores it.
+    needed. `note` is a sentence about what was found instead, as `locales/stored_texts.py` stores it.
     """
 
     id: int | None = Field(default=None, primary_key=True)
@@ -49,15 +48,16 @@ class Challenge(SQLModel, table=True):
     expires_at: datetime = moment(index=True)
     used_at: datetime | None = maybe_moment()
     screen_at: datetime | None = maybe_moment()
-    """When a waiting screen last asked."""
+    """When a waiting screen last requested the result."""
     seen: dict[str, Any] = document()
     note: str = ""
 
 
 class Trail(SQLModel, table=True):
-    """How far one account has been watched on a chain for a challenge: up to `block` it had sent `nonce` transactions.
+    """The progress of watching one account on a chain for a challenge: up to `block` it had sent `nonce` transactions.
 
-    `first_block` is where watching began, 0 if it began late. On Solana `block` is a slot and `nonce` is unused.
+    `first_block` is the block at which watching began, 0 if it began late. On Solana `block` is a slot and `nonce` is
+    unused.
     """
 
     challenge_id: int = Field(primary_key=True, foreign_key="challenge.id", ondelete="CASCADE")
@@ -66,15 +66,15 @@ class Trail(SQLModel, table=True):
     block: int = Field(sa_type=BigInteger)
     first_block: int = Field(sa_type=BigInteger)
     contract: bool = False
-    """The address is a smart contract, which cannot send to itself as other accounts do."""
+    """Whether the address is a smart contract, which cannot send to itself as other accounts do."""
     scanned: int = 0
-    """Blocks read for it; a busy account is not watched forever."""
+    """Blocks read for it, because a busy account is not watched forever."""
     lost: bool = False
-    """Something was sent while we were offline, and can only be found by its hash."""
+    """Whether something was sent while we were offline, which can only be found by its hash."""
 
 
 class Handover(SQLModel, table=True):
-    """A code that hands wallets of one account over to another one of the same person; only its hash is stored."""
+    """A code that hands wallets over from one account to another of the same person; only its hash is stored."""
 
     id: int | None = Field(default=None, primary_key=True)
     user_id: int = Field(foreign_key="user.id", ondelete="CASCADE", unique=True)
@@ -87,7 +87,7 @@ class Handover(SQLModel, table=True):
 
 
 class SpentTransaction(SQLModel, table=True):
-    """A transaction that has proved a wallet: it never proves another."""
+    """A transaction that has proved a wallet, so that it never proves another."""
 
     __tablename__ = "spent_transaction"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 

@@ -1,1 +1,1 @@
-"""A stranger to the product: a local Discord, local marketplaces and local chains, reached only over the wire."""
+"""Local Discord, marketplaces and chains, independent of the product and reached only over the network."""

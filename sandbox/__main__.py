@@ -1,4 +1,4 @@
-"""`python -m sandbox`: serve the sandbox on loopback until told to stop."""
+"""`python -m sandbox`: serve the sandbox on loopback until it is stopped."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ LIVE_KEYS = ("DISCORD_BOT_TOKEN", "DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET")
 
 
 def environment(file: Path) -> dict[str, str]:
-    """The process's variables over those of a `.env` file, if it is there; empty ones count as unset."""
+    """Return the process's variables on top of those of a `.env` file, if there is one; empty ones count as unset."""
     values: dict[str, str] = {}
     if file.is_file():
         for line in file.read_text().splitlines():
@@ -36,7 +36,7 @@ class PortTaken(Exception):
 
 
 def refusal_to_run(environment: Mapping[str, str], port: int) -> str | None:
-    """Why the sandbox must not run in this environment (with what `.env` adds to it), or None."""
+    """Return why the sandbox must not run in this environment (with `.env` applied), or None."""
     own = product_settings(port)
     live = [key for key in LIVE_KEYS if environment.get(key, "") not in ("", own[key])]
     if live and environment.get("SANDBOX") != "1":
@@ -48,7 +48,7 @@ def refusal_to_run(environment: Mapping[str, str], port: int) -> str | None:
 
 
 async def serve(sandbox: WholeSandbox) -> None:
-    """Answer on both loopback addresses until SIGINT or SIGTERM; a machine without IPv6 has only the one."""
+    """Answer on both loopback addresses until SIGINT or SIGTERM; a machine without IPv6 has only one."""
     runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=1)
     await runner.setup()
     try:
@@ -70,11 +70,12 @@ async def serve(sandbox: WholeSandbox) -> None:
 
 
 def main() -> int:
-    """Exit code 0 after a stop; with a sentence 2 when it must not run here, 3 when no start can succeed.
+    """Run the sandbox and return 0 after a stop, 2 when it must not run here, 3 when no start can succeed.
 
-    No start can while a tool is missing or SANDBOX_EXTRA_CHAINS cannot be read.
+    Codes 2 and 3 come with a sentence on stderr. Another sandbox on the same data or a taken port also gives 2. No
+    start can succeed while a tool is missing or SANDBOX_EXTRA_CHAINS cannot be read.
     """
-    # Its worlds and its nodes' files are nobody else's to read.
+    # Other users of the machine must not read its worlds and its nodes' files.
     os.umask(0o077)
     logging.basicConfig(level=os.environ.get("SANDBOX_LOG", "WARNING"), format="sandbox %(levelname)s %(message)s")
     values = environment(Path(".env"))

@@ -1,4 +1,4 @@
-"""The HTTP server of the sandbox: who may reach it, what is logged, and where each part's routes hang."""
+"""The HTTP server of the sandbox: who may reach it, what is logged, and the routes of every part."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,11 +18,11 @@ ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#4752c4"/>'
     '<path d="M5 22h22l-3 5H8z" fill="#fff"/><path d="M9 20l3-9h8l3 9z" fill="#f5d08a"/></svg>'
 )
-"""What browsers show beside the titles of people's pages: a heap of sand in a box."""
+"""The icon that browsers show beside the titles of people's pages: a heap of sand in a box."""
 
 
 def build_app(sandbox: WholeSandbox) -> web.Application:
-    """The application with every part's routes; it starts and stops the sandbox with itself."""
+    """Return the application with every part's routes; the sandbox starts and stops with the application."""
     app = web.Application(
         middlewares=[_only_this_machine, _logged, _discords_edge, _route_faults, _refusals],
         client_max_size=16 * 1024**2,
@@ -45,7 +45,7 @@ def build_app(sandbox: WholeSandbox) -> web.Application:
 
 
 def target_of(path: str) -> str | None:
-    """The provider that a path belongs to, by its name in the fault table; None for control and for people's pages."""
+    """Return the provider of a path, by its name in the fault table; None for control and for people's pages."""
     _, first, *rest = path.split("/")
     second = rest[0] if rest else ""
     if first == "discord":
@@ -62,7 +62,7 @@ async def _home(_: web.Request) -> web.Response:
 
 
 async def _icon(_: web.Request) -> web.Response:
-    """Browsers ask for it on their own; without one each page for people would leave a fault in their console."""
+    """Return the icon; browsers request it unasked, and each page would log an error without it."""
     return web.Response(text=ICON, content_type="image/svg+xml")
 
 
@@ -79,7 +79,7 @@ async def _only_this_machine(request: web.Request, handler: Handler) -> web.Stre
 
 
 def _is_foreign(request: web.Request) -> bool:
-    """Whether the page of another site made a browser send this; old browsers tell only the page's origin."""
+    """Return whether another site's page made a browser send this; old browsers send only the page's origin."""
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     if site is not None or origin is None:
         return site == "cross-site"
@@ -88,15 +88,15 @@ def _is_foreign(request: web.Request) -> bool:
 
 @web.middleware
 async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Notes every request to a provider, unless its handler did (NOTED); a handler may set RPC_METHOD first."""
+    """Log every request to a provider, unless its handler did (NOTED); a handler may set RPC_METHOD first."""
     target = target_of(request.path)
     if target is None:
         return await handler(request)
     sandbox = request.app[SANDBOX]
     note = None
     if sandbox.faults.active(target) == "slow" and not target.startswith("rpc"):
-        # The chains' front ends note every request when it comes; others only here, where who asks has given up
-        # long before the answer.
+        # The chains' front ends note every request on arrival. Others are noted then only here, since the client of a
+        # slow provider gives up long before the answer.
         note = sandbox.traffic.note(target, request.method, request.path_qs, 0, request.get(RPC_METHOD))
     status, size = 0, 0
     try:
@@ -107,7 +107,7 @@ async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
         status, size = answer.status, _size(answer)
         raise
     except Exception:
-        status = 500  # a fault of our own, which the server below answers
+        status = 500  # an error of our own, which the server below answers
         raise
     finally:
         status = 0 if request.get(HUNG_UP) else status
@@ -151,5 +151,5 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
     except json.JSONDecodeError:
         return web.json_response({"message": "The body is not JSON."}, status=400)
     except ConnectionResetError:
-        # The client hung up in the middle of the question: no answer reaches it, and nothing is wrong here.
+        # The client hung up while sending its request: no answer reaches it, and nothing is wrong here.
         return web.Response(status=400)

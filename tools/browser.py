@@ -1,4 +1,4 @@
-"""Finds a Chromium for the tests: an installed one, else Debian's, else one from npm, which needs no root."""
+"""Finds a Chromium for the tests: an installed one, otherwise Debian's, otherwise one from npm, which needs no root."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def find_browser(tools: Path, npm: Path, environment: Mapping[str, str], teller:
 
 
 def starts(path: str) -> bool:
-    """Return whether it is a browser that runs here (Ubuntu's `chromium-browser` may only print a hint)."""
+    """Return whether the program is a browser that runs here (Ubuntu's `chromium-browser` may only print a hint)."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -42,7 +42,7 @@ def copy(target: Path, root: Path = ROOT, *, with_packages: bool = True) -> None
 
 
 def keep_names(target: Path) -> None:
-    """Write into the copy which names are on its screens; it starts for no others."""
+    """Write into the copy which names are on its screens; it does not start with other names."""
     subprocess.run([str(PYTHON), "-m", "app.build", "--keep-names", str(target)], cwd=ROOT, check=True)
 
 

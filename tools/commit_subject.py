@@ -9,7 +9,7 @@ from pathlib import Path
 
 LONGEST = 72
 FORM = re.compile(r"(?P<area>[a-z][a-z0-9]*(?:[ -][a-z0-9]+)*): (?P<verb>[a-z][a-z'-]*),? (?P<object>\S.*)")
-# Subjects that git writes.
+# Subjects that git itself writes.
 BY_GIT = re.compile(r"(?:Merge|Revert|Reapply|fixup!|squash!|amend!) ")
 SCISSORS = re.compile(r"# -+ >8 -+")
 # Imperative verbs that look like other forms.

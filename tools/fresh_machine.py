@@ -56,7 +56,7 @@ class Machine:
     steps: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
 
     def argv(self, *command: str) -> list[str]:
-        """Return the command as run in the chroot, with its own mounts and processes, so that none outlives it."""
+        """Return the command line for the chroot, with its own mounts and processes, so that none outlives it."""
         mounts = [
             f"mount -t proc proc {self.root}/proc",
             f"mount -t sysfs -o ro sys {self.root}/sys",

@@ -26,11 +26,11 @@ COMMANDS = {
     "sweep": (("jobs", "sweep", "--now"), "a sweep over everybody, at once"),
 }
 FILES = frozenset({"backup", "restore", "update"})
-"""Commands whose arguments name files, which count from the directory where the command is typed."""
+"""Commands whose arguments name files, relative to the directory where the command is typed."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Become the command that is asked for; return 2 with a help text if there is none, 1 if this is not Linux."""
+    """Replace this process by the requested command; return 2 with a help text if it is unknown, 1 if not on Linux."""
     name, *rest = (sys.argv[1:] if arguments is None else arguments) or ["help"]
     if name not in COMMANDS:
         print("holdfast COMMAND, in a directory with your .env:\n")
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     here = Path.cwd()
     usual, named = here / "data", _data_dir(here / ".env")
     data = here / (os.environ.get("DATA_DIR") or named or usual)
-    # Earlier versions did not read DATA_DIR in `.env`: a start must not begin with nothing beside the data.
+    # Earlier versions did not read DATA_DIR in `.env`: do not start without the data that they left in `data`.
     if not os.environ.get("DATA_DIR") and (usual / "live").exists() and not (data / "live").exists():
         print(f"DATA_DIR in .env is {data}, but your data is in {usual}: move it there, or take DATA_DIR out of .env.")
         return 1

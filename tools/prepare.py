@@ -91,7 +91,7 @@ def dev(arguments: list[str]) -> int:
         environment(teller)
         packages(teller, "requirements.txt", parts.start)
         tools(teller)
-        parts.wait()  # the web process does not
+        parts.wait()  # the web process does not wait
         # Hot reload overwrites the built screens, which are stale afterwards.
         (ROOT / ".web" / "holdfast.stamp").unlink(missing_ok=True)
     return become("-m", "app", "--dev", *arguments)
@@ -262,7 +262,7 @@ def wheel(arguments: list[str]) -> int:
 
 
 def release(arguments: list[str]) -> int:
-    """`make release`: say what a release of VERSION changes, or make it with `--tag`."""
+    """`make release`: print what a release of VERSION would change or, with `--tag`, make it."""
     version = [os.environ["VERSION"]] if os.environ.get("VERSION") else []
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "tools.release", *version, *arguments])
@@ -271,7 +271,7 @@ def release(arguments: list[str]) -> int:
 def update(arguments: list[str]) -> int:
     """`make update`: install the newest release, or VERSION, and go back if it does not work.
 
-    After an update that was cut short nothing is set up first: there may be no network, and half an installation.
+    After an interrupted update nothing is set up first: there may be no network, and only half an installation.
     """
     words = [os.environ["VERSION"]] if os.environ.get("VERSION") else []
     words += ["--restore", os.environ["FILE"]] if os.environ.get("FILE") else []
@@ -291,7 +291,7 @@ def set_up(_: list[str]) -> int:
 
 
 def texts(arguments: list[str]) -> int:
-    """`make texts`: collect the texts for people for translators."""
+    """`make texts`: collect the texts for people, so that translators can translate them."""
     interpreter()
     return become("-m", "tools.texts", *arguments)
 

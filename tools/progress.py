@@ -22,7 +22,7 @@ class StepFailed(Exception):
 
 
 def start(command: Sequence[str], environment: Mapping[str, str], *, apart: bool = False) -> subprocess.Popen[bytes]:
-    """Start a program whose output is for `Teller.follow`; `apart` gives it a process group of its own."""
+    """Start a program for `Teller.follow` to read; `apart` gives it a process group of its own."""
     return subprocess.Popen(
         list(command), env=dict(environment), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=apart,

@@ -1,4 +1,4 @@
-"""The environment of the tests' second Discord client, apart because its requirements conflict with ours."""
+"""The environment of the tests' second Discord client, separate because its requirements conflict with ours."""
 
 from __future__ import annotations
 

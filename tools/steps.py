@@ -23,11 +23,11 @@ TOOLS = ROOT / "data" / "tools"
 LOG = ROOT / "data" / "setup.log"
 OLDEST = (3, 11)
 TYPES_BESIDE = "TYPES_BESIDE"
-"""Names the type check that runs in parallel with the tests: its process, and the descriptor of its output."""
+"""The environment variable with the process id and the output's descriptor of the type check beside the tests."""
 
 
 class SetUp:
-    """The lock on set-up: a second one waits for the first, and then finds everything done."""
+    """The lock on set-up: a second set-up waits for the first, and then finds everything done."""
 
     def __enter__(self) -> None:
         private_files.directory(ROOT / "data")

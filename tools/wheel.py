@@ -19,7 +19,7 @@ MADE = ROOT / "data" / "wheels"
 
 
 def pins(requirements: Path = ROOT / "requirements.txt") -> list[str]:
-    """Return what the wheel depends on: the product's pins, without node, which only a build needs."""
+    """Return the wheel's dependencies: the product's pins, without node, which only a build needs."""
     return sorted(pin for pin in read_pins(requirements) if not pin.startswith(NODE))
 
 
@@ -51,7 +51,7 @@ holdfast = ["product/**/*", "product/.web/**/*"]
 
 
 def stage(where: Path) -> None:
-    """Write what the wheel is built from into an empty directory."""
+    """Write the sources of the wheel into an empty directory."""
     package = where / "holdfast"
     package.mkdir()
     (package / "__init__.py").write_text('"""Holdfast, installed: the command `holdfast` runs it."""\n')

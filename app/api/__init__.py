@@ -1,4 +1,4 @@
-"""The REST API: one module for each noun, joined here into the ASGI app that is served beside the screens."""
+"""The REST API: one module per resource, joined here into the ASGI app that is served beside the screens."""
 
 from app.api import (
     activity,
@@ -44,7 +44,7 @@ _ROUTERS = (
     protection.router, activity.router, analytics.router, discord.router, collections.router, rules.router,
     wallets.router, me.router, openapi.router, moves.router, replacements.router, problems.router,
 )  # fmt: skip
-"""In the order in which a path is compared with their calls."""
+"""The routers, in the order in which a path is compared with their calls."""
 
 
 def _made() -> openapi.DescribedApi:

@@ -1,4 +1,4 @@
-"""A server's audit log: read with filters, download as CSV, and undo by batches."""
+"""A server's audit log: read it with filters, download it as CSV, and undo batches of changes."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -21,11 +21,11 @@ from services.servers.undo import UndoView
 router = calls("/servers/{server_id}", tags=["events"])
 
 CSV_PAGE = 200
-"""Lines that a download reads at a time; the log may be larger than memory, and a line have two large rules."""
+"""Lines that a download reads at a time: the log may exceed the memory, and one line may contain two large rules."""
 
 
 def _aware(moment: datetime | None) -> datetime | None:
-    """Return the time with a zone; without one it is UTC."""
+    """Return the time with a time zone, which is UTC if it had none."""
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
@@ -40,8 +40,8 @@ def _filter(
 ) -> LogFilter:
     """Return the filter of a request.
 
-    It has kinds or families (`role.taken,rule`), a member by part of a name or by id, the person who acted (`itself`
-    for nobody), a role, a rule, and a period.
+    It may name kinds or families of events (`role.taken,rule`), a member (part of a name, or an id), the person who
+    acted (`itself` if the product acted), a role, a rule, and a period.
     """
     return LogFilter(kind, member, role_id, rule_id, actor, None, _aware(since), _aware(until))
 
@@ -64,7 +64,7 @@ async def log(
     before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> list[LogLine]:
-    """Return the events, newest first; `before` is the id of the last line of the page already read."""
+    """Return the events, newest first; `before` is the id of the last line of the previous page."""
     async with transaction() as db:
         return await activity.read(db, gateways(), caller, server_id, wanted, before=before, limit=limit)
 

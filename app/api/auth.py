@@ -29,7 +29,7 @@ _UNSEEN = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 @router.get("/user")
 async def user(caller: Caller) -> UserView:
-    """The signed-in person."""
+    """Return the signed-in person."""
     async with transaction() as db:
         return await users.view(db, gateways(), caller)
 
@@ -42,7 +42,7 @@ async def start(return_path: Annotated[Text | None, Query(alias="return")] = Non
 
 @router.get("/discord/connect", status_code=302, response_class=RedirectResponse)
 async def connect(request: Request, return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
-    """Redirect to Discord to renew its grant; for somebody who is signed out, it is a sign-in."""
+    """Redirect to Discord to renew its grant; a person who is signed out signs in this way."""
     actor = await _whoever(request)
     purpose = sign_in.SIGN_IN if actor is None else sign_in.CONNECT
     return await _leave(purpose, return_path, None if actor is None else actor.user_id)
@@ -66,7 +66,7 @@ async def _leave(purpose: str, return_path: str | None, user_id: int | None) -> 
 
 @router.get("/discord/callback", status_code=302, response_class=RedirectResponse)
 async def callback(request: Request, state: Text = "", code: Text = "", error: Text = "") -> Response:
-    """Return from Discord: start a session for this browser, or redirect to /oauth-error."""
+    """Handle the return from Discord: start a session for this browser, or redirect to /oauth-error."""
     cookies = request.headers.get("cookie")
     login_cookie = sessions.cookie_from_header(cookies, sessions.login_cookie_name())
     async with transaction() as db:
@@ -124,7 +124,7 @@ async def log_out(request: Request, answer: Response) -> Done:
 
 @router.get("/logout", status_code=302, response_class=RedirectResponse)
 async def log_out_and_leave(request: Request) -> Response:
-    """Sign out and go to the landing page, whose script drops the stored session id that no longer has a cookie."""
+    """Sign out and redirect to the landing page, whose script deletes a stored session id that has no cookie."""
     if not asked_for_by_us(request.headers):
         raise Forbidden(_("Log out from the site itself, not by a link from elsewhere."))
     answer = RedirectResponse("/", status_code=302, headers=_UNSEEN)

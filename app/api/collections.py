@@ -33,10 +33,10 @@ class TraitValuesAnswer(ApiAnswer):
 
 @router.post("/parse")
 async def parse(caller: Caller, payload: CollectionPayload) -> CollectionView:
-    """Return the collection of an address or a page; a token's page leads to the token's collection.
+    """Return the collection at an address or a marketplace page; the page of a token gives the token's collection.
 
-    Where another is meant than can be told, or it is on another chain, the error carries `offers`: collections that
-    can be taken over as they stand.
+    If several collections match, or the collection is on another chain, the error has `offers`: collections that a
+    client can use unchanged.
     """
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
@@ -45,7 +45,7 @@ async def parse(caller: Caller, payload: CollectionPayload) -> CollectionView:
 
 @router.get("/{contract}/traits")
 async def trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> TraitTypesAnswer:
-    """Return the kinds of traits of a collection's tokens: from OpenSea, or else from some of the tokens."""
+    """Return the kinds of traits of a collection's tokens: from OpenSea, otherwise from some of the tokens."""
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
         return TraitTypesAnswer(trait_types=await catalogue.trait_types(db, gateways(), contract, blockchain))
@@ -53,7 +53,7 @@ async def trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> 
 
 @router.get("/{contract}/traits/{trait_type:path}")
 async def trait_values(caller: Caller, contract: Text, trait_type: Text, blockchain: Text = "") -> TraitValuesAnswer:
-    """Return the values of one kind of trait; none for numbers, of which OpenSea has only bounds."""
+    """Return the values of one kind of trait; none for numbers, for which OpenSea has only bounds."""
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
         values = await catalogue.trait_values(db, gateways(), contract, blockchain, trait_type)

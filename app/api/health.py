@@ -23,11 +23,11 @@ from settings import settings, version
 
 router = APIRouter(tags=["health"], generate_unique_id_function=unique_id)
 _DEEP_PATIENCE = 5.0
-"""Seconds for the database to answer."""
+"""Seconds that `/health/deep` waits for the database."""
 
 
 class DeepAnswer(ApiAnswer):
-    """The worst state of all, and every part; only `database` if it does not answer."""
+    """The worst state of all parts, and each part; `database` is the only part if the database does not answer."""
 
     state: str
     checked_at: str | None = None
@@ -39,12 +39,12 @@ class DeepAnswer(ApiAnswer):
 
 
 _UNSAID = {"followers": {"__all__": {"mend"}}}
-"""Fields that are always empty here."""
+"""Fields that the answer leaves out, because they are always empty here."""
 
 
 @router.get("/health/deep", include_in_schema=False)
 async def deep(request: Request) -> Response:
-    """Answer 200 while nothing is bad, else 503 with the same body."""
+    """Answer 200 while no part is bad, otherwise 503 with the same body."""
     _let_in(request)
     try:
         async with asyncio.timeout(_DEEP_PATIENCE), transaction() as db:
@@ -65,9 +65,9 @@ async def numbers(request: Request) -> Response:
 
 
 def _let_in(request: Request) -> None:
-    """Raise NotFound unless the caller has MONITOR_TOKEN; without one, only this machine may, and only a local start.
+    """Raise NotFound unless the caller sends MONITOR_TOKEN or, where none is set, is on this machine in a local start.
 
-    Behind a proxy everybody comes from this machine, so its own address alone proves nothing under a public name.
+    Behind a proxy every request comes from this machine, so under a public name that address proves nothing.
     """
     token = settings().monitor_token
     if token is not None:
@@ -101,7 +101,7 @@ def _answer(view: DeepHealth) -> DeepAnswer:
 
 
 def _written(found: list[Metric]) -> Response:
-    """Return the metrics in Prometheus' text format; its library is loaded only when somebody collects them."""
+    """Return the metrics in Prometheus' text format; Prometheus' library is imported only when they are collected."""
     from prometheus_client import CollectorRegistry, generate_latest
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     from prometheus_client.core import Metric as Family
@@ -130,7 +130,7 @@ def _written(found: list[Metric]) -> Response:
 
 @router.get("/api/status")
 async def status(response: Response) -> StatusView:
-    """Return version, providers, chains and the daily sweep, for everybody; without the database as a 503."""
+    """Return the version, providers, chains and the daily sweep to anybody; the status is 503 without the database."""
     view = await public_status.view()
     if not view.database:
         response.status_code, response.headers["Retry-After"] = 503, "5"
@@ -138,7 +138,7 @@ async def status(response: Response) -> StatusView:
 
 
 _PATIENCE = 2.0
-"""Seconds for the database to answer."""
+"""Seconds that `/health` waits for the database."""
 
 
 @router.head("/health", include_in_schema=False)

@@ -42,14 +42,14 @@ async def sign_out_everywhere(caller: Caller, answer: Response) -> Done:
 
 @router.delete("/sessions/{session}")
 async def sign_out_one(caller: Caller, session: Text) -> Done:
-    """Sign one of the caller's browsers out."""
+    """Sign out one of the caller's browsers."""
     async with transaction() as db:
         await sessions.close_one(db, caller, session)
     return Done()
 
 
 class ChoicePayload(Payload):
-    """The caller's choices; absent ones stay as they are."""
+    """The caller's choices; those that are left out stay as they are."""
 
     use_wallets: StrictBool | None = None
     share_wallets: StrictBool | None = None
@@ -101,7 +101,7 @@ class HandoverCodePayload(Payload):
 
 @router.post("/handover", status_code=201)
 async def offer_handover(caller: Caller, payload: HandoverPayload) -> HandoverCode:
-    """Return a code that hands wallets over to another account of the caller's, valid for ten minutes, once."""
+    """Return a code that hands wallets over to another account of the caller's; it works once, within ten minutes."""
     async with transaction() as db:
         return await account_transfer.offer(db, caller, payload.wallet_id)
 
@@ -116,14 +116,14 @@ async def withdraw_handover(caller: Caller) -> Done:
 
 @router.post("/handover/look")
 async def look_at_handover(caller: Caller, payload: HandoverCodePayload) -> HandoverView:
-    """Return which account's wallets a code would make the caller's; changes nothing."""
+    """Return which wallets a code would give to the caller, and from which account; changes nothing."""
     async with transaction() as db:
         return await account_transfer.preview(db, caller, payload.code)
 
 
 @router.post("/handover/take")
 async def take_handover(caller: Caller, payload: HandoverCodePayload) -> HandoverView:
-    """Make the wallets of a code the caller's; roles follow, the caller's first."""
+    """Give the wallets of a code to the caller; roles follow, the caller's first."""
     async with transaction() as db:
         return await account_transfer.take(db, caller, payload.code)
 

@@ -1,4 +1,4 @@
-"""Members and roles that removals spare."""
+"""Members and roles that are protected from removals."""
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
@@ -12,7 +12,7 @@ router = calls("/servers/{server_id}/protection", tags=["protection"])
 
 
 class ProtectionPayload(Payload):
-    """Whether it is protected from now on."""
+    """Whether the member or the role is protected from now on."""
 
     protected: bool
 

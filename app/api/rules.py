@@ -31,7 +31,7 @@ router = calls("/verification-rules", tags=["rules"])
 
 
 class RuleRemoval(Payload):
-    """When a role is taken that no rule gives any more: `now`, or after some hours of `grace`."""
+    """When a member loses a role that no rule gives any more: `now`, or after some hours of `grace`."""
 
     mode: str = "now"
     hours: Any = 0
@@ -45,7 +45,7 @@ class TraitPayload(Payload):
 
 
 class ConditionPayload(Payload):
-    """One condition as flat fields; `details` has those that only its type has, which are sent beside the others."""
+    """One condition as flat fields; `details` collects those of its type alone, which are sent beside the others."""
 
     max_tokens: Any = None
     traits: list[TraitPayload] | None = Field(default=None, max_length=MOST_TRAITS)
@@ -84,7 +84,7 @@ class RulePayload(ConditionPayload):
 
 
 class RuleChanges(ConditionPayload):
-    """Changes of a rule; absent fields stay as they are."""
+    """Changes to a rule; fields that are left out stay as they are."""
 
     rule_name: Loose = ""
     contract_address: Loose = ""
@@ -106,9 +106,9 @@ class RuleChanges(ConditionPayload):
 
 
 class PreviewPayload(RulePayload):
-    """A proposal: a new rule, or with `id` a change of that rule, its new `state`, or its deletion.
+    """A proposal: a new rule or, with `id`, a change to that rule, its new `state`, or its deletion.
 
-    `activate` are ids of rules in shadow of the server `serverId`: what they would do if all of them were active.
+    `activate` lists ids of rules in shadow in the server `serverId`, to preview what they would do if all were active.
     """
 
     server_id: InternalId = 0
@@ -119,7 +119,7 @@ class PreviewPayload(RulePayload):
 
 
 class TrialPayload(PreviewPayload):
-    """A rule as for a preview, without a required name and role, and the address or name of a wallet."""
+    """A rule as for a preview, but with optional name and role, and the address or name of a wallet."""
 
     address: Loose = ""
 
@@ -127,7 +127,8 @@ class TrialPayload(PreviewPayload):
 class PreviewAnswer(ApiAnswer):
     """How many members would gain, keep or lose the role or are unknown, and their names.
 
-    `looked` of `concerned` members were read: in a large server those who have the role and a sample of the rest.
+    `looked` of `concerned` members were read; in a large server these are the holders of the role and a sample of the
+    rest.
     """
 
     gain: int
@@ -158,7 +159,7 @@ class ReachAnswer(ApiAnswer):
 
 
 class DeletedAnswer(ApiAnswer):
-    """The deletion of a rule; the roles of `members` are settled now."""
+    """The rule is deleted; the roles of `members` people are decided again now."""
 
     success: bool = True
     members: int
@@ -251,9 +252,9 @@ async def try_view_call(caller: Caller, payload: CallTrialPayload) -> CallResult
 
 @router.post("/reach", status_code=202)
 async def count_holders(caller: Caller, payload: PreviewPayload) -> ReachAnswer:
-    """Have the addresses counted that meet a new rule, or the stored one of `id`, on chain; needs no name and role.
+    """Start to count, on chain, the addresses that meet a new rule or the stored one of `id`; needs no name or role.
 
-    The same conditions are counted once an hour.
+    The same conditions are counted at most once an hour.
     """
     async with transaction() as db:
         return ReachAnswer(id=await reach.begin(db, gateways(), caller, _proposal(payload)))
@@ -282,7 +283,7 @@ class ActivationPayload(Payload):
 
 
 class ActivationAnswer(ApiAnswer):
-    """How many rules became active; one that had left the shadow stays as it was."""
+    """How many rules became active; a rule that was no longer in shadow stays as it was."""
 
     activated: int
 
@@ -311,6 +312,6 @@ async def change(caller: Caller, rule_id: PathId, payload: RuleChanges) -> RuleV
 
 @router.delete("/{rule_id}")
 async def delete(caller: Caller, rule_id: PathId) -> DeletedAnswer:
-    """Delete a rule; roles that only it kept follow its removal policy."""
+    """Delete a rule; roles that members held only because of it follow its removal policy."""
     async with transaction() as db:
         return DeletedAnswer(members=await rules.delete(db, gateways(), caller, rule_id))

@@ -23,7 +23,7 @@ class NewServerPayload(Payload):
 
 
 class NewServerAnswer(ApiAnswer):
-    """The server as it was added; `id` is ours."""
+    """The server as it was added; `id` is our internal id."""
 
     id: int
     server_name: str
@@ -39,7 +39,7 @@ class SyncAnswer(ApiAnswer):
 
 @router.get("/servers")
 async def run_by_caller(caller: Caller) -> list[ServerView]:
-    """Return the known servers where the caller is owner or administrator; for an API token its own."""
+    """Return the known servers where the caller is owner or administrator; for an API token, the token's server."""
     async with transaction() as db:
         if caller.token is not None:
             return [await servers.get(db, gateways(), caller, caller.token.server_id)]

@@ -62,7 +62,7 @@ class VerdictAnswer(ApiAnswer):
 
     A transaction that is not confirmed yet has `confirmations` of `needed`. After the claim of a name, `resolved` is
     the address to claim. While OpenSea's limit allows no check, `retryAfter` is the number of seconds until it does.
-    `linked` is the profile to which OpenSea has linked a wallet that it does not name.
+    `linked` is the profile to which OpenSea has linked the wallet, if that profile names another wallet.
     """
 
     success: bool
@@ -98,7 +98,7 @@ async def challenge(caller: Caller, address: Text = "") -> ChallengeAnswer:
 
 @router.post("/verify-wallet")
 async def verify(caller: Caller, payload: ProofPayload) -> VerdictAnswer:
-    """Check whether the wallet is the caller's. A problem that a person can solve is a 200 with `success: false`."""
+    """Check whether the wallet is the caller's. A problem that a person can solve answers 200 with `success: false`."""
     _own(caller, payload.user_id)
     try:
         async with transaction() as db:
@@ -132,7 +132,7 @@ async def proved(caller: Caller, user_id: Annotated[Text | None, Query(alias="us
 
 @router.delete("/wallet-verifications/{wallet_id}")
 async def remove(caller: Caller, wallet_id: PathId) -> Done:
-    """Remove a wallet; roles that only it earned follow their rules' removal policy."""
+    """Remove a wallet; roles that it alone earned follow their rules' removal policy."""
     async with transaction() as db:
         await wallets.remove(db, caller, wallet_id)
     return Done()

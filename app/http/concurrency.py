@@ -16,7 +16,7 @@ from services.accounts import sessions
 AT_ONCE = 4
 """Requests of one address that run at once; all other people compete with them for processor and database."""
 OF_ONE_SESSION = 3
-"""At most so many of them for one session, so that one person cannot block others behind the same address."""
+"""How many of them one session may have, so that one person cannot block others behind the same address."""
 MOST_WAITING = 1_000
 """Waiting requests of one address; each keeps a body, nearly always of at most 64 KiB."""
 TURN_SECONDS = 1.0
@@ -26,9 +26,9 @@ TURN_SECONDS = 1.0
 class AddressConcurrency:
     """Runs AT_ONCE requests of an address at a time, so that a thousand parallel ones delay nobody else.
 
-    The rest waits; sessions at an address take turns. Beyond MOST_WAITING the answer is 429 with Retry-After. Requests
-    without a body wait outermost (`WithoutBody`), before they cost anything. Requests with a body wait inside the body
-    limit (`WithBody`), so that a slow upload takes no place.
+    The rest wait; sessions at an address take turns. Beyond MOST_WAITING the answer is 429 with Retry-After. Requests
+    without a body wait in the outermost middleware (`WithoutBody`), before they cost anything. Requests with a body
+    wait inside the body limit (`WithBody`), so that a slow upload takes no place.
     """
 
     bodies: bool
@@ -52,7 +52,7 @@ class AddressConcurrency:
                 place = await gate.take()
             timer = asyncio.get_running_loop().call_later(TURN_SECONDS, place.give_back)
             try:
-                # Many answers wait for nothing: without this step, all that arrive at once run before anybody else's.
+                # Many answers never wait: without this step, one burst of requests would run before anybody else's.
                 await asyncio.sleep(0)
                 await self._app(scope, receive, send)
             finally:

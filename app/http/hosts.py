@@ -31,7 +31,7 @@ class HostGate:
 
 
 def _answer(scope: Scope) -> ASGIApp | None:
-    """Return the answer in place of the app; None if the host is right."""
+    """Return the answer to send in place of the app's; None if the host is right."""
     named = Headers(scope=scope).getlist("host")
     host = _host_and_port(named[0]) if len(named) == 1 else None
     if host is None:
@@ -65,13 +65,13 @@ def _public() -> tuple[str, int] | None:
 
 
 def _own_ports() -> Iterable[int]:
-    """The ports under which this machine reaches us: the one we listen on and PUBLIC_URL's."""
+    """Return the ports under which this machine reaches us: the one we listen on and PUBLIC_URL's."""
     public = _public()
     return {settings().port, public[1] if public is not None else settings().port}
 
 
 def _is_page(scope: Scope) -> bool:
-    """Return whether a browser displays it, so that cookies and origin matter."""
+    """Return whether a browser displays the answer, so that cookies and origin matter."""
     if scope["type"] == "websocket" or scope["method"] not in _SAFE:
         return False
     path: str = scope["path"]

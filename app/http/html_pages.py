@@ -178,7 +178,7 @@ async def _audience(headers: Headers) -> str:
         async with asyncio.timeout(_PATIENCE), reading() as db:
             return VISITOR if await sessions.actor_of(db, session_id) is None else MEMBER
     except NO_ANSWER as fault:
-        # Only the outline of the members' screens is in the document; the socket asks who it is.
+        # The document contains only the outline of the members' screens; the socket checks who the person is.
         _log.warning("session not read, served as a member's page reason=%s", type(fault).__name__)
         return MEMBER
 

@@ -27,9 +27,9 @@ _FILE = re.compile(r"[\w.-]+", re.ASCII)
 
 
 class Languages:
-    """Runs each request in the language of its cookie, or else of its `Accept-Language` header.
+    """Runs each request in the language of its cookie, otherwise in that of its `Accept-Language` header.
 
-    `/language/<language>` stores a choice: in a cookie, and with the account of somebody who is signed in.
+    `/language/<language>` stores a choice in a cookie and, for a signed-in person, in the account.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -50,12 +50,12 @@ class Languages:
 
 
 def of_request(headers: Headers) -> AbstractContextManager[None]:
-    """Read texts in the language that a request asks for, where the request is answered before it comes here."""
+    """Read texts in the language that a request asks for, in middleware that answers before `Languages` runs."""
     return speaking(browser_language.asked_for(headers.get("cookie"), headers.get("accept-language")))
 
 
 async def _choose(language: str, headers: Headers) -> Response:
-    """Return to the page of the choice, which then is in that language; a choice on another site is not stored."""
+    """Redirect to the page on which the language was chosen; a choice that another site made is not stored."""
     answer = RedirectResponse(_page_of_the_choice(headers), 303, headers={"Cache-Control": "no-store"})
     if asked_for_by_us(headers):
         set_cookie(answer, language)
@@ -102,10 +102,10 @@ def page(built: Path, language: str, name: str) -> Path:
 
 @lru_cache(maxsize=4096)
 def script(built: Path, path: str) -> tuple[str, bool]:
-    """Return where a file of `/assets/` lies, as a path of ours, and whether its address always leads to this content.
+    """Return the path at which a file of `/assets/` is stored, and whether the given path always has this content.
 
-    A script without a text of its own has one file for every language, so that all scripts of a page are in the folder
-    of the page's language. A page that was open when the texts changed has the address of a folder that is gone.
+    A page names all its scripts in the folder of its language, but a script without texts has one file for every
+    language. A page that was open when the texts changed names a folder that no longer exists.
     """
     tag, _, name = path.removeprefix("/assets/").partition("/")
     language = screens.language_of_tag(tag) if _FILE.fullmatch(name) else None

@@ -22,12 +22,12 @@ from locales import _
 
 PATIENCE_SECONDS = 5.0
 STUCK_SECONDS = 9.0
-"""After so long the process writes the stack of each of its threads: the web server kills it after ten."""
+"""Seconds after which the process writes the stack of each of its threads; the web server kills it after ten."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Leaving:
-    """Answers 503 for requests that do not finish in time after `begin`; changes nothing before."""
+    """Answers 503 for requests that do not finish in time after `begin`; before that it changes nothing."""
 
     _under_way: ClassVar[set[asyncio.Timeout]] = set()
     _ends_at: ClassVar[float | None] = None
@@ -37,7 +37,7 @@ class Leaving:
 
     @classmethod
     def begin(cls, patience: float = PATIENCE_SECONDS) -> None:
-        """Give all requests, also later ones, so many seconds from now."""
+        """Give all requests, including later ones, `patience` seconds from now."""
         cls._ends_at = asyncio.get_running_loop().time() + patience
         for limit in cls._under_way:
             limit.reschedule(cls._ends_at)

@@ -39,8 +39,8 @@ class DatabaseAccount:
 def account_for(directory: Path, say: Say) -> DatabaseAccount:
     """Return the account to run the PostgreSQL in `directory`.
 
-    An ordinary user runs it as themselves. Root uses the owner of existing files, else an account of its own that is
-    created on the first start. Raises NoDatabaseAccount when none can be found or created.
+    An ordinary user runs it under their own account. Root uses the owner of existing files, otherwise a separate
+    account that is created on the first start. Raises NoDatabaseAccount when none can be found or created.
     """
     if os.geteuid() != 0:
         return DatabaseAccount(_name(os.geteuid()), os.geteuid(), os.getegid(), switch=False)
@@ -108,9 +108,9 @@ def _exists(name: str) -> bool:
 def _alone() -> Iterator[None]:
     """Wait until no other process of ours creates the account.
 
-    Two `useradd` of one name at the same moment may both succeed. The second then replaces the first's number, and a
-    process that has read that number runs as nobody. The lock is on the directory of the accounts: no file is left
-    behind.
+    Two simultaneous `useradd` of one name may both succeed. The second then replaces the user id of the first, and a
+    process that has read that id runs as no existing account. The lock is on the directory of the accounts, so no file
+    is left behind.
     """
     directory = os.open("/etc", os.O_RDONLY | os.O_DIRECTORY)
     try:

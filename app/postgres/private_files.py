@@ -16,9 +16,9 @@ def opener(path: str, flags: int) -> int:
 
 
 def directory(path: Path) -> None:
-    """Make a directory that others cannot list. They can pass through it only where they could before.
+    """Make a directory that others cannot list; they can still pass through it if they could before.
 
-    That is for the account that runs PostgreSQL for root.
+    The account that runs PostgreSQL for root has to pass through.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = stat.S_IMODE(path.stat().st_mode)

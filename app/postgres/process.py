@@ -53,7 +53,7 @@ def orphans(cluster: Path) -> list[int]:
 def end_orphans(cluster: Path, patience: float = 3.0) -> list[int]:
     """Wait for backends of a killed server to end, then kill the rest; return the ids of those killed.
 
-    A new server must not touch the files while an old backend still may. PostgreSQL's own check for that is lost with a
+    A new server must not touch the files while an old backend still may. PostgreSQL's own check for this is lost with a
     stale `postmaster.pid`.
     """
     deadline = time.monotonic() + patience

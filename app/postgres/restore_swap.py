@@ -1,4 +1,4 @@
-"""Put a restored database in the place of the embedded one, so that a kill at any moment leaves one of both whole.
+"""Put a restored database in the place of the embedded one, so that a kill at any moment leaves one of them whole.
 
 `<database>.restoring` is being filled, `<database>.restored` is complete, `<database>.before-<time>` was there before.
 """
@@ -30,7 +30,7 @@ def put_in_place(database: Path, aside: Path, say: Say) -> None:
 def finish(database: Path, say: Say) -> None:
     """Finish a restore that was killed after it had moved the old database away.
 
-    A database that is in its place stays: the restore had not begun to replace it, or an update has put it back.
+    A database that is in its place is kept: the restore had not begun to replace it, or an update has put it back.
     """
     complete = _complete(database)
     if not complete.exists() or database.exists():
@@ -40,7 +40,7 @@ def finish(database: Path, say: Say) -> None:
 
 
 def discard(database: Path) -> bool:
-    """Delete what a restore left behind that was cut short, and end its server. Return whether there was anything.
+    """Delete what an interrupted restore left behind, and stop its server. Return whether there was anything.
 
     Call it only while no restore is under way.
     """
@@ -52,7 +52,7 @@ def discard(database: Path) -> bool:
 
 
 def settle(database: Path, say: Say) -> None:
-    """Finish or undo a restore that was cut short. Call it only while no restore is under way."""
+    """Finish or undo an interrupted restore. Call it only while no restore is under way."""
     finish(database, say)
     if discard(database):
         say("undid a restore that was cut short; the database is the one from before it")

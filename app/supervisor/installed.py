@@ -1,6 +1,6 @@
-"""How the product is installed here, a clone of its repository or a wheel, and how another version gets in its place.
+"""How the product is installed here (from a clone of its repository or a wheel), and how another version replaces it.
 
-Only what Python brings is imported: the files of the product change while these classes work.
+Imports only the standard library, because the files of the product change while these classes work.
 """
 
 import json
@@ -38,7 +38,7 @@ class Installation(Protocol):
     python: Path
 
     def fetch(self, wanted: str) -> str:
-        """Get a version from outside and return its name; an empty one if there is none newer. Changes nothing."""
+        """Download a version and return its name, empty if there is none newer. The installation does not change."""
         ...
 
     def install(self) -> None:
@@ -80,7 +80,7 @@ class Checkout:
     def install(self) -> None:
         """Check the version out, and set up what it needs."""
         run(["git", "checkout", "--quiet", "--detach", self._commit], cwd=self._root)
-        # The virtual environment is made again, so the Python that made this one does it.
+        # This creates the virtual environment again, so it runs on the Python from which the present one was created.
         run([str(getattr(sys, "_base_executable", sys.executable)), "-m", "tools.prepare", "set-up"], cwd=self._root)
 
     def put_back(self, before: str) -> None:
@@ -119,12 +119,12 @@ class Wheel:
         return "" if self._version == self.present else self._version
 
     def install(self) -> None:
-        """Install the fetched wheels, for which no network is needed any more."""
+        """Install the fetched wheels, without a network."""
         self._pip("install", "--no-index", "--find-links", str(self._wheels), f"holdfast=={self._version}")
         shutil.rmtree(self._wheels, ignore_errors=True)
 
     def put_back(self, before: str) -> None:
-        """Do nothing: the virtual environment is everything."""
+        """Do nothing: the caller has put back the virtual environment, which is all there is."""
 
     def _pip(self, command: str, *arguments: str) -> None:
         quiet = ("--quiet", "--no-input", "--disable-pip-version-check")
@@ -133,7 +133,7 @@ class Wheel:
 
 
 class Stop:
-    """Remembers that somebody wants the update to stop. A step sees it; what is between steps is never cut short."""
+    """Remembers a request to stop the update. A running step reacts to it; work between steps is never interrupted."""
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -141,7 +141,7 @@ class Stop:
         self.asked = False
 
     def listen(self) -> None:
-        """Take Ctrl+C, SIGTERM and SIGHUP as this wish."""
+        """Take Ctrl+C, SIGTERM and SIGHUP as such a request."""
         for number in self.SIGNALS:
             signal.signal(number, self._ask)
 
@@ -156,7 +156,7 @@ def run(
     command: Sequence[str], *, cwd: Path, environment: Mapping[str, str] | None = None, foreground: bool = False,
     stoppable: bool = True,
 ) -> None:  # fmt: skip
-    """Run a step. Raises UpdateFailed if it fails, and KeyboardInterrupt after ending it if somebody wants to stop.
+    """Run a step. Raises UpdateFailed if it fails, and KeyboardInterrupt after ending it on a request to stop.
 
     In the foreground it shares our terminal, and may ask for a password there.
     """
@@ -182,7 +182,7 @@ def run(
 
 
 def _end(process: subprocess.Popen[bytes], foreground: bool) -> None:
-    """End a step by SIGTERM, on which the product stops in order; kill what is left of it a minute later."""
+    """End a step with SIGTERM, which stops the product in order; kill what is left of it a minute later."""
     process.terminate()
     try:
         process.wait(STOP_SECONDS)
@@ -195,7 +195,7 @@ def _end(process: subprocess.Popen[bytes], foreground: bool) -> None:
 
 
 def _said(*command: str, cwd: Path) -> str:
-    """Return what a command of git's printed; nothing if it failed."""
+    """Return the output of a git command, empty if it printed none. Raises UpdateFailed if git is missing."""
     try:
         return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False).stdout.rstrip()
     except OSError:
@@ -203,20 +203,20 @@ def _said(*command: str, cwd: Path) -> str:
 
 
 class Journal:
-    """What an update has changed so far, in a file, so that a start after a power cut can say what to do."""
+    """A file that records what an update has changed so far, so that a start after a power cut can say what to do."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> dict[str, str]:
-        """Return what is written: nothing unless an update is under way or was cut short."""
+        """Return the recorded state; empty unless an update is under way or was interrupted."""
         try:
             return dict(json.loads(self.path.read_text()))
         except (FileNotFoundError, ValueError):
             return {}
 
     def write(self, state: Mapping[str, str]) -> None:
-        """Replace what is written, surely on the disk when this returns."""
+        """Replace the recorded state; it is on the disk when this returns."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         half = self.path.with_suffix(".part")
         with half.open("w") as file:

@@ -98,7 +98,7 @@ def end_survivors(data_dir: Path, patience: float = 5.0) -> int:
 
 
 def _marked(mark: bytes) -> list[int]:
-    """Return the ids of living processes (without ourselves) that have the mark in their environment."""
+    """Return the ids of living processes (except this one) that have the mark in their environment."""
     found: list[int] = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -112,7 +112,7 @@ def _marked(mark: bytes) -> list[int]:
 
 
 def _runs(pid: int) -> bool:
-    """Whether the process has not ended (one that its parent has yet to wait for has)."""
+    """Return whether the process is running; a zombie, for which its parent has yet to wait, is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -28,7 +28,7 @@ def repeat(process: str, text: str) -> None:
 
 
 def _print_nowhere() -> None:
-    """Redirect the output, which has lost its reader: also what is still buffered, and that of later children."""
+    """Discard the output, whose reader is gone: what is still buffered, later output, and that of later children."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

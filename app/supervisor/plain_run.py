@@ -43,7 +43,7 @@ def replacement(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[li
 
 
 def take_over() -> None:
-    """Replace this process by the supervisor if it is a `reflex run`; else return."""
+    """Replace this process by the supervisor if it is a `reflex run`; otherwise return."""
     found = replacement(sys.argv, os.environ)
     if found is None:
         return

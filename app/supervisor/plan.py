@@ -14,14 +14,14 @@ from settings import LIVE_CREDENTIALS, ROOT, SECRET_SETTINGS, Settings
 
 # Short, so that you see a sale noticed while you watch the sandbox.
 SANDBOX_SWEEP_SECONDS = 20
-# The sandbox's exit code if no start can succeed: its EVM node is missing and cannot be downloaded, for one.
+# The sandbox's exit code if no start can succeed, such as when its EVM node is missing and cannot be downloaded.
 SANDBOX_CANNOT_START = 3
-# The sandbox gets no secrets of the product, except Discord's credentials: it refuses to start beside them.
+# The sandbox gets none of the product's secrets but Discord's credentials, because it must see them to refuse a start.
 SANDBOX_HAS_NOT = frozenset({"DATABASE_URL", "REDIS_URL", *SECRET_SETTINGS}) - set(LIVE_CREDENTIALS)
 
 
 class Web(StrEnum):
-    """How the web process runs: as built, with hot reload, or not at all (`reflex run --backend-only` is it then)."""
+    """How the web process runs: as built, with hot reload, or not at all (`reflex run --backend-only` replaces it)."""
 
     BUILT = "built"
     RELOADING = "reloading"
@@ -96,7 +96,7 @@ def _reflex() -> tuple[str, ...]:
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    """Variables for every process: the database, the supervisor's mark, and the virtual environment's programs."""
+    """Return the variables of every process: the database, the supervisor's mark, the virtual environment's PATH."""
     environment = dict(os.environ)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     environment |= {"HOLDFAST_SUPERVISED": "1", MARK: str(data_dir(settings)), "PYTHONUNBUFFERED": "1"}

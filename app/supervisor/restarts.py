@@ -40,8 +40,8 @@ class Program:
     `ready_port` is a loopback port that must accept a connection before the next program in the list starts.
     `stop_seconds` is how long it may take to end after SIGTERM before it is killed. `hopeless_code` is the exit code
     after which a restart would fail the same way. `without` names variables of the environment that it does not get.
-    `after_health` lets it start once the plan's health check answers, so that it takes no processor time from a start
-    for which people wait.
+    With `after_health` it starts only once the plan's health check answers, so that it takes no processor time from
+    the part of the start that people wait for.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Keeper:
         if self._stopping.is_set():  # stop() was called before the process existed
             process.kill()
         code = await process.wait()
-        # Output of a grandchild long after its parent's end is not waited for.
+        # Do not wait for output that a grandchild writes long after its parent's end.
         await asyncio.wait({repeating}, timeout=1.0)
         repeating.cancel()
         return code
@@ -185,9 +185,9 @@ def describe(code: int) -> str:
 
 
 def _die_with(parent: int) -> Callable[[], None]:
-    """Return what a child does before its program: ask the kernel for SIGTERM when the parent dies.
+    """Return a function that a child calls before its program: it asks the kernel for SIGTERM when the parent dies.
 
-    SIGTERM and not SIGKILL, so that a child can end its own children. The next start ends those that ignore it.
+    SIGTERM and not SIGKILL, so that a child can end its own children. The next start ends children that ignore it.
     """
 
     def arm() -> None:

@@ -76,7 +76,7 @@ class Supervisor:
         """
         said = Running(os.getpid(), self._plan.url)
         self._lock.take(said)
-        # Seconds since this machine's boot, which nobody sets as they set its clock, and which go on while it sleeps.
+        # Seconds since this machine's boot: nobody sets them, unlike its clock, and they continue while it sleeps.
         self._environment["HOLDFAST_STARTED"] = str(time.clock_gettime(time.CLOCK_BOOTTIME))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -105,7 +105,7 @@ class Supervisor:
                 raise StartFailed("The database could not be brought up to date; the reason is above.")
 
     async def _is_migrated(self) -> bool:
-        """Return whether the embedded database has the newest migration, which is cheaper than to start `migrate`."""
+        """Return whether the embedded database has the newest migration; asking is cheaper than starting `migrate`."""
         if self._postgres is None or not self._plan.newest_migration:
             return False
         return await asyncio.to_thread(self._postgres.migration) == self._plan.newest_migration
@@ -156,16 +156,16 @@ class Supervisor:
         return self._plan.health is None or await answers_ok(*self._plan.health)
 
     async def _take_down(self) -> None:
-        """Stop the programs nobody waits for, all at once; then the others, last to first; then the database.
+        """Stop the programs that nobody waits for, all at once; then the others, last to first; then the database.
 
-        A step that fails keeps none of the others from being taken; the last error is raised.
+        If a step fails, the others are still taken; the last error is raised.
         """
         # The last step comes first on this stack.
         async with AsyncExitStack() as steps:
             steps.callback(self._lock.release)
             if self._postgres is not None:
                 steps.push_async_callback(asyncio.to_thread, self._postgres.stop)
-            # Children of a child that was killed.
+            # End the children of a child that was killed.
             steps.push_async_callback(asyncio.to_thread, end_survivors, self._plan.data_dir, patience=2.0)
             for keeper in self._keepers:
                 if keeper.program.ready_port is not None:

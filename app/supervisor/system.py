@@ -1,4 +1,4 @@
-"""On which systems the product runs. Needs only a bare Python, also an old one: set-up asks it."""
+"""The systems on which the product runs. Needs only a bare Python, even an old one, because set-up calls it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def refusal() -> str | None:
-    """Return the sentence for a system on which nothing here starts; None on Linux, which WSL is too."""
+    """Return the error message for a system on which the product cannot start; None on Linux, including WSL."""
     if sys.platform.startswith("linux"):
         return None
     return f"Holdfast runs on Linux and not on {sys.platform}; on Windows, WSL is one."

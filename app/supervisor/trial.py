@@ -1,4 +1,4 @@
-"""Start the database and the web for a moment, to see that this version works: `python -m app.supervisor.trial`.
+"""Start the database and the web for a moment, to check that this version works: `python -m app.supervisor.trial`.
 
 Migrates the database. Neither the bot nor the jobs start, so no role changes, and the web listens on a free port of
 this machine alone, so nobody reaches it.
@@ -24,7 +24,7 @@ PATIENCE = 90.0
 
 
 def plan_of(settings: Settings, port: int) -> ProcessPlan:
-    """Return the plan of a trial: the database and the web alone, which then is healthy without a bot."""
+    """Return the plan of a trial: the database and the web alone, so that the web is healthy without a bot."""
     plan = make_plan(settings, Web.BUILT)
     [web] = [program for program in plan.programs if program.name == "web"]
     alone = replace(web, without=web.without | {"HOLDFAST_SUPERVISED"})
@@ -33,7 +33,7 @@ def plan_of(settings: Settings, port: int) -> ProcessPlan:
 
 
 async def try_out(plan: ProcessPlan, patience: float = PATIENCE) -> bool:
-    """Start the plan, wait until its web answers, and stop it. Return whether it answered; raises as Supervisor."""
+    """Start the plan, wait until its web answers, and stop it. Return whether it answered. Raises as Supervisor.run."""
     assert plan.health is not None
     supervisor = Supervisor(plan, say=say)
     running = asyncio.create_task(supervisor.run())
@@ -52,7 +52,7 @@ async def try_out(plan: ProcessPlan, patience: float = PATIENCE) -> bool:
 
 
 def main() -> int:
-    """Return 0 if this version works with this machine's database and settings, else 1 with a printed sentence."""
+    """Return 0 if this version works with this machine's database and settings, 1 after printing why not."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])

@@ -1,8 +1,8 @@
-"""Update the product and return to the version before if the new one does not work: `make update`, `holdfast update`.
+"""Update the product, and go back to the previous version if the new one fails: `make update`, `holdfast update`.
 
 An update backs the database up, keeps what it will change, installs the fetched version, migrates the database and
-starts the web once. If any of that fails, or somebody stops it, everything kept is put back. A full disk does not stop
-that: what was kept is renamed. After a power cut a journal says what there is to put back.
+starts the web once. If any of that fails, or somebody stops it, everything kept is put back. That works on a full disk
+too, because what was kept is only renamed. After a power cut a journal says what has to be put back.
 """
 
 import argparse
@@ -23,14 +23,14 @@ from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = 2 * 2**30
-"""Bytes that have to be free beside copies of what is there: packages, screens and npm's packages of a new version."""
+"""Free bytes needed besides the copies of what is there, for a new version's packages, screens and npm packages."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Data:
-    """Where an installation keeps its data: `database` is the embedded database's directory, or `url` is another's."""
+    """Where an installation keeps its data: `database` is the embedded database's directory, `url` another database."""
 
     home: Path
     backup: Path
@@ -51,7 +51,7 @@ class Update:
     def to(self, wanted: str, restore: Path | None = None) -> bool:
         """Update; with `restore`, also replace the database by that backup. Return whether there was anything to do.
 
-        Raises UpdateFailed, OSError or KeyboardInterrupt, with everything as it was unless the journal is open.
+        Raises UpdateFailed, OSError or KeyboardInterrupt; everything is then as it was, unless the journal is open.
         """
         if restore is not None and self._data.url:
             raise UpdateFailed("Restore a database at DATABASE_URL first (make restore), and update without --restore.")
@@ -91,7 +91,7 @@ class Update:
     def _keep(self, name: str) -> None:
         """Copy what is changed in place: the embedded database, and the environment that pip changes.
 
-        The journal keeps the product from starting. The lock refuses one that has started before.
+        The journal prevents a start of the product, and the lock detects a product that runs already.
         """
         lock = Lock(self._data.home)
         try:
@@ -137,7 +137,7 @@ class Update:
         self._module("app.supervisor.trial")
 
     def _module(self, *arguments: str) -> None:
-        # Earlier versions start modules of this one, so their names never change.
+        # Earlier versions start modules of this one, so the names of the modules must never change.
         run([str(self._installation.python), "-m", *arguments], cwd=self._root)
 
     def _revision(self, url: str) -> str:
@@ -157,9 +157,9 @@ class Update:
 
 
 def go_back(root: Path, installation: Installation, note: Journal) -> None:
-    """Put everything back that a journal says was changed; delete what was kept where there is nothing to put back.
+    """Put back everything that the journal says was changed, or delete the kept copies if nothing has to be put back.
 
-    It may be cut short and called again. Raises UpdateFailed with the journal left as it is.
+    It may be interrupted and called again. Raises UpdateFailed and then leaves the journal as it is.
     """
     state = note.read()
     if not state:
@@ -193,7 +193,7 @@ def _kept(path: Path) -> Path:
 
 
 def _swap(path: Path) -> None:
-    """Put a kept path back, if there is one; one of both is whole at every moment."""
+    """Put a kept path back, if there is one; at every moment one of the two is whole."""
     if not _kept(path).exists():
         return
     failed = path.with_name(f"{path.name}.failed-update")
@@ -233,7 +233,7 @@ def _alone(note: Journal) -> Iterator[None]:
 
 
 def main() -> int:
-    """Return 0 after an update, or if there is nothing newer; 1 if the version before is still the one installed."""
+    """Return 0 after an update, or if there is nothing newer; 1 if the previous version is still installed."""
     parser = argparse.ArgumentParser(prog="update", description="Another version, or the present one again.")
     parser.add_argument("version", nargs="?", default="", help="a version or branch; for a wheel its file or URL")
     parser.add_argument("--restore", type=Path, metavar="FILE", help="replace the database by this backup as well")
@@ -269,7 +269,7 @@ def _installation(note: Journal, present: str) -> Installation:
 
 
 def _update(note: Journal) -> Update:
-    """Return an update of what is installed here; the settings say where the data are."""
+    """Return an update of what is installed here; the settings say where the data is."""
     from app.supervisor.plan import data_dir
     from settings import SettingsError, load, version
 

@@ -19,7 +19,7 @@ Interaction = nextcord.Interaction[nextcord.Client]
 
 
 class GeneralCommands(commands.Cog):
-    """The commands that are about neither wallets nor roles."""
+    """The commands that concern neither wallets nor roles."""
 
     def __init__(self, presses: Presses) -> None:
         presses.pressed |= {"forget": self.forget_now}
@@ -30,7 +30,7 @@ class GeneralCommands(commands.Cog):
         default_member_permissions=nextcord.Permissions(manage_guild=True),
     )
     async def setup(self, interaction: Interaction) -> None:
-        """Make or repair the channel; Discord is asked again whether the person may."""
+        """Make or repair the channel, after a live check of the person's permission."""
         await answer(interaction, self._setup)
 
     async def _setup(self, context: InteractionContext) -> Reply:

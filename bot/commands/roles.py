@@ -38,12 +38,12 @@ class Roles(commands.Cog):
             default="",
         ),
     ) -> None:
-        """Explain every role, or one."""
+        """Explain every role, or only the chosen one."""
         await answer(interaction, lambda context: self._why(context, role))
 
     @why.on_autocomplete("role")
     async def roles_like(self, interaction: Interaction, typed: str) -> None:
-        """Offer the roles with rules; those whose name contains the typed text come first."""
+        """Offer the roles with rules whose name contains the typed text."""
         context = context_of(interaction)
         names: dict[str, str] = {}
         if context is not None:
@@ -91,7 +91,7 @@ class Roles(commands.Cog):
     # Translators: the name of a command: small letters, no spaces. It lists the roles to earn.
     @nextcord.slash_command(**named(NP_("command", "rules"), N_("Which roles there are to earn here")))
     async def rules(self, interaction: Interaction) -> None:
-        """Say what each rule asks for."""
+        """List what each rule requires."""
         await answer(interaction, self._rules)
 
     async def _rules(self, context: InteractionContext) -> Reply:

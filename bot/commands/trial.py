@@ -1,4 +1,4 @@
-"""/try: what a rule says about an address, for people who run the server."""
+"""/try: a rule's answer for an address, for people who run the server."""
 
 import nextcord
 from nextcord.ext import commands
@@ -43,7 +43,7 @@ class Trials(commands.Cog):
             **named(NP_("command", "address"), N_("A wallet's address, or a name such as wallet.eth"))
         ),
     ) -> None:
-        """Say what the rule says about the address; nothing is stored."""
+        """Show the rule's answer for the address; nothing is stored."""
         await answer(interaction, lambda context: self._try(context, rule, address))
 
     @try_address.on_autocomplete("rule")
@@ -71,7 +71,7 @@ class Trials(commands.Cog):
             async with transaction() as db:
                 planned = await trial.plan(db, gateways(), member.actor, Proposal(rule_id=rule.id), address)
         except RuleNotFound:
-            # One sentence for both, so that nobody learns which rules there are.
+            # One sentence for both cases, so that nobody learns which rules exist.
             raise RuleNotFound(_(NOT_YOURS)) from None
         return words.trial(rule.rule_name, await trial.run(gateways(), planned))
 

@@ -25,14 +25,14 @@ from services.wallets.ownership import Verdict
 
 CLAIM, SENT = "holdfast:claim", "holdfast:sent"
 LOOKED_FOR, LOOKED_EVERY, LATER_EVERY = 600.0, 5.0, 15.0
-"""Seconds: how long we check for a transaction (an answer can be edited for 15 minutes), how often in the first minute,
-and how often after it. `services/wallets/bio_schedule.py` has the times for bios."""
+"""Seconds for which we check for a transaction (an answer can be edited for 15 minutes), between checks in the first
+minute, and between later checks. `services/wallets/bio_schedule.py` has the times for bios."""
 
 Interaction = nextcord.Interaction[nextcord.Client]
 
 
 class Verify(BackgroundCog):
-    """The commands and buttons by which a member proves a wallet."""
+    """The commands and buttons with which a member proves a wallet."""
 
     def __init__(self, presses: Presses) -> None:
         self.looking: dict[str, asyncio.Task[None]] = {}
@@ -57,12 +57,12 @@ class Verify(BackgroundCog):
         await ask(interaction, claim_form)
 
     async def claim(self, interaction: Interaction, _arguments: list[str], fields: Mapping[str, str]) -> None:
-        """Take the claimed address: say what to show for it, and check in the background."""
+        """Accept the claimed address: say how to prove it, and check in the background."""
         method = fields.get(METHOD) or wallets.BIO
         await answer(interaction, lambda context: self._claim(context, fields.get(ADDRESS, ""), method))
 
     async def confirm(self, interaction: Interaction, arguments: list[str]) -> None:
-        """Take the confirmed address behind a name."""
+        """Accept the confirmed address behind a name."""
         method, address = arguments
         await answer(interaction, lambda context: self._claim(context, address, method))
 
@@ -92,7 +92,7 @@ class Verify(BackgroundCog):
         await ask(interaction, lambda: hash_form(address))
 
     async def sent(self, interaction: Interaction, arguments: list[str], fields: Mapping[str, str]) -> None:
-        """Take the named transaction."""
+        """Check the transaction whose hash was entered."""
         (address,) = arguments
         hash = fields.get(HASH, "")
         await answer(interaction, lambda context: self._check(context, address, wallets.TRANSACTION, hash))
@@ -129,7 +129,7 @@ class Verify(BackgroundCog):
             task.cancel()
 
     async def _look(self, search: "ProofSearch") -> None:
-        """Check until the proof is there, is refused, or takes too long."""
+        """Check until the proof is found, is refused, or takes too long."""
         began, short = asyncio.get_running_loop().time(), False
         with contextlib.suppress(asyncio.CancelledError):
             while (pause := search.pause(asyncio.get_running_loop().time() - began)) is not None:
@@ -160,7 +160,7 @@ class Verify(BackgroundCog):
 
 @dataclass(slots=True)
 class ProofSearch:
-    """A proof that is checked for in the background, and its person."""
+    """A background search for a proof, and the person who has to prove the wallet."""
 
     context: InteractionContext
     member: MemberContext
@@ -171,7 +171,7 @@ class ProofSearch:
     """The result of the last check; None if it failed."""
 
     def pause(self, passed: float) -> float | None:
-        """Return the seconds until the next check, `passed` seconds after the first one was due, or None."""
+        """Return the seconds until the next check, `passed` seconds after the search began; None when it ends."""
         if self.method == wallets.BIO:
             return self.looks.next_in
         if passed >= LOOKED_FOR:
@@ -210,7 +210,7 @@ def claim_form() -> Form:
 
 
 def hash_form(address: str) -> Form:
-    """Return the form to name the transaction that was sent for an address."""
+    """Return the form for the hash of the transaction that was sent for an address."""
     hint = _("Its hash, or its page's address at a block explorer")
     part = text_part(HASH, _("Transaction"), hint, "0x…", 200)
     return Form(_("The transaction you sent"), f"{SENT}:{address}", [part])

@@ -137,11 +137,11 @@ class Wallets(commands.Cog):
         return await waiting.result(context, member, before, _("Wallet removed"), text)
 
     async def use(self, interaction: Interaction, arguments: list[str]) -> None:
-        """Let wallets count in this server, or not."""
+        """Set whether the person's wallets count in this server."""
         await answer(interaction, lambda context: self._choose(context, use=arguments == [YES]))
 
     async def share(self, interaction: Interaction, arguments: list[str]) -> None:
-        """Let this server's admins see shortened addresses, or not."""
+        """Set whether this server's admins see the person's shortened addresses."""
         await answer(interaction, lambda context: self._choose(context, share=arguments == [YES]))
 
     async def _choose(self, context: InteractionContext, use: bool | None = None, share: bool | None = None) -> Reply:

@@ -1,4 +1,4 @@
-"""Snapshots of guilds: what the bot needs of one, kept so that another process can resume its shard."""
+"""Snapshots of guilds with the facts that the bot needs, stored so that another process can resume a shard."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import nextcord
 
 
 def guild_snapshot(guild: nextcord.Guild) -> str:
-    """Return a guild as the event that announces it shows it, without what the bot does not need."""
+    """Return a guild as JSON in the form of the event that announces it, without fields that the bot does not need."""
     return json.dumps(
         {
             "id": str(guild.id),
@@ -38,7 +38,7 @@ def _tags(tags: nextcord.RoleTags) -> dict[str, Any]:
         "bot_id": tags.bot_id, "integration_id": tags.integration_id,
         "subscription_listing_id": tags.subscription_listing_id,
     }  # fmt: skip
-    # Discord says these by their presence.
+    # In Discord's JSON, these tags are true if they are present.
     present = {
         "premium_subscriber": tags.is_premium_subscriber(),
         "available_for_purchase": tags.is_available_for_purchase(),

@@ -1,4 +1,4 @@
-"""Pass events of members on as facts, without the library's objects: nothing is kept for a person we do not know."""
+"""Pass on events of members as facts, without the library's objects, so that unknown people take no memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +11,9 @@ TOLD = "member_told"
 
 
 def replace(state: Any, dispatch: Callable[..., None]) -> None:
-    """Replace the library's parsers of member events, which create an object for each of them.
+    """Replace the library's parsers of member events, which create an object for each event.
 
-    The library still reads what is about the bot itself. An event that lacks something raises, as the library's do.
+    The library still reads events about the bot itself. An event with a missing field raises, as in the library.
     """
     for event in (ADDED, CHANGED, REMOVED):
         state.parsers[event] = _parser(state, dispatch, event, state.parsers[event])

@@ -1,4 +1,4 @@
-"""What Discord reports about members, guild by guild in its order; people we do not know cost no round trip each."""
+"""Events about members, applied in order within each guild; events of unknown people are dropped in bulk."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -25,7 +25,7 @@ class MemberReport:
 
 
 class MemberReports:
-    """Collects events of members while their guild's turn is another's, and drops those of people we do not know."""
+    """A collector of events about members while their guild's turn is taken; it drops events of unknown people."""
 
     def __init__(
         self,
@@ -37,13 +37,13 @@ class MemberReports:
         self._write: Callable[[Callable[[Any], Awaitable[Any]]], Awaitable[Any]] = write
         self._apply: Callable[[int, MemberReport], Awaitable[None]] = apply
         self._waiting: defaultdict[int, list[MemberReport]] = defaultdict(list)
-        """By guild, the events whose turn has not come."""
+        """By guild, the events that wait for its turn."""
 
     async def add(self, guild_id: int, report: MemberReport) -> None:
         """Pass on one event; when this returns, it is written or dropped."""
         self._waiting[guild_id].append(report)
         async with self._turns[guild_id]:
-            # The first to get the turn passes on everything that waits; the others find nothing left.
+            # The first caller to get the turn passes on all waiting events; the others find none left.
             reports = self._waiting.pop(guild_id, [])
             if reports:
                 await self._pass_on(guild_id, reports)
@@ -60,7 +60,7 @@ class MemberReports:
                 continue
             try:
                 await self._apply(guild_id, report)
-            except Exception as fault:  # noqa: BLE001  the others' events do not depend on it
+            except Exception as fault:  # noqa: BLE001  other people's events do not depend on it
                 faults.append(fault)
         if faults:
             raise ExceptionGroup(f"events of members of guild {guild}", faults)

@@ -1,4 +1,4 @@
-"""One shard's connection to the gateway: identified or resumed, and made again when it ends."""
+"""One shard's connection to the gateway: identified or resumed, and reopened when it ends."""
 
 import asyncio
 import contextlib
@@ -18,22 +18,22 @@ from services.runtime.tasks import stop
 log = logging.getLogger("holdfast.bot")
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Pauses in seconds between attempts of a shard that does not come up."""
+"""Pauses in seconds between attempts of a shard that cannot connect."""
 LASTED = 5.0
-"""Seconds after which a connection counts as one that works, so that the next follows at once."""
+"""Seconds after which a connection counts as working, so that the next one follows at once."""
 CONNECTS_WITHIN = 30.0
-"""Seconds for a connection to open and to say hello."""
+"""Seconds for a connection to open and receive Discord's hello."""
 CLOSES_WITHIN = 1.5
-"""Seconds for Discord to answer that a connection closes."""
+"""Seconds for Discord to confirm that a connection closes."""
 RESUMABLE, OVER = 4000, 1000
-"""The codes with which a session is closed that is resumed later, or is over (docs/facts.md#discord-gateway)."""
+"""The close codes of a session that is resumed later, and of one that is over (docs/facts.md#discord-gateway)."""
 MESSAGE = "message"
-"""What an unreadable message, of which not even the event is known, is counted as."""
+"""The kind under which an unreadable message with an unknown event is counted."""
 
 BROKEN = (
     OSError, TimeoutError, aiohttp.ClientError, nextcord.GatewayNotFound, nextcord.HTTPException,
 )  # fmt: skip
-"""What a connection ends with that can simply be made again."""
+"""Errors after which a connection can simply be reopened."""
 
 
 class UnreadableMessage(Exception):
@@ -49,10 +49,10 @@ class IdentifyLater(Exception):
 
 
 class Socket(DiscordWebSocket):
-    """The library's socket. It closes if its start fails, and raises UnreadableMessage for what it cannot read."""
+    """The library's socket, which closes if its start fails, and raises UnreadableMessage for unreadable messages."""
 
     async def identify(self) -> None:
-        """Identify, or close the socket: nobody else knows it yet."""
+        """Identify, or close the socket, because no other code can close it yet."""
         try:
             await super().identify()
         except BaseException:
@@ -60,7 +60,7 @@ class Socket(DiscordWebSocket):
             raise
 
     async def poll_event(self) -> None:
-        """Read a message, or close the socket if it fails before Discord has said hello."""
+        """Read a message; close the socket if that fails before Discord's hello."""
         try:
             await super().poll_event()
         except BaseException:
@@ -71,7 +71,7 @@ class Socket(DiscordWebSocket):
             raise
 
     async def received_message(self, msg: str | bytes, /) -> None:
-        """Read a message. Raises UnreadableMessage besides what the library raises on purpose."""
+        """Read a message. Raises UnreadableMessage, and the exceptions that the library raises on purpose."""
         try:
             await super().received_message(msg)
         except (ReconnectWebSocket, nextcord.ConnectionClosed, *BROKEN):
@@ -82,7 +82,7 @@ class Socket(DiscordWebSocket):
 
 @dataclass(slots=True)
 class ResumePoint:
-    """Where a session is: Discord resumes it behind `sequence`, at `url`."""
+    """The position of a session: Discord resumes it after `sequence`, at `url`."""
 
     session_id: str
     sequence: int
@@ -91,9 +91,10 @@ class ResumePoint:
 
 @dataclass(slots=True)
 class Connection:
-    """A shard of a client; `allowed` returns when this process may connect it, `skipped` counts what could not be read.
+    """The connection of a client's shard.
 
-    `at` is where to resume; None identifies.
+    `allowed` returns when this process may connect the shard; `skipped` counts unreadable messages. `at` is the
+    position at which to resume; with None the shard identifies.
     """
 
     client: Any
@@ -108,15 +109,15 @@ class Connection:
     up_since: float = 0.0
     task: asyncio.Task[None] | None = None
     settling: "tuple[ResumePoint, Collection[asyncio.Task[Any]]] | None" = None
-    """A position, and the tasks that handle what came before it."""
+    """A position, and the tasks that handle the events before it."""
     settled: ResumePoint | None = None
-    """The last position up to which everything is handled."""
+    """The last position up to which all events are handled."""
     failures: int = 0
     """Attempts in a row in which no session came up."""
     _unreadable_at: int | None = field(default=None)
 
     def start(self) -> None:
-        """Connect, and stay connected."""
+        """Start the task that connects and stays connected."""
         self.task = asyncio.create_task(self._run(), name=f"shard {self.shard_id}")
 
     def is_closed(self) -> bool:
@@ -124,20 +125,20 @@ class Connection:
         return self.ws is None or not self.ws.open or not self.is_up
 
     def came_up(self) -> None:
-        """Note that Discord has opened or resumed the session, as its event says."""
+        """Note that Discord has opened or resumed the session, according to its event."""
         assert self.ws is not None
         self.is_up, self.up_since, self.failures = True, asyncio.get_running_loop().time(), 0
         if self.ws.session_id and (self.at is None or self.at.session_id != self.ws.session_id):
             self.at = ResumePoint(self.ws.session_id, self.ws.sequence or 0, str(self.ws.resume_url))
 
     def position(self) -> ResumePoint | None:
-        """Return where the session is now; None if there is none."""
+        """Return the session's present position; None if there is no session."""
         if self.at is not None and self.ws is not None and self.is_up and self.ws.sequence is not None:
             self.at.sequence = self.ws.sequence
         return None if self.at is None else ResumePoint(self.at.session_id, self.at.sequence, self.at.url)
 
     async def stop(self, code: int = RESUMABLE) -> None:
-        """Close the connection, in a way that lets the session be resumed unless another code is given."""
+        """Close the connection; with the default code, the session can be resumed."""
         if self.task is not None and self.task is not asyncio.current_task():
             await asyncio.gather(self._stopped(self.task), return_exceptions=True)
         self.position()
@@ -166,7 +167,7 @@ class Connection:
             except IdentifyLater as later:
                 pause = later.seconds
             except NOT_DONE as fault:
-                # It counts the identifies. The other shards keep their sessions meanwhile.
+                # The database counts the identifies. The other shards keep their sessions meanwhile.
                 pause = next(pauses)
                 log.warning(
                     "database did not answer, shard identifies later shard=%s reason=%s retry_seconds=%.0f",
@@ -175,7 +176,7 @@ class Connection:
             except UnreadableMessage as fault:
                 self.skipped(MESSAGE, fault)
                 if self.ws is not None and self.ws.session_id and self.at is None:
-                    # READY itself: another session would begin as this one did.
+                    # READY itself is unreadable, and another session would begin in the same way.
                     raise
                 pause = next(pauses)
                 self._ended(resumable=True)
@@ -194,7 +195,7 @@ class Connection:
             await asyncio.sleep(pause)
 
     def _pause(self, pauses: Generator[float]) -> tuple[Generator[float], float]:
-        """Return the pauses to go on with and the present one: none after a connection that lasted."""
+        """Return the further pauses and the present one, which is 0 after a connection that lasted."""
         if self.is_up and asyncio.get_running_loop().time() - self.up_since > LASTED:
             return backoff(FIRST_PAUSE, LONGEST_PAUSE), 0.0
         return pauses, next(pauses)
@@ -208,7 +209,7 @@ class Connection:
     async def _open(self) -> Socket:
         if (at := self.at) is None:
             await self.may_identify(self.shard_id)
-        # The host of the session's own URL may be gone; a session can also be resumed at the usual one.
+        # The host in the session's own URL may be gone; a session can also be resumed at the usual URL.
         url = at.url if at is not None and self.failures % 2 == 0 else None
         async with asyncio.timeout(CONNECTS_WITHIN):
             if at is None:
@@ -219,7 +220,7 @@ class Connection:
             )  # fmt: skip
 
     async def _poll(self, ws: Socket) -> None:
-        """Read one message. One that is unreadable is asked for again by a resume, and skipped the second time."""
+        """Read one message. An unreadable message is requested again by a resume, and skipped the second time."""
         try:
             await ws.poll_event()
         except UnreadableMessage as fault:

@@ -23,7 +23,7 @@ ENDS_WITHIN = 3.0
 
 
 class OtherCount(Exception):
-    """Another process runs `count` shards, more than this one, which has to run as many."""
+    """Another process divides the bot into more shards, `count`, so this process has to use that number too."""
 
     def __init__(self, count: int) -> None:
         super().__init__(str(count))
@@ -31,9 +31,9 @@ class OtherCount(Exception):
 
 
 class ShardKeeper:
-    """Holds shards of the bot and their connections.
+    """The keeper of this process's shards and their connections.
 
-    `busy` returns whether something about a shard is not in the database yet, and `handling` the tasks that handle
+    `busy` returns whether something about a shard is not in the database yet; `handling` returns the tasks that handle
     events.
     """
 
@@ -44,10 +44,10 @@ class ShardKeeper:
         self.count: int = 0
         self.connections: dict[int, Connection] = {}
         self.down: str | None = N_("The bot has just started.")
-        """Why this process is not connected, for the others."""
+        """Why this process is not connected, for the other processes."""
         self.last: ShardBeat | None = None
         self.held_until: float = 0.0
-        """Until when no other process may have these shards (loop time)."""
+        """Until when no other process may take these shards (loop time)."""
         self.busy: Callable[[int], bool] = lambda number: False
         self.handling: Callable[[], Collection[asyncio.Task[Any]]] = tuple
         self._cleaned_at: float = 0.0
@@ -61,7 +61,7 @@ class ShardKeeper:
 
     @property
     def trouble_elsewhere(self) -> str | None:
-        """Why the bot is not whole although this process is: another is not connected, or shards are nobody's."""
+        """The trouble outside this process, if any: another process is not connected, or some shards run nowhere."""
         if self.last is None:
             return None
         if self.last.free:
@@ -71,7 +71,7 @@ class ShardKeeper:
         return self.last.others_down
 
     async def run(self, count: int) -> None:
-        """Hold shards of `count` together until cancelled. Raises what one of them ends with, and OtherCount."""
+        """Run some of the bot's `count` shards until cancelled. Raises the error that ends a shard, and OtherCount."""
         self.count = count
         while not self._closing:
             await self.beat()
@@ -84,7 +84,7 @@ class ShardKeeper:
                 task.result()
 
     async def beat(self) -> None:
-        """Renew what is held, take what is free, hand over what is too much."""
+        """Renew the leases of held shards, take free shards, and hand over surplus ones."""
         async with self._turn:
             if not self._closing:
                 await self._beat()
@@ -131,7 +131,7 @@ class ShardKeeper:
         connection.start()
 
     async def _restored(self, number: int, session: GatewaySession | None) -> ResumePoint | None:
-        """Return where to resume the shard, with its guilds in the library's cache; None if it has to identify."""
+        """Load the shard's guilds into the library's cache and return where to resume; None if it has to identify."""
         state = self.client._connection
         if session is None or session.bot != self.client.token_digest or session.intents != state.intents.value:
             return None
@@ -156,12 +156,12 @@ class ShardKeeper:
             state._add_guild_from_data(data)
 
     async def _allowed(self) -> None:
-        """Wait until no other process can have this one's shards: it may have slept longer than its lease."""
+        """Wait until no other process can have this one's shards, because it may have slept longer than its lease."""
         while asyncio.get_running_loop().time() > self.held_until:
             await asyncio.sleep(0.1)
 
     def _settle(self) -> None:
-        """Move each shard's stored position forward to where everything before it is handled."""
+        """Advance each shard's settled position to the last one before which all events are handled."""
         now_handling = frozenset(self.handling())
         for number, one in self.connections.items():
             if one.settling is not None and all(task.done() for task in one.settling[1]):
@@ -190,7 +190,7 @@ class ShardKeeper:
                 state._remove_guild(guild)
 
     async def _hand_over(self) -> None:
-        """Leave one shard to a process that has fewer; it resumes the session where this one ends it."""
+        """Leave one shard to a process with fewer shards, which resumes the session where this process ends it."""
         for number, one in sorted(self.connections.items(), reverse=True):
             if not one.is_up or one.settled is None or self.busy(number):
                 continue
@@ -217,7 +217,7 @@ class ShardKeeper:
         return not late
 
     async def _store(self, ended: dict[int, Connection]) -> None:
-        """Store where these closed connections ended, for the process that resumes them."""
+        """Store the last positions of these closed connections, for the process that resumes them."""
         ends = [(number, at) for number, one in ended.items() if (at := one.position()) is not None]
         async with transaction() as db:
             await shards.keep(
@@ -225,13 +225,14 @@ class ShardKeeper:
             )
 
     async def disconnect(self, *, resumable: bool) -> frozenset[int]:
-        """Close all connections, so that they can be resumed; return the shards of which everything is handled so far.
+        """Close all connections, and return the shards whose state is in the database so far.
 
-        What events that already came have begun may still run: `leave` follows when it has ended.
+        With `resumable`, their sessions can be resumed. Handlers of received events may still run; call `leave` when
+        they have ended.
         """
         self._closing = True
         with contextlib.suppress(TimeoutError):
-            # A beat that is running may still take a shard.
+            # Wait for a running beat, which may still take a shard.
             async with asyncio.timeout(ENDS_WITHIN), self._turn:
                 pass
         whole = frozenset(number for number, one in self.connections.items() if one.is_up and not self.busy(number))
@@ -240,9 +241,9 @@ class ShardKeeper:
         return whole
 
     async def leave(self, whole: Collection[int], *, resumable: bool) -> None:
-        """Store where the closed connections ended if they are resumable, and leave the shards to other processes.
+        """Leave the shards to other processes; if `resumable`, first store the last positions of the shards in `whole`.
 
-        The others resume from the last position that was stored, or identify.
+        The other processes resume from the last stored position, or identify.
         """
         if not self.count:
             return

@@ -14,22 +14,22 @@ SKIPPED = "skipped"
 READY = "READY"
 """The event without which the library has no session."""
 _USER_FIELDS = ("id", "username", "discriminator", "avatar", "global_name", "bot")
-"""What we need of the bot's own user in READY."""
+"""The fields that we need of the bot's own user in READY."""
 
 
 class UnreadableEvents:
-    """Wraps the library's event parsers, so that one unreadable event does not end the connection."""
+    """A wrapper of the library's event parsers, so that one unreadable event does not end the connection."""
 
     def __init__(self, missed: Callable[[str, Any], None]) -> None:
         """`missed` is called with the name and the data of each skipped event."""
         self._missed = missed
         self.skipped: Counter[str] = Counter()
-        """By kind, the number that is not logged yet."""
+        """By kind, the number of skipped events that is not logged yet."""
         self._uncounted: Counter[tuple[str, str]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
 
     def guard(self, parsers: dict[str, Callable[[Any], Any]]) -> None:
-        """Wrap each reader in `parsers` (by the event's name) in place."""
+        """Wrap each parser in `parsers` (by the event's name) in place."""
         for event, parse in parsers.items():
             parsers[event] = self._ready(parse) if event == READY else self._guarded(event, parse)
 
@@ -52,7 +52,7 @@ class UnreadableEvents:
         def parsed(data: Any) -> Any:
             try:
                 return parse(data)
-            except Exception as fault:  # noqa: BLE001  the library names none, and each would end the client
+            except Exception as fault:  # noqa: BLE001  the library may raise any, and each would end the client
                 self.skip(event, fault)
                 self._missed(event, data)
 
@@ -62,7 +62,7 @@ class UnreadableEvents:
         def parsed(data: Any) -> Any:
             try:
                 return parse(data)
-            except Exception as fault:  # noqa: BLE001  as above; raised again if even the least of it is unreadable
+            except Exception as fault:  # noqa: BLE001  as above; raised again if its least parts are unreadable too
                 self.skip(READY, fault)
             return parse(least(data))
 
@@ -79,7 +79,7 @@ class UnreadableEvents:
             self._timer = asyncio.get_running_loop().call_later(LOG_SECONDS, self._minute)
 
     def _minute(self) -> None:
-        # The next one after a quiet time is logged at once, with its error.
+        # The next skipped event after a quiet minute is logged at once, with its error.
         self._timer = asyncio.get_running_loop().call_later(LOG_SECONDS, self._minute) if self._say() else None
 
     def _say(self) -> bool:

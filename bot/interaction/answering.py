@@ -39,17 +39,20 @@ class InteractionContext:
 
 
 def elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> str | None:
-    """Return what to say in places without the bot: direct messages, groups, servers where only the user has it."""
+    """Return the sentence for places without the bot (direct messages, groups, servers where only the user has it).
+
+    None in a server with the bot.
+    """
     if interaction.guild_id is None:
         return _("Use this inside a server.")
-    # Discord first lists every server that the bot is in, also those in an outage.
+    # At the start of a session, Discord lists every server of the bot, also those in an outage.
     if interaction.guild is not None:
         return None
     return _("The bot is not in this server, so nothing can be verified here. People who run the server can invite it.")
 
 
 def context_of(interaction: nextcord.Interaction[nextcord.Client]) -> InteractionContext | None:
-    """Return the context of an interaction, or None outside of a server."""
+    """Return the context of an interaction, or None outside a server."""
     if interaction.guild_id is None or interaction.user is None:
         return None
     user = interaction.user
@@ -59,7 +62,7 @@ def context_of(interaction: nextcord.Interaction[nextcord.Client]) -> Interactio
 
 
 async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work) -> None:
-    """Do the work and show its reply to the person alone, in their language, below their pending notices."""
+    """Do the work and show its reply only to the person, in their language, below their pending notices."""
     request_ids.begin(f"discord-{interaction.id}")
     with speaking(interaction.locale):
         await _answer(interaction, work)
@@ -90,7 +93,7 @@ async def _told_elsewhere(interaction: nextcord.Interaction[nextcord.Client]) ->
 
 
 async def outcome(work: Awaitable[Reply]) -> Reply:
-    """Return the reply, or a sentence about the failure; an unexpected error is logged."""
+    """Return the reply, or a reply about the failure; an unexpected error is logged."""
     task = asyncio.ensure_future(work)
     await asyncio.wait({task})
     fault = task.exception()
@@ -110,7 +113,7 @@ async def outcome(work: Awaitable[Reply]) -> Reply:
 
 
 async def show(interaction: nextcord.Interaction[nextcord.Client], reply: Reply) -> bool:
-    """Replace the answer by the reply; return False if Discord no longer shows it (after 15 minutes)."""
+    """Replace the answer with the reply; return False if Discord no longer shows it (after 15 minutes)."""
     embeds, view = reply.embeds(), reply.view()
     return await delivery.later(interaction, lambda: interaction.edit_original_message(embeds=embeds, view=view))
 
@@ -124,7 +127,7 @@ async def ask(interaction: nextcord.Interaction[nextcord.Client], make: Callable
 
 
 async def offer(interaction: nextcord.Interaction[nextcord.Client], find: Callable[[], Mapping[str, str]]) -> None:
-    """Send the choices of an autocomplete, label to value; Discord takes 25 (docs/facts.md#discord-interactions)."""
+    """Send an autocomplete's choices, label → value; Discord accepts 25 (docs/facts.md#discord-interactions)."""
     with speaking(interaction.locale):
         choices: dict[str, str] = dict(list(find().items())[:25])
 

@@ -12,7 +12,7 @@ class _AbstractCogMeta(commands.CogMeta, ABCMeta):
 
 
 class BackgroundCog(commands.Cog, metaclass=_AbstractCogMeta):
-    """A cog with background tasks; they are cancelled with the bot, which waits until they have ended."""
+    """A cog with background tasks, which are cancelled when the bot stops; the bot waits until they have ended."""
 
     @abstractmethod
     def tasks(self) -> Collection[asyncio.Task[None]]:

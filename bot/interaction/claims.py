@@ -14,24 +14,26 @@ from services.guilds.gateway import interaction_claims
 from services.runtime.database_faults import NOT_DONE
 
 CLAIMED_WITHIN = 0.8
-"""Seconds for which an interaction waits for the database to say that no other process answers it."""
+"""Seconds for which an interaction waits until the database says that no other process answers it."""
 OLDER_ANSWERS_WITHIN, SEEN_WITHIN = 1.0, 0.5
-"""Seconds that an older bot has for its first answer, which it sends before anything else, and Discord to show it."""
+"""Seconds for an older bot to send its first answer, which it does before anything else, and for Discord to show it."""
 CHOICES = 4
-"""The type of an interaction that asks for choices: it changes nothing, so a second answer is without effect."""
+"""The type of an interaction that asks for choices. It changes nothing, so a second answer is harmless."""
 
 Parse = Callable[[Any], Any]
 
 
 class Claims:
-    """The claims that are being made. A resume repeats interactions, and two sessions of a shard get each of them."""
+    """The running claims. They are needed because a resume repeats interactions, and two sessions of a shard both get
+    each interaction.
+    """
 
     def __init__(self, state: Any) -> None:
         self._state: Any = state
         self.tasks: set[asyncio.Task[None]] = set()
 
     def before(self, parse: Parse) -> Callable[[Any], None]:
-        """Return what to do with the data of an interaction: pass them to `parse` if the interaction is ours."""
+        """Return a parser that passes an interaction's data to `parse` if this process may answer it."""
 
         def parsed(data: Any) -> None:
             task = asyncio.create_task(self._claimed(data, parse))
@@ -50,9 +52,9 @@ class Claims:
             parse(data)
 
     async def _is_answered(self, data: Any) -> bool:
-        """Return whether an older bot, which claims nothing, has answered the interaction after some time for it.
+        """Wait a moment, and return whether an older bot, which does not claim interactions, has answered this one.
 
-        A form is not a message and counts as no answer: the second one is refused, and nothing else happens.
+        A form is not a message and counts as no answer: Discord refuses the second form, which is harmless.
         """
         if data["type"] == CHOICES:
             return False

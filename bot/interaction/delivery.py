@@ -14,10 +14,10 @@ from services.runtime.backoff import backoff
 log = logging.getLogger("holdfast.bot")
 
 FIRST_ANSWER_SECONDS, LATER_ANSWERS = 2.7, timedelta(minutes=14, seconds=30)
-"""Discord takes a first answer for 3 seconds and what follows for 15 minutes (docs/facts.md#discord-interactions)."""
+"""Discord accepts a first answer for 3 seconds and later ones for 15 minutes (docs/facts.md#discord-interactions)."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 ACKNOWLEDGED = 40060
-"""Discord's code for a repeated first answer: the earlier one arrived, and only its receipt was lost."""
+"""Discord's code for a repeated first answer: the earlier one arrived, and only Discord's confirmation was lost."""
 
 REFUSED = frozenset({401, 403, 429})
 """Statuses that Discord counts as refusals (docs/facts.md#discord-invalid-requests)."""
@@ -30,12 +30,12 @@ Weather = (nextcord.HTTPException, aiohttp.ClientError, OSError, TimeoutError, V
 
 
 def passes(fault: BaseException) -> bool:
-    """Return whether another attempt may succeed: after an outage, a limit or a broken answer, not after a refusal."""
+    """Return whether a retry may succeed: after an outage, a rate limit or a broken answer, but not after a refusal."""
     return not isinstance(fault, nextcord.HTTPException) or fault.status == 429 or fault.status >= 500
 
 
 async def first(send: Send) -> bool:
-    """Send the first answer; return False if it is too late or refused: then Discord shows its own message."""
+    """Send the first answer; return False if it is too late or refused, so that Discord shows its own message."""
     loop = asyncio.get_running_loop()
     until = loop.time() + FIRST_ANSWER_SECONDS
     for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
@@ -55,7 +55,7 @@ async def first(send: Send) -> bool:
 
 
 async def later(interaction: Interaction, send: Send) -> bool:
-    """Send what replaces the first answer, which is safe to repeat; return False if it cannot be shown."""
+    """Send a replacement of the first answer, which is safe to repeat; return False if it cannot be shown."""
     until = interaction.created_at + LATER_ANSWERS
     for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
         try:

@@ -12,13 +12,13 @@ ADDRESS, METHOD, HASH = "address", "method", "hash"
 class Form(nextcord.ui.Modal):
     """A modal with its parts in Discord's JSON: labels around inputs (docs/facts.md#discord-components).
 
-    The library can only write the older layout, and reads only that: what comes back is read by `filled_in`.
+    The library can write and read only the older layout, so `filled_in` reads the sent values.
     """
 
     def __init__(self, title: str, custom_id: str, parts: list[dict[str, Any]]) -> None:
         super().__init__(title, custom_id=custom_id, timeout=None, auto_defer=False)
         self._parts: list[dict[str, Any]] = parts
-        # Finished from the start, so that the library does not wait for it.
+        # Mark it as finished from the start, so that the library does not wait for it.
         self.stop()
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def choice_part(name: str, label: str, hint: str, options: list[tuple[str, str, 
 
 
 def filled_in(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the entered values by the parts' custom ids; of a menu its first value."""
+    """Return the entered values by the parts' custom ids; for a menu, its first value."""
     found: dict[str, str] = {}
     for part in _parts(data.get("components")):
         name = part.get("custom_id")

@@ -10,7 +10,7 @@ from locales import ENGLISH, best_of, in_every_language, pgettext
 LOCALES = (*(str(locale.value) for locale in nextcord.Locale), "es-419")
 """Discord's locales; the library lacks the Spanish of Latin America (docs/facts.md#discord-commands)."""
 COMMAND = "command"
-"""The context of names in the catalogue: small letters, as Discord takes them (docs/facts.md#discord-commands)."""
+"""The catalogue's context for names, which Discord requires in lower case (docs/facts.md#discord-commands)."""
 
 
 def named(name: str, description: str) -> dict[str, Any]:
@@ -30,6 +30,6 @@ def name_of(command: nextcord.BaseApplicationCommand) -> str:
 
 
 def for_discord(texts: Mapping[str, str]) -> dict[nextcord.Locale | str, str]:
-    """Return texts by language as texts by Discord's locales, which has two for Spanish."""
+    """Return texts by language as texts by Discord's locales, of which two are Spanish."""
     known = ((locale, best_of(locale)) for locale in LOCALES)
     return {locale: texts[language] for locale, language in known if language != ENGLISH and language in texts}

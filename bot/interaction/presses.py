@@ -19,7 +19,7 @@ Sent = Callable[[nextcord.Interaction[nextcord.Client], list[str], Mapping[str, 
 
 
 class Presses(commands.Cog):
-    """Passes each press to the handler of its verb."""
+    """The cog that passes each press to the handler of its verb."""
 
     def __init__(self) -> None:
         self.pressed: dict[str, Pressed] = {}

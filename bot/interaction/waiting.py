@@ -1,4 +1,4 @@
-"""Wait until a re-check is settled, and report its result."""
+"""Wait until a re-check is complete, and report its result."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ SETTLES_WITHIN, LOOKED_EVERY = 20.0, 0.4
 
 
 async def held(member: MemberContext) -> frozenset[str]:
-    """Return the roles that the member has before the change."""
+    """Return the roles that the member has at this moment, before a change."""
     async with transaction() as db:
         return await recheck_report.held(db, member.actor, member.server_id)
 
@@ -22,7 +22,7 @@ async def held(member: MemberContext) -> frozenset[str]:
 async def result(
     context: InteractionContext, member: MemberContext, before: frozenset[str], title: str, text: str = ""
 ) -> Reply:
-    """Return the differences once everything is settled."""
+    """Return the changes of roles since `before`, once all decisions are carried out or after SETTLES_WITHIN."""
     loop = asyncio.get_running_loop()
     until = loop.time() + SETTLES_WITHIN
     while loop.time() < until:

@@ -1,6 +1,7 @@
 """Texts for proving a wallet: what a member has to show, and the result of a check.
 
-`services/wallets/bio_proof.py` says why a bio does not prove a wallet; `not_yet` shows that sentence with buttons.
+`services/wallets/bio_proof.py` has the sentences on why a bio does not prove a wallet; `not_yet` shows them with
+buttons.
 """
 
 from nextcord import ButtonStyle
@@ -16,7 +17,7 @@ from services.wallets.wallets import BIO, TRANSACTION, ChallengeView, Verdict
 
 
 def buttons(address: str, method: str) -> tuple[Button, ...]:
-    """Return the button to check now, and for a transaction the one to name it."""
+    """Return the button to check now, and for a transaction the button to enter its hash."""
     check = Button(f"holdfast:check:{method}:{address}", _("Check now"), ButtonStyle.primary)
     return (check, Button(f"holdfast:hash:{address}", _("I have the hash"))) if method == TRANSACTION else (check,)
 
@@ -27,7 +28,7 @@ def other_way(address: str) -> Button:
 
 
 def confirm(asked: ChallengeView, method: str) -> Reply:
-    """Ask whether the address behind a name is theirs."""
+    """Ask whether the address behind a name is the member's own."""
     return Reply(
         _("Is this your wallet?"),
         _(
@@ -39,7 +40,7 @@ def confirm(asked: ChallengeView, method: str) -> Reply:
 
 
 def challenge(asked: ChallengeView, method: str, username: str) -> Reply:
-    """Say what to add or to send, whose code it is, and until when it counts."""
+    """Say what to add or to send, for whom the code is, and until when it counts."""
     # Translators: {time} is a date and a time, which Discord writes.
     whose = _(
         "This code is for **you, @{name}**, and for nobody else: it verifies this wallet for your Discord account "
@@ -86,7 +87,7 @@ def _send(asked: ChallengeView) -> str:
 
 
 def not_yet(verdict: Verdict, address: str, method: str) -> Reply:
-    """Say why the wallet is not proved (yet)."""
+    """Say why the wallet is not proved, or not yet."""
     title = _("Not there yet") if verdict.again else _("Not verified")
     text = plain(verdict.message, 900)
     if verdict.needed:

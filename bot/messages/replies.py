@@ -10,7 +10,7 @@ from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, LONGEST_FIEL
 
 MOST_FIELDS = 25
 MOST_CHARACTERS = 5500
-"""Discord takes 6000 characters in all embeds of a message together (docs/facts.md#discord-messages)."""
+"""Discord accepts 6000 characters in all embeds of a message together (docs/facts.md#discord-messages)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A message that only the person sees. `text` is our markup; texts of others are escaped before."""
+    """A message that only the person sees. `text` is our markup; other people's texts in it are already escaped."""
 
     title: str
     text: str = ""
@@ -76,8 +76,8 @@ class Reply:
             made.add_item(menu)
         for button in self.buttons:
             made.add_item(nextcord.ui.Button(custom_id=button.name, label=button.label, style=button.style))
-        # Finished from the start, so that the library neither keeps it nor answers for it: `bot.interaction.presses`
-        # handles the buttons, after a restart too.
+        # Mark it as finished from the start, so that the library neither keeps it nor handles its buttons:
+        # `bot.interaction.presses` does, after a restart too.
         made.stop()
         return made
 

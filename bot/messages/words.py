@@ -1,4 +1,4 @@
-"""The bot's sentences about the services' views: pure functions that escape texts of others."""
+"""The bot's sentences about the services' views: pure functions that escape other people's texts."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -38,7 +38,7 @@ def on(time: datetime) -> str:
 
 
 def why(seen: MemberWhy, role_id: str | None = None) -> Reply:
-    """Explain each role with rules: whether the member has it, what is needed and held, when, and what comes next."""
+    """Explain each role with rules: whether the member has it, what is needed and held, when, and the next step."""
     roles = [role for role in seen.roles if role_id in (None, role.role_id)]
     if not roles:
         return Reply(
@@ -81,7 +81,7 @@ def _requirement(one: RequirementView) -> str:
 
 
 def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
-    """Say what was added and removed, what stays, what is missing, and what is unknown and why."""
+    """Say which roles were added and removed, which stay, which are missing, and which are unknown and why."""
     parts = (
         # Translators: the heading of the roles that a member got.
         (_("Added"), found.added, False),
@@ -109,7 +109,7 @@ def _role(one: RoleLine, explained: bool) -> str:
 
 
 def trial(rule_name: str, found: Trial) -> Reply:
-    """Say what a rule answers for an address, and why."""
+    """Say a rule's answer for an address, and the reasons."""
     answer, tone = {"yes": (_("Yes"), "good"), "no": (_("No"), "bad")}.get(found.outcome, (_("Unknown"), "warning"))
     marks = {"yes": HAS, "no": LACKS}
     address = f"`{found.address}`" + (f" ({plain(found.name, 80)})" if found.name else "")

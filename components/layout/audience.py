@@ -70,12 +70,12 @@ def _clean_address() -> rx.Component:
 
 
 def _start_afresh() -> rx.Component:
-    """Reload the document, which is then the visitors'."""
+    """Reload the document, which then is the one for visitors."""
     return rx.el.div(on_mount=rx.run_script("window.location.reload()"))
 
 
 def loading() -> rx.Component:
-    """Show the word for at most one second, then a neutral skeleton, and after a while a way to load the page again."""
+    """Show "Loading" for at most one second, then a neutral skeleton, and after a while a button to reload the page."""
     return rx.el.div(
         rx.el.p(_("Loading..."), class_name="loading-word muted", role="status"),
         rx.el.div(

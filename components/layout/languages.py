@@ -7,7 +7,7 @@ from locales.browser_language import CHOICE_PATH
 
 
 def languages(class_name: str) -> rx.Component:
-    """Return a link for each language, by its own name; that of the page is marked."""
+    """Return a link for each language, with its own name; the page's language is marked."""
     return rx.el.nav(
         *[
             rx.el.a(

@@ -111,7 +111,7 @@ def _server() -> rx.Component:
 
 
 def _content(tab: Tab) -> rx.Component:
-    """Return the tab's content, below the banner where that belongs."""
+    """Return the tab's content, below the banner on the tabs that show it."""
     above = [held_back_banner()] if tab.key in SHOWN_ON else []
     return rx.el.div(*above, tab.content())
 

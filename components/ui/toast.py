@@ -1,4 +1,4 @@
-"""The toast: one at a time, for a few seconds, held while the pointer or keyboard is on it."""
+"""The toast: one at a time, for a few seconds, or longer while the pointer or the keyboard focus is on it."""
 
 import reflex as rx
 

@@ -1,1 +1,1 @@
-"""What is the same on every chain: the catalogue of chains, sheets of holdings, indexers, traits."""
+"""The parts that all chains share: the catalogue of chains, sheets of holdings, indexers, traits."""

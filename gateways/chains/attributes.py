@@ -1,4 +1,4 @@
-"""The traits in a token's metadata: what authors write in many forms, as one list of kinds and values."""
+"""The traits in a token's metadata, which authors write in many forms, read into one list of kinds and values."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,10 +9,10 @@ from gateways.transport.plain_text import plain
 
 LONGEST_KIND, LONGEST_VALUE, LONGEST_NUMBER = 200, 500, 80
 MOST_TRAITS = 500
-"""More than this in one token is nobody's list of traits; the rest stays unread."""
-# What marketplaces read as numbers even where the author wrote a text.
+"""The most traits that are read of one token. No real list is longer, so the rest is not read."""
+# Display types whose values marketplaces read as numbers, even where the author wrote a text.
 _NUMBERS = frozenset({"number", "date", "boost_number", "boost_percentage"})
-# By one of these a JSON object is known to describe a token, and not an error or a page's state.
+# A JSON object with one of these keys describes a token, and not an error or the state of a page.
 _TELLING = frozenset({
     "name", "description", "image", "image_url", "image_data", "animation_url", "attributes", "traits", "properties",
 })  # fmt: skip
@@ -21,12 +21,12 @@ _UNREADABLE = object()
 
 
 class NoMetadata(Exception):
-    """What was found does not describe a token; the text says what it is instead."""
+    """The document does not describe a token, or its traits cannot be read; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """One trait: `kind` is its type's name (empty where the author gave none), a number stays a number."""
+    """One trait. `kind` is its type's name, empty where the author gave none; a value that is a number stays one."""
 
     kind: str
     value: str | int | float
@@ -34,9 +34,9 @@ class Trait:
 
 @dataclass(frozen=True, slots=True)
 class TraitList:
-    """A token's traits. Unless `whole`, there may be others: what is not in the list is not known to be missing.
+    """A token's traits. Unless `whole`, there may be others: a trait that is not listed is not known to be missing.
 
-    `index` names the index of a chain that told them or where they are; empty where the token's contract did.
+    `index` names the chain's index that gave the traits or the link to them; empty where the token's contract did.
     """
 
     found: tuple[Trait, ...]
@@ -45,9 +45,10 @@ class TraitList:
 
 
 def of_metadata(document: object) -> TraitList:
-    """The traits in a token's metadata document (`attributes`, else `traits`, else ERC-1155's `properties`).
+    """Return the traits in a token's metadata document (`attributes`, else `traits`, else ERC-1155's `properties`).
 
-    A document that describes a token and has none of these is not whole: it may be a placeholder. Raises NoMetadata.
+    If a document that describes a token has none of these, the list is not whole: the document may be a placeholder.
+    Raises NoMetadata.
     """
     if not isinstance(document, Mapping):
         raise NoMetadata("it is not an object")
@@ -58,7 +59,7 @@ def of_metadata(document: object) -> TraitList:
         if fields.get(name) is not None:
             return read(fields[name])
     if isinstance(fields.get("properties"), Mapping):
-        # Files and creators live there too: what is not a trait cannot be told from one that cannot be read.
+        # Files and creators are there too, so an entry that cannot be read may or may not be a trait.
         try:
             return TraitList(read(fields["properties"]).found, whole=False)
         except NoMetadata:
@@ -67,7 +68,10 @@ def of_metadata(document: object) -> TraitList:
 
 
 def read(given: object) -> TraitList:
-    """The traits in `[{trait_type, value, display_type?}]` or `{kind: value}`. Raises NoMetadata for anything else."""
+    """Return the traits in `[{trait_type, value, display_type?}]` or `{kind: value}`.
+
+    Raises NoMetadata for anything else.
+    """
     if isinstance(given, Mapping):
         pairs = [(kind, value, None) for kind, value in cast("Mapping[str, object]", given).items()]
         whole = True
@@ -95,7 +99,7 @@ def read(given: object) -> TraitList:
 
 
 def _scalars(value: object) -> Iterator[object]:
-    """A value, each of several values, or the value in ERC-1155's `{name, value, display_value}`; none for null."""
+    """Yield a value, each of several, or the value in ERC-1155's `{name, value, display_value}`; nothing for null."""
     inner: object = value
     if isinstance(value, Mapping):
         inner = cast("Mapping[str, object]", value).get("value", _UNREADABLE)
@@ -104,7 +108,7 @@ def _scalars(value: object) -> Iterator[object]:
 
 
 def _value(given: object, number: bool) -> str | int | float | None:
-    """A text on one line, or a number; None for what is neither."""
+    """Return a value as a text on one line or as a number; None for anything else."""
     if isinstance(given, bool):
         return "true" if given else "false"
     if isinstance(given, int | float):

@@ -8,17 +8,17 @@ from datetime import datetime
 UNKNOWN = 0
 LARGE = 255
 MOST = 2**256 - 2
-"""Amounts above this are given as this."""
+"""The largest amount that is reported; a larger one is reported as this."""
 NATIVE = "native"
-"""In place of a contract: the chain's own coin."""
+"""Used in place of a contract for the chain's own coin."""
 NATIVE_ADDRESS = "0x" + 20 * "ee"
 """Stands for the chain's own coin among an EVM chain's contracts; no contract is there."""
 MOST_INDEXED = 50_000
-"""Owners of a sheet that gets a dictionary (some 5 MB) for quick questions."""
+"""The most owners of a sheet for which a dictionary (some 5 MB) is built to find them quickly."""
 
 
 def packed(addresses: Iterable[str]) -> bytes:
-    """EVM addresses as 20 bytes each, sorted and without repetition; ValueError for what is none."""
+    """Return EVM addresses as 20 bytes each, sorted and without duplicates. Raises ValueError for any other text."""
     found = set[bytes]()
     for address in addresses:
         raw = bytes.fromhex(address[2:]) if address[:2] in {"0x", "0X"} else b""
@@ -30,9 +30,9 @@ def packed(addresses: Iterable[str]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Contracts and owners that are asked about as a product: each contract about each owner.
+    """Contracts and owners to ask about: each contract is asked about each owner.
 
-    Those of the contracts that are `coins` have large amounts as a rule; NATIVE is the chain's own coin.
+    `coins` are the contracts that usually have large amounts; NATIVE is the chain's own coin.
     """
 
     contracts: tuple[str, ...]
@@ -57,7 +57,7 @@ class _Packed(Sequence[bytes]):
 class Cells:
     """Amounts by contract and owner, both as positions in packed addresses.
 
-    A cell is 0 for unknown, the amount plus one up to 253, and 255 where `large` has the amount.
+    A cell is 0 for an unknown amount, the amount plus one for amounts up to 253, and 255 where `large` has the amount.
     """
 
     contracts: int
@@ -79,7 +79,7 @@ class Cells:
             self.large[contract, owner] = min(amount, MOST)
 
     def get(self, contract: int, owner: int) -> int | None:
-        """One cell's amount; None is unknown."""
+        """Return one cell's amount; None is unknown."""
         cell = self.rows[contract][owner]
         if cell == UNKNOWN:
             return None
@@ -88,9 +88,9 @@ class Cells:
 
 @dataclass(slots=True)
 class Asked:
-    """A segment under way: its packed contracts and owners (20 bytes each), and the cells that are being filled.
+    """A segment that is being read: its packed contracts and owners (20 bytes each), and the cells to fill.
 
-    `coins` are those of the contracts that have large amounts as a rule.
+    `coins` are the contracts that usually have large amounts.
     """
 
     contracts: bytes
@@ -102,11 +102,11 @@ class Asked:
         self.cells = Cells(len(self.contracts) // 20, len(self.owners) // 20)
 
     def contract(self, place: int) -> bytes:
-        """The contract at a place."""
+        """Return the contract at a place."""
         return self.contracts[place * 20 : place * 20 + 20]
 
     def inexact(self, contract: int) -> list[int]:
-        """The places of the owners whose amount is large and not exactly known yet."""
+        """Return the places of the owners whose amount is large and not exactly known yet."""
         row, found, at = self.cells.rows[contract], list[int](), -1
         while (at := row.find(LARGE, at + 1)) >= 0:
             if (contract, at) not in self.cells.large:
@@ -120,16 +120,16 @@ class Asked:
                 row[at] = UNKNOWN
 
     def knows_something(self) -> bool:
-        """Whether any amount is known."""
+        """Return whether any amount is known."""
         return any(any(row) for row in self.cells.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class BalanceSheet:
-    """What every owner held of every contract at one block of one chain, as one node told.
+    """Every owner's balance in every contract at one block of one chain, as one node reported it.
 
-    `source` names the node for people ("Base node 1"), `endpoint` is its place in the settings. Amounts are those of
-    `balanceOf(address)`, and of NATIVE the account's own balance, in the coin's smallest unit.
+    `source` names the node for people ("Base node 1"), `endpoint` is its place in the settings. An amount is the
+    result of `balanceOf(address)`; for NATIVE it is the account's own balance in the coin's smallest unit.
     """
 
     chain: str
@@ -145,36 +145,39 @@ class BalanceSheet:
 
     @property
     def owner_count(self) -> int:
-        """How many owners were asked about."""
+        """The number of owners that were asked about."""
         return len(self.owners) // 20
 
     def amount(self, contract: str, owner: str) -> int | None:
-        """How many the owner held; None is *unknown* (also for a contract or owner that was not asked about)."""
+        """Return how many the owner held; None is *unknown* (also for a contract or owner that was not asked about)."""
         row, column = self._row(contract), self._column(owner)
         return None if row is None or column is None else self.cells.get(row, column)
 
     def _column(self, owner: str) -> int | None:
-        """The owner's place; by a dictionary made at the first question, or by bisection where that would be large."""
+        """Return the owner's place.
+
+        The first call makes a dictionary of places. Where that would be too large, bisection finds the place.
+        """
         if len(self.owners) > 20 * MOST_INDEXED:
             return _place(self.owners, owner)
         if not self._places:
-            # In one step, because threads may ask too.
+            # In one step, because other threads may read it too.
             self._places.update(_places(self.owners))
         return self._places.get(owner.lower())
 
     def _row(self, contract: str) -> int | None:
-        """The contract's place."""
+        """Return the contract's place."""
         if not self._rows:
             self._rows.update(_places(self.contracts))
         return self._rows.get(NATIVE_ADDRESS if contract == NATIVE else contract.lower())
 
     def row(self, contract: str) -> bytes:
-        """The cells of a contract, in the owners' order (see Cells); unknown throughout if it was not asked about."""
+        """Return the cells of a contract, in the owners' order (see Cells); all unknown if it was not asked about."""
         place = self._row(contract)
         return bytes(self.owner_count) if place is None else bytes(self.cells.rows[place])
 
     def amounts(self, contract: str) -> list[int | None]:
-        """The amounts of a contract, in the owners' order; None is unknown."""
+        """Return the amounts of a contract, in the owners' order; None is unknown."""
         place = self._row(contract)
         if place is None:
             return [None] * self.owner_count
@@ -184,7 +187,7 @@ class BalanceSheet:
         ]
 
     def holders(self, contract: str) -> Iterator[tuple[str, int]]:
-        """The owners known to hold some, lower-case, with how many."""
+        """Yield each owner known to hold some, in lower case, with the amount."""
         row = self._row(contract)
         if row is None:
             return
@@ -193,12 +196,12 @@ class BalanceSheet:
                 yield "0x" + self.owners[column * 20 : column * 20 + 20].hex(), self.cells.get(row, column) or 0
 
     def unknown(self, contract: str) -> int:
-        """How many of the owners' amounts are unknown."""
+        """Return how many of the owners' amounts are unknown."""
         row = self._row(contract)
         return self.owner_count if row is None else self.cells.rows[row].count(UNKNOWN)
 
     def says_nothing(self, contract: str) -> bool:
-        """Whether no owner's amount is known: the contract has no balances, or was not asked about."""
+        """Return whether no owner's amount is known: the contract has no balances, or was not asked about."""
         return self.unknown(contract) == self.owner_count
 
 

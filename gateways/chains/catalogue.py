@@ -1,4 +1,4 @@
-"""The one table of chains: the product's own in `chains.toml`, and those that CHAINS_FILE adds."""
+"""The table of all chains: the product's own from `chains.toml`, and those that CHAINS_FILE adds."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ class ChainTable(dict[str, Chain]):
     """Chains by their keys, in the order in which pages list them."""
 
     def __missing__(self, key: str) -> Chain:
-        """Return what is left of a chain that rules still name after CHAINS_FILE lost it: a name, and no nodes."""
+        """Return a placeholder, with a name and no nodes, for a chain that rules name but CHAINS_FILE no longer has."""
         return Chain(key, key[:1].upper() + key[1:], 0, "", "", block_seconds=12, confirmations=1, settled_after=1)
 
 
@@ -21,12 +21,12 @@ if _path := chains_file():
     try:
         CHAINS.update(added_chains(_path, OWN))
     except ChainsRefused as fault:
-        # `make doctor` has to say so, which it could not if this module were not there.
+        # `make doctor` has to report the fault, which it could not if the import of this module failed.
         _refused = fault
 
 
 def check() -> None:
-    """Raise ChainsRefused where this process was started with a CHAINS_FILE that cannot be taken."""
+    """Raise ChainsRefused if this process was started with a CHAINS_FILE that is not valid."""
     if _refused is not None:
         raise _refused
 

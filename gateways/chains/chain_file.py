@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from settings import SettingsError
 
 DEEPEST_STATE = 128
-"""Blocks whose state a node without an archive keeps, so what is confirmed or settled lies less deep."""
+"""Blocks whose state a node without an archive keeps; confirmed and settled blocks must be less deep than this."""
 SLOWEST_BLOCKS = 3600
 _KEY = re.compile(r"[a-z][a-z0-9]{1,19}")
 _ADDRESS = re.compile(r"0x(?!0{40})[0-9a-fA-F]{40}")
@@ -21,19 +21,20 @@ _NAME_ELSEWHERE = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
 class ChainsRefused(SettingsError):
-    """A file of chains cannot be taken; the text names the file, the chain and the field."""
+    """A file of chains is not valid; the text names the file, the chain and the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """One chain. `block_seconds` is the usual time between blocks; `confirmations` how many make a transaction count.
+    """One chain and its properties.
 
-    `settled_after` is how many blocks have to follow one before what it says can cost somebody a role.
-    `multicall3` and `delegates` (delegate.xyz v2) are contracts known to be there; `opensea` and `alchemy` are the
-    chain's names at those providers, None where they do not have it. `l1_block_number` says that the EVM's NUMBER is
-    not this chain's own (Arbitrum and its Orbit relatives). Fees are paid in `coin`. `pauses` says that the chain makes
-    no blocks while nothing happens, so its newest block may be old. `form_place` is the chain's place in the rule form;
-    0, for a chain of CHAINS_FILE, comes after all others.
+    `block_seconds` is the usual time between blocks. `confirmations` is how many a transaction needs to count.
+    `settled_after` is how many blocks have to follow a block before an answer at that block can cost somebody a role.
+    `multicall3` and `delegates` (delegate.xyz v2) are contracts known to exist on the chain. `opensea` and `alchemy`
+    are the chain's names at those providers; None where they do not have the chain. `l1_block_number` is true where the
+    EVM's NUMBER is not the chain's own block number (Arbitrum and its Orbit relatives). Fees are paid in `coin`.
+    `pauses` is true where the chain makes no blocks while nothing happens, so that its newest block may be old.
+    `form_place` is the chain's place in the rule form; 0, for a chain of CHAINS_FILE, puts it after all others.
     """
 
     key: str
@@ -57,11 +58,11 @@ class Chain:
 REQUIRED = ("title", "chain_id", "coin", "explorer", "block_seconds", "confirmations", "settled_after")
 OPTIONAL = ("multicall3", "delegates", "opensea", "alchemy", "l1_block_number", "pauses")
 UNIQUE = ("title", "chain_id", "explorer", "opensea", "alchemy")
-"""What identifies a chain to people, nodes or providers, and so belongs to one chain alone."""
+"""The fields that identify a chain to people, nodes or providers; no two chains may share a value."""
 
 
 def own_chains(path: Path) -> dict[str, Chain]:
-    """Return the product's own chains. The file is part of the product, and a test holds what is in it."""
+    """Return the product's own chains. The file is part of the product, and a test checks its content."""
     read = cast("Mapping[str, Mapping[str, Any]]", tomllib.loads(path.read_text()))
     return {key: Chain(key, **entry) for key, entry in read.items()}
 
@@ -69,13 +70,13 @@ def own_chains(path: Path) -> dict[str, Chain]:
 def added_chains(path: Path, known: Mapping[str, Chain]) -> dict[str, Chain]:
     """Return the chains that an operator's file adds to the known ones.
 
-    Raises ChainsRefused with a sentence for each thing that cannot be taken.
+    Raises ChainsRefused with a sentence for each fault.
     """
     try:
         read = cast("Mapping[str, Any]", tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as fault:
         raise ChainsRefused(f"CHAINS_FILE {path} cannot be read: {fault.strerror}.") from None
-    except ValueError as fault:  # what is not UTF-8 and what is not TOML
+    except ValueError as fault:  # not UTF-8, or not TOML
         raise ChainsRefused(f"CHAINS_FILE {path} is not TOML: {fault}.") from None
     found: dict[str, Chain] = {}
     faults: list[str] = []
@@ -92,7 +93,7 @@ def added_chains(path: Path, known: Mapping[str, Chain]) -> dict[str, Chain]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in its one form: addresses in lower case, addresses of sites without a slash at the end."""
+    """Return a value in its normal form: contracts' addresses in lower case, URLs without a slash at the end."""
     if not isinstance(value, str):
         return value
     return value.lower() if _ADDRESS.fullmatch(value) else value.rstrip("/")
@@ -124,7 +125,7 @@ def _faults(key: str, entry: object, known: Mapping[str, Chain]) -> Iterator[str
 
 
 def _taken(chain: Chain, known: Mapping[str, Chain]) -> Iterator[tuple[str, str]]:
-    """Yield the fields whose value another chain has."""
+    """Yield each field whose value another chain has, with a sentence that names that chain."""
     for field in UNIQUE:
         value = _identity(chain, field)
         for other in known.values():
@@ -133,7 +134,7 @@ def _taken(chain: Chain, known: Mapping[str, Chain]) -> Iterator[tuple[str, str]
 
 
 def _identity(chain: Chain, field: str) -> str:
-    """Return what is compared of a field: of an explorer its host, by which a pasted link names the chain."""
+    """Return the text by which a field is compared; for an explorer its host, by which pasted links name the chain."""
     value: object = getattr(chain, field)
     if field == "explorer":
         return urlsplit(str(value)).hostname or ""
@@ -192,4 +193,4 @@ CHECKS: Mapping[str, Callable[[object], str | None]] = {
     "l1_block_number": _switch,
     "pauses": _switch,
 }
-"""For each field of an operator's file what is wrong with a value, None where nothing is."""
+"""For each field of an operator's file, a function that says what is wrong with a value; None where nothing is."""

@@ -1,17 +1,17 @@
-"""What a coin states, read by `gateways/evm/tokens/contract_info.py` and `gateways/solana/coins.py`."""
+"""What a coin states about itself, read by `gateways/evm/tokens/contract_info.py` and `gateways/solana/coins.py`."""
 
 from dataclasses import dataclass
 
 MOST_DECIMALS = 36
-"""Coins usually have 18 decimals. The amounts of one that names far more mean nothing."""
+"""The most decimals that are believed. Coins usually have 18; the amounts of one that states far more mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoinFacts:
     """A coin's name and symbol, empty where it has none, and its decimals.
 
-    `decimals` is None for a contract that does not answer with one number; `stated` is that number as it came, which
-    may be more than any coin has.
+    `stated` is the number of decimals as the contract gave it, which may be more than any coin has; None for a contract
+    that does not answer with one number.
     """
 
     name: str
@@ -20,10 +20,10 @@ class CoinFacts:
 
     @property
     def decimals(self) -> int | None:
-        """How many decimals its amounts have; None where it does not say, or names a number that no coin has."""
+        """The number of decimals of its amounts; None where the coin states none, or more than any coin has."""
         return self.stated if self.stated is not None and self.stated <= MOST_DECIMALS else None
 
     @property
     def title(self) -> str:
-        """What people call it: its name, else its symbol."""
+        """The name that people know it by: its name, or its symbol if it has none."""
         return self.name or self.symbol

@@ -1,42 +1,42 @@
-"""Contracts that take far more of a node than others do, remembered between reads so that nobody else pays for them."""
+"""Contracts that use far more of a node than others do, remembered between reads so that other reads do not suffer."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
 from time import monotonic
 
 USELESS = 8
-"""Useless answers after which a contract that takes all the gas it gets is not asked for a while."""
+"""Useless answers after which a contract that uses up all its gas is not asked for a while."""
 FIRST_REST, LONGEST_REST, GROWTH = 30.0, 3_600.0, 4
 """Seconds for which a useless contract is not asked: the first time, at most, and the factor in between."""
 REMEMBERED = 6 * 3_600.0
-"""Seconds after which a contract is taken for an ordinary one again, unless it is found to be costly once more."""
+"""Seconds after which a contract counts as ordinary again, unless it proves costly once more."""
 MOST_REMEMBERED = 10_000
 
 
 @dataclass(slots=True)
 class _Known:
     useless: int = 0
-    """Answers without use since it last began to rest."""
+    """Useless answers since its last pause began."""
     rests: int = 0
-    """How often it has rested."""
+    """How many pauses it has had since its last useful answer."""
     asked_again: float = 0.0
-    """From when on it may be asked, in monotonic seconds."""
+    """When it may be asked again, in monotonic seconds."""
     until: float = 0.0
 
 
 class CostlyContracts:
-    """What one node's reads found out about contracts by their addresses, 20 bytes each."""
+    """The costly contracts that reads from one node have found, by their addresses of 20 bytes."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
     def addresses(self) -> list[bytes]:
-        """The contracts that are costly, as far as is known."""
+        """Return the addresses of the contracts that are known to be costly."""
         now = monotonic()
         return [contract for contract, known in self._known.items() if now < known.until]
 
     def rests(self, contract: bytes) -> bool:
-        """Whether the contract must not be asked yet, because its answers were useless too often."""
+        """Return whether the contract must not be asked yet, because its answers were useless too often."""
         known = self._known.get(contract)
         return known is not None and monotonic() < known.asked_again
 

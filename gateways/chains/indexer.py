@@ -1,4 +1,4 @@
-"""What an indexer lists of accounts: hints for where to look on the chain, believed in nothing else."""
+"""Indexers' lists of what accounts hold: hints where to look on the chain, and trusted for nothing else."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,10 +12,10 @@ from gateways.transport.errors import ProviderError, ProviderRefused
 from locales import N_
 
 LISTS = "indexers"
-"""All of several indexers together: each is behind the chain for a while."""
+"""Names all indexers together, where several were asked: every indexer lags behind the chain for a while."""
 ASKED_AT_ONCE = 4
 LOWEST_CONTRACT = 1 << 16
-"""Below are precompiles and system contracts, which answer anything with 32 bytes."""
+"""The lowest address that is asked: precompiles and system contracts below it answer any call with 32 bytes."""
 
 Item = tuple[bytes, int]
 """A contract and a token's id."""
@@ -31,7 +31,7 @@ class ListItem(Protocol):
 
 
 class ListedAccount(Protocol):
-    """All that an indexer lists of an account, and the indexer's name."""
+    """Everything that an indexer lists for an account, and the indexer's name."""
 
     @property
     def items(self) -> Sequence[ListItem]: ...
@@ -40,19 +40,19 @@ class ListedAccount(Protocol):
 
 
 class ChainNotListed(ProviderRefused):
-    """The indexer does not have the chain at all, so there it is none."""
+    """The indexer does not have the chain at all, so it does not count as an indexer there."""
 
     def __init__(self, provider: str, title: str) -> None:
         super().__init__(provider, f"it does not have {title}", status=404)
 
 
 class Indexer(Protocol):
-    """An index that lists what accounts hold; nothing counts that the chain does not confirm."""
+    """An index that lists what accounts hold. An entry counts only if the chain confirms it."""
 
     async def account_nfts(self, chain: str, address: str) -> ListedAccount:
-        """Everything that is listed for an address on a chain.
+        """Return everything that is listed for an address on a chain.
 
-        Raises ProviderError, ChainNotListed for a chain that the indexer does not have.
+        Raises ProviderError, and its subclass ChainNotListed for a chain that the indexer does not have.
         """
         ...
 
@@ -61,8 +61,8 @@ class Indexer(Protocol):
 class Listed:
     """An owner's tokens as indexers list them.
 
-    Not the `whole` list where an indexer failed, or named what cannot be asked about. `alone` is the name of the only
-    indexer there is: none lists everything, so that one names nothing proves nothing.
+    The list is not `whole` where an indexer failed, or listed a token that cannot be asked about. `alone` names the
+    indexer if only one has the chain. No indexer lists everything, so an empty list from one proves nothing.
     """
 
     items: tuple[Item, ...]
@@ -75,7 +75,7 @@ Listing = Callable[[str], Awaitable[Listed | str]]
 
 
 async def listed_of(owners: Sequence[str], listing: Listing, until: float) -> dict[str, Listed | str]:
-    """Every owner's list, a few at once; who was not asked in time has none."""
+    """Return every owner's list, reading a few at once; an owner whose turn did not come in time gets a reason."""
     gate = asyncio.Semaphore(ASKED_AT_ONCE)
 
     async def one(owner: str) -> Listed | str:
@@ -100,7 +100,7 @@ async def listed_of(owners: Sequence[str], listing: Listing, until: float) -> di
 
 
 async def listing(indexers: Sequence[Indexer], chain: str, owner: str) -> Listed | str:
-    """Return what the indexers list of the owner, or why there is no list."""
+    """Return the indexers' lists for the owner as one, or the reason why there is none."""
     if not indexers:
         return N_("no indexer is set, and without one nobody can list every collection")
     asked = await asyncio.gather(*(_list(one, chain, owner) for one in indexers))
@@ -118,7 +118,7 @@ async def listing(indexers: Sequence[Indexer], chain: str, owner: str) -> Listed
 
 
 async def _list(indexer: Indexer, chain: str, owner: str) -> ListedAccount | str | None:
-    """Return the list, or why there is none; None from an indexer that does not have the chain."""
+    """Return the list, or the reason why there is none; None if the indexer does not have the chain."""
     try:
         return await indexer.account_nfts(chain, owner)
     except ChainNotListed:
@@ -128,7 +128,7 @@ async def _list(indexer: Indexer, chain: str, owner: str) -> ListedAccount | str
 
 
 def item_of(contract: str, token: str) -> Item | None:
-    """The contract and id, if they can be asked about."""
+    """Return the contract and the id; None if they cannot be asked about."""
     try:
         raw = bytes.fromhex(contract.removeprefix("0x"))
         number = int(token)

@@ -1,4 +1,4 @@
-"""Where a token's metadata are: every form of link that contracts give, as something that can be fetched or read."""
+"""Where a token's metadata is: each form of link that contracts give becomes a URL to fetch or a document to read."""
 
 import base64
 import binascii
@@ -11,38 +11,38 @@ _CID = re.compile(r"[A-Za-z0-9]{40,120}")
 _ARWEAVE_ID = re.compile(r"[A-Za-z0-9_-]{43}")
 _ID = "{id}"
 _PLAIN = "%:@!$&'()*+,;=~"
-"""What may stand in a path or a query as it is (RFC 3986 §3.3); what is escaped already stays so."""
+"""Characters that stay unescaped in a path or a query (RFC 3986 §3.3), and `%`, so that escapes stay as they are."""
 
 
 class LinkUnusable(Exception):
-    """Nothing can be read by this link; the text says why."""
+    """The link leads to nothing that can be read; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentGateways:
-    """Where content-addressed links are read, as `https://host[/path]`."""
+    """The gateways that content-addressed links are read through, as `https://host[/path]`."""
 
     ipfs: str
     arweave: str
 
 
 def with_id(link: str, token_id: int) -> str:
-    """The link with `{id}` filled in as ERC-1155 says: 64 lower-case hexadecimal digits without 0x."""
+    """Return the link with `{id}` filled in as ERC-1155 defines it: 64 lower-case hexadecimal digits without 0x."""
     return link.replace(_ID, f"{token_id:064x}")
 
 
 def located(link: str, gateways: ContentGateways) -> str | bytes:
-    """The address to fetch a document from, or the document itself where the link carries it.
+    """Return the address to fetch a document from, or the document itself where the link carries it.
 
-    Understood are https://, http:// (which is then for the fetching to refuse), ipfs:// and ar:// by their gateways,
-    data: URLs (base64 or percent-encoded) and bare JSON. Raises LinkUnusable.
+    A link may be https://, http:// (which the fetcher refuses later), ipfs:// or ar:// (read through their gateways), a
+    data: URL (base64 or percent-encoded) or bare JSON. Raises LinkUnusable for anything else.
     """
     given = link.strip()
     scheme = given.partition(":")[0].lower()
     if not given:
         raise LinkUnusable("the contract gives no link")
     if any("\ud800" <= letter <= "\udfff" for letter in given):
-        raise LinkUnusable("the link has half a character")  # JSON can say it, no encoding can
+        raise LinkUnusable("the link has half a character")  # JSON can hold a lone surrogate, but no encoding can
     if given.startswith("{"):
         return _small(given.encode())
     if scheme == "data":
@@ -57,7 +57,7 @@ def located(link: str, gateways: ContentGateways) -> str | bytes:
 
 
 def _content_path(rest: str, identifier: re.Pattern[str]) -> str:
-    """`//<id>/<path>` as the path below a gateway; ipfs://ipfs/<id>, an old mistake, is meant the same."""
+    """Return `//<id>/<path>` as the path below a gateway, without the second ipfs in ipfs://ipfs/<id>, an old error."""
     path, _, query = rest.lstrip("/").partition("?")
     segments = path.split("/")
     if len(segments) > 1 and segments[0].lower() == "ipfs":
@@ -69,7 +69,7 @@ def _content_path(rest: str, identifier: re.Pattern[str]) -> str:
 
 
 def _carried(link: str) -> bytes:
-    """The content of a data: URL (RFC 2397)."""
+    """Return the content of a data: URL (RFC 2397)."""
     head, comma, body = link.partition(",")
     if not comma:
         raise LinkUnusable("the data: link carries nothing")

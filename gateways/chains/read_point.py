@@ -1,15 +1,15 @@
-"""Where a question to a chain is answered: by which node, and at which block."""
+"""Where a question to a chain is to be answered: by which node, and at which block."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPoint:
-    """The node and the block of one answer.
+    """The node and the block at which a question is to be answered.
 
-    With `endpoint` None the nodes are tried in their order; with a number, only that one is. The node's newest block is
-    at or after `not_before_block`. With `settled` an EVM chain is read at the block that its newest one has settled
-    (`Chain.settled_after`), which is the block that the answer names.
+    With `endpoint` None the nodes are tried in their order; with a number, only that node is tried. The node's newest
+    block must be at or after `not_before_block`. With `settled` an EVM chain is read at its newest settled block
+    (`Chain.settled_after` blocks before the newest one), and the answer names that block.
     """
 
     endpoint: int | None = None

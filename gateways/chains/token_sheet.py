@@ -1,4 +1,4 @@
-"""Which tokens of a contract each owner held at one block, what could not be learned, and hints for the next look."""
+"""Which tokens of a contract each owner held at one block, what could not be learned, and hints for the next read."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,18 +8,18 @@ from types import MappingProxyType
 from locales import N_, _
 
 MOST_IDS_KEPT = 2_000
-"""Ids that a trail holds for one owner of one contract; somebody may send anybody any number of tokens."""
+"""The most ids that a trail keeps for one owner and contract: anybody can send an owner any number of tokens."""
 LARGEST_ID = 2**256 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class TokenHints:
-    """Tokens that are known to have come to an owner: hints to verify on the chain, never proof.
+    """Tokens that an owner is known to have received: hints to verify on the chain, never proof.
 
-    `searched` says, by the node's mark (`Node.mark`), which blocks (first and last, both included) that node
-    searched for more: one node's silence says nothing of another's. `gone` are ids among them that the chain said are
-    not the owner's any more, each with the block at which it first said so. `dropped` are ids that were taken out of
-    the trail, because that is settled.
+    `searched` maps a node's mark (`Node.mark`) to the blocks (first and last, both included) that were searched for
+    more ids at that node; what one node did not show says nothing about another. `gone` are ids of the trail that the
+    owner no longer has according to the chain, each with the block at which it first said so. `dropped` are ids that
+    were taken out of the trail because their loss is settled.
     """
 
     ids: frozenset[str] = frozenset()
@@ -33,15 +33,15 @@ class TokenHints:
         return len(self.ids) >= MOST_IDS_KEPT
 
     def with_ids(self, ids: Iterable[str]) -> "TokenHints":
-        """The trail with more ids, as many as it keeps."""
+        """Return the trail with these ids added, as far as it has room."""
         room = MOST_IDS_KEPT - len(self.ids)
         fresh = [one for one in ids if one not in self.ids][:room]
         return replace(self, ids=self.ids | frozenset(fresh)) if fresh else self
 
     def looked_at(self, held: Iterable[str], gone: Iterable[str], block: int, settled_after: int) -> "TokenHints":
-        """Return the trail after a read at `block`, with what is `held`, and without what is `gone` and settled.
+        """Return the trail after a read at `block`: with the ids in `held`, without those in `gone` that are settled.
 
-        What is gone leaves when it was already gone `settled_after` blocks ago; what is neither stays.
+        An id in `gone` leaves if it was first gone at least `settled_after` blocks ago; an id in neither stays.
         """
         here = frozenset(held)
         since = {one: self.gone.get(one, block) for one in gone if one in self.ids and one not in here}
@@ -51,19 +51,19 @@ class TokenHints:
 
 
 Trails = Mapping[str, TokenHints]
-"""By owner, the hints of an earlier sheet."""
+"""The hints of an earlier sheet, by owner."""
 NO_TRAILS: Trails = MappingProxyType({})
 _NONE: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSheet:
-    """What each asked owner held of one contract, all at one block of one node.
+    """The tokens of one contract that each of the given owners held, all at one block of one node.
 
-    `held` maps an owner to its tokens' ids and amounts (above 0), `unsure` an owner to why not everything could be
-    learned: what `held` says is true all the same, what it lacks is unknown. `alone` names the index on whose word
-    alone an owner has nothing. For `Chains.anything` the contract is "any" and an id reads "contract:id". `trails` are
-    the trails as they are after this read, for the next one.
+    `held` maps an owner to the ids and amounts (above 0) of its tokens. `unsure` maps an owner to the reason why not
+    everything could be learned: its tokens in `held` are certain all the same, and any others are unknown. `alone` maps
+    an owner without tokens to the index that is alone in saying so. For `Chains.anything` the contract is "any" and an
+    id reads "contract:id". `trails` are the trails after this read, for the next one.
     """
 
     chain: str
@@ -78,21 +78,21 @@ class TokenSheet:
     alone: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def of(self, owner: str) -> Mapping[str, int]:
-        """The owner's tokens that are known: id → amount."""
+        """Return the owner's tokens that are known: id → amount."""
         return self.held.get(owner, _NONE)
 
 
 IN_TURN = N_("its turn comes in one of the next reads")
-"""Start of the reason for an owner who did not fit into the read; a read of fewer owners has room."""
+"""The start of the reason for an owner who did not fit into the read; a read of fewer owners would have room."""
 
 
 class TokenIdsRefused(ValueError):
-    """The text names no token ids; the message says what is wrong, for a person to read."""
+    """The text does not name token ids; the message says what is wrong, for a person to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenIds:
-    """Token ids as single ones and inclusive ranges, which are never expanded."""
+    """Token ids as inclusive ranges, which are never expanded; a single id is a range of one."""
 
     ranges: tuple[tuple[int, int], ...]
 
@@ -105,14 +105,14 @@ class TokenIds:
 
     @property
     def count(self) -> int:
-        """How many ids there are."""
+        """The number of ids."""
         return sum(last - first + 1 for first, last in self.ranges)
 
 
 def token_ids(entries: Iterable[str]) -> TokenIds:
-    """The ids and ranges ("7", "100-200") that the entries name, in order and without overlap.
+    """Return the ids and ranges ("7", "100-200") that the entries name, in order and without overlap.
 
-    Raises TokenIdsRefused for what is neither, and for a range whose end comes before its start.
+    Raises TokenIdsRefused for an entry that is neither, and for a range whose end comes before its start.
     """
     ranges = sorted(token_range(entry) for entry in entries)
     merged = list[tuple[int, int]]()
@@ -125,7 +125,7 @@ def token_ids(entries: Iterable[str]) -> TokenIds:
 
 
 def token_range(entry: str) -> tuple[int, int]:
-    """One entry's first and last id. Raises TokenIdsRefused."""
+    """Return one entry's first and last id. Raises TokenIdsRefused."""
     text = entry.strip()
     parts = [part.strip() for part in text.split("-")]
     if len(parts) > 2 or not all(part.isascii() and part.isdigit() and len(part) <= 78 for part in parts):

@@ -1,4 +1,4 @@
-"""What a view function says about wallets at one block, and of which wallets nothing could be learned."""
+"""A view function's values for wallets at one block, and the wallets for which no value could be learned."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from datetime import datetime
 class ViewQuestion:
     """One function of a contract with its arguments, `{wallet}` among them, and the path to the value that matters.
 
-    All are in their one way of writing, so that two rules with the same question share its answer.
+    All are in their normal form, so that two rules with the same question share its answer.
     """
 
     contract: str
@@ -22,7 +22,7 @@ class ViewQuestion:
 class ViewSheet:
     """The values by wallet (lower case), all of one block of one node: numbers, 1 and 0 for true and false, or texts.
 
-    `unsure` has the wallets without a value, each with the reason.
+    `unsure` maps each wallet without a value to the reason.
     """
 
     chain: str

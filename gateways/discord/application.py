@@ -1,4 +1,4 @@
-"""What Discord knows of our own application, as far as a start depends on it."""
+"""Discord's facts about our own application that a start depends on."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,13 @@ from gateways.transport.errors import ProviderConfused
 from gateways.transport.json_shape import Shape
 
 MEMBERS_INTENT = 1 << 14 | 1 << 15
-"""GATEWAY_GUILD_MEMBERS, or its _LIMITED for a bot in fewer than a hundred servers: Server Members Intent is on."""
+"""The flags that show that Server Members Intent is on: GATEWAY_GUILD_MEMBERS, or GATEWAY_GUILD_MEMBERS_LIMITED for a
+bot in fewer than a hundred servers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """Our application; `redirects` are the addresses that sign-ins may return to."""
+    """Our application; `redirects` are the addresses to which sign-ins may return."""
 
     id: str
     name: str
@@ -24,7 +25,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class SessionStarts:
-    """How often the bot may identify: `remaining` of `total` until `reset_after` (seconds) is over.
+    """The number of times that the bot may identify: `remaining` of `total` in the next `reset_after` seconds.
 
     `shards` is the number of shards that Discord recommends.
     """
@@ -37,7 +38,7 @@ class SessionStarts:
 
 
 def read_session_starts(value: object) -> SessionStarts:
-    """Read the session_start_limit and the shards of GET /gateway/bot (docs/facts.md#discord-gateway)."""
+    """Parse the session_start_limit and the shards of GET /gateway/bot (docs/facts.md#discord-gateway)."""
     found = Shape(value, "the gateway", DISCORD)
     limit = found.inner("session_start_limit")
     return SessionStarts(
@@ -50,7 +51,7 @@ def read_session_starts(value: object) -> SessionStarts:
 
 
 def read_application(value: object) -> Application:
-    """The answer of GET /applications/@me."""
+    """Parse the answer of GET /applications/@me."""
     found = Shape(value, "the application", DISCORD)
     redirects = found.items("redirect_uris") if found.has("redirect_uris") else []
     if not all(isinstance(item, str) for item in redirects):

@@ -1,4 +1,4 @@
-"""A guild's audit log as Discord gives it to a bot that may view it: who gave and took roles."""
+"""A guild's audit log, for a bot that may view it: who gave and took roles."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from gateways.transport.errors import ProviderConfused
 from gateways.transport.json_shape import Shape
 
 ROLES_OF_A_MEMBER = 25
-"""The type of entries about roles that somebody gave or took (docs/facts.md#discord-audit-log)."""
+"""The type of entries about given and taken roles (docs/facts.md#discord-audit-log)."""
 A_PAGE = 100
 _FIRST_MOMENT = 1_420_070_400_000
-"""Milliseconds of 2015, from which Discord's ids count (docs/facts.md#discord-requests)."""
+"""The start of 2015 in Unix milliseconds, from which Discord's ids count (docs/facts.md#discord-requests)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleEntry:
-    """One entry: who gave a member which roles, or took them."""
+    """One entry: who gave or took which roles of which member."""
 
     id: str
     at: datetime
@@ -31,7 +31,7 @@ class RoleEntry:
 
 
 class AuditLogCalls(DiscordCalls):
-    """What the product reads of audit logs."""
+    """The calls that read audit logs."""
 
     async def role_entries(self, guild_id: str, before: str | None = None) -> list[RoleEntry]:
         """Return a page of entries about members' roles, the newest first; `before` is the last page's oldest id.

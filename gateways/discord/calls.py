@@ -1,11 +1,11 @@
-"""What the groups of calls share: the client's request."""
+"""The request method that all groups of calls share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 
 class DiscordCalls(ABC):
-    """A group of calls to Discord; the client has them all."""
+    """A group of calls to Discord; the client inherits all groups."""
 
     @abstractmethod
     async def _request(

@@ -1,4 +1,4 @@
-"""Discord's channels and messages as the bot creates, reads and repairs them."""
+"""Discord's channels and messages, which the bot creates, reads and repairs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ TEXT_CHANNEL = 0
 OF_ROLE, OF_MEMBER = 0, 1
 RECENT = 50
 MOST_KNOWN = 100_000
-"""Channels whose guild is remembered."""
+"""The most channels whose guild is remembered."""
 NO_MENTIONS: Mapping[str, object] = {"parse": []}
 
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """What a channel allows and denies a role (`kind` 0) or a member (1), as permission bits."""
+    """The permission bits that a channel allows and denies to a role (`kind` 0) or a member (1)."""
 
     id: str
     kind: int
@@ -40,7 +40,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message with its embeds and components as Discord gave them back."""
+    """A message with its embeds and components as Discord returned them."""
 
     id: str
     author_id: str
@@ -50,7 +50,7 @@ class Message:
 
 
 class ChannelCalls(DiscordCalls):
-    """What the product does with channels. Every call raises a ProviderError when there is no plain answer.
+    """The calls about channels and messages. Each raises a ProviderError when there is no usable answer.
 
     See docs/facts.md#discord-channels and docs/facts.md#discord-messages.
     """
@@ -59,7 +59,10 @@ class ChannelCalls(DiscordCalls):
         self._guild_of: dict[str, str] = {}
 
     def guild_of(self, template: str, ids: Sequence[str]) -> str:
-        """Return the guild that a request is about; of a channel whose guild is not known its own id, else nothing."""
+        """Return the id of the guild that a request concerns, or "".
+
+        For a channel whose guild is unknown, return the channel's id.
+        """
         if template.startswith("/guilds/{}"):
             return ids[0]
         return self._guild_of.get(ids[0], ids[0]) if template.startswith("/channels/{}") else ""
@@ -70,7 +73,7 @@ class ChannelCalls(DiscordCalls):
         self._guild_of.update((channel.id, channel.guild_id) for channel in channels)
 
     async def channels(self, guild_id: str) -> list[Channel]:
-        """Return all channels of a guild, threads excepted (GET /guilds/{guild}/channels)."""
+        """Return all channels of a guild except threads (GET /guilds/{guild}/channels)."""
         answer = await self._request("GET", "/guilds/{}/channels", (guild_id,))
         found = [read_channel(item) for item in listed(answer, "the list of channels", DISCORD)]
         self._met(found)
@@ -92,7 +95,7 @@ class ChannelCalls(DiscordCalls):
     ) -> Channel:
         """Create a text channel (POST /guilds/{guild}/channels; 201).
 
-        It is not sent twice: after ProviderDown the channel may exist all the same, so read `channels`.
+        The request is never sent twice. After ProviderDown the channel may exist nevertheless, so read `channels`.
         """
         body = {
             "name": name, "type": TEXT_CHANNEL, "topic": topic,
@@ -102,7 +105,7 @@ class ChannelCalls(DiscordCalls):
         return read_channel(answer)
 
     async def set_overwrite(self, channel_id: str, overwrite: Overwrite, reason: str) -> None:
-        """Set what the channel allows and denies one role or member; all others stay as they are.
+        """Set what the channel allows and denies one role or member, without changing others.
 
         PUT /channels/{channel}/permissions/{id}; 204.
         """
@@ -110,7 +113,7 @@ class ChannelCalls(DiscordCalls):
         await self._request("PUT", "/channels/{}/permissions/{}", ids, body=_bits(overwrite), reason=reason)
 
     async def message(self, channel_id: str, message_id: str) -> Message:
-        """Return one message (GET /channels/{channel}/messages/{message}); MessageGone when there is none."""
+        """Return one message (GET /channels/{channel}/messages/{message}). Raises MessageGone when there is none."""
         return read_message(await self._request("GET", "/channels/{}/messages/{}", (channel_id, message_id)))
 
     async def recent_messages(self, channel_id: str) -> list[Message]:
@@ -121,7 +124,8 @@ class ChannelCalls(DiscordCalls):
     async def post_message(self, channel_id: str, body: Mapping[str, object], nonce: str) -> Message:
         """Post a message that mentions nobody (POST /channels/{channel}/messages).
 
-        The same `nonce` within some minutes posts nothing twice: with `enforce_nonce` it gives back the first message.
+        A repeat with the same `nonce` within some minutes posts nothing: with `enforce_nonce`, Discord returns the
+        first message.
         """
         whole = {**body, "allowed_mentions": NO_MENTIONS, "nonce": nonce, "enforce_nonce": True}
         return read_message(await self._request("POST", "/channels/{}/messages", (channel_id,), body=whole))
@@ -134,12 +138,12 @@ class ChannelCalls(DiscordCalls):
 
 
 def _bits(overwrite: Overwrite) -> dict[str, object]:
-    """Permission bits travel as decimal texts (docs/facts.md#discord-permissions)."""
+    """Return an overwrite as JSON, with its bits as decimal strings (docs/facts.md#discord-permissions)."""
     return {"type": overwrite.kind, "allow": str(overwrite.allow), "deny": str(overwrite.deny)}
 
 
 def read_channel(value: object) -> Channel:
-    """A channel object of a guild."""
+    """Parse a channel object of a guild."""
     channel = Shape(value, "a channel", DISCORD)
     overwrites = channel.items("permission_overwrites") if channel.has("permission_overwrites") else []
     return Channel(
@@ -158,7 +162,7 @@ def _read_overwrite(value: object) -> Overwrite:
 
 
 def read_message(value: object) -> Message:
-    """A message object."""
+    """Parse a message object."""
     message = Shape(value, "a message", DISCORD)
     return Message(
         id=message.id(),

@@ -1,4 +1,4 @@
-"""Signing in with Discord: OAuth2 code grant with PKCE, and what the person's own token may read."""
+"""Signing in with Discord: OAuth2 code grant with PKCE, and reads with the person's own token."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -27,18 +27,18 @@ from gateways.transport.fair_turns import FairGate
 from gateways.transport.json_shape import Shape, listed
 
 with warnings.catch_warnings(record=True):
-    # Its import warns, past every filter, that httpx will have a successor.
+    # The import warns, despite every filter, that httpx will have a successor.
     from authlib.integrations.base_client import OAuthError
     from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 DEADLINE = 10.0
-CONNECTIONS = 100
 """Seconds for each call."""
+CONNECTIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSet:
-    """What Discord hands out for a sign-in; `scope` is space-separated, `expires_at` aware UTC."""
+    """Discord's tokens for a sign-in; `scope` is space-separated, `expires_at` aware UTC."""
 
     access_token: str
     refresh_token: str
@@ -46,14 +46,14 @@ class TokenSet:
     scope: str
 
     def __repr__(self) -> str:
-        """Without the tokens, so that no log ever shows them."""
+        """Return a text without the tokens, so that no log ever shows them."""
         return f"TokenSet(expires_at={self.expires_at.isoformat()}, scope={self.scope!r})"
 
 
 class DiscordOAuth:
     """OAuth2 with Discord (docs/facts.md#discord-oauth2, docs/facts.md#discord-users).
 
-    Every call raises a ProviderError when there is no plain answer.
+    Every call raises a ProviderError when there is no usable answer.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class DiscordOAuth:
                 client.register_compliance_hook(hook, _only_oauth_answers)
             return client
 
-        # Authlib's client has no types; everything that comes out of it is checked below.
+        # Authlib's client has no types; everything that it returns is checked below.
         self._oauth: GatedClient[Any] = GatedClient("Discord's sign-in", oauth, FairGate(CONNECTIONS))
         self._http = GatedClient(
             "Discord's sign-in", lambda: httpx.AsyncClient(follow_redirects=False, **common), FairGate(CONNECTIONS)
@@ -119,11 +119,11 @@ class DiscordOAuth:
             redirect_uri=redirect_uri,
             **more,
         )
-        # Discord asks for %20 between scopes; a plus sign that is meant is %2B already.
+        # Discord requires %20 between scopes; a literal plus sign is already %2B.
         return str(url).replace("+", "%20")
 
     def bot_invite_url(self, guild_id: str | None, permissions: int) -> str:
-        """Return the address of Discord's page that adds the bot, with a fixed guild where one is given.
+        """Return the address of Discord's page that adds the bot, to a fixed guild if one is given.
 
         See docs/facts.md#discord-oauth2.
         """
@@ -133,7 +133,7 @@ class DiscordOAuth:
         return f"{self._authorize}?{urlencode(query, quote_via=quote)}"
 
     async def exchange(self, code: str, verifier: str, redirect_uri: str) -> TokenSet:
-        """Trade a code for tokens; ProviderRefused when the code is bad, used or too old.
+        """Exchange a code for tokens. Raises ProviderRefused when the code is invalid, used or too old.
 
         POST to the token address, grant_type=authorization_code (docs/facts.md#discord-oauth2).
         """
@@ -150,7 +150,7 @@ class DiscordOAuth:
         return _token_set(await self._guarded(self._oauth, call), fallback="")
 
     async def refresh(self, token_set: TokenSet) -> TokenSet:
-        """Return newer tokens, of which the refresh token is the one to keep; Unauthorized when the grant is gone.
+        """Return new tokens; keep their refresh token. Raises Unauthorized when the grant no longer exists.
 
         POST to the token address, grant_type=refresh_token.
         """
@@ -166,7 +166,7 @@ class DiscordOAuth:
     async def revoke(self, token: str) -> None:
         """End the whole grant that the token belongs to.
 
-        POST to the revocation address; every token of that sign-in ends with it (docs/facts.md#discord-oauth2).
+        POST to the revocation address. All tokens of that sign-in become invalid (docs/facts.md#discord-oauth2).
         """
 
         def call(client: Any) -> Any:
@@ -177,7 +177,7 @@ class DiscordOAuth:
             raise _fault(answer) or ProviderConfused(DISCORD, f"HTTP {answer.status_code} to a revocation")
 
     async def me(self, access_token: str) -> OAuthUser:
-        """Return whose token it is (GET /users/@me); Unauthorized when it does not count any more."""
+        """Return the token's user (GET /users/@me). Raises Unauthorized when the token is no longer valid."""
         user = Shape(await self._read("/users/@me", access_token), "the user", DISCORD)
         return OAuthUser(
             id=user.id(),
@@ -188,10 +188,10 @@ class DiscordOAuth:
         )
 
     async def my_guilds(self, access_token: str, *, max_age: float = WINDOW) -> list[UserGuild]:
-        """Return the person's guilds; Unauthorized when the token does not count any more.
+        """Return the person's guilds. Raises Unauthorized when the token is no longer valid.
 
-        GET /users/@me/guilds: at most 200, so one page (docs/facts.md#discord-users). The answer may be `max_age`
-        seconds old; Discord answers about one a second.
+        GET /users/@me/guilds: at most 200, so one page (docs/facts.md#discord-users). The answer may be up to `max_age`
+        seconds old, because Discord answers only about one request a second.
         """
         answer = await self._own_guilds.of(access_token, lambda: self._own_list(access_token), max_age=max_age)
         items = [Shape(item, "a guild", DISCORD) for item in listed(answer, "the list of guilds", DISCORD)]
@@ -225,11 +225,12 @@ class DiscordOAuth:
         return answer
 
     async def _guarded(self, client: GatedClient[Any], call: Callable[[Any], Any]) -> Any:
-        """Await a call within the deadline, its ways to fail turned into ours."""
+        """Await a call within the deadline, and turn its exceptions into ours."""
         try:
             return await client.run(call, DEADLINE, within=DEADLINE)
         except OAuthError as fault:
-            # Discord's own: HTTP 400 with invalid_grant for a bad, used or expired code (docs/facts.md#discord-oauth2).
+            # Discord's own answer: HTTP 400 with invalid_grant for an invalid, used or expired code
+            # (docs/facts.md#discord-oauth2).
             status = 401 if fault.error == "invalid_client" else 400
             kind = Unauthorized if status == 401 else ProviderRefused
             raise kind(DISCORD, f"sign-in refused ({fault.error})", status=status) from None
@@ -245,7 +246,7 @@ def _usable(answer: httpx.Response) -> object:
 
 
 def _window(answer: httpx.Response) -> float:
-    """Return the seconds until Discord answers the next request of this kind, by its headers.
+    """Return the seconds until Discord allows the next request of this kind, according to its headers.
 
     See docs/facts.md#discord-rate-limits.
     """
@@ -271,7 +272,7 @@ def _fault(answer: httpx.Response) -> ProviderError | None:
 
 
 def _only_oauth_answers(answer: httpx.Response) -> httpx.Response:
-    """Let Authlib see only an OAuth2 answer: a token, or an error in the form of RFC 6749 §5.2."""
+    """Return an OAuth2 answer for Authlib: a token, or an error in the form of RFC 6749 §5.2. Raise for any other."""
     body = json_of(answer)
     if isinstance(body, dict):
         if answer.status_code == 200 and "access_token" in body:
@@ -283,7 +284,7 @@ def _only_oauth_answers(answer: httpx.Response) -> httpx.Response:
 
 
 def _token_set(value: object, *, fallback: str) -> TokenSet:
-    """A token answer; `expires_in` is in seconds from now."""
+    """Parse a token answer; its `expires_in` is in seconds from now."""
     token = Shape(value, "the token", DISCORD)
     if token.text("token_type").lower() != "bearer" or not token.text("access_token"):
         raise ProviderConfused(DISCORD, "the token is not a bearer token")

@@ -1,4 +1,4 @@
-"""The lists of guilds that people read with their own tokens: one request in a window for each token, and kept."""
+"""People's own lists of guilds, read with their tokens: at most one request in a window for each token, and cached."""
 
 import asyncio
 from collections import OrderedDict
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown
 
 WINDOW, LONGEST_WINDOW = 1.0, 10.0
-"""Seconds in which Discord answers one list for each token, where its headers do not say
-(docs/facts.md#discord-users)."""
+"""The window in seconds in which Discord allows one list for each token if its headers do not say, and the longest
+window that we accept from headers (docs/facts.md#discord-users)."""
 PATIENCE = 4.0
-"""Seconds that a person waits at most for Discord to allow the next list."""
+"""The most seconds that a person waits until Discord allows the next list."""
 KEPT_SECONDS, KEPT = 60.0, 1_000
-"""For how long an answer may stand in for one that Discord does not allow yet, and of how many tokens."""
+"""The seconds for which an answer may replace one that Discord does not allow yet, and for how many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """An answer with the seconds from now in which Discord answers no other list for the token."""
+    """An answer, with the seconds from now in which Discord allows no other list for the token."""
 
     body: object
     window: float = WINDOW
@@ -38,10 +38,11 @@ class OwnGuilds:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def of(self, token: str, ask: Callable[[], Awaitable[Listing]], *, max_age: float = WINDOW) -> object:
-        """Return the list of a token, at most so many seconds old: the one of this window, or what `ask` answers.
+        """Return a token's list, at most `max_age` seconds old: the cached one of this window, or a new one from `ask`.
 
-        Calls at the same time share one request. Where Discord allows none yet, wait up to PATIENCE. Where that is not
-        enough, or Discord does not answer, take the last answer if it is young enough. Raises what `ask` raises.
+        Calls at the same time share one request. If Discord does not allow a request yet, wait up to PATIENCE. If that
+        is not enough, or Discord does not answer, return the last answer if it is new enough. Raises the errors of
+        `ask`.
         """
         kept = self._kept.get(token)
         open_in = kept.at + kept.listing.window - _now() if kept is not None else 0.0
@@ -52,7 +53,7 @@ class OwnGuilds:
             task = self._asked[token] = asyncio.create_task(self._ask(token, ask, open_in))
             task.add_done_callback(lambda done: self._done(token, done))
         try:
-            # A caller who leaves must not take the answer from the others.
+            # A cancelled caller must not cancel the request for the others.
             return await asyncio.shield(task)
         except (ProviderBusy, ProviderConfused, ProviderDown):
             if kept is None or _now() - kept.at >= max_age:
@@ -62,7 +63,7 @@ class OwnGuilds:
     def _done(self, token: str, task: asyncio.Task[object]) -> None:
         self._asked.pop(token, None)
         if not task.cancelled():
-            # Retrieved here too, for everybody who asked may have left.
+            # Retrieved here too, because all callers may have been cancelled.
             task.exception()
 
     async def _ask(self, token: str, ask: Callable[[], Awaitable[Listing]], open_in: float) -> object:

@@ -1,9 +1,9 @@
-"""When a request to Discord may go out: buckets learnt from the headers, and the global rate.
+"""The limiter of requests to Discord: buckets learnt from the headers, and the global rate.
 
-Discord's rules (docs/facts.md#discord-rate-limits): a bucket is `X-RateLimit-Bucket` times the guild or channel, with
-Limit, Remaining and Reset-After in its headers; 50 requests a second for the whole bot. The processes share these 50:
-each may be given a share for some seconds. `rest.py` reads what a 429 is about; refusals are counted in
-`invalid_requests.py`.
+Discord's rules (docs/facts.md#discord-rate-limits): a bucket is `X-RateLimit-Bucket` combined with the guild or
+channel, with Limit, Remaining and Reset-After in its headers; 50 requests a second for the whole bot. The processes
+share these 50: each may be given a share for some seconds. `rest.py` finds out what a 429 concerns;
+`invalid_requests.py` counts refusals.
 """
 
 import asyncio
@@ -15,17 +15,18 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 GLOBAL_PER_SECOND = 48.0
-"""Evenly spaced and 4 % under Discord's 50, so that jitter on the way never puts 51 into one of its seconds."""
+"""Evenly spaced and 4 % under Discord's 50, so that network jitter never puts 51 requests into one of its seconds."""
 KEPT_BUCKETS = 20_000
 LAPSED_PER_SECOND = 1.0
-"""What a process may send whose share was not renewed in time: the others may have it by now."""
+"""Requests a second of a process whose share was not renewed in time, because the others may have the share by now."""
 BURST, SMALL_SHARE = 4, 12.0
-"""Requests that go out at once after a pause where the share is below this many a second: what one screen asks."""
+"""Requests, as many as one screen needs, that are sent at once after a pause if the share is below SMALL_SHARE requests
+a second."""
 WRITES, READS = "writes", "reads"
 """The lanes of the global rate. While both wait, two of three turns are for role writes."""
 _TURNS = (WRITES, WRITES, READS)
 PERSON_PER_SECOND, PERSON_BURST = 7.0, 3
-"""What is asked on behalf of one person: so many a second, and so many at once, which is 10 in the busiest second."""
+"""Requests on behalf of one person: the number a second, and at once, which is 10 in the busiest second."""
 KEPT_PEOPLE = 10_000
 
 _asking: ContextVar[str] = ContextVar("asking", default="")
@@ -33,7 +34,7 @@ _asking: ContextVar[str] = ContextVar("asking", default="")
 
 @contextmanager
 def in_turn_of(person: str) -> Generator[None]:
-    """Ask Discord for this person: people have turns of their own, whichever guilds they ask about."""
+    """Send the requests inside on behalf of this person. Each person has separate turns, whatever the guilds."""
     token = _asking.set(person)
     try:
         yield
@@ -42,7 +43,7 @@ def in_turn_of(person: str) -> Generator[None]:
 
 
 class WaitTooLong(Exception):
-    """The limiter would have to wait past the caller's deadline; `seconds` is when to come back, at best."""
+    """The limiter would have to wait past the caller's deadline; a retry is useless before `seconds` have passed."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"{seconds:.1f} s")
@@ -59,10 +60,11 @@ class Ticket:
 
 @dataclass(slots=True)
 class Bucket:
-    """One limit of Discord's, as far as its headers have told; before that it lets one request through at a time.
+    """One of Discord's limits, as learnt from headers; before the first headers, it lets through one request at a time.
 
-    `left` is what may still be sent in this window, requests on their way already taken off. A request that is on its
-    way when the window ends might be counted in the next one: it is taken off there until its answer says otherwise.
+    `left` is the number of requests that may still be sent in this window, less those under way. A request that is
+    under way when the window ends might be counted in the next one, so it is subtracted there until its answer shows
+    otherwise.
     """
 
     limit: int | None = None
@@ -79,12 +81,11 @@ class Bucket:
     timer: asyncio.TimerHandle | None = None
 
     def take(self, now: float) -> Ticket | None:
-        """A ticket if one may be had now."""
+        """Return a ticket if one is available now."""
         if now < self.blocked_until:
             return None
         self._turn(now)
-        # A window whose end nobody has told yet lets a single request through; otherwise one lost answer would stop it
-        # for ever.
+        # A window with an unknown end lets a single request through; otherwise one lost answer would block it for ever.
         lone = self.on_the_way == 0 and self.reset_at is None
         if not (self.unlimited or self.left > 0 or lone):
             return None
@@ -99,26 +100,26 @@ class Bucket:
             self.left = (self.limit or 1) - self.on_the_way
 
     def free_at(self, now: float) -> float | None:
-        """When a ticket may next be had without any answer coming in; None if only an answer can tell."""
+        """Return when a ticket is next available without another answer; None if only an answer can show that."""
         if now < self.blocked_until:
             return self.blocked_until
         return self.reset_at
 
     def give_back(self, ticket: Ticket) -> None:
-        """A request that was never sent."""
+        """Take back the ticket of a request that was never sent."""
         self.on_the_way -= 1
         self.left += 1
 
     def answered(self, ticket: Ticket, now: float, headers: Mapping[str, str] | None) -> None:
-        """What the headers of an answer teach; None when no answer came."""
+        """Learn from the headers of an answer; None when no answer came."""
         limit, left, after = _window(headers)
         if self.reset_at is not None and after is not None and now + after > self.reset_at + self.span / 2:
-            # Discord's window is another one already: ours ends at the latest moment that it can have, or nobody has
-            # asked for a ticket since. The request counts in the new one.
+            # Discord has already begun another window. Ours ended later than Discord's, or no ticket was requested
+            # since its end. The request counts in the new window.
             self._turn(self.reset_at)
         self.on_the_way -= 1
         if limit is None or left is None or after is None:
-            # Without headers there is no bucket to keep; without an answer, nothing is learnt.
+            # Without headers there is no bucket to store; without an answer, nothing is learnt.
             self.unlimited = self.unlimited or (headers is not None and self.limit is None)
             return
         if self.limit is None:
@@ -126,7 +127,7 @@ class Bucket:
         self.unlimited, self.limit, self.span = False, limit, max(self.span, after)
         ends = now + after
         if ticket.window != self.window and ends < self.began + self.span / 2:
-            # It was still counted in the window before this one, so what was taken off here for it comes back.
+            # The request was still counted in the previous window, so it is added back to this one.
             self.left = min(self.left + 1, limit)
             return
         self.left = min(self.left, left)
@@ -135,7 +136,7 @@ class Bucket:
 
 
 class RequestTurns:
-    """The bot's requests a second, in this process: evenly spaced, and in turns over those who wait."""
+    """The global rate of this process's requests: evenly spaced, with turns shared among the waiting callers."""
 
     def __init__(self, per_second: float) -> None:
         self._interval, self._burst = 1.0 / per_second, 0
@@ -150,33 +151,33 @@ class RequestTurns:
         self._asked: dict[str, int] = {WRITES: 0, READS: 0}
 
     def lease(self, per_second: float, until: float) -> None:
-        """Send so many a second until then (loop time), and next to nothing after that unless this is called again."""
+        """Allow `per_second` requests until `until` (loop time), then only LAPSED_PER_SECOND until the next call."""
         self._interval, self._lapses_at = 1.0 / per_second, until
         self._burst = BURST if per_second < SMALL_SHARE else 0
         self._plan()
 
     def wanted(self) -> dict[str, int]:
-        """By lane, the requests that came since the last call, and those that still wait."""
+        """Return by lane the number of requests since the last call, including those that still wait."""
         found = {lane: self._asked[lane] + sum(map(len, self._lanes[lane].values())) for lane in self._lanes}
         self._asked = dict.fromkeys(self._asked, 0)
         return found
 
     def pause(self, seconds: float) -> None:
-        """Send nothing at all for so long, because an answer to this process asked for it."""
+        """Send nothing for `seconds`, because an answer to this process asked for it."""
         self._met_until = max(self._met_until, _now() + seconds)
         self.join_pause(seconds)
 
     def join_pause(self, seconds: float) -> None:
-        """Send nothing at all for so long, because an answer to another process asked for it."""
+        """Send nothing for `seconds`, because an answer to another process asked for it."""
         self._paused_until = max(self._paused_until, _now() + seconds)
         self._plan()
 
     def met_pause(self) -> float:
-        """Seconds of a pause that are left and that no other process may know of; 0 without one."""
+        """Return the seconds left of a pause that this process was asked for, to tell the others; 0 without one."""
         return max(0.0, self._met_until - _now())
 
     async def take(self, lane: str, key: str, deadline: float) -> None:
-        """Wait for a turn, fairly among the keys of a lane; WaitTooLong when it does not come before the deadline."""
+        """Wait for a turn, shared fairly among a lane's keys. Raises WaitTooLong if it comes after the deadline."""
         now = _now()
         self._asked[lane] += 1
         free = self._free_at(now)
@@ -195,7 +196,7 @@ class RequestTurns:
         except TimeoutError:
             raise WaitTooLong(1.0) from None
         finally:
-            # One that waits no longer is no demand, and must not keep its key's place.
+            # A caller that no longer waits is not demand, and must not keep its key's place.
             if not waiter.done() or waiter.cancelled():
                 self._leave(lane, key, waiter)
 
@@ -246,13 +247,13 @@ class RequestTurns:
 
 
 class RequestPace:
-    """Limits how fast requests are sent on behalf of each person."""
+    """A limit on the rate of requests on behalf of each person."""
 
     def __init__(self) -> None:
         self._next: dict[str, float] = {}
 
     async def take(self, person: str, deadline: float) -> None:
-        """Wait until the person's next request may be sent; WaitTooLong when that is after the deadline."""
+        """Wait until the person's next request may be sent. Raises WaitTooLong if that is after the deadline."""
         now = _now()
         if len(self._next) >= KEPT_PEOPLE:
             self._next = {one: at for one, at in self._next.items() if at > now}
@@ -266,7 +267,7 @@ class RequestPace:
 
 
 class Limiter:
-    """All of one bot's limits, in one process. Not thread safe: it belongs to one event loop."""
+    """All limits of one bot, in one process. It is not thread-safe and belongs to one event loop."""
 
     def __init__(self, per_second: float = GLOBAL_PER_SECOND) -> None:
         self.turns: RequestTurns = RequestTurns(per_second)
@@ -276,13 +277,13 @@ class Limiter:
         self._buckets: dict[tuple[str, str], Bucket] = {}
 
     async def acquire(self, route: str, major: str, deadline: float, lane: str = READS) -> Ticket:
-        """Wait for the right to send one request; raises WaitTooLong when that cannot be before `deadline` (loop time).
+        """Wait for the right to send one request. Raises WaitTooLong if that would be after `deadline` (loop time).
 
         `route` is the method and path template, `major` the id of the guild or channel in it (or "").
         """
         person = _asking.get()
         if person:
-            # Before the bucket: people who wait for their own turn must not hold a place that the guild needs.
+            # Before the bucket, because people who wait for their own turn must not occupy the guild's tickets.
             await self._people.take(person, deadline)
         ticket = await self._from_bucket(self._bucket(route, major), deadline)
         try:
@@ -293,12 +294,12 @@ class Limiter:
         return ticket
 
     def give_back(self, ticket: Ticket) -> None:
-        """Let another request have the ticket of one that was never sent."""
+        """Give the ticket of a request that was never sent to another request."""
         ticket.bucket.give_back(ticket)
         self._wake(ticket.bucket)
 
     def answered(self, ticket: Ticket, route: str, major: str, headers: Mapping[str, str] | None) -> None:
-        """Learn from the answer's headers (lower-case names); None when none came."""
+        """Learn from the answer's headers (lower-case names); None when no answer came."""
         bucket = ticket.bucket
         bucket.answered(ticket, _now(), headers)
         name = headers.get("x-ratelimit-bucket") if headers else None
@@ -310,13 +311,13 @@ class Limiter:
         self._forget_idle()
 
     def pause(self, ticket: Ticket, seconds: float) -> None:
-        """A 429 of this bucket: nothing more from it for so long."""
+        """Pause the ticket's bucket for `seconds`, after a 429 that concerns it."""
         bucket = ticket.bucket
         bucket.blocked_until = max(bucket.blocked_until, _now() + seconds)
         self._wake(bucket)
 
     def pause_all(self, seconds: float) -> None:
-        """A global 429: nothing at all for so long."""
+        """Pause all requests for `seconds`, after a global 429."""
         self.turns.pause(seconds)
 
     def _bucket(self, route: str, major: str) -> Bucket:
@@ -349,7 +350,7 @@ class Limiter:
             raise
 
     def _wake(self, bucket: Bucket) -> None:
-        """Hand out what may be had, in order of arrival, and come back when the window ends."""
+        """Hand out the available tickets in order of arrival, and run again when the window ends."""
         now = _now()
         while bucket.waiters:
             if bucket.waiters[0].done():
@@ -367,14 +368,14 @@ class Limiter:
             bucket.timer = asyncio.get_running_loop().call_at(free, self._wake, bucket)
 
     def _move(self, old: Bucket, new: Bucket) -> None:
-        """Merge two buckets once their routes turn out to share one: the waiters of the old wait for the new."""
+        """Merge two buckets whose routes turn out to share one limit: the old one's waiters move to the new one."""
         if old is not new:
             new.waiters.extend(old.waiters)
             old.waiters.clear()
             self._wake(new)
 
     def _forget_idle(self) -> None:
-        """Keep the tables small when many guilds come by."""
+        """Remove idle buckets when there are more than KEPT_BUCKETS."""
         if len(self._buckets) <= KEPT_BUCKETS:
             return
         now = _now()
@@ -390,7 +391,7 @@ def _now() -> float:
 
 
 def _window(headers: Mapping[str, str] | None) -> tuple[int | None, int | None, float | None]:
-    """Limit, Remaining and Reset-After (seconds, with decimals), each None when absent or unreadable."""
+    """Return Limit, Remaining and Reset-After (seconds, with decimals); all None when one is absent or unreadable."""
     if headers is None:
         return None, None, None
     try:

@@ -1,4 +1,4 @@
-"""Discord's REST API with the bot's token: the few calls that this product makes, each within a bounded time."""
+"""Discord's REST API with the bot's token: the few calls that this product makes, each with a time limit."""
 
 import asyncio
 import math
@@ -56,25 +56,25 @@ MEMBER = f"{MEMBERS}/{{}}"
 MEMBER_ROLE = f"{MEMBER}/roles/{{}}"
 MEMBER_SEARCH = f"{MEMBERS}/search"
 SEARCHED = 1_000
-"""Members that one search returns at most."""
+"""The most members that one search returns."""
 LISTS_TRIED_AGAIN = 600.0
-"""Seconds until the list of members is asked for again after a refusal for lack of the Members intent."""
+"""Seconds until the list of members is requested again after a refusal because the Members intent is off."""
 SHARED = 40062
-"""Discord's code for the limit of a thing that others use too, which is not a refusal of ours
+"""Discord's code for the limit of a resource that other bots use too, which does not count as our refusal
 (docs/facts.md#discord-error-codes)."""
 UNSIGNED_SECONDS = 10.0
-"""For how long a 429 that is not Discord's own is remembered."""
+"""Seconds for which a 429 that is not Discord's own is remembered."""
 PATIENCE = 1.0
-"""Seconds that a role write waits for its turn: who writes many has other guilds to serve meanwhile."""
+"""Seconds that a role write waits for its turn; the role writer can serve other guilds meanwhile."""
 
 
 class Discord(ChannelCalls, AuditLogCalls):
-    """What the product asks Discord as the bot; one per process and event loop.
+    """The client for Discord's REST API as the bot; one for each process and event loop.
 
-    See docs/facts.md#discord-roles-and-members. Every call raises a ProviderError when there is no plain answer.
-    `deadline` bounds each call in seconds, waiting for limits and repeats included. A call that would have to wait
-    longer is ProviderBusy; a write that ends in ProviderDown may or may not have happened. A role write that would have
-    to wait longer than PATIENCE for its guild's limit is NotYet, and was not sent.
+    See docs/facts.md#discord-roles-and-members. Every call raises a ProviderError when there is no usable answer.
+    `deadline` bounds each call in seconds, including waits for limits and repeats. A call that would have to wait
+    longer raises ProviderBusy. A write that raises ProviderDown may or may not have happened. A role write that would
+    have to wait longer than PATIENCE for its guild's limit raises NotYet, and was not sent.
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class Discord(ChannelCalls, AuditLogCalls):
         self.turns = self._limiter.turns
         """The requests a second that this process may send."""
         self.refusals = Refusals()
-        """What Discord refused us lately."""
+        """The count of Discord's recent refusals."""
         self._unsigned: dict[str, float] = {}
-        """Guilds in which a 429 without any sign of Discord's came lately, and when (loop time)."""
+        """Guilds with a recent 429 that was not Discord's own, and when it came (loop time)."""
         self._without_lists: float | None = None
         """When Discord last refused the list of members because the intent for it is off (loop time)."""
         self._date: tuple[datetime, float] | None = None
-        """Discord's newest Date header, and when it was heard (loop time)."""
-        # The User-Agent's form is Discord's condition (docs/facts.md#discord-requests).
+        """Discord's newest Date header, and when it was received (loop time)."""
+        # Discord requires this form of the User-Agent (docs/facts.md#discord-requests).
         headers = {"Authorization": f"Bot {token}", "User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
 
         def client() -> httpx.AsyncClient:
@@ -128,19 +128,19 @@ class Discord(ChannelCalls, AuditLogCalls):
         return read_guild(await self._get("/guilds/{}", guild_id), guild_id)
 
     async def roles(self, guild_id: str) -> tuple[Role, ...]:
-        """Return all roles of a guild, @everyone among them (GET /guilds/{guild}/roles)."""
+        """Return all roles of a guild, including @everyone (GET /guilds/{guild}/roles)."""
         return read_roles(await self._get("/guilds/{}/roles", guild_id), guild_id)
 
     async def member(self, guild_id: str, user_id: str) -> GuildMember:
-        """Return a member (GET /guilds/{guild}/members/{user}); MemberGone when the user is not in the guild."""
+        """Return a member (GET /guilds/{guild}/members/{user}). Raises MemberGone for a user outside the guild."""
         answer = await self._get(MEMBER, guild_id, user_id)
         return replace(read_member(answer, user_id), read_at=self._time())
 
     async def membership(self, guild_id: str, user_id: str) -> GuildMember | None:
-        """Return the member, or None only if two different requests say that the user is not in the guild.
+        """Return the member, or None only if two different requests show that the user is not in the guild.
 
-        GET /guilds/{guild}/members/{user}, and where that is 404, the list of members from just before the user, or a
-        search for their name if our application lacks the Members intent, which the list needs.
+        GET /guilds/{guild}/members/{user}. If that is 404, the second request is the list of members from just before
+        the user, or a search for their name if our application lacks the Members intent, which the list requires.
         """
         try:
             return await self.member(guild_id, user_id)
@@ -184,7 +184,7 @@ class Discord(ChannelCalls, AuditLogCalls):
         return None
 
     async def user(self, user_id: str) -> BotUser:
-        """Return any user (GET /users/{user}); NotThere when there is none."""
+        """Return any user (GET /users/{user}). Raises NotThere when there is none."""
         user = read_user(await self._request("GET", "/users/{}", (user_id,), major=""))
         if user.id != user_id:
             raise ProviderConfused(DISCORD, "another user than the one asked for")
@@ -195,7 +195,7 @@ class Discord(ChannelCalls, AuditLogCalls):
         return read_application(await self._get("/applications/@me"))
 
     async def session_starts(self) -> SessionStarts:
-        """Return how often the bot may identify to the gateway (GET /gateway/bot)."""
+        """Return the limit on how often the bot may identify to the gateway (GET /gateway/bot)."""
         return read_session_starts(await self._get("/gateway/bot"))
 
     async def me(self) -> BotUser:
@@ -203,7 +203,7 @@ class Discord(ChannelCalls, AuditLogCalls):
         return read_user(await self._get("/users/@me"))
 
     async def bot_guilds(self) -> list[BotGuild]:
-        """Return the guilds the bot is in; that one is absent proves nothing, ask `guild` for it.
+        """Return the bot's guilds. An absence from this list proves nothing: check with `guild`.
 
         GET /users/@me/guilds, page by page: 200 at a time, `after` the last id (docs/facts.md#discord-users).
         """
@@ -220,21 +220,21 @@ class Discord(ChannelCalls, AuditLogCalls):
                 return found
 
     async def add_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
-        """Give one role; already having it is success.
+        """Give one role. It is a success if the member already has it.
 
-        PUT of a single role, which leaves all others alone; 204 (docs/facts.md#discord-roles-and-members).
+        PUT of a single role, which changes no other; 204 (docs/facts.md#discord-roles-and-members).
         """
         await self._request("PUT", MEMBER_ROLE, (guild_id, user_id, role_id), reason=reason)
 
     async def remove_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
-        """Take one role; not having it is success.
+        """Take one role. It is a success if the member does not have it.
 
-        DELETE of a single role, which leaves all others alone; 204 (docs/facts.md#discord-roles-and-members).
+        DELETE of a single role, which changes no other; 204 (docs/facts.md#discord-roles-and-members).
         """
         await self._request("DELETE", MEMBER_ROLE, (guild_id, user_id, role_id), reason=reason)
 
     def _time(self) -> datetime | None:
-        """Discord's time now, by the newest Date header; None before the first."""
+        """Return Discord's present time, from the newest Date header; None before the first."""
         if self._date is None:
             return None
         said, heard = self._date
@@ -255,7 +255,10 @@ class Discord(ChannelCalls, AuditLogCalls):
         body: Mapping[str, object] | None = None,
         once: bool = False,
     ) -> object:
-        """Send, wait, repeat within the deadline; with `once`, what may have happened is not sent again."""
+        """Send a request, with waits and repeats within the deadline. Raises ProviderError.
+
+        With `once`, a request that may have worked is never repeated.
+        """
         with provider_reports.watched(provider_reports.DISCORD):
             return await self._send(method, template, ids, query, reason, major, body, once)
 
@@ -293,7 +296,7 @@ class Discord(ChannelCalls, AuditLogCalls):
             except NotYet as wait:
                 if attempt == 0:
                     raise
-                # What was sent before may have happened, unless Discord refused it.
+                # An earlier attempt may have worked, unless Discord refused it.
                 kind = ProviderBusy if last == "too many requests" else ProviderDown
                 raise kind(DISCORD, last, retry_after=wait.retry_after) from None
             answer = None
@@ -311,12 +314,12 @@ class Discord(ChannelCalls, AuditLogCalls):
                 self._too_many(ticket, answer, attempt, deadline, guild_id)
                 continue
             if answer is not None and answer.status_code < 500:
-                # What guards Discord refuses everything, so whatever came through shows that it does not.
+                # The proxy in front of Discord refuses everything or nothing, so this answer shows that it does not.
                 self._unsigned.clear()
             if answer is not None and answer.status_code < 500:
                 return self._accept(answer, method, guild_id)
             last = last if answer is None else f"HTTP {answer.status_code}"
-            # Pauses of about 0.5, 1, 2, 4 s; the spread keeps many callers from coming back as one.
+            # Pauses of about 0.5, 1, 2, 4 s; the jitter keeps many callers from retrying at the same moment.
             pause = 0.5 * 2**attempt * random.uniform(0.8, 1.2)
             if once or attempt + 1 == ATTEMPTS or loop.time() + pause >= deadline:
                 break
@@ -325,7 +328,7 @@ class Discord(ChannelCalls, AuditLogCalls):
 
     def _check_refusals(self, route: str, guild_id: str) -> None:
         """Raise GuildRests or TooManyRefusals if Discord refused too much lately."""
-        # What screens read of a guild, and so who may do what, continues while all other requests about it pause.
+        # Reads of a guild for screens and permission checks continue while all other requests about it pause.
         read = route.startswith("GET /guilds/{}") and not (self.refusals.reads_rest and route == f"GET {MEMBER}")
         if guild_id and not read and (pause := self.refusals.guild_pause(guild_id)) > 0:
             raise GuildRests(DISCORD, "it refused too much in this server", retry_after=pause)
@@ -340,7 +343,7 @@ class Discord(ChannelCalls, AuditLogCalls):
         except WaitTooLong as wait:
             raise NotYet(DISCORD, "its rate limit is used up", retry_after=wait.seconds) from None
         try:
-            # Those before it in the same bucket may have been refused while it waited.
+            # Earlier requests in the same bucket may have been refused while this one waited.
             self._check_refusals(route, guild_id)
         except ProviderError:
             self._limiter.give_back(ticket)
@@ -348,7 +351,7 @@ class Discord(ChannelCalls, AuditLogCalls):
         return ticket
 
     def _too_many(self, ticket: Ticket, answer: httpx.Response, attempt: int, deadline: float, guild_id: str) -> None:
-        """Pause what a 429 is about: its bucket, or everything (docs/facts.md#discord-rate-limits)."""
+        """Pause the scope of a 429: its bucket, or all requests (docs/facts.md#discord-rate-limits)."""
         provider_reports.count(provider_reports.DISCORD, provider_reports.THROTTLED)
         body = json_of(answer)
         fields = cast("dict[str, object]", body) if isinstance(body, dict) else {}
@@ -359,7 +362,7 @@ class Discord(ChannelCalls, AuditLogCalls):
             seconds = seconds_to_wait(answer.headers.get("retry-after"))
         if seconds is None:
             seconds = float(2**attempt)
-        # An answer that carries none of Discord's own signs comes from what guards it.
+        # An answer without any of Discord's own marks comes from the proxy in front of Discord.
         ours = scope is not None or "x-ratelimit-bucket" in answer.headers or "retry_after" in fields
         everything = scope == "global" or "x-ratelimit-global" in answer.headers or fields.get("global") is True
         if scope != "shared" and not everything:
@@ -372,9 +375,10 @@ class Discord(ChannelCalls, AuditLogCalls):
             raise ProviderBusy(DISCORD, "too many requests", retry_after=seconds)
 
     def _guarded(self, guild_id: str) -> bool:
-        """Whether what guards Discord refuses all of us: it lately refused in more than one guild, and all we asked.
+        """Note a 429 that is not Discord's own; return whether the proxy in front of Discord refuses all our requests.
 
-        One guild alone may be a fault of its routes, for which no other has to wait.
+        That is so if it recently refused requests about more than one guild, and let none through since. With only one
+        guild, the fault may lie in its routes, and requests about other guilds need not wait.
         """
         now = asyncio.get_running_loop().time()
         self._unsigned = {place: at for place, at in self._unsigned.items() if now - at < UNSIGNED_SECONDS}
@@ -382,19 +386,20 @@ class Discord(ChannelCalls, AuditLogCalls):
         return len(self._unsigned) > 1
 
     def _accept(self, answer: httpx.Response, method: str, guild_id: str) -> object:
-        """The JSON of a success, nothing for a write's 204, or the refusal as an error."""
+        """Return the JSON of a success, or None for a write's 204; raise a refusal as an error."""
         status = answer.status_code
         if status in {401, 403}:
             self.refusals.add(guild_id)
         if status >= 400:
             raise refusal(status, json_of(answer))
         if method in {"PUT", "DELETE"}:
-            # A write of a role or an overwrite that worked says 204 and nothing else
+            # A successful write of a role or an overwrite is answered with 204 only
             # (docs/facts.md#discord-roles-and-members).
             if status != 204:
                 raise ProviderConfused(DISCORD, f"HTTP {status} to a write")
             return None
-        # What was made or changed comes back: 201 for a channel, 200 for the rest (docs/facts.md#discord-channels).
+        # Discord returns the created or changed object: 201 for a channel, 200 for others
+        # (docs/facts.md#discord-channels).
         body = json_of(answer) if status in {200, 201} else None
         if body is None:
             raise ProviderConfused(DISCORD, f"HTTP {status} without usable JSON")
@@ -402,7 +407,7 @@ class Discord(ChannelCalls, AuditLogCalls):
 
 
 def _lessons(answer: httpx.Response) -> dict[str, str] | None:
-    """The headers to learn from; a 401, 429 or 5xx without limits in it says nothing about the route's bucket."""
+    """Return the headers to learn from; None for a 401, 429 or 5xx without limits, which is not about a bucket."""
     if answer.status_code in {401, 429} or answer.status_code >= 500:
         return dict(answer.headers) if "x-ratelimit-limit" in answer.headers else None
     return dict(answer.headers)

@@ -1,4 +1,4 @@
-"""What Discord says about guilds, roles, members and users; its refusals; and reasons for its audit log."""
+"""Discord's guilds, roles, members and users; its refusals; and reasons for its audit log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class MemberGone(NotThere):
 
 
 class UserGone(MemberGone):
-    """10013: no such user at all, and so nobody's member (docs/facts.md#discord-error-codes)."""
+    """10013: no such user at all, and so no such member (docs/facts.md#discord-error-codes)."""
 
 
 class GuildGone(NotThere):
@@ -46,23 +46,23 @@ class MessageGone(NotThere):
 
 
 class MissingAccess(ProviderRefused):
-    """50001: the bot is not (or no longer) in that guild, or may not see the thing.
+    """50001: the bot is not (or no longer) in that guild, or may not see the requested object.
 
     See docs/facts.md#discord-error-codes.
     """
 
 
 class MissingPermissions(ProviderRefused):
-    """50013 or 50028: permission or role hierarchy forbids it (docs/facts.md#discord-role-hierarchy)."""
+    """50013 or 50028: the bot's permissions or the role hierarchy forbid it (docs/facts.md#discord-role-hierarchy)."""
 
 
 class TokenRejected(Unauthorized):
-    """401: Discord does not accept our token. Nothing else may be asked until an operator acts."""
+    """401: Discord does not accept our token. No more requests may be sent until an operator acts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A guild's role; `permissions` are its bits, tags are read by presence of their key.
+    """A guild's role; `permissions` are its bits. A boolean tag is true if its key is present.
 
     See docs/facts.md#discord-roles-and-members.
     """
@@ -82,7 +82,7 @@ class Role:
 
     @property
     def giver(self) -> str:
-        """What gives the role instead of people."""
+        """The system that gives the role instead of people; empty if there is none."""
         return giver(
             linked=self.guild_connections,
             booster=self.premium_subscriber,
@@ -93,18 +93,18 @@ class Role:
 
 
 def giver(*, linked: bool, booster: bool, shop: bool, bot: bool, integration: bool) -> str:
-    """Return which of these gives a role instead of people, by its tags; empty where none does.
+    """Return which of these systems gives a role instead of people, according to its tags; empty if none does.
 
     See docs/facts.md#discord-roles-and-members.
     """
-    # A role of the shop and of a bot belongs to an integration, too.
+    # A shop's or a bot's role also belongs to an integration, so that tag comes last.
     tags = {"linked": linked, "booster": booster, "shop": shop, "bot": bot, "integration": integration}
     return next((name for name, is_so in tags.items() if is_so), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Guild:
-    """A guild the bot is in, with all of its roles."""
+    """A guild of the bot, with all its roles."""
 
     id: str
     name: str
@@ -117,8 +117,8 @@ class Guild:
 class GuildMember:
     """A user in a guild.
 
-    `roles` never holds @everyone, `pending` means membership screening is open, `avatar` is the user's own (the CDN's
-    `avatars/{user}/{hash}`), not one for this guild.
+    `roles` never contains @everyone. `pending` means that membership screening is not finished. `avatar` is the user's
+    own (the CDN's `avatars/{user}/{hash}`), not one for this guild.
     """
 
     user_id: str
@@ -130,16 +130,16 @@ class GuildMember:
     pending: bool
     bot: bool = False
     joined_at: datetime | None = None
-    """Since when the user is in the guild, this time; Discord may leave it out.
+    """When the user last joined the guild; Discord may leave it out.
 
     See docs/facts.md#discord-roles-and-members.
     """
     read_at: datetime | None = None
-    """When it was read, by Discord's clock, to the second; the rest of the second is cut off."""
+    """When the member was read, by Discord's clock, rounded down to the second."""
 
     @property
     def display_name(self) -> str:
-        """Nickname, else global name, else username (docs/facts.md#discord-users)."""
+        """The nickname, else the global name, else the username (docs/facts.md#discord-users)."""
         return self.nick or self.global_name or self.username
 
 
@@ -155,13 +155,13 @@ class BotUser:
 
     @property
     def display_name(self) -> str:
-        """Global name, else username."""
+        """The global name, else the username."""
         return self.global_name or self.username
 
 
 @dataclass(frozen=True, slots=True)
 class BotGuild:
-    """One line of the bot's own guild list; `members` is about how many there are."""
+    """One entry of the bot's own guild list; `members` is the approximate number of members."""
 
     id: str
     name: str
@@ -192,12 +192,12 @@ class UserGuild:
 
     @property
     def is_admin(self) -> bool:
-        """Owner, or with the Administrator permission."""
+        """Whether the person owns the guild or has the Administrator permission."""
         return self.owner or bool(self.permissions & ADMINISTRATOR)
 
 
 def read_role(value: object) -> Role:
-    """A role object. True tags are keys that are present with null (docs/facts.md#discord-roles-and-members)."""
+    """Parse a role object. A true tag is a key that is present with null (docs/facts.md#discord-roles-and-members)."""
     role = Shape(value, "a role", DISCORD)
     tags = role.inner("tags") if role.has("tags") else Shape({}, "tags", DISCORD)
     return Role(
@@ -217,7 +217,7 @@ def read_role(value: object) -> Role:
 
 
 def read_roles(value: object, guild_id: str) -> tuple[Role, ...]:
-    """All roles of a guild; a list without @everyone (whose id is the guild's) is not a list of roles."""
+    """Parse a guild's roles. Raises ProviderConfused for a list without @everyone, whose id is the guild's."""
     roles = tuple(read_role(item) for item in listed(value, "the list of roles", DISCORD))
     if all(role.id != guild_id for role in roles):
         raise ProviderConfused(DISCORD, "the list of roles lacks @everyone")
@@ -225,7 +225,7 @@ def read_roles(value: object, guild_id: str) -> tuple[Role, ...]:
 
 
 def read_guild(value: object, guild_id: str) -> Guild:
-    """A guild object; it must be the one asked for."""
+    """Parse a guild object. Raises ProviderConfused if it is not the requested guild."""
     guild = Shape(value, "the guild", DISCORD)
     if guild.id() != guild_id:
         raise ProviderConfused(DISCORD, "another guild than the one asked for")
@@ -239,7 +239,7 @@ def read_guild(value: object, guild_id: str) -> Guild:
 
 
 def read_member(value: object, user_id: str) -> GuildMember:
-    """A member object; it must be the user asked for."""
+    """Parse a member object. Raises ProviderConfused if it is not the requested user."""
     member = Shape(value, "the member", DISCORD)
     user = member.inner("user")
     if user.id() != user_id:
@@ -261,7 +261,7 @@ def read_member(value: object, user_id: str) -> GuildMember:
 
 
 def _moment(said: str | None) -> datetime | None:
-    """An ISO 8601 time; what cannot be read is not known."""
+    """Parse an ISO 8601 time; return None for an absent or unreadable one."""
     if said is None:
         return None
     try:
@@ -272,7 +272,7 @@ def _moment(said: str | None) -> datetime | None:
 
 
 def read_user(value: object) -> BotUser:
-    """A user object as the bot reads it."""
+    """Parse a user object as the bot receives it."""
     user = Shape(value, "the user", DISCORD)
     return BotUser(
         id=user.id(),
@@ -287,7 +287,7 @@ _GONE: dict[int, type[NotThere]] = {
     10003: ChannelGone, 10004: GuildGone, 10007: MemberGone, 10008: MessageGone, 10011: RoleGone, 10013: UserGone,
 }  # fmt: skip
 _PASSING = frozenset({40333})
-"""Codes that come with a 4xx and mean a fault of Discord's own: 40333, internal network error."""
+"""Codes that come with a 4xx although the fault is Discord's own: 40333, internal network error."""
 _FORBIDDEN: dict[int, type[ProviderRefused]] = {
     50001: MissingAccess,
     50013: MissingPermissions,
@@ -296,10 +296,10 @@ _FORBIDDEN: dict[int, type[ProviderRefused]] = {
 
 
 def refusal(status: int, body: object) -> ProviderError:
-    """The error for a 4xx answer (not 429), by Discord's own code (docs/facts.md#discord-error-codes).
+    """Return the error for a 4xx answer (not 429), according to Discord's own code (docs/facts.md#discord-error-codes).
 
-    A refusal without Discord's `{code, message}` comes from something in front of Discord; a 404 of that kind says
-    nothing about the guild, member or role.
+    A refusal without Discord's `{code, message}` comes from a proxy in front of Discord; such a 404 says nothing about
+    the guild, member or role.
     """
     fields: Mapping[str, object] = cast("Mapping[str, object]", body) if isinstance(body, Mapping) else {}
     code, message = fields.get("code"), fields.get("message")
@@ -320,7 +320,7 @@ def refusal(status: int, body: object) -> ProviderError:
 
 
 def audit_reason(reason: str) -> str:
-    """The reason as X-Audit-Log-Reason takes it: percent-encoded UTF-8, 1 to 512 characters.
+    """Return the reason in the form of X-Audit-Log-Reason: percent-encoded UTF-8, 1 to 512 characters.
 
     See docs/facts.md#discord-audit-log-reasons.
     """

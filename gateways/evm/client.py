@@ -37,9 +37,9 @@ __all__ = [
 ]
 
 NATIVE_DECIMALS = 18
-"""Of the coin that fees are paid in: the EVM counts it in wei on every chain."""
+"""The decimals of the coin in which fees are paid; the EVM counts it in wei on every chain."""
 PAIRS_A_DEADLINE = 100_000
-"""Balances that are read within the time for one question; more of them are given more time."""
+"""Balances that are read within the time for one question; a read of more gets more time."""
 VIEWS_A_DEADLINE = 10_000
 """The same for wallets that a view function is asked about."""
 
@@ -52,19 +52,19 @@ class Chains(Protocol):
         ...
 
     def endpoints(self, chain: str) -> int:
-        """How many nodes are set for the chain; 0 when it is off."""
+        """Return how many nodes are set for the chain; 0 when it is off."""
         ...
 
     def costly(self, chain: str) -> frozenset[str]:
-        """The contracts that lately took far more of a node of the chain than others do."""
+        """Return the contracts that lately used far more of one of the chain's nodes than others do."""
         ...
 
     def is_silent(self, chain: str) -> bool:
-        """Whether every node of the chain that is asked something right now has kept silent for a while."""
+        """Return whether requests to the chain's nodes are under way and none of these nodes has lately answered."""
         ...
 
     async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
-        """The balances of many segments, one sheet each in their order, all at one block of one node."""
+        """Return the balances of many segments, one sheet each in their order, all at one block of one node."""
         ...
 
     async def tokens(
@@ -77,47 +77,50 @@ class Chains(Protocol):
         trails: Trails = NO_TRAILS,
         at: ReadPoint = NEWEST,
     ) -> TokenSheet:
-        """Which tokens of the contract each owner holds, all at one block; amounts are whole numbers above 0.
+        """Return which tokens of the contract each owner holds, all at one block; amounts are whole numbers above 0.
 
-        With `token_ids` (ids, and inclusive ranges like "100-200", which are never expanded) only those matter, and
-        only of those everything has to be known. `trails` are an earlier sheet's, by owner.
+        With `token_ids` (ids, and inclusive ranges like "100-200", which are never expanded) only those tokens matter,
+        and an owner is unsure only if one of those is unknown. `trails` are those of an earlier sheet, by owner.
         """
         ...
 
     async def anything(
         self, chain: str, owners: Sequence[str], *, trails: Trails = NO_TRAILS, at: ReadPoint = NEWEST
     ) -> TokenSheet:
-        """Whether each owner holds any NFT at all: one proved is enough. Ids read "contract:id"."""
+        """Return whether each owner holds any NFT at all: one proven token is enough. Ids read "contract:id"."""
         ...
 
     async def view(
         self, chain: str, question: ViewQuestion, owners: Sequence[str], *, at: ReadPoint = NEWEST
     ) -> ViewSheet:
-        """What a view function says about each owner, all at one block. EVM chains only."""
+        """Return a view function's value for each owner, all at one block. EVM chains only."""
         ...
 
     async def head(self, chain: str, endpoint: int | None = None) -> Head:
-        """The newest block."""
+        """Return the newest block."""
         ...
 
     async def contract_standard(self, chain: str, contract: str) -> Standard | None:
-        """The contract's standard; "none" when no contract is there, None when it names no standard of ours."""
+        """Return the contract's standard; "none" when no contract is there, None when it names none that we support."""
         ...
 
     async def contract_name(self, chain: str, contract: str) -> str | None:
-        """What the contract calls itself, if it does."""
+        """Return the contract's own name; None if it states none."""
         ...
 
     async def coin(self, chain: str, contract: str) -> CoinFacts | None:
-        """What a coin states (name, symbol, decimals), NATIVE being the chain's own; None when no contract is there."""
+        """Return what a coin states: name, symbol and decimals. None when no contract is there.
+
+        NATIVE is the chain's own coin.
+        """
         ...
 
 
 class EvmChains:
-    """The real thing, for the EVM chains, through the nodes of a pool.
+    """The EVM chains, read through the nodes of a pool.
 
-    Of the nodes that are tried in their order, one that lately did not answer is the last. The last node's
-    ProviderError is raised when all fail. ERC-1155 has no `balanceOf(address)`: such contracts' amounts are unknown.
+    Nodes are tried in their order, those that lately did not answer last. When all fail, the last node's ProviderError
+    is raised. ERC-1155 has no `balanceOf(address)`, so the amounts of such contracts are unknown.
     """
 
     def __init__(self, pool: NodePool, indexer: Indexer | None = None, hints: Sequence[Indexer] = ()) -> None:
@@ -136,11 +139,11 @@ class EvmChains:
         await self._pool.close()
 
     def endpoints(self, chain: str) -> int:
-        """How many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
+        """Return how many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
         return self._pool.endpoints(chain)
 
     def costly(self, chain: str) -> frozenset[str]:
-        """The contracts, in lower case, that lately took far more of a node of the chain than others do."""
+        """Return the contracts, in lower case, that lately used far more of one of the chain's nodes than others do."""
         return frozenset(
             f"0x{raw.hex()}"
             for node, reader in (*self._bulk.items(), *self._views.items())
@@ -149,14 +152,14 @@ class EvmChains:
         )
 
     def is_silent(self, chain: str) -> bool:
-        """Whether every node of the chain that is asked something right now has kept silent for a while."""
+        """Return whether requests to the chain's nodes are under way and none of these nodes has lately answered."""
         return self._pool.is_silent(chain)
 
     async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
-        """`balanceOf(address)` of every segment's contracts for its owners, at the answering node's head.
+        """Return `balanceOf(address)` of every segment's contracts for its owners, at the answering node's head.
 
-        An amount is None (unknown) where the contract's own call failed, or
-        where there was no time for it; ValueError for an address that is none.
+        An amount is None (unknown) where the contract's own call failed, or where there was no time for it. Raises
+        ValueError for an invalid address.
         """
         asked = [
             (_callable(_addresses(segment.contracts)), packed(segment.owners), frozenset(_split(_coins(segment))))
@@ -184,8 +187,8 @@ class EvmChains:
     ) -> TokenSheet:
         """Return the owners' tokens at the answering node's head.
 
-        ERC-721 tokens are counted against `balanceOf`; of ERC-1155 the candidates are verified. ValueError for an
-        address or a token id that is none.
+        ERC-721 tokens are counted against `balanceOf`; for ERC-1155 the tokens that hints name are verified. Raises
+        ValueError for an invalid address or token id.
         """
         holders = [f"0x{raw.hex()}" for raw in _split(packed(owners))]
         packed([contract])
@@ -210,9 +213,9 @@ class EvmChains:
     async def anything(
         self, chain: str, owners: Sequence[str], *, trails: Trails = NO_TRAILS, at: ReadPoint = NEWEST
     ) -> TokenSheet:
-        """Return what earlier reads found or the indexer lists, verified at the answering node's head.
+        """Return the tokens that earlier reads found or indexers list, verified at the answering node's head.
 
-        An owner surely has nothing only if every indexer gave its whole list and the chain denies every token on it.
+        An owner is known to have nothing only if every indexer gave its whole list and the chain denies each token.
         With `settled` the node's own logs are searched for owners without a token, unless two indexers agree on that.
         """
         holders = [f"0x{raw.hex()}" for raw in _split(packed(owners))]
@@ -230,10 +233,10 @@ class EvmChains:
     async def view(
         self, chain: str, question: ViewQuestion, owners: Sequence[str], *, at: ReadPoint = NEWEST
     ) -> ViewSheet:
-        """What a view function says about each owner, at the answering node's head.
+        """Return a view function's value for each owner, at the answering node's head.
 
-        An owner is unsure where the contract's own call failed, or where there was no time for it. ValueError for an
-        address that is none, or a question that was not made by `compiled.question`.
+        An owner is unsure where the contract's own call failed, or where there was no time for it. Raises ValueError
+        for an invalid address, or for a question that `compiled.question` did not make.
         """
         holders = [f"0x{raw.hex()}" for raw in _split(packed(owners))]
         seconds = self._pool.deadline * max(1.0, len(holders) / VIEWS_A_DEADLINE)
@@ -246,7 +249,7 @@ class EvmChains:
         )
 
     def _listing(self, chain: str) -> Listing:
-        """The indexer's lists for one question: each is asked for once, whichever node verifies it."""
+        """Return the indexers' lists for one question; each owner's is read only once, whichever node verifies it."""
         lists: dict[str, Listed | str] = {}
 
         async def listed(owner: str) -> Listed | str:
@@ -257,11 +260,11 @@ class EvmChains:
         return listed
 
     async def head(self, chain: str, endpoint: int | None = None) -> Head:
-        """The newest block of a node that serves the right chain and is not stale."""
+        """Return the newest block of a node that serves the right chain and is not stale."""
         return await self._pool.first(chain, Node.head, endpoint=endpoint)
 
     async def contract_standard(self, chain: str, contract: str) -> Standard | None:
-        """By code and ERC-165 (docs/facts.md#token-standards)."""
+        """Return the contract's standard, by its code and ERC-165 (docs/facts.md#token-standards)."""
 
         async def ask(node: Node) -> Standard | None:
             await node.head()
@@ -271,7 +274,7 @@ class EvmChains:
         return await self._pool.first(chain, ask)
 
     async def contract_name(self, chain: str, contract: str) -> str | None:
-        """By name()."""
+        """Return the contract's `name()`; None if it has none."""
 
         async def ask(node: Node) -> str | None:
             await node.head()
@@ -281,10 +284,10 @@ class EvmChains:
         return await self._pool.first(chain, ask)
 
     async def coin(self, chain: str, contract: str) -> CoinFacts | None:
-        """What the coin states at all nodes that answer; None when none of them knows the contract.
+        """Return what the coin states at every node that answers; None when none of them knows the contract.
 
         Decimals decide what amounts mean, so ProviderConfused is raised where the nodes differ about them. A node that
-        does not know the contract lags behind one that does.
+        does not know the contract is taken to lag behind one that does.
         """
         if contract == NATIVE:
             return CoinFacts(CHAINS[chain].coin, CHAINS[chain].coin, NATIVE_DECIMALS)
@@ -307,7 +310,7 @@ class EvmChains:
 
 
 def _addresses(contracts: Iterable[str]) -> list[str]:
-    """The contracts' addresses; NATIVE_ADDRESS for the chain's own coin."""
+    """Return the contracts' addresses; NATIVE_ADDRESS for the chain's own coin."""
     return [NATIVE_ADDRESS if contract == NATIVE else contract for contract in contracts]
 
 
@@ -316,7 +319,7 @@ def _coins(segment: Segment) -> bytes:
 
 
 def _callable(contracts: Sequence[str]) -> bytes:
-    """Packed addresses of those that can be contracts: precompiles answer whatever they are asked."""
+    """Return the addresses, packed, that can be contracts. Precompiles are left out, since they answer any call."""
     return b"".join(raw for raw in _split(packed(contracts)) if int.from_bytes(raw, "big") >= LOWEST_CONTRACT)
 
 

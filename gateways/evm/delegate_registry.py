@@ -27,16 +27,18 @@ CHANGED = (
     "0x15e7a1bdcd507dd632d797d38e60cc5a9c0749b9a63097a215c4d006126825c6",
     "0x27ab1adc9bca76301ed7a691320766dfa4b4b1aa32c9e05cf789611be7f8c75f",
 )
-"""The first topics of DelegateAll, DelegateContract, DelegateERC721 and DelegateERC1155, which the registry logs when
-one is given or withdrawn; the next two topics are the vault and the delegate (IDelegateRegistry.sol)."""
+"""The first topics of DelegateAll, DelegateContract, DelegateERC721 and DelegateERC1155 (IDelegateRegistry.sol).
+
+The registry logs them when a delegation is given or withdrawn; the next two topics are the vault and the delegate.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredDelegation:
-    """The vault lets the delegate speak for it: for all it holds, for one contract, or for one token of that.
+    """A vault's permission for a delegate to speak for it: for all it holds, for one contract, or for one token.
 
-    Addresses are in lower case, `contract` is empty for `all`, and `token_id` (decimal) for all but `token`. `amount`
-    is how many of an ERC-1155 token count at most, and None where there is no such limit.
+    Addresses are in lower case. `contract` is empty for the kind `all`, and `token_id` (decimal) for every kind except
+    `token`. `amount` is how many of an ERC-1155 token count at most, and None where there is no such limit.
     """
 
     kind: Kind
@@ -51,7 +53,7 @@ class RegisteredDelegation:
 class DelegationSheet:
     """The vaults that let each asked wallet speak for them on one chain, all at one block of one node.
 
-    Every delegate is in exactly one of both: `found` has all of their delegations, `unsure` why they are unknown.
+    Every delegate is in exactly one of the two: `found` has all of its delegations, `unsure` why they are unknown.
     """
 
     chain: str
@@ -64,15 +66,15 @@ class DelegationSheet:
 
 
 def own_rights(product_name: str) -> bytes:
-    """The 32 bytes of rights that delegate to us alone: the product's name in small letters, then zeros."""
+    """Return the 32 bytes of rights that delegate to us alone: the product's name in small letters, then zeros."""
     return re.sub(r"[^a-z0-9]", "", product_name.lower()).encode()[:WORD].ljust(WORD, b"\0")
 
 
 class DelegateRegistry:
     """The registries of the chains in the table (docs/facts.md#delegate-registry).
 
-    A failure is a ProviderError, never "nobody". `rights` are those that a delegation may be limited to and still
-    count. Delegations with other rights, and of ERC-20 amounts, are nothing to us.
+    A failure is a ProviderError, never "nobody". A delegation counts if it is limited to `rights`, or not limited.
+    Delegations with other rights, and those of ERC-20 amounts, are ignored.
     """
 
     def __init__(self, pool: NodePool, rights: bytes) -> None:
@@ -80,9 +82,9 @@ class DelegateRegistry:
         self._rights = (bytes(WORD), rights)
 
     async def incoming(self, chain: str, delegates: Sequence[str], *, at: ReadPoint = NEWEST) -> DelegationSheet:
-        """Return whose vaults the delegates may speak for.
+        """Return the vaults that the delegates may speak for.
 
-        On a chain without a registry nobody delegates. ValueError for an address that is none.
+        A chain without a registry has no delegations. Raises ValueError for an invalid address.
         """
         packed(delegates)
         asked = [delegate.lower() for delegate in dict.fromkeys(delegates)]
@@ -131,7 +133,7 @@ class DelegateRegistry:
             return
         for delegate, result in zip(delegates, results, strict=True):
             if isinstance(result, Reverted | TooMuch):
-                # Anybody may give a wallet more delegations than a node can list in one call.
+                # Anybody can give a wallet more delegations than a node can list in one call.
                 unsure[delegate] = str(result)
             elif isinstance(result, ProviderError):
                 raise result
@@ -141,7 +143,7 @@ class DelegateRegistry:
                 found[delegate] = self._delegations(node.name, delegate, binary(node.name, result))
 
     async def _without_registry(self, node: Node, head: Head, registry: str) -> bool:
-        """Whether this chain has no registry, by a node that does find other contracts."""
+        """Return whether this chain has no registry; a node that finds no other contract either is not believed."""
         known = node.chain.multicall3
         if known is None:
             return False
@@ -151,7 +153,10 @@ class DelegateRegistry:
         return not binary(node.name, here) and bool(binary(node.name, there))
 
     def _delegations(self, provider: str, delegate: str, said: bytes) -> tuple[RegisteredDelegation, ...]:
-        """The ABI's Delegation[]: `(type_, to, from, rights, contract_, tokenId, amount)`, a word each."""
+        """Return the delegations in the ABI's Delegation[].
+
+        Each is `(type_, to, from, rights, contract_, tokenId, amount)`, a word for each field.
+        """
         words = [said[at : at + WORD] for at in range(0, len(said) - len(said) % WORD, WORD)]
         numbers = [int.from_bytes(word, "big") for word in words[:2]]
         if len(numbers) < 2 or numbers[0] != WORD or len(words) != 2 + FIELDS * numbers[1] or len(said) % WORD:
@@ -162,7 +167,7 @@ class DelegateRegistry:
             number = int.from_bytes(kind, "big")
             if _address(to) != delegate or not (number in _KINDS or number == _ERC20):
                 raise ProviderConfused(provider, "the registry answers about somebody else")
-            # Only these two kinds have an amount; the registry says 0 for the others.
+            # Only ERC-20 and ERC-1155 have an amount; the registry says 0 for the other kinds.
             many = int.from_bytes(amount, "big") if number == _ERC1155 else None
             if number == _ERC20 or rights not in self._rights or many == 0:
                 continue

@@ -1,4 +1,4 @@
-"""ENS: which wallet a name stands for, and what a wallet is called, both by Ethereum's universal resolver."""
+"""ENS: the wallet that a name stands for, and the name of a wallet, both by Ethereum's universal resolver."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -35,17 +35,17 @@ LARGEST_LOOKUP = 100_000
 
 
 class NameInvalid(ValueError):
-    """The text cannot be a name (ENSIP-15), or only looks like another one."""
+    """The text is not a valid name (ENSIP-15), or only looks like another name."""
 
 
 class NameOffchain(ProviderError):
-    """The name is kept by a service outside of the chain, and none of its addresses may or could be asked."""
+    """A service outside the chain keeps the name, and none of its addresses may be asked or gives an answer."""
 
 
 class EnsNames:
     """The directory of ENS names. A failure is a ProviderError, never "no such name".
 
-    Names that are kept elsewhere are fetched as EIP-3668 has it, by the guarded client alone.
+    Names that are kept elsewhere are fetched as EIP-3668 describes, and only by the guarded client.
     """
 
     def __init__(self, pool: NodePool, fetching: Fetcher) -> None:
@@ -54,8 +54,8 @@ class EnsNames:
     async def resolve(self, name: str) -> tuple[str, str]:
         """Return the name in its normal form and the wallet that it stands for, in lower case.
 
-        NameInvalid for what is not a name; NameOffchain, NotThere or another ProviderError where it leads nowhere.
-        NotThere only when every node says so.
+        Raises NameInvalid for a text that is not a name, and NameOffchain, NotThere or another ProviderError where the
+        name leads to no wallet. NotThere is raised only when every node says so.
         """
         normal = _normal(name)
         try:
@@ -76,9 +76,9 @@ class EnsNames:
         return normal, await self._pool.first(ETHEREUM, ask)
 
     async def primary(self, address: str) -> str | None:
-        """Return what the wallet is called, if that name stands for this very wallet.
+        """Return the wallet's name, if that name stands for this very wallet; None otherwise.
 
-        The resolver verifies that the name leads to the wallet; a name not in its normal form is shown to nobody.
+        The resolver verifies that the name leads to the wallet. A name that is not in its normal form is not returned.
         """
         data = REVERSE + encode(["bytes", "uint256"], [bytes.fromhex(address[2:]), COIN_ETHEREUM])
 
@@ -96,7 +96,7 @@ class EnsNames:
         return await self._pool.first(ETHEREUM, ask)
 
     async def _call(self, node: Node, data: bytes) -> bytes:
-        """Return the universal resolver's answer at the head, with the lookups that it asks for (CCIP-Read)."""
+        """Return the universal resolver's answer at the head, after the lookups that it asks for (CCIP-Read)."""
         block = hex((await node.head()).block)
         for _ in range(MOST_LOOKUPS + 1):
             try:
@@ -114,7 +114,7 @@ class EnsNames:
         raise NameOffchain("ENS", "the name leads from one service to the next")
 
     async def _looked_up(self, node: Node, body: bytes) -> bytes:
-        """The call to come back with, after asking one of the services that the contract names (EIP-3668)."""
+        """Return the call data of the callback, with the answer of a service that the contract names (EIP-3668)."""
         sender, urls, asked, callback, extra = _decoded(node, ["address", "string[]", "bytes", "bytes4", "bytes"], body)
         if cast("str", sender).lower() != UNIVERSAL_RESOLVER:
             raise ProviderConfused(node.name, "a lookup for another contract than the one that was asked")

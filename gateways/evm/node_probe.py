@@ -1,4 +1,4 @@
-"""Asks one node, reading only, what it gives: logs, batches, state override, old state, the finalized block."""
+"""Finds out, by reading only, what one node gives: logs, batches, state override, old state, the finalized block."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
@@ -17,26 +17,26 @@ from gateways.evm.tokens.token_history import TRANSFER, too_much
 from gateways.transport.errors import ProviderError
 
 SPANS = (WIDEST_SPAN, 5_000, 2_000, 1_000, 500, 100, 50, 10, 5, 1)
-"""Blocks of logs that plans give, tried from the most where a refusal does not say how many."""
+"""Blocks of logs that plans give, tried from the largest number on where a refusal states no limit."""
 DEPTHS = (1_000_000, 100_000, 10_000, 1_000, 127, 64)
-"""How many blocks back the state is asked for, until it is there; full nodes keep 128."""
+"""How many blocks back the state is asked for, in this order, until the node has it; full nodes keep 128."""
 LARGEST_BATCH = 100
-"""As many calls as our readers send in one batch at most."""
+"""The most calls that our readers send in one batch."""
 ANSWER = 42
 RETURNS_IT = f"0x60{ANSWER:02x}60005260206000f3"
-"""Code that returns the number."""
+"""EVM code that returns ANSWER."""
 
 T = TypeVar("T")
 
 
 class NodeProbe:
-    """What the nodes of the EVM chains give."""
+    """Finds out what the nodes of the EVM chains give."""
 
     def __init__(self, pool: NodePool) -> None:
         self._pool = pool
 
     async def limits(self, chain: str, endpoint: int) -> NodeLimits:
-        """Ask one node and note what was found; None for what could not be found out.
+        """Return the limits of one node, and note them; None for a limit that could not be found out.
 
         Raises ProviderError for a node that cannot be trusted right now.
         """
@@ -65,7 +65,7 @@ async def _tried(ask: Callable[[], Awaitable[T]]) -> T | None:
 
 
 async def _log_blocks(node: Node, head: Head) -> int | None:
-    """None where as many blocks as we ever ask for are given, or all that there are."""
+    """Return how many blocks of logs are given; None where as many as we ever ask for are, or all that there are."""
     size = SPANS[0]
     while True:
         where = {"fromBlock": hex(max(0, head.block - size + 1)), "toBlock": hex(head.block)}
@@ -92,7 +92,7 @@ async def _logs_need_address(node: Node, head: Head) -> bool:
 
 
 async def _batch(node: Node) -> int | None:
-    """None where the largest batch that we send is taken."""
+    """Return how many calls are taken in a batch; None where the largest batch that we send is taken."""
     await node.batch([("eth_chainId", ())] * LARGEST_BATCH)
     return node_limits.known(node.url).batch
 

@@ -2,7 +2,7 @@
 
 The transaction's input and its receipt are enough, so no node has to trace anything. A transaction calls a Safe
 directly, or an entry point with a bundle of operations. Both report in events whether the call inside succeeded
-(docs/facts.md#contract-accounts). A call that is not certain this way gets a doubt, and proves nothing.
+(docs/facts.md#contract-accounts). A call that is not certain this way gets a doubt and proves nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,11 +31,11 @@ ENTRY_POINTS: Mapping[str, str] = {
     "0x4337084d9e255ff0702461cf8895ce9e3b5ff108": _PACKED,
     "0x433709009b8330fda32311df1c2afa402ed8d009": _PACKED,
 }
-"""Where each version of the entry point is on every chain, and its form of an operation. Nothing else is believed."""
+"""The address of each version of the entry point, on every chain, and its form of an operation. Others are ignored."""
 MOST_OPERATIONS = 20
-"""A bundle's further operations of one account are not read."""
+"""The most operations of one account that are read in a bundle."""
 LONGEST_CALL = 16_384
-"""Bytes of an operation's call data that are read: lists in it may overlap, and then cost the square of its size."""
+"""The most bytes of call data that are read: lists in it may overlap, which then costs the square of its size."""
 _CALL, _SIGNATURE = 0, -1
 _NO_SIGNATURE = b"\x11" * 64 + b"\x1b"
 
@@ -44,7 +44,7 @@ class Doubt(Enum):
     """Why a call proves nothing."""
 
     RELAYED = "relayed"
-    """Another contract sent it, so what it was is not in the transaction's input."""
+    """Another contract passed it on, so the call itself is not in the transaction's input."""
     UNREADABLE = "unreadable"
     DELEGATED = "delegated"
     """The account ran another contract's code as its own."""
@@ -80,9 +80,10 @@ class AccountCall:
 
 
 def calls_of(to: str | None, data: bytes, logs: Sequence[ReceiptLog] | None, account: str) -> tuple[AccountCall, ...]:
-    """Return what the account did in a transaction to `to` with this input; nothing if it did not act.
+    """Return the account's calls in a transaction to `to` with this input; empty if it did not act.
 
-    Without `logs` the transaction waits to be mined, or they are still to be compared with.
+    Without `logs` the calls are not compared with events: the transaction waits to be mined, or its receipt is not
+    read.
     """
     if to == account and data.startswith(_EXECUTE_SAFE):
         return (_of_safe(account, data, logs),)
@@ -118,7 +119,7 @@ def _selector(name: str, *types: str) -> bytes:
 
 
 def _read(types: Sequence[str], data: bytes) -> tuple[Any, ...] | None:
-    """The parameters in a call's data, or None where it has others. Never more than the data holds."""
+    """Return the parameters in a call's data; None where they are of other types. Reads no more than the data holds."""
     with suppress(DecodingError, OverflowError, UnicodeDecodeError):
         return decode(types, data[4:])
     return None
@@ -144,7 +145,7 @@ def _of_safe(account: str, data: bytes, logs: Sequence[ReceiptLog] | None) -> Ac
 
 
 def _of_bundle(entry_point: str, data: bytes, logs: Sequence[ReceiptLog] | None, account: str) -> Iterator[AccountCall]:
-    """Yield what the account's operations among a bundle's called."""
+    """Yield the calls that the account's operations in a bundle made."""
     form = ENTRY_POINTS[entry_point]
     for raw in islice(_operations(data[4:], account), MOST_OPERATIONS):
         said = _read((form,), b"\0" * 4 + _word(32) + raw)
@@ -157,7 +158,7 @@ def _of_bundle(entry_point: str, data: bytes, logs: Sequence[ReceiptLog] | None,
         if called is None:
             yield AccountCall(doubt=doubt or Doubt.UNREADABLE)
             continue
-        # Another hash than the operation's, and no signature: only an account that accepts everything accepts this.
+        # Not the operation's hash, and no valid signature: only an account that accepts everything accepts this.
         forged = [*operation[:_SIGNATURE], _NO_SIGNATURE]
         asked = _selector("validateUserOp", form, "bytes32", "uint256")
         asked += encode([form, "bytes32", "uint256"], [forged, keccak(operation[_SIGNATURE] + b"forged"), 0])
@@ -166,7 +167,7 @@ def _of_bundle(entry_point: str, data: bytes, logs: Sequence[ReceiptLog] | None,
 
 
 def _operations(packed: bytes, account: str) -> Iterator[bytes]:
-    """Yield where in a bundle's input the account's operations begin. Offsets that overlap cost nothing this way."""
+    """Yield a bundle's input from the start of each of the account's operations. Overlapping offsets cost nothing."""
     start = _number(packed, 0)
     for place in range(min(_number(packed, start), len(packed) // 32)):
         begins = start + 32 + _number(packed, start + 32 + 32 * place)
@@ -183,7 +184,7 @@ def _word(number: int) -> bytes:
 
 
 def _outcome(nonce: int, entry_point: str, logs: Sequence[ReceiptLog], account: str) -> Doubt | None:
-    """Why an operation proves nothing, by the entry point's event with its nonce, which an account uses once."""
+    """Return why an operation proves nothing, by the entry point's event with its nonce, which an account uses once."""
     events = (log for log in logs if log.address == entry_point and _is_about(log, account))
     said = next((log.data for log in events if _number(log.data, 0) == nonce), None)
     if said is None:
@@ -211,7 +212,7 @@ def _listed(said: tuple[Any, ...]) -> _Calls | None:
 
 
 def _modular(said: tuple[Any, ...]) -> _Calls | None:
-    """Calls in the form of ERC-7579; None for a mode that lets single calls fail."""
+    """Return the calls in the form of ERC-7579; None for a mode that lets single calls fail."""
     mode, packed = said
     if mode[1]:
         return None
@@ -232,11 +233,11 @@ _FORMS: Sequence[tuple[str, tuple[str, ...], Callable[[tuple[Any, ...]], _Calls 
     ("execute", ("bytes32", "bytes"), _modular),
 )
 _READERS = {_selector(name, *types): (types, read) for name, types, read in _FORMS}
-"""What common accounts execute: SimpleAccount, Light Account, Coinbase's, Kernel's, a Safe's module, ERC-7579's."""
+"""How accounts execute calls: SimpleAccount, Light Account, Coinbase's, Kernel's, a Safe's module, ERC-7579's."""
 
 
 def _called(data: bytes) -> _Calls | None:
-    """What an operation's call data has the account call; None where that is not sure."""
+    """Return the calls that an operation's call data has the account make; None where they are not certain."""
     if len(data) > LONGEST_CALL:
         return None
     types, read = _READERS.get(data[:4], ((), None))

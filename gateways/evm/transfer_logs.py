@@ -1,6 +1,6 @@
 """Transfers as they happen: the logs of tokens and coins in a range of blocks, read from one node of a chain.
 
-The registry of delegations is read along, in the same request: what goes from a vault to a delegate there is a right.
+The same requests read the registry of delegations, where a right passes from a vault to a delegate.
 """
 
 import asyncio
@@ -40,13 +40,13 @@ _THIRD = (TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE)
 CONTRACTS_AT_ONCE = 500
 WALLETS_AT_ONCE = 500
 MOST_EXCESSIVE = 16
-"""Addresses that may be too much at the same time; if there are more, the node is the cause."""
+"""The most addresses of one read that may be too much; if there are more, the node is the cause."""
 STUCK_AFTER = 3
-"""Reads that fail at the same block before the address that causes it is searched for."""
+"""Reads that fail at the same block in a row before the address that causes it is searched for."""
 SPENT_SHARE = 0.6
 """Share of the time for a question after which no further piece of the range is begun."""
 WALLETS_TRIED_AGAIN = 3_600.0
-"""Seconds after which a node that wanted contracts named is asked for wallets' logs once more."""
+"""Seconds after which a node that gave only logs of named contracts is asked for wallets' logs again."""
 CONTRACTS, WALLETS, COINS = "contracts", "wallets", "coins"
 """How logs are filtered; a node may take more blocks with one filter than with another.
 
@@ -55,10 +55,10 @@ COINS filters by coins and by wallets together, since some coins move thousands 
 
 
 class Transfer(NamedTuple):
-    """A token of a contract, or some of a coin, that left one address for another, in a block with this hash.
+    """A move of a contract's token, or of an amount of a coin, from one address to another, in a block with this hash.
 
-    Where the contract is the registry of delegations: what a vault (the sender) lets a delegate do has changed.
-    A tuple, since thousands are made and compared at a time: that takes half as long as with a dataclass.
+    Where the contract is the registry of delegations, it is a change of what a vault (the sender) lets a delegate do.
+    It is a tuple because thousands are made and compared at a time, which takes half as long as with a dataclass.
     """
 
     block: int
@@ -69,7 +69,7 @@ class Transfer(NamedTuple):
 
 
 class Log(msgspec.Struct, gc=False, rename="camel"):
-    """What we read of a log; the other fields, which are two thirds of it, are passed over and never made."""
+    """The fields of a log that we read; the others, two thirds of it, are skipped without being decoded."""
 
     address: str
     topics: list[str]
@@ -90,21 +90,23 @@ _LOGS = msgspec.json.Decoder(_Logs)
 
 @dataclass(frozen=True, slots=True)
 class LogRead:
-    """What a node's logs say of a range of blocks."""
+    """What a node's logs say about a range of blocks."""
 
     transfers: list[Transfer]
     last: int
-    """The last block that was read: before the one that was asked for where the time was over."""
+    """The last block that was read; it is before the one that was asked for if the time ran out."""
     excessive: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Addresses that have more logs in one block than the node gives, and its words, or too many; theirs
-    are not among the transfers."""
+    """Addresses with more logs in one block than the node gives, or than we accept, each with the reason.
+
+    Their transfers are left out.
+    """
     skipped: Mapping[str, int] = field(default_factory=dict[str, int])
     """Contract → how many of its logs are neither a token's nor the registry's."""
 
 
 @dataclass(slots=True)
 class _RangeRead:
-    """One read under way."""
+    """One read in progress."""
 
     node: Node
     kind: str
@@ -117,31 +119,31 @@ class _RangeRead:
 
 
 class TransferLogs:
-    """What moved on the EVM chains. Every failure is a ProviderError, never an empty list.
+    """The transfers on the EVM chains. Every failure is a ProviderError, never an empty list.
 
-    It learns how many blocks each node allows in one request. One address never decides about the range: where a single
-    block is too much for a node, its logs are asked for by ever fewer addresses, and one that is too much alone is left
-    out and named.
+    It learns how many blocks each node allows in one request. One address cannot hold up the range: where a single
+    block is too much for a node, its logs are asked for by fewer and fewer addresses, and an address that is too much
+    alone is left out and named.
     """
 
     def __init__(self, nodes: NodePool) -> None:
         self._nodes = nodes
         self._spans: dict[tuple[str, str], LogSpan] = {}
         self._suspects: dict[tuple[str, str], tuple[str, ...]] = {}
-        """Chain and kind → the addresses of which one makes the nodes fail."""
+        """Chain and kind → addresses, one of which makes the nodes fail."""
         self._stuck: dict[tuple[str, str], tuple[int, int]] = {}
         """URL and kind → the block at which reads fail, and how often in a row."""
         self._wallets_refused: dict[str, float] = {}
         """URL → until when (loop time) the node is not asked for wallets' logs."""
 
     def endpoints(self, chain: str) -> int:
-        """How many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
+        """Return how many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
         return self._nodes.endpoints(chain)
 
     def for_wallets(self, chain: str) -> Sequence[int]:
-        """Return the nodes that give logs by wallets, as far as is known; others want contracts named.
+        """Return the numbers of the nodes that give logs by wallets, as far as is known.
 
-        A node is among the others while it lately refused logs without a contract's address.
+        A node that refused logs without a contract's address is left out for a while.
         """
         clock = asyncio.get_running_loop().time()
         return [
@@ -151,9 +153,9 @@ class TransferLogs:
         ]
 
     async def head(self, chain: str, endpoint: int, not_before_block: int = 0) -> Head:
-        """The newest block of one node that serves the right chain, is not stale, and has `not_before_block`.
+        """Return the newest block of one node that serves the right chain, is not stale, and has `not_before_block`.
 
-        It is handed on: the reconcile of members whom its transfers concern asks about this block.
+        The block is handed on, because the reconcile of the members whom its transfers concern reads at this block.
         """
 
         async def ask(node: Node) -> Head:
@@ -180,16 +182,16 @@ class TransferLogs:
     async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
         """Return every transfer of these contracts' tokens in the blocks from `first` to `last`, both included.
 
-        With the registry of delegations among the contracts, its changes too. By the contracts' addresses and the
-        events; one request for all of them where that fits.
+        If the registry of delegations is among the contracts, its changes are included. Logs are filtered by contract
+        and event, in one request for all contracts if that fits.
         """
         return await self._read(chain, CONTRACTS, contracts, first, last, endpoint)
 
     async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
         """Return every transfer of any contract's tokens from or to these wallets in the blocks from `first` to `last`.
 
-        By the wallets as indexed topics: sender and receiver, of both families of events. Raises NeedsAddress where the
-        node gives logs of named contracts only; it is then not among `for_wallets`.
+        Logs are filtered by the wallets as indexed topics, sender and receiver, of both families of events. Raises
+        NeedsAddress where the node gives only logs of named contracts; `for_wallets` then leaves it out.
         """
         return await self._read(chain, WALLETS, wallets, first, last, endpoint)
 
@@ -198,7 +200,7 @@ class TransferLogs:
     ) -> LogRead:
         """Return every transfer of these coins from or to these wallets in the blocks from `first` to `last`.
 
-        By the coins' addresses and the wallets as indexed topics, so what moves between others is not read.
+        Logs are filtered by the coins and by the wallets as indexed topics, so transfers between others are not read.
         """
         return await self._read(chain, COINS, wallets, first, last, endpoint, *coins)
 
@@ -215,7 +217,7 @@ class TransferLogs:
         try:
             await self._nodes.first(chain, ask, endpoint=endpoint)
         except ProviderError as fault:
-            # What was read is kept: a range that never fits into the time of one question would never be read.
+            # What was read is kept: otherwise a range too long for the time of one question would never be read.
             if not done or done[-1].last < first:
                 if isinstance(fault, NeedsAddress) and done:
                     until = asyncio.get_running_loop().time() + WALLETS_TRIED_AGAIN
@@ -228,7 +230,7 @@ class TransferLogs:
         return LogRead(reading.found, reading.last, reading.excessive, reading.skipped)
 
     async def _pieces(self, reading: _RangeRead, first: int, last: int) -> None:
-        """Read the range in pieces that the node takes, until the time is over."""
+        """Read the range in pieces that the node takes, until the time runs out."""
         node, kind, before = reading.node, reading.kind, reading.last
         until = question_time.now() + SPENT_SHARE * self._nodes.deadline
         span = self._spans.get((node.url, kind))
@@ -256,7 +258,7 @@ class TransferLogs:
             first = end + 1
 
     def _note_failure(self, reading: _RangeRead, first: int, fault: ProviderError) -> None:
-        """Count reads that fail at one block for a reason that says nothing: no size, no number of requests, no key."""
+        """Count reads that fail at one block other than for size, number of requests, a missing address or the key."""
         if isinstance(fault, ProviderBusy | Unauthorized | NeedsAddress) or too_much(fault):
             return
         place = reading.node.url, reading.kind
@@ -268,7 +270,7 @@ class TransferLogs:
         return block == first and times >= STUCK_AFTER
 
     async def _piece(self, reading: _RangeRead, first: int, last: int) -> list[Transfer]:
-        """The logs of a few blocks, of those under suspicion apart from the others."""
+        """Return the transfers in a few blocks, asking about suspected addresses apart from the others."""
         place = reading.node.chain.key, reading.kind
         suspects = self._suspects.get(place, ())
         suspected = [one for one in reading.addresses if one in suspects] if suspects else []
@@ -298,7 +300,7 @@ class TransferLogs:
         return found
 
     async def _group(self, reading: _RangeRead, addresses: Sequence[str], first: int, last: int) -> list[Transfer]:
-        """The logs of these addresses; of a single block in as many parts as it takes."""
+        """Return the transfers of these addresses, those of a single block in as many parts as the node needs."""
         try:
             return await self._ask(reading, addresses, first, last)
         except NodeTimedOut:
@@ -308,7 +310,7 @@ class TransferLogs:
                 raise
             if not too_much(fault):
                 if self._is_stuck(reading, first):
-                    # Some nodes break on what is too much, and say so in words of all kinds.
+                    # Some nodes fail on a request that is too much, and say so in words of all kinds.
                     raise NodeTimedOut(reading.node.name, str(fault).partition(": ")[2]) from fault
                 raise
             if len(addresses) == 1:
@@ -321,9 +323,9 @@ class TransferLogs:
         ]
 
     async def _leave_out(self, reading: _RangeRead, address: str, block: int, fault: ProviderError) -> None:
-        """Name an address that is too much alone; raise the fault where the node gives no logs of the block at all."""
+        """Record an address that is too much alone; raise the fault if the node gives no logs of the block at all."""
         try:
-            # A node that refuses even the logs of an address without any refuses everything.
+            # A node that refuses even the logs of an unused address refuses everything.
             await self._ask(reading, [UNUSED], block, block)
         except ProviderError:
             raise fault from None
@@ -372,14 +374,14 @@ def _filters(kind: str, addresses: Sequence[str], coins: Sequence[str]) -> list[
 
 
 def decode_logs(content: bytes) -> object:
-    """A good answer to eth_getLogs with a list of Log as its result; any other answer as orjson reads it.
+    """Return a good answer to eth_getLogs with a list of Log as its result; any other answer as orjson reads it.
 
-    Raises orjson.JSONDecodeError for what is not JSON. Fields that nobody reads are not checked closely: a number may
-    be too large there, and a text not UTF-8.
+    Raises orjson.JSONDecodeError for content that is not JSON. Fields that are not read are not checked closely: a
+    number there may be too large, and a text may not be UTF-8.
     """
     try:
         answer = _LOGS.decode(content)
-    except (ValueError, RecursionError):  # an error, a wrong shape, no JSON at all: not for here to say which
+    except (ValueError, RecursionError):  # an error, a wrong shape or no JSON: the caller finds out which
         return cast("object", orjson.loads(content))
     return {"id": answer.id, "result": answer.result}
 
@@ -394,11 +396,11 @@ def read_logs(
     *,
     coins: bool = False,
 ) -> list[Transfer]:
-    """The transfers in an answer to eth_getLogs; those without an id (of ERC-20 and Punks) only with `coins`.
+    """Return the transfers in an answer to eth_getLogs; those without an id (of ERC-20 and Punks) only with `coins`.
 
-    `answer` is the result that `decode_logs` gave, or plain JSON. Of delegations only what the `registry` itself wrote
-    counts. Logs that are neither are counted in `skipped` by their contract: anybody may write what they like in a log
-    of their own. Raises ProviderConfused for what only a node can get wrong: no list of logs of these blocks.
+    `answer` is the result that `decode_logs` gave, or plain JSON. Changes of delegations count only in logs of the
+    `registry`. Logs that are neither are counted in `skipped` by their contract, since a contract may log anything.
+    Raises ProviderConfused where the node is at fault: the answer is not a list of logs of these blocks.
     """
     if not isinstance(answer, list):
         raise ProviderConfused(provider, "the logs are not a list")
@@ -413,10 +415,10 @@ def read_logs(
 def _transfers(
     provider: str, logs: Sequence[Log], first: int, last: int, registry: str, skipped: Counter[str], least: int
 ) -> list[Transfer]:
-    """The transfers with at least so many topics. Raises ValueError for a log as no contract can write it."""
+    """Return the transfers with at least `least` topics. Raises ValueError for a log that no contract can write."""
     found: list[Transfer] = []
-    # Thousands of rounds: nothing in here is looked up or called that need not be. A NamedTuple's own constructor is
-    # a function in Python, tuple's is none. Logs come block by block: most have the number of the one before.
+    # The loop runs thousands of times, so it looks up and calls as little as possible. A NamedTuple's own constructor
+    # is a Python function, tuple's is not. Logs come block by block, so most have the number of the one before.
     add, make, changed, third = found.append, tuple[int | str, ...].__new__, delegate_registry.CHANGED, _THIRD
     number, block = "", 0
     for log in logs:

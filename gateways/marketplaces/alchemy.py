@@ -1,4 +1,4 @@
-"""Alchemy's NFT API v3: what accounts and collections are listed with; hints for where to look, nothing more.
+"""Alchemy's NFT API v3: the tokens listed for accounts and collections, as hints of what to check on the chain.
 
 See docs/facts.md#alchemy-nft-api.
 """
@@ -19,11 +19,11 @@ ITEMS_A_PAGE = 100
 MOST_PAGES = 100
 LARGEST_PAGE = 4_000_000
 MOST_OWNER_PAGES, LARGEST_OWNER_PAGE = 20, 8_000_000
-"""Pages of a collection's owners, 50,000 of them in each, and the bytes of one."""
+"""The most pages of a collection's owners, with 50,000 owners in each, and the most bytes of one page."""
 
 
 class Alchemy:
-    """The real client. `url` has {network} where a chain's name goes; the key is a part of the path."""
+    """The real client. `url` has {network} in place of a chain's name; the key is part of the path."""
 
     def __init__(self, url: str, api_key: str, *, deadline: float = DEADLINE) -> None:
         self._url, self._key = url.rstrip("/"), quote(api_key, safe="")
@@ -34,10 +34,11 @@ class Alchemy:
         await self._wire.close()
 
     async def account_nfts(self, chain: str, address: str) -> AccountItems:
-        """GET getNFTsForOwner without metadata, page after page of 100 until there is no `pageKey`.
+        """Return all tokens that Alchemy lists for an account on a chain.
 
-        Spam filters are never used: what they hide would count. Raises ProviderError, also for a chain that Alchemy
-        does not have, an account with more than 10,000 tokens, and pages that run in a circle.
+        GET getNFTsForOwner without metadata, in pages of 100 until there is no `pageKey`. Spam filters are never used,
+        because the tokens that they hide count for rules. Raises ProviderError, also for a chain that Alchemy does not
+        have, an account with more than 10,000 tokens, and pages that repeat.
         """
         base = self._call(chain, "getNFTsForOwner")
         first = f"{base}?owner={quote(address, safe='')}&withMetadata=false&pageSize={ITEMS_A_PAGE}"
@@ -53,9 +54,10 @@ class Alchemy:
         return AccountItems(chain, address, ALCHEMY, await all_pages(ALCHEMY, page, MOST_PAGES, ITEMS_A_PAGE))
 
     async def contract_tokens(self, chain: str, contract: str, most: int) -> frozenset[int]:
-        """GET getOwnersForContract with balances, page after page: the ids of all tokens that somebody is listed with.
+        """Return the ids of all tokens of a contract for which Alchemy lists an owner.
 
-        Raises ProviderError, also for a chain that Alchemy does not have, and for more than `most` tokens.
+        GET getOwnersForContract with balances, page after page. Raises ProviderError, also for a chain that Alchemy
+        does not have, and for more than `most` tokens.
         """
         base = self._call(chain, "getOwnersForContract")
         first = f"{base}?contractAddress={quote(contract, safe='')}&withTokenBalances=true"
@@ -64,7 +66,7 @@ class Alchemy:
             following = f"&pageKey={quote(cursor, safe='')}" if cursor else ""
             answer = await self._wire.read(first + following, "collection", largest=LARGEST_OWNER_PAGE)
             said = Shape(answer, "the owners", ALCHEMY)
-            # In a thread: a page may name fifty thousand tokens, and the event loop gets its turns meanwhile.
+            # In a thread, because a page may name fifty thousand tokens and would block the event loop.
             found |= await asyncio.to_thread(_of_owners, said)
             if len(found) > most:
                 raise ProviderConfused(ALCHEMY, f"it lists more than {most} tokens for this collection")
@@ -93,6 +95,6 @@ def _ids(owner: Shape) -> Iterable[int]:
 
 
 def _item(token: Shape) -> AccountItem:
-    """Without metadata the contract is an address, with it an object that has one."""
+    """Return a listed token. Without metadata its contract is an address; with metadata, an object with an address."""
     contract = token.text_or_none("contractAddress") or token.inner("contract").text("address")
     return AccountItem(contract.lower(), token.text("tokenId"))

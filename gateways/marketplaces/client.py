@@ -1,4 +1,4 @@
-"""How we speak with a marketplace: JSON over HTTP, within its limits, and every way in which it fails named."""
+"""The HTTP client for marketplaces: JSON within their rate limits, with a named error for each kind of failure."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ from gateways.transport.errors import (
 from gateways.transport.fair_turns import FairGate
 
 DEADLINE = 10.0
-"""Seconds for one question, from when its turn comes."""
+"""Seconds for one request, from when its turn comes."""
 PAGES_DEADLINE = 60.0
 """Seconds for all pages of one account."""
 LARGEST_ANSWER = 1_000_000
@@ -33,15 +33,17 @@ CONNECTIONS, MOST_FOR_ONE = 32, 8
 _USED_UP = re.compile(
     r"(daily|monthly)\b.{0,40}\b(capacity|limit|allowance|quota|requests?)|capacity limit", re.IGNORECASE
 )
-"""How providers say with the status of a refused key that a plan's day or month is used up
+"""Texts that say that a plan's day or month is used up; providers send them with the status of a refused key
 (docs/facts.md#alchemy-nft-api)."""
 _MESSAGE = 2_000
-"""Bytes of a refusal that are read for it."""
+"""Bytes of a refusal that are searched for such a text."""
 
 
 class MarketWire:
-    """One marketplace's API. While its limit, or the share of one use, is used up nothing is sent for that use, and
-    ProviderBusy says for how long.
+    """The client of one marketplace's API.
+
+    While the marketplace's limit or the share of one use is used up, nothing is sent for that use, and ProviderBusy
+    says for how long.
     """
 
     def __init__(
@@ -66,9 +68,9 @@ class MarketWire:
     async def read(
         self, url: str, what: str, *, body: object = None, largest: int = LARGEST_ANSWER, use: Use = Use.RULES
     ) -> object:
-        """The JSON at an address, or the answer to a JSON body. Raises ProviderError; `what` is what it is about.
+        """Return the JSON at an address, or the answer to a JSON body. Raises ProviderError.
 
-        `use` decides whose share of the marketplace's limit the read counts for.
+        `what` names the requested thing in errors. `use` decides against which share of the limit the read counts.
         """
         with self.quota.one_read(use), provider_reports.watched(self._name.lower()):
             return await self._read(url, what, body, largest, use)
@@ -77,7 +79,7 @@ class MarketWire:
         answer = await self._ask(url, body, largest)
         clock.note(self._name, answer.headers)
         if _is_used_up(answer):
-            # It stays so for hours or days. Nothing is sent for a while, as after a refusal for the rate.
+            # The plan stays used up for hours or days. Nothing is sent for a while, as after a 429.
             self.quota.heed(use, 429, {"retry-after": str(LONGEST_PAUSE), **answer.headers})
             raise ProviderBusy(self._name, "its plan is used up", retry_after=self.quota.wait(use))
         self.quota.heed(use, answer.status_code, answer.headers)
@@ -115,7 +117,10 @@ class MarketWire:
         return httpx.Response(answer.status_code, headers=_plain(answer.headers), content=bytes(content))
 
     def _fault(self, answer: httpx.Response, what: str, use: Use) -> ProviderError | None:
-        """429 and 599 both mean "too many" (docs/facts.md#opensea-keys-and-limits)."""
+        """Return the error for an answer, or None for success.
+
+        429 and 599 both mean "too many requests" (docs/facts.md#opensea-keys-and-limits).
+        """
         status, name = answer.status_code, self._name
         if status in {429, 599}:
             provider_reports.count(name.lower(), provider_reports.THROTTLED)
@@ -132,23 +137,24 @@ class MarketWire:
 
 
 def _is_used_up(answer: httpx.Response) -> bool:
-    """Whether a refusal says that the plan is used up, not that the key is wrong."""
+    """Return whether a refusal says that the plan is used up, not that the key is wrong."""
     if answer.status_code not in {402, 403}:
         return False
     return _USED_UP.search(answer.content[:_MESSAGE].decode(errors="replace")) is not None
 
 
 def _plain(headers: httpx.Headers) -> dict[str, str]:
-    """The headers without those about an encoding that has been undone already."""
+    """Return the headers without those about an encoding that is already decoded."""
     return {name: value for name, value in headers.items() if name not in {"content-encoding", "content-length"}}
 
 
 async def all_pages(
     name: str, read: Callable[[str], Awaitable[tuple[Iterable[AccountItem], str | None]]], most: int, items_a_page: int
 ) -> tuple[AccountItem, ...]:
-    """Return the items of an account's pages, each once; `read` reads the page of a cursor and gives the next cursor.
+    """Return the items of an account's pages, each once.
 
-    Raises ProviderError for pages that run in a circle, take too long, or are more than `most`.
+    `read` returns the page at a cursor and the next cursor. Raises ProviderError for pages that repeat, take too long,
+    or are more than `most`.
     """
     items: dict[AccountItem, None] = {}
     seen: set[str] = set()

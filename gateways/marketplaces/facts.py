@@ -1,6 +1,7 @@
-"""What marketplaces say: what an account says about itself, what collections are called, what accounts have.
+"""Data from marketplaces: profiles of accounts, names of collections, and the tokens listed for accounts.
 
-It is a hint, never proof of who holds what: what a marketplace hides or has not noticed is still held.
+Listed tokens are hints, never proof of who holds what: an account still holds a token that a marketplace hides or has
+not noticed.
 """
 
 from dataclasses import dataclass
@@ -8,9 +9,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """An account as its marketplace shows it; `address` is the one the answer names, lower-case when hexadecimal.
+    """An account as its marketplace shows it; `address` is the one in the answer, in lower case when hexadecimal.
 
-    The caller compares it with the address it asked about: an account may stand for several wallets
+    The caller compares it with the requested address, because an account may have several wallets
     (docs/facts.md#opensea-several-wallets).
     """
 
@@ -21,8 +22,9 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class CollectionFacts:
-    """A collection as its marketplace shows it: `contracts` are `(chain, address)`, the chain by our key if it is ours.
+    """A collection as its marketplace shows it.
 
+    `contracts` are `(chain, address)`; the chain is our key for it if we support it, else the marketplace's name.
     `name` is one line of printable text of at most 200 characters; empty when there is none.
     """
 
@@ -50,10 +52,10 @@ class AccountItem:
 
 @dataclass(frozen=True, slots=True)
 class AccountItems:
-    """Everything that the marketplace lists for an address on one chain, to the last page.
+    """Everything that the marketplace lists for an address on one chain, up to the last page.
 
-    Never proof of nothing: hidden tokens are not listed (docs/facts.md#opensea-hidden-tokens), and listing lags behind
-    the chain.
+    It never proves that an account lacks a token: hidden tokens are not listed (docs/facts.md#opensea-hidden-tokens),
+    and the list lags behind the chain.
     """
 
     chain: str

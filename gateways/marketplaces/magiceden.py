@@ -1,4 +1,4 @@
-"""Magic Eden's API v2 about Solana: which tokens a collection's symbol stands for.
+"""Magic Eden's API v2 about Solana: the tokens that belong to a collection's symbol.
 
 See docs/facts.md#magic-eden-solana-api.
 """
@@ -14,19 +14,19 @@ from gateways.transport.json_shape import Shape, listed
 MAGIC_EDEN = "Magic Eden"
 MOST_LISTED = 20
 LIMIT = (120, 60.0)
-"""Requests in so many seconds without a key; no header says what is left of them
+"""The number of requests without a key, and the seconds for them; no header says how many are left
 (docs/facts.md#magic-eden-solana-api)."""
 
 
 class MagicEden:
-    """A marketplace that calls collections by symbols of its own, which are not on the chain.
+    """A marketplace that names collections by its own symbols, which are not on the chain.
 
-    `quota` is what may be asked.
+    `quota` limits the requests.
     """
 
     def __init__(self, api_url: str, *, deadline: float = DEADLINE) -> None:
         self._api = f"{api_url.rstrip('/')}/v2"
-        # Only lookups come here, so that they need no part to themselves.
+        # Only lookups use this API, so they need no reserved share.
         self.quota = Quota(MAGIC_EDEN, LIMIT, {})
         self._wire = MarketWire(MAGIC_EDEN, {}, deadline=deadline, quota=self.quota)
 
@@ -37,8 +37,9 @@ class MagicEden:
     async def mints(self, symbol: str) -> tuple[str, ...]:
         """Return mint addresses of some tokens of the collection.
 
-        None when it is not known or nothing of it was traded. GET /collections/{symbol}/listings, else …/activities: a
-        symbol is a label, only its tokens are on the chain. Both answer 400 or 404 to a symbol that they do not know
+        The result is empty when the symbol is unknown or no token of the collection was traded.
+        GET /collections/{symbol}/listings, and …/activities if that lists nothing, because a symbol is only a label and
+        the chain knows only its tokens. Both answer 400 or 404 to an unknown symbol
         (docs/facts.md#magic-eden-solana-api).
         """
         for path in (f"listings?offset=0&limit={MOST_LISTED}", f"activities?offset=0&limit={MOST_LISTED}"):

@@ -1,4 +1,4 @@
-"""OpenSea's API v2: profiles, collections, tokens and what accounts are listed with (docs/facts.md#opensea-reads)."""
+"""OpenSea's API v2: profiles, collections, tokens, and the tokens of accounts (docs/facts.md#opensea-reads)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
@@ -17,17 +17,17 @@ from gateways.transport.plain_text import plain
 OPENSEA = "OpenSea"
 LONGEST_NAME = 200
 LARGEST_LIST = 16_000_000
-"""Bytes of one page of tokens or of one collection's traits: descriptions and values are as long as authors like."""
+"""Most bytes of one page of tokens or of one collection's traits; descriptions and values may have any length."""
 TOKENS_A_BATCH = 30
-"""Tokens in one batch; OpenSea names no limit (docs/facts.md#opensea-reads)."""
+"""Tokens in one batch; OpenSea documents no limit (docs/facts.md#opensea-reads)."""
 ITEMS_A_PAGE = 200
 MOST_PAGES = 50
 
 
 class OpenSea:
-    """OpenSea's profiles, collections and tokens. What cannot be read is a ProviderError; `quota` is what may be asked.
+    """OpenSea's profiles, collections and tokens. Every failed read raises a ProviderError; `quota` limits the reads.
 
-    Without a key OpenSea answers nothing: every question is then Unauthorized.
+    OpenSea requires a key: without one, every request raises Unauthorized.
     """
 
     def __init__(self, api_url: str, site_url: str, api_key: str | None, *, deadline: float = DEADLINE) -> None:
@@ -45,7 +45,7 @@ class OpenSea:
         return f"{self._site}/{quote(address, safe='')}"
 
     async def profile(self, address: str, *, use: Use = Use.PROOF) -> Profile:
-        """Return the profile now; NotThere when OpenSea knows none, another ProviderError when it cannot tell.
+        """Return the current profile. Raises NotThere when OpenSea has none, another ProviderError when it is unknown.
 
         GET /accounts/{address}: `address` and `bio` are required fields of the answer (docs/facts.md#opensea-reads).
         """
@@ -60,7 +60,7 @@ class OpenSea:
         )
 
     async def collection(self, slug: str) -> CollectionFacts:
-        """Return the collection with this slug; NotThere when there is none.
+        """Return the collection with this slug. Raises NotThere when there is none.
 
         GET /collections/{slug}; a collection may have several contracts, even on several chains
         (docs/facts.md#opensea-reads).
@@ -74,7 +74,7 @@ class OpenSea:
         )
 
     async def contract(self, chain: str, address: str) -> ContractFacts:
-        """Return the contract on one of our chains; NotThere when OpenSea does not know it.
+        """Return the contract on one of our chains. Raises NotThere when OpenSea does not know it.
 
         GET /chain/{chain}/contract/{address}: all fields are required (docs/facts.md#opensea-reads).
         """
@@ -84,9 +84,10 @@ class OpenSea:
         return ContractFacts(slug=found.text("collection"), name=plain(found.text("name"), LONGEST_NAME))
 
     async def traits(self, slug: str) -> Mapping[str, tuple[str, ...]]:
-        """Return each trait of a collection with its values; NotThere when there is no such collection.
+        """Return each trait of a collection with its values. Raises NotThere when there is no such collection.
 
-        GET /traits/{slug}: texts with how many tokens have each; of numbers only the bounds, so no values.
+        GET /traits/{slug}: text traits come with their values and the number of tokens for each. Numeric traits come
+        only with their bounds, so their values here are empty.
         """
         found = await self._read(f"traits/{quote(slug, safe='')}", "collection", LARGEST_LIST, use=Use.LOOKUP)
         kinds, counts = found.inner("categories"), found.inner("counts")
@@ -98,8 +99,9 @@ class OpenSea:
         return {kind: values for kind, values in listed.items() if kind}
 
     async def nft(self, chain: str, contract: str, token_id: str) -> TraitList:
-        """Return one token's traits, which are empty too while unread; NotThere when OpenSea does not know the token.
+        """Return one token's traits. Raises NotThere when OpenSea does not know the token.
 
+        They are also empty while OpenSea has not read the metadata.
         GET /chain/{chain}/contract/{address}/nfts/{identifier}.
         """
         path = f"{_contract(chain, contract)}/nfts/{quote(token_id, safe='')}"
@@ -109,7 +111,7 @@ class OpenSea:
         return _traits(found)
 
     async def nfts(self, chain: str, tokens: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], TraitList]:
-        """Return the traits of many tokens `(contract, token id)` of one chain; what OpenSea does not know is left out.
+        """Return the traits of many tokens `(contract, token id)` of one chain, without tokens unknown to OpenSea.
 
         POST /nfts/batch, 30 tokens at a time (docs/facts.md#opensea-reads).
         """
@@ -134,9 +136,9 @@ class OpenSea:
     async def account_nfts(self, chain: str, address: str) -> AccountItems:
         """Return everything that is listed for an address on a chain: all pages, or a ProviderError.
 
-        GET /chain/{chain}/account/{address}/nfts, page after page of 200 until there is no `next`
+        GET /chain/{chain}/account/{address}/nfts, in pages of 200 until there is no `next`
         (docs/facts.md#opensea-reads). Raises ProviderConfused for an account with more than 10,000 tokens and for pages
-        that run in a circle.
+        that repeat.
         """
         path = f"chain/{_name_of(chain)}/account/{quote(address, safe='')}/nfts?limit={ITEMS_A_PAGE}"
 
@@ -150,13 +152,13 @@ class OpenSea:
         return AccountItems(chain, address, OPENSEA, await all_pages(OPENSEA, page, MOST_PAGES, ITEMS_A_PAGE))
 
     async def _read(self, path: str, what: str, largest: int = LARGEST_ANSWER, use: Use = Use.RULES) -> Shape:
-        """The object at a path."""
+        """Return the object at a path."""
         said = await self._wire.read(f"{self._api}/{path}", what, largest=largest, use=use)
         return Shape(said, f"the {what}", OPENSEA)
 
 
 def _traits(token: Shape) -> TraitList:
-    """A token's traits; OpenSea's list is there even when it has not read the metadata (yet)."""
+    """Return a token's traits. OpenSea sends a list even while it has not read the metadata."""
     try:
         return read(token.items("traits"))
     except NoMetadata as fault:
@@ -168,7 +170,7 @@ def _contract(chain: str, address: str) -> str:
 
 
 def _name_of(chain: str) -> str:
-    """OpenSea's name of a chain. Raises ChainNotListed for one that OpenSea does not have."""
+    """Return OpenSea's name of a chain. Raises ChainNotListed for one that OpenSea does not have."""
     name = CHAINS[chain].opensea
     if name is None:
         raise ChainNotListed(OPENSEA, CHAINS[chain].title)
@@ -176,7 +178,7 @@ def _name_of(chain: str) -> str:
 
 
 def _lowered(address: str) -> str:
-    """Hexadecimal addresses in lower case, others (case matters on Solana) as they are."""
+    """Return a hexadecimal address in lower case, any other unchanged (case matters on Solana)."""
     return address.lower() if address[:2].lower() == "0x" else address
 
 

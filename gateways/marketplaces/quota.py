@@ -1,8 +1,8 @@
-"""One key's limit at a marketplace, shared out: every use has a part of its own, and the rest is for all.
+"""The rate limit of one key at a marketplace, divided among uses: each use has a reserved part, and all share the rest.
 
-What is left is read from the headers of every answer, which count all that use the key; where a provider sends none,
-reads are counted against its documented limit. Processes exchange what they know (`exchange`), so that all of them
-share one limit.
+The number of reads that are left comes from the headers of every answer, which count all users of the key. Where a
+provider sends no such headers, reads are counted against its documented limit. Processes exchange what they know
+(`exchange`), so that all of them share one limit.
 """
 
 import asyncio
@@ -19,45 +19,45 @@ from gateways.transport.fair_turns import caller
 LONGEST_PAUSE = 300.0
 """Seconds. OpenSea's own SDK waits no longer than this either (docs/facts.md#opensea-keys-and-limits)."""
 SHORTEST_SHARED = 30.0
-"""Seconds. A shorter window is over before anybody has to do without; it is obeyed, not shared out."""
+"""Seconds. A shorter window ends before a use runs short; its limit is obeyed, but not divided among uses."""
 LONGEST_WINDOW = 3_600.0
 AT_ONCE = 1.0
-"""Seconds within which nobody knows which of two processes was told later; the smaller number counts."""
+"""Seconds within which the order of two processes' answers is uncertain; the smaller number of reads left counts."""
 REMEMBERED = 900.0
-"""Seconds for which a tenant that asked counts among those that share what rules may use."""
+"""Seconds after its last read in which a tenant counts among those that share the reads for rules."""
 TURN = 60.0
-"""Seconds after which a tenant that has had its share may try again."""
+"""Seconds after which a tenant that has used its share may try again."""
 MOST_ASKED = 5
-"""Reads that one person has of the proofs' own part in a window; further ones are of the part for looking again."""
+"""One person's reads in a window from the part reserved for proofs; further ones use the part for repeated reads."""
 SLOWEST = 8.0
-"""How many times longer than usual the waits between automatic looks become while reads are scarce."""
+"""The largest factor by which the waits between automatic reads grow while reads are scarce."""
 
 
 class Use(IntEnum):
-    """What a read is for. A refusal of one use keeps those with a smaller number quiet too."""
+    """The purpose of a read. A refusal of one use also stops uses with a smaller number for a while."""
 
     RULES = 0
     AGAIN = 1
-    """A bio that we read again without a request."""
+    """A repeated read of a bio, which no person requested."""
     LOOKUP = 2
     PROOF = 3
-    """A bio that somebody asks us to read now."""
+    """A read of a bio that a person requested."""
 
 
 SHARES = {Use.PROOF: 0.6, Use.AGAIN: 0.1, Use.RULES: 0.2, Use.LOOKUP: 0.05}
-"""Which part of a window's reads each use has to itself; the rest is for all uses, first come, first served. Proofs may
-also use the part for repeated reads."""
+"""The part of a window's reads that is reserved for each use; the rest is for all uses, first come, first served.
+Proofs may also use the part for repeated reads."""
 RELEASED_IN = 0.5
-"""In the last half of a window what a use has not used of its part becomes free little by little, so that nothing is
-left at the end."""
+"""The last part of a window, in which unused reserved reads gradually become free for all uses, so that none is left
+over at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaStanding:
-    """One limit as processes tell one another of it. Times are Unix seconds.
+    """The state of one limit as processes exchange it. Times are Unix seconds.
 
-    Of `base` reads in a window of `length` seconds `remaining` are left until `resets_at`, as it was at `told_at`.
-    `kept` is what each use (by its name) still has of its own part.
+    At `told_at`, `remaining` of the `base` reads in a window of `length` seconds were left until `resets_at`. `kept` is
+    the number of reads that are still reserved for each use, by its name.
     """
 
     limit: int
@@ -71,7 +71,7 @@ class QuotaStanding:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How many reads a use may make now, and in how many seconds it may make one (0: at once)."""
+    """The number of reads that a use may make now, and the seconds until it may make one (0: at once)."""
 
     reads: int
     wait: float
@@ -79,14 +79,14 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Whether a use may read now: in `wait` seconds (0: at once), and how many times longer to wait between looks."""
+    """When a use may read: in `wait` seconds (0: at once); automatic reads wait `stretch` times longer than usual."""
 
     wait: float = 0.0
     stretch: float = 1.0
 
 
 class _Window:
-    """One limit: so many reads remain until `resets_at`. Times are seconds of the loop."""
+    """One window of a limit: `remaining` reads are left until `resets_at`. Times are loop time in seconds."""
 
     def __init__(self, limit: int, shares: Mapping[Use, float], length: float = 1.0) -> None:
         self.limit = limit
@@ -95,15 +95,15 @@ class _Window:
         self.resets_at = self.seen_at = 0.0
         self.under_way = 0
         self.confirmed = False
-        """Whether an answer has named this window, or we count it ourselves."""
+        """Whether an answer has confirmed this window, or we count its reads ourselves."""
         self.drawn: dict[Use, float] = {}
         self.spent = 0
-        """What was drawn of each part, and the reads that we counted ourselves, since the last exchange."""
+        """The reads taken from each part, and the reads that we counted ourselves, since the last exchange."""
         self.news = False
-        """Whether there is anything to tell other processes."""
+        """Whether other processes have to learn of a change."""
         self.used: Counter[str] = Counter()
         self.asked: Counter[str] = Counter()
-        """The reads of tenants for rules, and of people for proofs."""
+        """The number of reads for rules by tenant, and of reads for proofs by person."""
         self._start(limit)
 
     def _start(self, base: float) -> None:
@@ -114,12 +114,12 @@ class _Window:
         self.spent = 0
 
     def begin(self, now: float) -> None:
-        """Begin another window, of which no answer has told yet."""
+        """Begin another window, which no answer has confirmed yet."""
         self._start(self.limit)
         self.resets_at, self.seen_at, self.confirmed = now + self.length, now, False
 
     def told(self, remaining: int, resets_in: float, now: float) -> None:
-        """Take over what an answer says; `resets_in` seconds from now."""
+        """Store the limit that an answer reports; `resets_in` is in seconds from now."""
         resets_in = min(max(resets_in, 0.0), LONGEST_WINDOW)
         if now + resets_in > self.resets_at + SHORTEST_SHARED:
             self._start(remaining)
@@ -128,28 +128,28 @@ class _Window:
         self.confirmed = self.news = True
 
     def count(self, now: float) -> None:
-        """Count one read of a provider that does not tell what is left."""
+        """Count one read of a provider that does not report the remaining reads."""
         self.remaining, self.seen_at = max(0.0, self.remaining - 1), now
         self.confirmed = self.news = True
         self.spent += 1
 
     def room(self, use: Use, now: float) -> float:
-        """How many reads this use may make now."""
+        """Return the number of reads that this use may make now."""
         kept = self._kept(now)
         free = self.remaining - self.under_way - sum(kept.values())
         return sum(kept.get(part, 0.0) for part in _parts(use)) + max(0.0, free)
 
     def _kept(self, now: float) -> dict[Use, float]:
-        """What each use has to itself now; together no more than there is."""
+        """Return the reads reserved for each use now; their sum is at most the remaining reads."""
         if self.length < SHORTEST_SHARED:
             return dict.fromkeys(self._shares, 0.0)
         kept = {use: min(left, self._most(use, now)) for use, left in self.kept.items()}
-        # Somebody else may use the key too.
+        # Programs other than ours may use the key too.
         there, together = max(0.0, self.remaining - self.under_way), sum(kept.values())
         return kept if together <= there else {use: left * there / together for use, left in kept.items()}
 
     def draw(self, use: Use, now: float) -> None:
-        """Take one read out of the use's own parts, as far as there is something in them."""
+        """Take one read from the parts reserved for the use, as far as reads are left in them."""
         wanted = 1.0
         for part in _parts(use):
             left = min(self.kept.get(part, 0.0), self._most(part, now))
@@ -158,12 +158,12 @@ class _Window:
             self.drawn[part] = self.drawn.get(part, 0.0) + taken
 
     def _most(self, use: Use, now: float) -> float:
-        """What a use may have to itself now, used or not."""
+        """Return the most reads that may be reserved for a use now, used or not."""
         left = max(0.0, self.resets_at - now) / self.length
         return self._shares.get(use, 0.0) * self.base * min(1.0, left / RELEASED_IN)
 
     def wait(self, use: Use, now: float) -> float:
-        """In how many seconds this use may make one more read if nobody else makes any."""
+        """Return the seconds until this use may make one more read if no other read is made."""
         soonest, latest = 0.0, max(0.0, self.resets_at - now)
         while latest - soonest > 1:
             middle = (soonest + latest) / 2
@@ -171,21 +171,21 @@ class _Window:
         return latest
 
     def stretch(self, now: float) -> float:
-        """How far automatic looks are ahead of an even use of what they may have: 1 when they are not."""
+        """Return by what factor automatic reads have used more than their even pace allows, from 1 to SLOWEST."""
         left = max(0.0, self.resets_at - now) / self.length
         others = sum(share for use, share in self._shares.items() if use is not Use.AGAIN)
         even = (1.0 - others) * self.base * left
         return min(max(even / max(self.room(Use.AGAIN, now), 1.0), 1.0), SLOWEST)
 
     def standing(self, now: float, unix: float) -> QuotaStanding:
-        """This window for other processes."""
+        """Return this window in the form for other processes."""
         return QuotaStanding(
             self.limit, self.length, self.base, self.remaining, unix + self.resets_at - now, unix + self.seen_at - now,
             {use.name.lower(): left for use, left in self.kept.items()},
         )  # fmt: skip
 
     def take_over(self, shared: QuotaStanding, now: float, unix: float, *, counted: bool) -> None:
-        """Make one window of this one and of what other processes know; what was used here since then counts."""
+        """Merge what other processes know into this window, less the reads made here since the last exchange."""
         resets_at, told_at = now + shared.resets_at - unix, now + shared.told_at - unix
         newer = resets_at > self.resets_at + SHORTEST_SHARED
         older = self.confirmed and resets_at < self.resets_at - SHORTEST_SHARED
@@ -207,17 +207,17 @@ class _Window:
 
 
 class Quota:
-    """The right to ask one provider now. Not for several event loops.
+    """The limits of one provider, which decide whether a read may be made now. It belongs to one event loop.
 
-    `known` is the limit of a provider whose headers name none: so many reads in so many seconds. `shares` are the parts
-    that uses have to themselves.
+    `known` is the limit of a provider whose headers report none: the number of reads, and the seconds for them.
+    `shares` are the parts reserved for uses.
     """
 
     def __init__(self, name: str, known: tuple[int, float] | None = None, shares: Mapping[Use, float] = SHARES) -> None:
         self.name = name
         self._known, self._shares = known, shares
         self._quiet: dict[Use, float] = {}
-        # By limit: some groups of calls have a tighter one than the others.
+        # By limit, because some groups of calls have a tighter limit than others.
         self._windows: dict[int, _Window] = {}
         self._window_of: dict[Use, _Window] = {}
         self._asked: dict[str, float] = {}
@@ -226,7 +226,7 @@ class Quota:
 
     @contextmanager
     def one_read(self, use: Use) -> Generator[None]:
-        """Count one read as under way. Raises ProviderBusy when this use has to wait, and for how long."""
+        """Count one read as under way. Raises ProviderBusy, with the seconds to wait, when this use has to wait."""
         now = asyncio.get_running_loop().time()
         if (until := self._quiet.get(use, 0.0)) > now:
             raise ProviderBusy(self.name, "its rate limit is used up", retry_after=until - now)
@@ -242,7 +242,7 @@ class Quota:
             window.under_way -= 1
 
     def _admitted(self, use: Use, tenant: str, now: float) -> _Window | None:
-        """The window in which a read is made; None while no limit is known. Raises ProviderBusy."""
+        """Return the window against which a read counts; None while no limit is known. Raises ProviderBusy."""
         if use is Use.RULES:
             self._asked[tenant] = now
         window = self._window(use)
@@ -270,24 +270,29 @@ class Quota:
         return window
 
     def _window(self, use: Use) -> _Window | None:
-        """The window of a use: the one that an answer to it named, else the only one that is known."""
+        """Return the window of a use: the one reported in an answer to it, else the only known window, else None."""
         found = self._window_of.get(use)
         return next(iter(self._windows.values())) if found is None and len(self._windows) == 1 else found
 
     def _part(self, use: Use, tenant: str, window: _Window) -> Use:
-        """The tenant that a read counts for: somebody who asks again and again does not use up what others need."""
+        """Return the use against whose part a read counts.
+
+        A person's proofs after the first MOST_ASKED in a window count as repeated reads, so that one person does not
+        use up the reads that others need.
+        """
         often = use is Use.PROOF and window.length >= SHORTEST_SHARED and window.asked[tenant] >= MOST_ASKED
         return Use.AGAIN if often else use
 
     def _share(self, window: _Window, room: float, now: float) -> float:
-        """How many reads each of the tenants that asked lately may make in this window."""
+        """Return the number of reads that each recently active tenant may make in this window."""
         self._asked = {tenant: at for tenant, at in self._asked.items() if now - at < REMEMBERED}
         return (window.used.total() + room) / len(self._asked) if len(self._asked) > 1 else float("inf")
 
     def heed(self, use: Use, status: int, headers: Mapping[str, str]) -> None:
-        """Remember what an answer's headers say of the limit: Limit, Remaining and Reset (Unix seconds), Retry-After.
+        """Store the limit in an answer's headers: Limit, Remaining and Reset (Unix seconds), Retry-After.
 
-        A refusal keeps quiet what comes after this use, not what comes before it: that may have a limit of its own.
+        A refusal stops this use and all less important ones for a while. More important uses continue, because they may
+        have a separate limit.
         """
         now = asyncio.get_running_loop().time()
         limit, remaining = _number(headers.get("x-ratelimit-limit")), _number(headers.get("x-ratelimit-remaining"))
@@ -309,11 +314,11 @@ class Quota:
                     self._quiet[one] = max(self._quiet.get(one, 0.0), until)
 
     def wait(self, use: Use) -> float:
-        """For how many seconds this use keeps quiet, at least 1."""
+        """Return the seconds for which this use is stopped, at least 1."""
         return max(1.0, self._quiet.get(use, 0.0) - asyncio.get_running_loop().time())
 
     def outlook(self, use: Use) -> Outlook:
-        """Return when this use may read, as far as is known here."""
+        """Return when this use may read, as far as this process knows."""
         now = asyncio.get_running_loop().time()
         quiet, window = max(0.0, self._quiet.get(use, 0.0) - now), self._window(use)
         if window is None or now >= window.resets_at or window.length < SHORTEST_SHARED:
@@ -323,11 +328,11 @@ class Quota:
 
     @property
     def news(self) -> bool:
-        """Whether anything was read here since the last exchange."""
+        """Whether this process has read anything since the last exchange."""
         return any(window.news for window in self._windows.values())
 
     def exchange(self, shared: Mapping[int, QuotaStanding]) -> list[QuotaStanding]:
-        """Take over what other processes know of each limit, and return what they do not know yet."""
+        """Merge what other processes know about each limit, and return what they do not know yet."""
         now, unix = asyncio.get_running_loop().time(), clock.now().timestamp()
         for limit, standing in shared.items():
             counted = self._known is not None and self._known[0] == limit
@@ -345,7 +350,7 @@ class Quota:
 
 
 def allowances(standing: QuotaStanding, unix: float) -> dict[Use, Allowance]:
-    """Return what each use may read at this time (Unix seconds) of a limit that processes share."""
+    """Return the reads that a shared limit allows each use at the time `unix` (Unix seconds)."""
     window = _Window(standing.limit, SHARES if standing.kept else {}, standing.length)
     window.take_over(standing, unix, unix, counted=False)
     if not window.confirmed:
@@ -355,7 +360,7 @@ def allowances(standing: QuotaStanding, unix: float) -> dict[Use, Allowance]:
 
 
 def _parts(use: Use) -> tuple[Use, ...]:
-    """The parts that a use may draw on."""
+    """Return the parts from which a use may take reads."""
     return (Use.PROOF, Use.AGAIN) if use is Use.PROOF else (use,)
 
 

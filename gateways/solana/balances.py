@@ -1,4 +1,4 @@
-"""Counts of assets and amounts of coins in the form of an EVM chain's balances."""
+"""Counts of assets and amounts of coins, in the same form as an EVM chain's balances."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from gateways.solana.node import SOLANA, SolanaNode
 
 @dataclass(frozen=True, slots=True)
 class SolanaBalances(BalanceSheet):
-    """A BalanceSheet whose addresses are Solana's; an amount is a count of assets, or a coin's.
+    """A BalanceSheet with Solana addresses; an amount is a count of assets, or an amount of a coin.
 
-    `coins` has coin → owner → amount, without the owners whose amount is unknown; `doubts` has coin → owner → why, of
-    those of whom the node said so.
+    `coins` maps coin → owner → amount, without the owners whose amount is unknown. `doubts` maps coin → owner → the
+    reason why the amount is unknown, where the node gave one.
     """
 
     sheets: Mapping[str, TokenSheet] = field(default_factory=dict[str, TokenSheet])
@@ -24,11 +24,11 @@ class SolanaBalances(BalanceSheet):
 
     @property
     def owner_count(self) -> int:
-        """How many owners were asked about."""
+        """The number of owners in the question."""
         return len(self.asked)
 
     def amount(self, contract: str, owner: str) -> int | None:
-        """How many the owner held; None is *unknown* (also for a collection or owner that was not asked about)."""
+        """Return the owner's amount; None is *unknown*, also for a collection or owner that was not in the question."""
         if owner not in self.asked:
             return None
         if (amounts := self.coins.get(contract)) is not None:
@@ -39,13 +39,13 @@ class SolanaBalances(BalanceSheet):
         return len(sheet.of(owner))
 
     def doubt(self, contract: str, owner: str) -> str | None:
-        """Why the owner's amount is unknown; None where it was not read in time."""
+        """Return why the owner's amount is unknown; None where it was not read in time."""
         sheet = self.sheets.get(contract)
         doubts = self.doubts.get(contract) if sheet is None else sheet.unsure
         return doubts.get(owner) if doubts else None
 
     def holders(self, contract: str) -> Iterator[tuple[str, int]]:
-        """The owners known to hold some, with how many."""
+        """Yield each owner known to hold some, with the amount."""
         for owner, amount in self.coins.get(contract, {}).items():
             if amount and owner in self.asked:
                 yield owner, amount
@@ -55,7 +55,7 @@ class SolanaBalances(BalanceSheet):
                 yield owner, len(tokens)
 
     def unknown(self, contract: str) -> int:
-        """How many of the owners' amounts are unknown."""
+        """Return the number of owners whose amount is unknown."""
         if (amounts := self.coins.get(contract)) is not None:
             return len(self.asked - amounts.keys())
         sheet = self.sheets.get(contract)
@@ -71,7 +71,7 @@ def balances_of(
     coins: Mapping[str, Mapping[str, int]],
     doubts: Mapping[str, Mapping[str, str]] | None = None,
 ) -> SolanaBalances:
-    """The sheets and coins of one endpoint as one, as of a slot."""
+    """Combine the sheets and coins from one endpoint into one, as of a slot."""
     return SolanaBalances(
         chain=SOLANA.key,
         block=slot,

@@ -1,7 +1,7 @@
 """Solana in the terms of `Chains`: a collection is a contract, a mint address a token's id, a slot a block.
 
-Owners are those that DAS names: a frozen, listed or delegated asset is still its owner's, a compressed one too; what an
-escrow holds is the escrow's. Burnt assets, coins and unverified members of a collection do not count.
+Owners are those that DAS names: a frozen, listed, delegated or compressed asset still belongs to its owner, and an
+asset in an escrow belongs to the escrow. Burnt assets, coins and unverified members of a collection do not count.
 """
 
 import asyncio
@@ -32,21 +32,21 @@ from gateways.transport.exchanges import together
 from locales import _
 
 FEWEST_FOR_A_SCAN = 6
-"""Owners from which on the whole collection is read instead of their wallets, if it takes fewer pages."""
+"""The number of owners from which the whole collection is read instead of their wallets, if that takes fewer pages."""
 STALE_SLOTS = 225
-"""An index this far behind its node's head (about 90 s) is stale."""
+"""An index that is more than this number of slots behind its node's head (about 90 s) is stale."""
 KEPT_FOR_THE_REST = 1.0
-"""Seconds of the whole time that the node's token accounts must leave."""
+"""Seconds before the deadline at which reading the node's token accounts must end."""
 SLOTS_BETWEEN = 2
-"""Slots that pass before a confirmation: where there is one endpoint only, its index must have read on meanwhile."""
+"""Slots that pass before a confirmation, so that the index of an only endpoint reads further before it."""
 
 
 class SolanaChains:
-    """The real thing: nodes that also offer DAS (docs/facts.md#solana-das).
+    """The real client, for nodes that also offer DAS (docs/facts.md#solana-das).
 
-    A read at a named endpoint is taken for a confirmation: it begins some slots later, and where the index shows
-    nothing, the node's own token accounts are asked as well. An index cannot be asked about an earlier slot, so
-    `settled` changes nothing: its answers name their slot.
+    A read at a named endpoint counts as a confirmation: it begins some slots later, and where the index shows nothing,
+    the node's own token accounts are read as well. An index cannot answer for an earlier slot, so `settled` changes
+    nothing; its answers name their slot.
     """
 
     def __init__(self, nodes: SolanaNodes) -> None:
@@ -58,26 +58,27 @@ class SolanaChains:
         await self._nodes.close()
 
     def endpoints(self, chain: str) -> int:
-        """How many nodes are set; 0 for another chain."""
+        """Return the number of nodes that are set; 0 for another chain."""
         return len(self._nodes.nodes) if chain == SOLANA.key else 0
 
     def costly(self, chain: str) -> frozenset[str]:
-        """None: an index answers for all collections alike."""
+        """Return an empty set: for an index, all collections cost the same."""
         return frozenset()
 
     def is_silent(self, chain: str) -> bool:
-        """Whether every node that is asked something right now has kept silent for a while."""
+        """Return whether every node with requests under way has not answered for a while."""
         return chain == SOLANA.key and all_silent(self._nodes.nodes)
 
     def requests(self) -> int:
-        """How many requests have been sent so far, for all callers."""
+        """Return the number of requests sent so far, for all callers."""
         return sum(node.sent for node in self._nodes.nodes)
 
     async def balances(self, chain: str, segments: Sequence[Segment], *, at: ReadPoint = NEWEST) -> list[BalanceSheet]:
-        """The balances of many segments, all through one endpoint, as of the oldest slot that its index answered for.
+        """Return the balances of many segments through one endpoint, as of the oldest slot of its answers.
 
-        A collection is read once for the owners of all segments that name it; in a confirmation once for each segment,
-        because the node's own token accounts are asked only about few owners. A coin is read likewise, always once.
+        A collection is read once for the owners of all segments that name it. In a confirmation it is read once for
+        each segment, because the node's own token accounts can be read only for few owners. A coin is always read once
+        for all segments.
         """
         self._own(chain)
         asked = [
@@ -130,9 +131,9 @@ class SolanaChains:
         trails: Trails = NO_TRAILS,
         at: ReadPoint = NEWEST,
     ) -> TokenSheet:
-        """The owners' assets of a collection. With `token_ids` (mint addresses, never ranges) only those are asked for.
+        """Return the owners' assets of a collection; with `token_ids` (mint addresses, never ranges) only those.
 
-        ValueError for an address that is none.
+        Raises ValueError for a text that is not an address.
         """
         self._own(chain)
         addresses([contract])
@@ -153,7 +154,7 @@ class SolanaChains:
     async def anything(
         self, chain: str, owners: Sequence[str], *, trails: Trails = NO_TRAILS, at: ReadPoint = NEWEST
     ) -> TokenSheet:
-        """Of each owner one NFT, if there is one; one in no collection is its own "contract"."""
+        """Return one NFT of each owner, if there is one; an NFT without a collection is its own "contract"."""
         self._own(chain)
         holders, deadline = addresses(owners), self._deadline()
 
@@ -165,18 +166,19 @@ class SolanaChains:
     async def view(
         self, chain: str, question: ViewQuestion, owners: Sequence[str], *, at: ReadPoint = NEWEST
     ) -> ViewSheet:
-        """Solana's programs have no view functions: raises ProviderRefused."""
+        """Raise ProviderRefused, because Solana's programs have no view functions."""
         raise ProviderRefused("Solana", "its programs have no view functions", status=400)
 
     async def head(self, chain: str, endpoint: int | None = None) -> Head:
-        """The newest confirmed slot of a node that serves mainnet and is not stale."""
+        """Return the newest confirmed slot of a node that serves mainnet and is not stale."""
         self._own(chain)
         return await self._nodes.first(SolanaNode.head, endpoint=endpoint)
 
     async def contract_standard(self, chain: str, contract: str) -> Standard | None:
-        """ "Solana" for a collection; "none" where the index knows no asset; None for one that is not a collection.
+        """Return "Solana" for a collection, "none" if the index knows no asset, None for an asset of another kind.
 
-        An NFT that belongs to no collection counts as one: a new collection is just that until it has members.
+        An NFT without a collection counts as a collection, because a new collection looks like that until it has
+        members.
         """
         self._own(chain)
         addresses([contract])
@@ -195,7 +197,7 @@ class SolanaChains:
         return await self._nodes.first(ask)
 
     async def contract_name(self, chain: str, contract: str) -> str | None:
-        """What the collection's own asset is called."""
+        """Return the name of the collection's own asset."""
         self._own(chain)
         addresses([contract])
 
@@ -207,7 +209,7 @@ class SolanaChains:
         return await self._nodes.first(ask)
 
     async def coin(self, chain: str, contract: str) -> CoinFacts | None:
-        """What a mint says of its coin; for NATIVE, Solana's own."""
+        """Return the facts of a coin from its mint; for NATIVE, those of Solana's own coin."""
         self._own(chain)
         if contract == NATIVE:
             return native_facts()
@@ -222,9 +224,9 @@ class SolanaChains:
         return await self._nodes.first(ask)
 
     async def collection_of(self, mint: str) -> str | None:
-        """Return the collection that has confirmed a single asset as its own, for somebody who pasted the asset's mint.
+        """Return the collection that has confirmed an asset as its own, for a person who pasted the asset's mint.
 
-        None when it is in no collection, or there is no such asset.
+        None when the asset is in no collection, or does not exist.
         """
         addresses([mint])
 
@@ -238,7 +240,7 @@ class SolanaChains:
     async def _coins(
         self, node: SolanaNode, coins: Mapping[str, Iterable[str]], at: ReadPoint, deadline: float
     ) -> tuple[CoinRead, Head | None]:
-        """The amounts of coins that their owners have, and the slot of the oldest answer; None where none is read."""
+        """Return the owners' amounts of coins, and the slot of the oldest answer; None when no coin was read."""
         owners = {coin: asked for coin, some in coins.items() if (asked := list(some))}
         look = CoinRead(node, owners, self._scans, at.not_before_block, again=at.endpoint is not None)
         if not owners:
@@ -298,7 +300,7 @@ class SolanaChains:
 
 @contextmanager
 def _noted(node: SolanaNode) -> Generator[None]:
-    """An index that fails behind a node whose head is well is noted as the node's failure; a new collection is none."""
+    """Note an index's failure as its node's, although the node's head is fine. NotIndexed is not such a failure."""
     try:
         yield
     except NotIndexed:
@@ -309,20 +311,22 @@ def _noted(node: SolanaNode) -> Generator[None]:
 
 
 async def _head(node: SolanaNode, at: ReadPoint) -> Head:
-    """The head at which a read begins: a confirmation begins some slots later than what it confirms."""
+    """Return the head at which a read begins; a confirmation begins some slots later than the read that it confirms."""
     if at.endpoint is not None:
         await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
     return await node.head(at.not_before_block)
 
 
 async def _knows_something(node: SolanaNode) -> None:
-    """An index that has fallen silent must not make a collection vanish. Raises ProviderConfused."""
+    """Raise ProviderConfused for an index that lists nothing at all, or a collection would seem not to exist."""
     await doubt_silence(node, ANY, owners_lists=True)
 
 
 def _sheet(look: HolderRead, head: Head, not_before: int, trails: Trails) -> TokenSheet:
-    """The look as a sheet, as of the slot up to which the index had read the chain (the node's head where it does not
-    say). Raises ProviderConfused when that is too long ago."""
+    """Return the result of a read as a sheet, as of the slot up to which the index had read the chain.
+
+    That is the node's head where the index does not say. Raises ProviderConfused when the slot is too old.
+    """
     read = as_of(look.node, head, look.slot, not_before)
     slot = read.block
     return TokenSheet(
@@ -339,7 +343,7 @@ def _sheet(look: HolderRead, head: Head, not_before: int, trails: Trails) -> Tok
 
 
 def as_of(node: SolanaNode, head: Head, slot: int | None, not_before: int) -> Head:
-    """The slot of an answer as a head; None is the node's own. Raises ProviderConfused when that is too long ago."""
+    """Return the slot of an answer as a head; for None the node's own. Raises ProviderConfused when it is too old."""
     slot = head.block if slot is None else min(slot, head.block)
     if head.block - slot > STALE_SLOTS:
         raise provider_reports.Stale(node.name, f"its index is {head.block - slot} slots behind")
@@ -349,12 +353,12 @@ def as_of(node: SolanaNode, head: Head, slot: int | None, not_before: int) -> He
 
 
 def _trail(look: HolderRead, owner: str, before: TokenHints, slot: int) -> TokenHints:
-    """What was known before and what was found; without tokens that have been somebody else's for long enough."""
+    """Return the earlier hints with the tokens found now, without tokens that another owner has had for long enough."""
     elsewhere = look.gone_from(owner)
     gone = [one for one in before.ids if one.rpartition(":")[2] in elsewhere]
     return before.looked_at(look.held.get(owner, {}), gone, slot, SOLANA.settled_after)
 
 
 def _mints(trail: TokenHints) -> list[str]:
-    """A trail's mints; of ANY's ids the part after the collection."""
+    """Return a trail's mints; for ids of ANY, the part after the collection."""
     return [one.rpartition(":")[2] for one in trail.ids]

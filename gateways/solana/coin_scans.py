@@ -1,7 +1,8 @@
-"""Everybody's amounts of a coin on Solana in one call, instead of a call for each wallet.
+"""All holders' amounts of a coin on Solana in one call, instead of a call for each wallet.
 
-A node may refuse such a call, or answer it in part. So the amounts count only if they add up to the coin's supply, as
-it is read right afterwards: then no account is missing. What a node refuses is not asked of it again for a while.
+A node may refuse such a call, or answer only in part. So the amounts count only if their sum is the coin's supply,
+which is read right afterwards: then no account is missing. A call that a node refuses is not repeated there for a
+while.
 """
 
 import asyncio
@@ -25,52 +26,55 @@ from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderEr
 from gateways.transport.json_shape import Shape
 
 FEWEST_OWNERS = 20
-"""Owners from which on all accounts are read. Providers count such a call as ten (docs/facts.md#solana-coins)."""
+"""The number of owners from which all accounts are read. Providers count such a call as ten calls
+(docs/facts.md#solana-coins)."""
 KEPT_SECONDS = 10.0
-"""How long the amounts answer further questions about many owners, as a sweep asks them; never a confirmation."""
+"""Seconds for which the amounts answer further questions about many owners, as a sweep asks them; never a
+confirmation."""
 SHARE_OF_TIME = 0.5
-"""Share of the whole time for scans; the rest is for asking wallet by wallet."""
+"""Share of the whole time for scans; the rest is for reading wallet by wallet."""
 SHARE_OF_SCANS = 0.9
 """Share of that time for the accounts; the rest is for the supplies of the scans that end last."""
 SCANS_AT_ONCE = 2
 """Calls of getProgramAccounts at a time in one read, so that the node has room for the supplies of finished coins."""
 LEAST_SHARE = 2.0
-"""Seconds that a coin has at least, however many others wait."""
+"""Least seconds for one coin, however many others wait."""
 TOGETHER_SECONDS = 0.1
-"""How long a coin that is done waits for others, so that one request asks for their supplies."""
+"""Seconds that a finished coin waits for others, so that one request reads all their supplies."""
 UNFIT_FOR, REFUSED_FOR, FAILED_FOR = 6 * 3600.0, 3600.0, 60.0
 """Seconds for which a coin that is too large, a program that the node does not scan, and a failed read are skipped."""
 NOT_WHOLE_FOR = 600.0
-"""The same for a coin whose amounts are not its supply: it is being minted, or its accounts withhold fees."""
+"""The same for a coin whose amounts do not add up to its supply: it is being minted, or its accounts withhold fees."""
 MOST_REMEMBERED = 10_000
 A_STEP = 5_000
-"""Accounts that are read in one go, so that a large answer does not hold up everything else."""
+"""Accounts that are parsed in one step, so that a large answer does not block the event loop."""
 MINTS_A_REQUEST = 100
 
 _IS_TOO_LARGE = re.compile(
     r"too many (accounts|pubkeys)|large number of (accounts|pubkeys)|getProgramAccountsV2|too (large|big)",
     re.IGNORECASE,
 )
-"""What a node says of a coin with more accounts than it gives, by whatever code (docs/facts.md#solana-coins)."""
+"""The error texts, with various codes, for a coin with more accounts than a node returns
+(docs/facts.md#solana-coins)."""
 TOKEN, TOKEN_2022 = TOKEN_PROGRAMS
 ACCOUNT_SIZE = 165
 _OWNER_AND_AMOUNT = {"offset": 32, "length": 40}
 _SUPPLY = {"offset": 36, "length": 8}
 _IS_ACCOUNT = encode(bytes([2]))
-"""What Token-2022 writes behind the first ACCOUNT_SIZE bytes of an account with extensions."""
+"""The byte that Token-2022 writes after the first ACCOUNT_SIZE bytes of an account with extensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoinScan:
-    """Everybody's amounts of a coin: `amounts` has the 32 bytes of each owner who has some."""
+    """All holders' amounts of a coin: `amounts` has as keys the 32 bytes of each owner with a balance."""
 
     amounts: Mapping[bytes, int]
     slot: int
     """The slot of the oldest answer."""
     read_at: float
-    """In monotonic seconds."""
+    """When the scan began, in monotonic seconds."""
     head: Head
-    """The node's head before they were read."""
+    """The node's head before the amounts were read."""
 
 
 class _Mint(NamedTuple):
@@ -81,7 +85,7 @@ class _Mint(NamedTuple):
 
 @dataclass(slots=True)
 class _Turns:
-    """The turns of the coins of one read, which begins at the node's `head` and has until `ends`, in question time."""
+    """The turns of the coins in one read, which begins at the node's `head` and must end at `ends` (question time)."""
 
     head: Head
     ends: float
@@ -92,9 +96,9 @@ class _Turns:
 
     @asynccontextmanager
     async def taken(self, places: int) -> AsyncGenerator[float]:
-        """Wait for a coin's turn; the value is when it has to end.
+        """Wait for a coin's turn; the value is the time at which the turn has to end.
 
-        A coin's share is what is left of the time, by the number of those that are not done.
+        A coin's share is the time that is left, divided by the number of unfinished coins.
         """
         async with self._entry:
             for _ in range(places):
@@ -111,16 +115,16 @@ class _Turns:
 
 @dataclass(slots=True)
 class CoinScans:
-    """Reads coins as a whole, and remembers which of a client's nodes refuse what."""
+    """A reader of whole coins, which remembers which of a client's nodes refuse which coins."""
 
     _left_until: dict[tuple[int, str], float] = field(default_factory=dict[tuple[int, str], float])
-    """Node and mint or token program → until when, in monotonic seconds."""
+    """Node and mint or token program → until when it is skipped, in monotonic seconds."""
     _programs: dict[str, str] = field(default_factory=dict[str, str])
     _kept: dict[tuple[int, str], CoinScan] = field(default_factory=dict[tuple[int, str], CoinScan])
     _reading: dict[int, asyncio.Lock] = field(default_factory=dict[int, asyncio.Lock])
 
     def kept(self, node: SolanaNode, mints: Sequence[str], not_before: int) -> dict[str, CoinScan]:
-        """Return what was read of these mints a moment ago, at or after a slot."""
+        """Return the scans of these mints from the last KEPT_SECONDS, at or after a slot."""
         now = monotonic()
         self._kept = {place: one for place, one in self._kept.items() if now - one.read_at < KEPT_SECONDS}
         found = {mint: self._kept.get((node.index, mint)) for mint in mints}
@@ -129,15 +133,15 @@ class CoinScans:
     async def read(
         self, node: SolanaNode, mints: Sequence[str], head: Head, *, deadline: float, not_before: int, again: bool
     ) -> dict[str, CoinScan]:
-        """Return the scans of the mints that can be read as a whole; the others must be asked for wallet by wallet.
+        """Return the scans of the mints that can be read as a whole; the others must be read wallet by wallet.
 
-        `again` takes nothing that was read a moment ago. `head` is the node's, `deadline` loop time.
+        With `again`, no kept scan is used. `head` is the node's; `deadline` is loop time.
         """
         if again:
             return await self._in_time(node, mints, head, deadline)
         begun = question_time.now()
         try:
-            # Those who come at the same time take what the first one reads.
+            # Callers that come at the same time use the scan of the first one.
             async with question_time.timeout_at(begun + (deadline - begun) * SHARE_OF_TIME):
                 await self._reading.setdefault(node.index, asyncio.Lock()).acquire()
         except TimeoutError:
@@ -152,7 +156,7 @@ class CoinScans:
     async def _in_time(
         self, node: SolanaNode, mints: Sequence[str], head: Head, deadline: float
     ) -> dict[str, CoinScan]:
-        """Read those that are not left; what was read by the end of the time counts."""
+        """Read the coins that are not skipped, and return those that were read before the time ended."""
         left, begun = [mint for mint in mints if not self._is_left(node, mint)], question_time.now()
         found, seconds = dict[str, CoinScan](), (deadline - begun) * SHARE_OF_TIME
         if left:
@@ -162,12 +166,12 @@ class CoinScans:
         return found
 
     async def _all(self, node: SolanaNode, mints: Sequence[str], turns: "_Turns", found: dict[str, CoinScan]) -> None:
-        """Read coins at the same time, each within its share of it, and put those that are whole into `found`."""
+        """Read coins concurrently, each within its share of the time, and put complete ones into `found`."""
         with suppress(ProviderError):
             if unknown := [mint for mint in mints if mint not in self._programs]:
                 await self._mints(node, unknown)
         programs = {mint: self._programs[mint] for mint in mints if mint in self._programs}
-        # So that what is slow does not keep the same coins waiting each time.
+        # In random order, so that slow coins do not delay the same others each time.
         order = random.sample(list(programs), len(programs))
         turns.unfinished = len(order)
         running = {asyncio.create_task(self._in_turn(node, mint, programs[mint], turns)) for mint in order}
@@ -186,7 +190,7 @@ class CoinScans:
             await asyncio.gather(*running, return_exceptions=True)
 
     async def _in_turn(self, node: SolanaNode, mint: str, program: str, turns: "_Turns") -> tuple[str, CoinScan] | None:
-        """Read one coin when its turn comes; one that takes longer than its share is left for a while."""
+        """Read one coin when its turn comes; a coin that takes longer than its share is skipped for a while."""
         async with turns.taken(len(_filters(program))) as until:
             if self._is_left(node, mint) or question_time.now() >= until:
                 return None
@@ -199,14 +203,14 @@ class CoinScans:
         return None if scan is None else (mint, scan)
 
     async def _compare(self, node: SolanaNode, scans: Mapping[str, CoinScan], found: dict[str, CoinScan]) -> None:
-        """Put those of the scans into `found` whose amounts are the supply as it is now."""
+        """Put the scans whose amounts add up to the present supply into `found`."""
         try:
             after = await self._mints(node, list(scans))
         except ProviderError:
             return
         for mint, scan in scans.items():
             supply = after.get(mint)
-            # Where nobody has any, an answer without accounts is no different from a failure.
+            # For a coin that nobody holds, a right answer without accounts looks like a failure.
             if supply is None or not supply.supply or sum(scan.amounts.values()) != supply.supply:
                 self._leave(node, mint, NOT_WHOLE_FOR)
                 continue
@@ -214,7 +218,7 @@ class CoinScans:
             self._kept[node.index, mint] = found[mint]
 
     async def _mints(self, node: SolanaNode, mints: Sequence[str]) -> dict[str, _Mint]:
-        """Return the program and the supply of mints, without those that are not coins; these are left for a while.
+        """Return the program and the supply of mints, without those that are not coins, which are skipped for a while.
 
         Raises ProviderError.
         """
@@ -230,7 +234,7 @@ class CoinScans:
                 try:
                     one = _mint(node, item, slot)
                 except ProviderError:
-                    # Its data are too short, say. That is no reason to leave the others.
+                    # Its data may be too short, for example. The other mints are still read.
                     self._leave(node, mint, FAILED_FOR)
                     continue
                 if one is None:
@@ -243,7 +247,7 @@ class CoinScans:
         return found
 
     async def _holders(self, node: SolanaNode, mint: str, program: str, head: Head) -> CoinScan | None:
-        """Return what the accounts of a coin have; None, which is remembered, where the node does not give them."""
+        """Return the amounts in all accounts of a coin; None where the node refuses them, which is remembered."""
         read_at = monotonic()
         try:
             answers = await asyncio.gather(*(self._accounts(node, mint, program, one) for one in _filters(program)))
@@ -257,7 +261,7 @@ class CoinScans:
         return CoinScan(amounts, min(slot for slot, _ in answers), read_at, head)
 
     def _leave_for(self, node: SolanaNode, mint: str, program: str, fault: ProviderError) -> None:
-        """Leave the coin, or its whole program where the fault says nothing of the coin."""
+        """Skip the coin for a while, or its whole program if the error does not depend on the coin."""
         if isinstance(fault, TooMuch | NodeTimedOut) or _IS_TOO_LARGE.search(str(fault)):
             self._leave(node, mint, UNFIT_FOR)
         elif isinstance(fault, ProviderBusy):
@@ -288,7 +292,7 @@ class CoinScans:
         return answer.inner("context").number("slot"), amounts
 
     def _is_left(self, node: SolanaNode, mint: str) -> bool:
-        """Return whether the node is not asked for a coin now, because of it or of its token program."""
+        """Return whether a coin is skipped at the node now, because of the coin or of its token program."""
         now, names = monotonic(), (mint, self._programs.get(mint, ""))
         return any(self._left_until.get((node.index, name), 0.0) > now for name in names)
 
@@ -299,7 +303,7 @@ class CoinScans:
 
 
 def _filters(program: str) -> list[Mapping[str, object]]:
-    """Return what separates a program's token accounts from its mints; nodes have an index only for these.
+    """Return the filters that separate a program's token accounts from its mints; nodes index only these accounts.
 
     Token-2022 has accounts of the plain size, and longer ones with extensions.
     """
@@ -309,7 +313,7 @@ def _filters(program: str) -> list[Mapping[str, object]]:
 
 
 def _mint(node: SolanaNode, item: object, slot: int) -> _Mint | None:
-    """Return a mint; None for no account, or one of another program. Raises ProviderConfused."""
+    """Return a mint; None for a missing account or one of another program. Raises ProviderConfused."""
     if item is None:
         return None
     account = Shape(item, "a mint", node.name)
@@ -320,7 +324,7 @@ def _mint(node: SolanaNode, item: object, slot: int) -> _Mint | None:
 
 
 def _data(node: SolanaNode, account: Shape, size: int) -> bytes:
-    """Return the bytes of an account of which `size` were asked for. Raises ProviderConfused for any other number."""
+    """Return an account's data, of which `size` bytes were requested. Raises ProviderConfused for any other number."""
     try:
         content, encoding = cast("tuple[str, str]", account.items("data"))
         data = b64decode(content, validate=True) if encoding == "base64" else b""

@@ -1,7 +1,7 @@
-"""How much of a coin each wallet on Solana has: lamports, and tokens of both token programs over all its accounts.
+"""Wallets' amounts of coins on Solana: lamports, and tokens of both token programs over all accounts of a wallet.
 
-Amounts are in the coin's smallest unit. A frozen or delegated account is still its owner's; what an escrow holds is the
-escrow's. Amounts that Token-2022 keeps confidential are not seen.
+Amounts are in the coin's smallest unit. A frozen or delegated account still belongs to its owner, and coins in an
+escrow belong to the escrow. Amounts that Token-2022 keeps confidential are not included.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from gateways.transport.json_shape import Shape
 from gateways.transport.plain_text import plain
 
 A_REQUEST = 100
-"""Accounts of one getMultipleAccounts: the most that nodes take (docs/facts.md#solana-coins)."""
+"""Accounts in one getMultipleAccounts: the most that nodes accept (docs/facts.md#solana-coins)."""
 LAMPORT_DECIMALS = 9
 KNOWN_ACCOUNT = TOKEN_PROGRAMS[0]
-"""An account that has lamports on any node that knows the chain."""
+"""An account that has lamports on every working node."""
 FOR_DOUBTS = 0.8
-"""Seconds after the deadline of a read for doubts about lists; callers leave more."""
+"""Seconds after a read's deadline for checking doubtful lists; callers keep more time than that."""
 MOST_CHECKED = 3
-"""Most coins whose largest holder's list is read, until one list shows the coin."""
+"""The most coins for which the largest holder's list is read, until one list shows the coin."""
 NOT_IN_TIME = "its coins were not read in time"
 SILENT = "the node shows nobody's coins"
 UNSHOWN = "the node does not show that it knows who holds the coin"
@@ -40,11 +40,12 @@ UNSHOWN = "the node does not show that it knows who holds the coin"
 
 @dataclass(slots=True)
 class CoinRead:
-    """The owners' amounts of some coins (mints or NATIVE), as far as one endpoint gives them.
+    """The owners' amounts of some coins (mints or NATIVE), as far as one endpoint returns them.
 
-    `owners` has coin → who is asked about, so that no coin costs calls for those whom nobody asks about it. `held` has
-    coin → owner → amount, without the owners whose amount is unknown; `doubts` has coin → owner → why, of those of whom
-    a node said so. `slot` is the earliest of the answers. A confirmation reads `again` what others read.
+    `owners` maps coin → the owners in question, so that no call is made for any other owner of the coin. `held` maps
+    coin → owner → amount, without the owners whose amount is unknown. `doubts` maps coin → owner → the reason why the
+    amount is unknown, where a node gave one. `slot` is the earliest of the answers. With `again`, for a confirmation,
+    nothing from an earlier read is used.
     """
 
     node: SolanaNode
@@ -58,10 +59,10 @@ class CoinRead:
     _lists_work: bool = False
     """Whether any owner's list showed a token account."""
     _whole: set[str] = field(default_factory=set[str])
-    """The coins that were read for everybody at once."""
+    """The coins that were read for all holders at once."""
 
     def kept(self) -> Head | None:
-        """Take what was read a moment ago, if that is everything; return the node's head before that, else None."""
+        """Use the kept scans if they cover all coins, and return the node's head before them; else return None."""
         if self.again or NATIVE in self.owners or not all(map(self._is_crowded, self.owners)):
             return None
         found = self.scans.kept(self.node, list(self.owners), self.not_before)
@@ -71,9 +72,9 @@ class CoinRead:
         return min((scan.head for scan in found.values()), key=lambda head: head.block)
 
     async def run(self, head: Head, deadline: float) -> None:
-        """Read; `head` is the node's, `deadline` loop time, after which doubts about lists take FOR_DOUBTS at most.
+        """Read the amounts. Raises ProviderError when nothing could be read or believed.
 
-        Raises ProviderError when nothing could be read, or can be believed.
+        `head` is the node's. `deadline` is loop time; checks of doubtful lists take at most FOR_DOUBTS seconds longer.
         """
         self.held = {coin: {} for coin in self.owners}
         faults: list[ProviderError] = []
@@ -116,7 +117,7 @@ class CoinRead:
         return len(self.owners[coin]) >= FEWEST_OWNERS
 
     async def _scan(self, mints: Sequence[str], head: Head, deadline: float) -> None:
-        """Read coins for everybody at once, as far as the node gives them so."""
+        """Read coins for all holders at once, as far as the node allows that."""
         found = await self.scans.read(
             self.node, mints, head, deadline=deadline, not_before=self.not_before, again=self.again
         )
@@ -131,7 +132,7 @@ class CoinRead:
         self._whole.update(scans)
 
     async def _take_empty(self, mints: Sequence[str]) -> None:
-        """Take the coins of which there is none, by what their mints say: nobody has any. What fails is left out."""
+        """Note 0 for all owners of the coins whose mints show a supply of 0. A failed request is ignored."""
         for start in range(0, len(mints), A_REQUEST):
             asked = mints[start : start + A_REQUEST]
             try:
@@ -148,7 +149,7 @@ class CoinRead:
                 continue
 
     async def _tokens(self, mints: Sequence[str], faults: list[ProviderError]) -> None:
-        """Ask for the accounts of each mint's owners: of one mint, or of a whole token program where that is fewer."""
+        """Read the owners' accounts by mint, or by token program where that takes fewer requests."""
         wanted_of: dict[str, list[str]] = {}
         for mint in mints:
             for owner in self.owners[mint]:
@@ -178,21 +179,20 @@ class CoinRead:
             for mint in amounts.keys() - unknown:
                 self.held[mint][owner] = amounts[mint]
 
-        # So that what is slow does not keep the same owners waiting each time.
+        # In random order, so that slow owners do not delay the same others each time.
         order = random.sample(list(wanted_of), len(wanted_of))
         await asyncio.gather(*(one(owner) for owner in order))
 
     async def _accounts(self, owner: str, wanted: Filter) -> list[tuple[str, int]]:
-        """An owner's token accounts, as mints and amounts. Raises ProviderError."""
+        """Return an owner's token accounts, as mints and amounts. Raises ProviderError."""
         answer, accounts = await token_accounts(self.node, owner, wanted)
         self._note_slot(answer)
         return [(info.text("mint"), info.inner("tokenAmount").number("amount")) for info in accounts]
 
     async def _doubt_lists(self, mints: Sequence[str], faults: list[ProviderError], deadline: float) -> None:
-        """Make unknown what was read by lists that showed no account, unless the node shows that they would.
+        """Make amounts unknown that come from lists without any account, unless the node proves that its lists work.
 
-        A coin of which there is none is no reason to doubt them, nor a mint that says nothing of its holders where
-        another one does.
+        A coin without supply is no reason for doubt, nor is a mint that shows no holders if another mint shows some.
         """
         fault: ProviderError = ProviderDown(self.node.name, NOT_IN_TIME)
         try:
@@ -217,7 +217,7 @@ class CoinRead:
     async def _check_lists(self, mint: str) -> None:
         """Raise ProviderConfused for a node that lists no account of the coin's largest holder.
 
-        Only one that does is believed when it says that none of the owners has any.
+        Only a node that lists one is believed when it shows no coin for any of the owners.
         """
         try:
             said = self._contextual(await self.node.ask("getTokenLargestAccounts", [mint, CONFIRMED]))
@@ -232,7 +232,7 @@ class CoinRead:
             raise ProviderConfused(self.node.name, SILENT)
 
     def _contextual(self, said: object) -> Shape:
-        """An answer with its slot, which is noted."""
+        """Return an answer as a Shape, and note its slot."""
         shape = Shape(said, "the answer", self.node.name)
         self._note_slot(shape)
         return shape
@@ -243,7 +243,7 @@ class CoinRead:
 
 
 async def coin_facts(node: SolanaNode, mint: str) -> CoinFacts | None:
-    """What a mint says of its coin, with the name that the index has for it; None when there is no such account."""
+    """Return a coin's facts from its mint, with its name from the index; None when there is no such account."""
     said = await node.ask("getAccountInfo", [mint, PARSED])
     shape = Shape(said, "the answer", node.name)
     if shape.has("value") and cast("Mapping[str, object]", said)["value"] is None:
@@ -259,23 +259,23 @@ async def coin_facts(node: SolanaNode, mint: str) -> CoinFacts | None:
 
 
 def _is_parsed(said: object) -> bool:
-    """Whether the node understood an account's data: else it gives bytes and their encoding."""
+    """Return whether the node parsed an account's data; otherwise it returns bytes and their encoding."""
     value = cast("Mapping[str, Mapping[str, object]]", said)["value"]
     return not isinstance(value.get("data"), list)
 
 
 def native_facts() -> CoinFacts:
-    """Solana's own coin."""
+    """Return the facts of Solana's own coin."""
     return CoinFacts(SOLANA.coin, SOLANA.coin, LAMPORT_DECIMALS)
 
 
 def _lamports_of(node: SolanaNode, item: object) -> int:
-    """An account's lamports; one that is not there has none."""
+    """Return an account's lamports; 0 for a missing account."""
     return 0 if item is None else Shape(item, "an account", node.name).number("lamports")
 
 
 def _is_empty(node: SolanaNode, item: object) -> bool:
-    """Whether an account is a mint whose supply is 0. Any other account, and one that is not there, is none."""
+    """Return whether an account is a mint whose supply is 0; False for any other or missing account."""
     try:
         account = Shape(item, "a mint", node.name)
         if account.text("owner") not in TOKEN_PROGRAMS:

@@ -1,4 +1,4 @@
-"""The owners of a whole Solana collection, page by page: a reader that is stopped goes on after the last page."""
+"""The owners of a whole Solana collection, page by page; an interrupted reader continues after its last page."""
 
 from typing import NamedTuple
 
@@ -11,28 +11,28 @@ from gateways.transport.errors import ProviderConfused
 
 
 class OwnersPage(NamedTuple):
-    """The assets of one page that count, each with its owner."""
+    """The counted assets of one page, each with its owner."""
 
     owners: dict[str, str]
     """Asset → owner."""
     unclear: int
-    """Assets of a kind or with an owner that is not known: whether somebody holds them is unknown."""
+    """The number of assets with an unknown kind or owner, so that it is unknown whether anybody holds them."""
     after: str | None
-    """After which asset the next page begins; None when this is the end."""
+    """The asset after which the next page begins; None at the end."""
     slot: int
-    """Up to which slot the index had read the chain."""
+    """The slot up to which the index had read the chain."""
 
 
 class CollectionOwners:
-    """The owners of collections' assets, by one endpoint's index. A failure is a ProviderError, never an early end."""
+    """The owners of collections' assets, from one endpoint's index. A failure raises ProviderError; no list is cut."""
 
     def __init__(self, nodes: SolanaNodes) -> None:
         self._nodes = nodes
 
     async def page(self, collection: str, after: str | None = None, endpoint: int | None = None) -> OwnersPage:
-        """The page after an asset, the first one without it. The end is believed once the index lists something else.
+        """Return the page after an asset, without one the first page. Raises ProviderError.
 
-        Raises ProviderError.
+        An end is believed only if the index still lists other assets.
         """
 
         async def ask(node: SolanaNode) -> OwnersPage:
@@ -56,9 +56,9 @@ async def _page(node: SolanaNode, collection: str, after: str | None) -> AssetPa
 
 
 async def _believe_the_end(node: SolanaNode, collection: str, after: str | None) -> None:
-    """Raise ProviderConfused if the index lists nothing at all, or something after this place when it is asked again.
+    """Raise ProviderConfused if the index lists nothing at all, or lists something after this place on a second try.
 
-    It is asked again last, so that an index that is silent for a moment does not end the list.
+    The second try comes last, so that an index that returns nothing for a moment does not end the list.
     """
     if after is None:
         await doubt_silence(node, collection, owners_lists=False)

@@ -1,4 +1,4 @@
-"""Checks before an index's empty answer is believed: whether it answers anybody, and what the node itself knows."""
+"""Checks before an index's empty answer is believed: that its lists work, and that the node itself knows no more."""
 
 from gateways.evm.rpc.errors import Unsupported
 from gateways.solana.das_assets import asset
@@ -10,7 +10,7 @@ from locales import N_
 
 ANY = "any"
 KNOWN_COLLECTION = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w"
-"""Mad Lads: mainnet has had it for years, so an index that works lists some of it (docs/facts.md#solana-das)."""
+"""Mad Lads, which has been on mainnet for years, so a working index lists some of it (docs/facts.md#solana-das)."""
 WITNESSES = 10
 SILENT = "the index lists nothing for anybody"
 NOT_INDEXED = "the index lists nothing of this collection"
@@ -24,11 +24,12 @@ class NotIndexed(ProviderConfused):
 
 
 async def doubt_silence(node: SolanaNode, collection: str, *, owners_lists: bool) -> None:
-    """Raises ProviderConfused where an empty list cannot be believed: the index must show that it lists something.
+    """Raise ProviderConfused if an empty list cannot be believed: the index must prove that its lists work.
 
-    It must list some of the collection (of KNOWN_COLLECTION for ANY) and, unless `owners_lists` were seen to have
-    something, also something for an owner of these. A collection without assets has to say so itself, as Core's do; of
-    others nothing but the silence would speak for it, and lists of whole collections have been missing before.
+    It must list some assets of the collection (for ANY, of KNOWN_COLLECTION). Unless `owners_lists` says that owners'
+    lists have shown something, it must also list something for an owner of these assets. An empty collection is
+    believed only if its own asset says that it is empty, as Core's do, because lists of whole collections have been
+    missing before.
     """
     group = KNOWN_COLLECTION if collection == ANY else collection
     page = await first_page(node, by_collection(group), WITNESSES)
@@ -53,9 +54,9 @@ async def doubt_silence(node: SolanaNode, collection: str, *, owners_lists: bool
 
 
 async def mints_of(node: SolanaNode, owner: str) -> frozenset[str]:
-    """The mints of which the owner's token accounts have exactly one that cannot be divided, as of an NFT.
+    """Return the mints of which the owner's token accounts hold exactly one indivisible token, as with an NFT.
 
-    An endpoint that does not offer the question shows nothing.
+    The result is empty for an endpoint that does not support the method.
     """
     found = set[str]()
     for program in TOKEN_PROGRAMS:

@@ -1,4 +1,4 @@
-"""DAS, the index of Solana's assets: what an asset is, and single ones by their addresses."""
+"""DAS, the index of Solana's assets: the form of an asset, and reads of single assets by address."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from gateways.transport.json_shape import Shape, listed
 from gateways.transport.plain_text import plain
 
 A_PAGE = 1_000
-"""Assets in a page or a batch: the most that is allowed (docs/facts.md#solana-das)."""
+"""Assets in a page or a batch, the allowed maximum (docs/facts.md#solana-das)."""
 LONGEST_NAME = 200
 CORE_COLLECTION = "MplCoreCollection"
 UNKNOWN_METHOD = -32601
 
 
 class Kind(Enum):
-    """What an asset is, by its `interface` (docs/facts.md#solana-das)."""
+    """The kind of an asset, by its `interface` (docs/facts.md#solana-das)."""
 
     NFT = "nft"
     OTHER = "other"
@@ -35,11 +35,11 @@ _OTHERS = frozenset({"FungibleAsset", "FungibleToken", CORE_COLLECTION, "MplCore
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One asset as the index has it. A frozen, delegated or listed one is its `owner`'s all the same.
+    """One asset in the index. A frozen, delegated or listed asset still belongs to its `owner`.
 
     `owner` is empty where the index names none, `collection` where no collection has confirmed the asset as its own.
-    `attributes` are as they came; None means that the index has not read the metadata at `link`. `size` is how many
-    assets a Core collection says that it has; None for anything else.
+    `attributes` are unchanged from the answer; None means that the index has not read the metadata at `link`. `size` is
+    the number of assets that a Core collection states; None for anything else.
     """
 
     id: str
@@ -55,12 +55,12 @@ class Asset:
 
     @property
     def counts(self) -> bool:
-        """Whether somebody may hold it: burnt assets and coins are listed too."""
+        """Whether somebody may hold the asset; lists also contain burnt assets and coins."""
         return not self.burnt and self.kind is not Kind.OTHER
 
 
 async def asset(node: SolanaNode, id_: str) -> Asset | None:
-    """One asset; None when the index knows none by this address."""
+    """Return one asset; None when the index knows none with this address."""
     try:
         found = await node.ask("getAsset", {"id": id_})
     except RpcRefused as refused:
@@ -76,7 +76,7 @@ async def asset(node: SolanaNode, id_: str) -> Asset | None:
 
 
 async def assets(node: SolanaNode, ids: Sequence[str]) -> dict[str, Asset | None]:
-    """Many assets, each of the asked ones is in the answer; None for what the index does not know."""
+    """Return many assets by id; None for each that the index does not know."""
     found: dict[str, Asset | None] = dict.fromkeys(ids)
     for start in range(0, len(ids), A_PAGE):
         part = list(ids[start : start + A_PAGE])
@@ -85,7 +85,7 @@ async def assets(node: SolanaNode, ids: Sequence[str]) -> dict[str, Asset | None
         except Unsupported as refused:
             if refused.code != UNKNOWN_METHOD:
                 raise
-            # Metaplex's name for it.
+            # Metaplex's name for the method.
             said = await node.ask("getAssets", {"ids": part})
         for item in listed(said, "the assets", node.name):
             if item is not None:
@@ -96,7 +96,7 @@ async def assets(node: SolanaNode, ids: Sequence[str]) -> dict[str, Asset | None
 
 
 def read_asset(provider: str, item: object) -> Asset:
-    """An asset in DAS's form. Raises ProviderConfused when what decides who holds it is missing."""
+    """Parse an asset in DAS's form. Raises ProviderConfused when a field that decides who holds it is missing."""
     shape = Shape(item, "an asset", provider)
     interface = shape.text("interface")
     kind = Kind.NFT if interface in _NFTS else Kind.OTHER if interface in _OTHERS else Kind.UNCLEAR
@@ -123,7 +123,10 @@ def _size(item: object) -> int | None:
 
 
 def _collection(provider: str, shape: Shape) -> str:
-    """The collection that has confirmed the asset; DAS leaves others out unless asked (docs/facts.md#solana-das)."""
+    """Return the collection that has confirmed the asset; DAS lists others only on request.
+
+    See docs/facts.md#solana-das.
+    """
     for item in shape.items("grouping"):
         group = Shape(item, "a group", provider)
         if group.text("group_key") == "collection" and _fields(item).get("verified") is not False:

@@ -1,4 +1,4 @@
-"""DAS's lists, by owner and by collection, read to their last page or not at all (docs/facts.md#solana-das)."""
+"""DAS's lists, by owner and by collection, read up to the last page or not at all (docs/facts.md#solana-das)."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from gateways.transport.exchanges import together
 from gateways.transport.json_shape import Shape
 
 RANGES = 4
-"""Parts of a long list that are read at once."""
+"""Parts of a long list that are read concurrently."""
 BROKEN_OFF = "its list broke off"
 
 Call = tuple[str, Mapping[str, object]]
 
 
 class _RangesIgnored(Exception):
-    """The index gave assets from outside the range of ids that was asked for."""
+    """The index returned assets outside the requested range of ids."""
 
 
 class _TooManyPages(Exception):
@@ -28,35 +28,35 @@ class _TooManyPages(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AssetPage:
-    """A part of a list. `slot` is up to where the index had read the chain, None where it does not say."""
+    """A part of a list. `slot` is the one up to which the index had read the chain; None where it does not say."""
 
     assets: tuple[Asset, ...]
     slot: int | None
 
 
 def by_owner(owner: str) -> Call:
-    """The call for everything an address owns, without coins."""
+    """Return the call for everything an address owns, without coins."""
     return "getAssetsByOwner", {"ownerAddress": owner}
 
 
 def by_collection(collection: str) -> Call:
-    """The call for everything in a collection."""
+    """Return the call for everything in a collection."""
     return "getAssetsByGroup", {"groupKey": "collection", "groupValue": collection}
 
 
 async def first_page(node: SolanaNode, call: Call, limit: int) -> AssetPage:
-    """The beginning of a list, in the order of ids."""
+    """Return the beginning of a list, in the order of ids."""
     return await _page(node, call, limit, {})
 
 
 async def pages(
     node: SolanaNode, call: Call, limit: int = A_PAGE, *, bounds: Mapping[str, object] | None = None
 ) -> AsyncIterator[AssetPage]:
-    """Every page of a list (of the part within `bounds`: after and before); only a read to its end has all of it.
+    """Yield every page of a list, or of the part within `bounds` (after and before). Raises ProviderError.
 
-    A list ends with a page without items; a short one may be followed by more. Each page begins after the last id of
-    the one before, so that an asset that comes or leaves meanwhile moves nothing else. An end right after a full page
-    is checked, since an index that has fallen silent ends its lists like that. Raises ProviderError.
+    Only a read up to the end has the whole list. A list ends with a page without items; more pages may follow a short
+    one. Each page begins after the last id of the page before, so that an asset that is added or removed meanwhile does
+    not shift others. An end right after a full page is checked, because a failing index ends its lists like that.
     """
     place, seen, full = dict(bounds or {}), set[str](), False
     while True:
@@ -74,9 +74,9 @@ async def pages(
 
 
 async def everything(node: SolanaNode, call: Call, most_pages: int) -> list[AssetPage] | None:
-    """A whole list; None where it has more pages than that. Raises ProviderError.
+    """Return a whole list; None if it has more than `most_pages` pages. Raises ProviderError.
 
-    Of a long list RANGES parts are read at once, if the index keeps to the bounds; else one page after the other.
+    A long list is read in RANGES concurrent parts if the index respects the bounds, otherwise page by page.
     """
     first = await first_page(node, call, A_PAGE)
     if not first.assets:
@@ -109,7 +109,7 @@ async def _part(node: SolanaNode, call: Call, bounds: Mapping[str, str], most_pa
 
 
 def _parts(after: str) -> list[Mapping[str, str]]:
-    """The ids after one, in even parts: they are hashes, spread over all addresses."""
+    """Divide the ids after one into equal ranges. Ids are hashes, so they are spread evenly over all addresses."""
     start, end = int.from_bytes(decode(after) or b"", "big"), 2 ** (8 * ADDRESS_BYTES) - 1
     cuts = [start + (end - start) * part // RANGES for part in range(1, RANGES)]
     edges = [after, *(encode(cut.to_bytes(ADDRESS_BYTES, "big")) for cut in cuts), encode(b"\xff" * ADDRESS_BYTES)]

@@ -1,4 +1,4 @@
-"""One read of who holds assets of a Solana collection, or any at all: by wallets, by the whole collection, by asset."""
+"""One read of the holders of a Solana collection, or of any NFT: by wallets, by the whole collection, or by asset."""
 
 import asyncio
 import random
@@ -15,13 +15,13 @@ from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError
 from locales import N_
 
 MOST_PAGES = 20
-"""Of one wallet's list: 20,000 assets."""
+"""The most pages of one wallet's list, which is 20,000 assets."""
 FEW = 100
-"""Assets in a page while one that is an NFT proves enough."""
+"""Assets in a page while a single NFT is enough."""
 OWNERS_A_PART = 50
-"""Owners whose token accounts the node is asked for at a time."""
+"""Owners whose token accounts are read from the node at a time."""
 SHARE_FOR_LISTS = 0.6
-"""Of the whole time; the rest is for what speaks against a "nothing"."""
+"""Share of the whole time for lists; the rest is for checking empty results."""
 NOT_IN_TIME = N_("its list did not come in time")
 ACCOUNTS_NOT_IN_TIME = N_("the node was not asked for its token accounts in time")
 TOO_MANY = N_("owns too many assets to read them all")
@@ -32,10 +32,10 @@ UNKNOWN_ID = N_("the index does not know one of the tokens")
 
 @dataclass(slots=True)
 class HolderRead:
-    """What becomes known through one endpoint of `owners`, for one collection or for ANY.
+    """One endpoint's answers about `owners`, for one collection or for ANY.
 
-    `held` and `unsure` are as in a TokenSheet. `slot` is the earliest up to which an answer was indexed, None where
-    the index does not say.
+    `held` and `unsure` are as in a TokenSheet. `slot` is the earliest slot up to which an answer was indexed; None
+    where the index does not say.
     """
 
     node: SolanaNode
@@ -46,12 +46,12 @@ class HolderRead:
     slot: int | None = None
     _known: dict[str, Asset | None] = field(default_factory=dict[str, Asset | None])
     _named: frozenset[str] | None = None
-    """The single assets that were asked for; None where any of the collection counts."""
+    """The requested single assets; None where any asset of the collection counts."""
     _lists_work: bool = False
     _gone: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
     async def at_collection(self, most_pages: int) -> bool:
-        """Read the whole collection; False, and nothing learned, where it has more pages than that.
+        """Read the whole collection; return False, with nothing learned, if it has more than `most_pages` pages.
 
         Raises ProviderError, also for an index that lists nothing of the collection.
         """
@@ -70,9 +70,9 @@ class HolderRead:
         return True
 
     async def at_wallets(self, deadline: float) -> None:
-        """Read each owner's list. Raises ProviderError when no list came, or when nothing on a list means nothing.
+        """Read each owner's list. Raises ProviderError when no list came, or when empty lists cannot be believed.
 
-        For ANY a list is read until it shows an NFT.
+        For ANY, a list is read until it shows an NFT.
         """
         faults: dict[str, ProviderError] = {}
 
@@ -86,7 +86,7 @@ class HolderRead:
                 self.unsure[owner] = reason
 
         waiting = set(self.owners)
-        # So that what is slow does not keep the same others waiting each time.
+        # In random order, so that slow owners do not delay the same others each time.
         order = random.sample(list(self.owners), len(self.owners))
         begun = question_time.now()
         try:
@@ -117,13 +117,13 @@ class HolderRead:
         return self.unsure.get(owner)
 
     async def _believe_nothing(self) -> None:
-        """An empty list counts only from an index that would list something (raises ProviderConfused otherwise)."""
+        """Raise ProviderConfused for empty lists from an index whose lists do not work."""
         proved = bool(self.held) or (self.collection == ANY and self._lists_work)
         if not proved and self.nothing():
             await doubt_silence(self.node, self.collection, owners_lists=self._lists_work)
 
     async def at_assets(self, ids: Sequence[str]) -> None:
-        """Ask for single assets: each names its owner, so nothing has to be believed of a list."""
+        """Read single assets. Each names its owner, so no list has to be believed."""
         wanted = set(self.owners)
         found = await assets(self.node, ids)
         self._known |= found
@@ -135,11 +135,14 @@ class HolderRead:
                 self._take(asset)
 
     def nothing(self) -> list[str]:
-        """The owners for whom nothing was seen and nothing is unsure."""
+        """Return the owners for whom nothing was seen and nothing is unsure."""
         return [owner for owner in self.owners if owner not in self.held and owner not in self.unsure]
 
     async def doubt_by_trails(self, trails: Mapping[str, Iterable[str]]) -> None:
-        """Mints that were seen at an owner and are not now: the index must know where each one is."""
+        """Check mints that an owner had before and now lacks: the index must know where each one is.
+
+        Owners of lost or contradicting mints become unsure.
+        """
         missing = {
             owner: [mint for mint in trails[owner] if mint not in self._mints(owner)]
             for owner in self.owners
@@ -157,16 +160,16 @@ class HolderRead:
                     self.unsure[owner] = CONTRADICTS
 
     def gone_from(self, owner: str) -> AbstractSet[str]:
-        """The mints that were seen at the owner before, and that the index now names somebody else's, or burnt."""
+        """Return the owner's earlier mints that now belong to somebody else or are burnt, according to the index."""
         return self._gone.get(owner, frozenset[str]())
 
     async def doubt_by_accounts(self, deadline: float) -> None:
-        """The node's own token accounts must not show anything that the index did not.
+        """Make owners unsure whose token accounts at the node show more than the index did.
 
-        They are asked for a few owners at a time. Those whose turn has not come by `deadline` (loop time), or before
-        the node wants a pause, are unsure.
+        The accounts are read for a few owners at a time. Owners whose turn has not come by `deadline` (loop time), or
+        before the node asks for a pause, become unsure as well.
         """
-        # So that those who come last are not the same each time.
+        # In random order, so that the last owners are not the same each time.
         asked = [one for one in self.owners if one not in self.unsure and not self._has_enough(one)]
         waiting = random.sample(asked, len(asked))
         for start in range(0, len(waiting), OWNERS_A_PART):
@@ -181,7 +184,7 @@ class HolderRead:
                 return
 
     async def _doubt_by_accounts(self, owners: Sequence[str]) -> bool:
-        """Ask about these; False once the node wants a pause."""
+        """Read the token accounts of these owners; return False if the node asks for a pause."""
 
         async def one(owner: str) -> tuple[str, frozenset[str] | ProviderError]:
             try:
@@ -205,7 +208,7 @@ class HolderRead:
             self._known |= await assets(self.node, fresh)
 
     def _has_enough(self, owner: str) -> bool:
-        """Whether no further asset of the owner can change the answer."""
+        """Return whether no further asset of the owner can change the answer."""
         return self.collection == ANY and owner in self.held
 
     def _mints(self, owner: str) -> set[str]:
@@ -215,7 +218,7 @@ class HolderRead:
         return asset.counts and self.collection in {ANY, asset.collection}
 
     def _take(self, asset: Asset) -> None:
-        """Note an asset for its owner, if it counts here."""
+        """Note an asset for its owner, if it counts for this read."""
         if not self._counts(asset):
             return
         if asset.kind is Kind.UNCLEAR:

@@ -1,4 +1,4 @@
-"""Solana's assets as token records: the traits that the index read from their metadata, or where the metadata are."""
+"""Solana's assets as token records: the traits that the index read from their metadata, or the link to the metadata."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from gateways.transport.errors import ProviderConfused
 
 
 class SolanaRecords:
-    """The index of assets (DAS) as TokenRecords. A list without attributes says nothing: the metadata decide."""
+    """The index of assets (DAS) as TokenRecords. If the index lists no attributes, the metadata decide."""
 
     def __init__(self, nodes: SolanaNodes) -> None:
         self._nodes = nodes
@@ -20,9 +20,9 @@ class SolanaRecords:
     async def records(
         self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
     ) -> Mapping[str, TokenRecord]:
-        """By getAssetBatch; what the index does not know, and ids that are not mint addresses, are left out.
+        """Return the tokens' records, without unknown tokens and ids that are not mint addresses. By getAssetBatch.
 
-        Raises ProviderConfused where there is no index but `apart_from`.
+        Raises ProviderConfused where `apart_from` is the only index.
         """
         mints = [one for one in token_ids if is_address(one)]
 
@@ -36,7 +36,7 @@ class SolanaRecords:
         return await self._nodes.first(ask) if mints else {}
 
     async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
-        """The first assets of the collection, in the order of their addresses."""
+        """Return the first assets of the collection, in the order of their addresses."""
         addresses([contract])
 
         async def ask(node: SolanaNode) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Names of the Solana Name Service (carol.sol), by a resolver that the operator chose."""
+"""Names of the Solana Name Service (carol.sol), through a resolver that the operator chose."""
 
 import re
 from typing import cast
@@ -17,14 +17,14 @@ ENDING = ".sol"
 PLACE = "{name}"
 LARGEST = 10_000
 _LABELS = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})?")
-"""One label, or two: a name and what its owner put before it. Other scripts only look like these."""
+"""One label, or two with a subdomain. Look-alike letters of other scripts are refused."""
 
 
 class SolanaNames:
     """SNS's REST proxy (docs/facts.md#solana-names): `{"s": "ok", "result": "<owner>"}`.
 
-    `url` has {name} where the name goes without its ending; an empty one means that there is no resolver, and every
-    question is ProviderDown.
+    `url` has {name} in place of the name without its ending. If it is empty, there is no resolver, and every question
+    raises ProviderDown.
     """
 
     def __init__(self, url: str, fetching: Fetcher) -> None:
@@ -36,9 +36,10 @@ class SolanaNames:
         return bool(self._url)
 
     async def resolve(self, name: str) -> tuple[str, str]:
-        """The name in its normal form, and its owner's address as given.
+        """Return the name in its normal form, and its owner's address as given.
 
-        NameInvalid for what cannot be such a name, NotThere for one that nobody has, another ProviderError otherwise.
+        Raises NameInvalid for a text that cannot be such a name, NotThere for a name that nobody has, and another
+        ProviderError when the owner is unknown.
         """
         normal = name.strip().lower()
         label = normal.removesuffix(ENDING)
@@ -53,7 +54,7 @@ class SolanaNames:
             raise ProviderConfused(PROVIDER, "the answer is not JSON") from None
         result = answer.text_or_none("result") or ""
         if answer.text("s") != "ok":
-            # Older proxies answer 200 for this; newer ones 404, which the client has raised already.
+            # Older proxies answer 200 for an unknown name; newer ones 404, which the client has raised already.
             if "not found" in result.lower():
                 raise NotThere(PROVIDER, "nobody has this name")
             raise ProviderConfused(PROVIDER, "it could not look the name up")

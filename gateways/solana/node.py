@@ -18,26 +18,26 @@ from gateways.transport.fair_turns import FairGate
 
 SOLANA = CHAINS["solana"]
 GENESIS = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"
-"""Mainnet's genesis hash: what chain id is to an EVM node."""
+"""Mainnet's genesis hash, which identifies the network as a chain id does on EVM chains."""
 DEADLINE = 20.0
 AT_ONCE, MOST_FOR_ONE, FOR_URGENT = 4, 2, 1
 TRIES = 3
 LONGEST_STEP = 1.0
 PATIENCE = 5.0
-"""Seconds that a request waits for its turn; a node that wants a longer pause is left alone until then."""
+"""Most seconds that a request waits for its turn; while a node wants a longer pause, nothing is sent to it."""
 SLOTS_BACK = 4
-"""A slot's block may not be there yet, or have been skipped: its time is then that of one of the slots before."""
+"""Slots to try for a time, backwards: a slot's block may be missing or skipped, and then a slot before it counts."""
 
 Params = Mapping[str, object] | Sequence[object]
 T = TypeVar("T")
 
 
 class SolanaNode(Node):
-    """A node's address and what we found out about it; DAS takes its parameters by name, the node by position.
+    """A node's address and what we know about it. DAS takes parameters by name, the node by position.
 
-    At most AT_ONCE requests run at a time. One that has to slow down waits as long as the node says and is tried again,
-    TRIES times in all; requests then keep a distance from each other that shrinks as they succeed. A caller who would
-    have to wait longer than PATIENCE gets ProviderBusy at once, and nothing is sent.
+    At most AT_ONCE requests run at a time. When the node asks to slow down, a request waits as long as the node says
+    and is sent again, up to TRIES times in all. Requests are then spaced out, at distances that shrink as they succeed.
+    A caller that would have to wait longer than PATIENCE gets ProviderBusy at once, and nothing is sent.
     """
 
     unit = "slot"
@@ -47,13 +47,13 @@ class SolanaNode(Node):
     ) -> None:
         super().__init__(SOLANA, index, url, request_seconds=request_seconds, stale_after=stale_after)
         self.sent = 0
-        """Requests so far."""
+        """The number of requests so far."""
         self._turns = FairGate(AT_ONCE, MOST_FOR_ONE, FOR_URGENT)
         self._next_turn = 0.0
         self._step = 0.0
 
     async def ask(self, method: str, params: Params) -> object:
-        """One call; its result, or the error as an exception (as Node's)."""
+        """Return the result of one call; raise its error as Node does."""
         body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         for attempt in range(TRIES):
             async with self._turns:
@@ -88,7 +88,7 @@ class SolanaNode(Node):
         self._next_turn = max(self._next_turn, asyncio.get_running_loop().time() + pause)
 
     async def _ask_newest(self) -> Head:
-        """The newest confirmed slot; the node must serve mainnet."""
+        """Return the newest confirmed slot; the node must serve mainnet."""
         await self._check_chain()
         slot = await self._slot()
         time = await self.time_of(slot)
@@ -102,7 +102,7 @@ class SolanaNode(Node):
         return sorted((slot for slot in said if isinstance(slot, int) and not isinstance(slot, bool)), reverse=True)
 
     async def time_of(self, slot: int) -> datetime:
-        """When the block of a slot was made; of the nearest one before it that has a time."""
+        """Return the time of a slot's block, or of the nearest one before it that has a time."""
         refused: ProviderError = ProviderConfused(self.name, f"it knows no time for slot {slot}")
         for back in range(SLOTS_BACK):
             try:
@@ -131,7 +131,7 @@ class SolanaNode(Node):
 
 
 class SolanaNodes:
-    """The Solana endpoints that are set, first choice first; each question has `deadline` seconds."""
+    """The Solana endpoints that are set, in order of preference; each question has `deadline` seconds."""
 
     def __init__(
         self,
@@ -161,9 +161,9 @@ class SolanaNodes:
         endpoint: int | None = None,
         deadline: float | None = None,
     ) -> T:
-        """The first good answer, else the last ProviderError; with a number as `endpoint`, only that node is asked.
+        """Return the first good answer, or raise the last ProviderError; `deadline` is loop time.
 
-        `deadline` is loop time.
+        With a number as `endpoint`, only that node is used.
         """
         if not self.nodes:
             raise ProviderDown(SOLANA.title, "no node is set for it")

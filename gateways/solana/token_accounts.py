@@ -16,7 +16,7 @@ Filter = dict[str, str]
 async def token_accounts(node: SolanaNode, owner: str, wanted: Filter) -> tuple[Shape, list[Shape]]:
     """Return the node's answer, and the `info` of each of the owner's token accounts in it.
 
-    Raises ProviderError, also where an account is somebody else's.
+    Raises ProviderError, also if an account belongs to another owner.
     """
     answer = Shape(await node.ask("getTokenAccountsByOwner", [owner, wanted, PARSED]), "the answer", node.name)
     found = list[Shape]()

@@ -1,4 +1,4 @@
-"""Transactions on Solana: who signed which memo, and what a wallet sent since a moment."""
+"""Transactions on Solana: the signers of memos, and a wallet's transactions after a slot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from gateways.transport.json_shape import Shape, listed
 MEMO_PROGRAMS = frozenset(
     {"MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"}
 )
-"""Versions 2 and 1 (docs/facts.md#solana-memos)."""
+"""The Memo program's versions 2 and 1 (docs/facts.md#solana-memos)."""
 FINALIZED = "finalized"
 SIGNATURES_A_PAGE = 1_000
 MOST_PAGES = 5
@@ -23,9 +23,9 @@ MOST_PAGES = 5
 class SolanaTransaction:
     """A finalized transaction. `ok` says that it succeeded; a failed one proves nothing.
 
-    `signers` are the addresses that signed it: an address that is only mentioned is not among them. `memos` are the
-    texts of its top-level Memo instructions, as written. `slot` orders transactions; `time` is None where the node
-    keeps none. `endpoint` is the number of the node that said so.
+    `signers` are the addresses that signed it, without addresses that it only mentions. `memos` are the unchanged texts
+    of its top-level Memo instructions. `slot` orders transactions; `time` is None where the node stores none.
+    `endpoint` is the number of the node that answered.
     """
 
     signature: str
@@ -41,8 +41,8 @@ class SolanaTransaction:
 class SolanaSignature:
     """A finalized transaction that mentions a wallet, as a list shows it.
 
-    `memo` is the node's own summary ("[16] text; [4] more", docs/facts.md#solana-memos): good for choosing which
-    transaction to fetch, not for judging it.
+    `memo` is the node's own summary ("[16] text; [4] more", docs/facts.md#solana-memos). It helps to choose which
+    transaction to fetch, but proves nothing.
     """
 
     signature: str
@@ -52,9 +52,9 @@ class SolanaSignature:
 
 
 class SolanaTransactions:
-    """Reads transactions through the nodes of RPC_SOLANA (docs/facts.md#solana-transactions).
+    """The transactions on the nodes of RPC_SOLANA (docs/facts.md#solana-transactions).
 
-    A failure is a ProviderError, never "there is none".
+    A failure raises ProviderError and never means "there is none".
     """
 
     def __init__(self, nodes: SolanaNodes) -> None:
@@ -65,10 +65,10 @@ class SolanaTransactions:
         await self._nodes.close()
 
     async def memo_transaction(self, signature: str, *, endpoint: int | None = None) -> SolanaTransaction | None:
-        """Return the transaction with this signature; None while no node knows it as finalized.
+        """Return the transaction with this signature; None while no node knows it as finalized. By getTransaction.
 
-        That takes 13 s after it was sent. By getTransaction. A node that does not know the transaction is not the last
-        one asked; with a number as `endpoint`, it is the only one.
+        A transaction is finalized 13 s after it was sent. If one node does not know it, the next one is tried; with a
+        number as `endpoint`, only that node is used.
         """
 
         async def ask(node: SolanaNode) -> SolanaTransaction:
@@ -87,9 +87,9 @@ class SolanaTransactions:
     async def newer_signatures(self, address: str, since_slot: int) -> list[SolanaSignature]:
         """Return every finalized transaction after `since_slot` that mentions the address, oldest first.
 
-        By getSignaturesForAddress, newest first and backwards as far as `since_slot`. Ask `Chains.head("solana")` for
-        the slot when a challenge begins. ProviderBusy when there are more than 5,000: then only the signature itself
-        helps.
+        By getSignaturesForAddress, newest first and backwards as far as `since_slot`. Get that slot from
+        `Chains.head("solana")` when a challenge begins. Raises ProviderBusy when there are more than 5,000: then a
+        transaction can be found only by its signature.
         """
 
         async def ask(node: SolanaNode) -> list[SolanaSignature]:
@@ -124,7 +124,7 @@ def _signature(provider: str, item: object) -> SolanaSignature:
 
 
 def _succeeded(provider: str, shape: Shape, item: object) -> bool:
-    """`err` is null for success, and something else for each way to fail; without the key nothing is known."""
+    """Return whether a transaction succeeded: `err` is null. Raises ProviderConfused without that key."""
     if not shape.has("err"):
         raise ProviderConfused(provider, "it does not say whether the transaction succeeded")
     return cast("Mapping[str, object]", item)["err"] is None
@@ -152,7 +152,7 @@ def _moment(seconds: object) -> datetime | None:
 
 
 def _memo(item: object) -> str | None:
-    """The text of a Memo instruction: parsed by the node, or still as base58 where it could not."""
+    """Return the text of a Memo instruction, parsed by the node or decoded from base58; None if it has none."""
     if not isinstance(item, dict):
         return None
     instruction = cast("dict[str, object]", item)

@@ -1,1 +1,1 @@
-"""How we reach others: connections, deadlines, fair turns, safe fetching, strict JSON, errors."""
+"""Access to external services: connections, deadlines, fair turns, safe fetching, strict JSON, errors."""

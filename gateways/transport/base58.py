@@ -1,4 +1,4 @@
-"""Base58 with Bitcoin's alphabet, in which Solana writes addresses and signatures (docs/facts.md#solana-addresses)."""
+"""Base58 with Bitcoin's alphabet, which Solana uses for addresses and signatures (docs/facts.md#solana-addresses)."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ _PLACES = {letter: place for place, letter in enumerate(ALPHABET)}
 
 
 def decode(text: str) -> bytes | None:
-    """The bytes that a text stands for; None when it is not written in this alphabet."""
+    """Return the bytes that a text encodes; None when it has a character outside this alphabet."""
     number = 0
     for letter in text:
         place = _PLACES.get(letter)
@@ -21,7 +21,7 @@ def decode(text: str) -> bytes | None:
 
 
 def encode(content: bytes) -> str:
-    """The bytes in this alphabet."""
+    """Return the bytes encoded in this alphabet."""
     number, digits = int.from_bytes(content, "big"), ""
     while number:
         number, digit = divmod(number, 58)
@@ -30,12 +30,12 @@ def encode(content: bytes) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Whether the text stands for exactly 32 bytes."""
+    """Return whether the text encodes exactly 32 bytes."""
     return len(text) <= ADDRESS_LONGEST and len(decode(text) or b"") == ADDRESS_BYTES
 
 
 def is_signature(text: str) -> bool:
-    """Whether the text stands for exactly 64 bytes."""
+    """Return whether the text encodes exactly 64 bytes."""
     return len(text) <= SIGNATURE_LONGEST and len(decode(text) or b"") == SIGNATURE_BYTES
 
 

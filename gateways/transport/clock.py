@@ -1,4 +1,4 @@
-"""What time it is: this machine's clock, corrected where the providers agree that it is wrong."""
+"""The current time: this machine's clock, corrected where the providers agree that it is wrong."""
 
 import logging
 import time
@@ -10,21 +10,21 @@ from statistics import median
 log = logging.getLogger("holdfast.clock")
 
 BELIEVED = 5.0
-"""Seconds by which our clock may differ from the providers' before theirs counts."""
+"""Seconds by which our clock may differ from the providers' before we use theirs."""
 AGREE = 15.0
-"""Seconds within which providers' clocks agree."""
+"""Seconds by which providers' clocks may differ and still agree."""
 KEPT = 600.0
-"""Seconds for which what a provider's clock said is used."""
+"""Seconds for which a provider's time is used."""
 NOTED_EVERY = 5.0
 WARNED_EVERY = 3_600.0
 
 _offsets: dict[str, tuple[float, float]] = {}
-"""By host: its Unix time less our ticks, and the ticks at which it said so."""
+"""By host: its Unix time minus our ticks, and our ticks when its answer came."""
 _warned = -WARNED_EVERY
 
 
 def _ticks() -> float:
-    """Seconds that only run forward, in suspension too, whatever somebody sets the clock to."""
+    """Return seconds that only increase, also while the machine is suspended or when its clock is set."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -33,7 +33,7 @@ def _wall() -> datetime:
 
 
 def note(host: str, headers: Mapping[str, str]) -> None:
-    """Keep what a host's clock says, by the Date header (RFC 9110 §6.6.1) of an answer that has just come."""
+    """Keep the time of a host's clock, from the Date header (RFC 9110 §6.6.1) of an answer that has just come."""
     ticks = _ticks()
     said = headers.get("date")
     if said is None or ticks - _offsets.get(host, (0.0, -NOTED_EVERY))[1] < NOTED_EVERY:
@@ -48,7 +48,7 @@ def note(host: str, headers: Mapping[str, str]) -> None:
 
 
 def now() -> datetime:
-    """Return the time: ours, unless at least two hosts, and most of them, agree on another."""
+    """Return our clock's time, or the hosts' if at least two of them, and a majority, agree on another time."""
     global _warned
     wall, ticks = _wall(), _ticks()
     offsets = [offset for offset, at in _offsets.values() if ticks - at < KEPT]
@@ -66,12 +66,12 @@ def now() -> datetime:
 
 
 def is_right(host: str) -> bool:
-    """Return whether a host's clock, as it last said, agrees with `now`."""
+    """Return whether the last time that a host reported agrees with `now`."""
     ticks = _ticks()
     offset, at = _offsets.get(host, (0.0, -KEPT))
     return ticks - at < KEPT and abs(ticks + offset - now().timestamp()) <= AGREE
 
 
 def forget() -> None:
-    """Forget what all hosts said."""
+    """Forget the times of all hosts."""
     _offsets.clear()

@@ -1,4 +1,4 @@
-"""HTTP clients whose connections cannot run out: requests wait at a gate of ours, never inside httpcore's pool."""
+"""HTTP clients whose connections cannot run out: requests wait at our own gate, never inside httpcore's pool."""
 
 import asyncio
 import logging
@@ -19,12 +19,12 @@ from settings import settings
 log = logging.getLogger("holdfast.connections")
 
 POOL_SECONDS = 1.0
-"""Seconds that a request with a place at the gate waits for a connection. It needs to wait only when connections are
-lost, so it may be short."""
+"""Seconds that a request with a place at the gate waits for a connection. The time may be short, because a request has
+to wait only when connections are lost."""
 SILENCE_FORGOTTEN = 30.0
 """Seconds without a request after which a server's earlier silence is forgotten."""
 OVERDUE_SECONDS = 5.0
-"""Seconds after its deadline at which an exchange that still has not ended loses its place at the gate."""
+"""Seconds after its deadline at which an exchange that has not ended loses its place at the gate."""
 
 
 class Closable(Protocol):
@@ -36,7 +36,10 @@ class Closable(Protocol):
 
 
 class TurnedAway(TimeoutError):
-    """The server answers nobody, so the request was not sent: waiting longer would leave no time to ask another."""
+    """The request was not sent, because the server answers nobody.
+
+    Waiting longer would leave the caller no time to ask another server.
+    """
 
 
 C = TypeVar("C", bound=Closable)
@@ -45,13 +48,16 @@ T = TypeVar("T")
 
 @cache
 def tls() -> ssl.SSLContext:
-    """Return the TLS context of all clients: the usual certificates, checked. Making one takes tens of milliseconds."""
+    """Return the TLS context of all clients, which checks the usual certificates.
+
+    It is made once, because that takes tens of milliseconds.
+    """
     return httpx.create_ssl_context()
 
 
 @cache
 def agent() -> str:
-    """Return the User-Agent of our clients; some public nodes refuse that of a library."""
+    """Return the User-Agent of our clients; some public nodes refuse a library's default."""
     chosen = settings()
     return f"{chosen.product_name} (+{chosen.public_url})".encode("ascii", "ignore").decode()
 
@@ -64,12 +70,13 @@ def timeouts(seconds: float) -> httpx.Timeout:
 class GatedClient(Generic[C]):
     """An HTTP client behind a gate with as many places as the client has connections.
 
-    httpcore 1.0 loses a connection when a request that waits in its pool is cancelled in the moment in which it is
-    given a new connection; when all are lost nothing is sent any more. With a gate no request waits in the pool. Should
-    one have to all the same, or not end at its deadline, the client is replaced: the new one takes over at once, and
-    the old one is closed when its last exchange has ended.
+    httpcore 1.0 loses a connection when a request that waits in its pool is cancelled at the moment when it is given a
+    new connection. Once all connections are lost, nothing is sent any more. With a gate, no request waits in the pool.
+    If one has to wait there anyway, or does not end at its deadline, the client is replaced. The new client takes over
+    at once, and the old one is closed when its last exchange has ended.
 
-    With `one_server`, a request that gets no answer while nobody else gets one either turns away those that wait.
+    With `one_server`, a request that gets no answer, while no other request gets one either, turns away all requests
+    that wait at the gate.
     """
 
     def __init__(self, name: str, make: Callable[[], C], gate: FairGate, *, one_server: bool = False) -> None:
@@ -77,7 +84,7 @@ class GatedClient(Generic[C]):
         self.gate = gate
         self.client = make()
         self.replaced = 0
-        """How often the client was replaced."""
+        """The number of times that the client was replaced."""
         self._make = make
         self._one_server = one_server
         self._answered = 0.0
@@ -98,7 +105,7 @@ class GatedClient(Generic[C]):
         """Return the exchange's result; it has `seconds` from when its turn comes. Raises TimeoutError, TurnedAway.
 
         `within` bounds the seconds for waiting and exchange together. A caller that is cancelled while it waits leaves
-        the queue; later the exchange goes on without it and keeps its place until it ends.
+        the queue. If it is cancelled later, the exchange continues without it and keeps its place until it ends.
         """
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -109,7 +116,7 @@ class GatedClient(Generic[C]):
         client = self.client
 
         def expired() -> None:
-            # Counted from when this loop sees the deadline: one that stood still has not yet told the exchange to end.
+            # Counted from when this loop notices the deadline: a loop that was blocked has not ended the exchange yet.
             nonlocal watchdog
             watchdog = loop.call_later(OVERDUE_SECONDS, overdue)
 
@@ -135,7 +142,7 @@ class GatedClient(Generic[C]):
 
     @property
     def silent_for(self) -> float | None:
-        """For how many seconds the server has answered nobody; None while nothing is asked of it."""
+        """The seconds for which the server has answered no request; None while no request is under way."""
         if not self._under_way:
             return None
         return asyncio.get_running_loop().time() - max(self._answered, self._silent_since)

@@ -1,4 +1,4 @@
-"""What can go wrong when we ask somebody else's service, named for what the caller should do about it."""
+"""The errors of requests to external services, grouped by what the caller should do about them."""
 
 import re
 from datetime import UTC, datetime
@@ -8,10 +8,10 @@ _LINKS = re.compile(r"\S*(?:https?|wss?)://\S+")
 
 
 class ProviderError(Exception):
-    """A provider gave no usable answer; whatever was asked is unknown, never "no".
+    """A provider gave no usable answer. The result is unknown, never "no".
 
-    `provider` is a name for people ("Discord", "Base (node 1)"). `retry_after` is the seconds the provider asked us to
-    wait, where it said so. The text never carries a URL: keys of nodes live in URLs.
+    `provider` is a name for people ("Discord", "Base (node 1)"). `retry_after` is the number of seconds that the
+    provider asked us to wait, if it did. The text never contains a URL, because URLs of nodes contain keys.
     """
 
     def __init__(self, provider: str, reason: str, *, retry_after: float | None = None) -> None:
@@ -21,23 +21,23 @@ class ProviderError(Exception):
 
 
 class ProviderDown(ProviderError):
-    """It could not be reached, took too long, or answered that it is broken (5xx)."""
+    """The provider could not be reached, took too long, or answered with a server error (5xx)."""
 
 
 class ProviderBusy(ProviderError):
-    """It asked us to slow down (429 and relatives), or our own limiter would have to wait past the deadline."""
+    """The provider asked us to slow down (429 and similar), or our own limiter would have to wait past the deadline."""
 
 
 class NotYet(ProviderBusy):
-    """Our own limiter kept the request back, so nothing was sent; `retry_after` says when it may go."""
+    """Our own limiter held the request back, so nothing was sent; `retry_after` says when it may be sent."""
 
 
 class ProviderConfused(ProviderError):
-    """It answered something that is not the documented shape, or that contradicts what must be true."""
+    """The answer does not have the documented shape, or contradicts what must be true."""
 
 
 class ProviderRefused(ProviderError):
-    """It understood and refused (4xx); asking again changes nothing until somebody acts."""
+    """The provider understood the request and refused it (4xx); a retry is useless until a person acts."""
 
     def __init__(self, provider: str, reason: str, *, status: int, code: int | None = None) -> None:
         super().__init__(provider, reason)
@@ -46,11 +46,11 @@ class ProviderRefused(ProviderError):
 
 
 class Unauthorized(ProviderRefused):
-    """The credential is not accepted (any more)."""
+    """The provider does not accept the credential, or no longer does."""
 
 
 class NotThere(ProviderError):
-    """The provider says that the thing asked about does not exist; `code` is the provider's own number for it."""
+    """The provider says that the requested thing does not exist; `code` is the provider's own error code."""
 
     def __init__(self, provider: str, reason: str, *, status: int = 404, code: int | None = None) -> None:
         super().__init__(provider, reason)
@@ -59,13 +59,13 @@ class NotThere(ProviderError):
 
 
 def without_links(text: str) -> str:
-    """The text with every URL cut out and at most 200 characters long."""
-    # A contract chooses its error's text, and the pattern takes quadratic time: 60 kB would stop everything for long.
+    """Return the text without URLs, cut to at most 200 characters."""
+    # A contract chooses its error's text, and the pattern takes quadratic time: 60 kB would block the process for long.
     return _LINKS.sub("[address]", text[:1_000])[:200]
 
 
 def seconds_to_wait(header: str | None, *, now: datetime | None = None) -> float | None:
-    """A Retry-After header as seconds: a number or an HTTP date (RFC 9110 §10.2.3), else None."""
+    """Return a Retry-After header, a number or an HTTP date (RFC 9110 §10.2.3), in seconds; None for anything else."""
     if not header:
         return None
     try:

@@ -1,4 +1,4 @@
-"""HTTP exchanges that run to their own end, even when nobody waits for them any more."""
+"""HTTP exchanges that run until they are complete, even when no caller waits for them any more."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -17,18 +17,19 @@ _running: set[asyncio.Task[object]] = set()
 async def to_its_end(
     exchange: Coroutine[object, object, T], seconds: float, ended: Callable[[], None] | None = None
 ) -> T:
-    """Return the exchange's result, or raise TimeoutError after `seconds`; it goes on without a cancelled caller.
+    """Return the exchange's result, or raise TimeoutError after `seconds`.
 
-    `ended` is called once when the exchange has ended. The exchange works for the same tenant as its caller.
+    The exchange continues when its caller is cancelled. `ended` is called once when the exchange has ended. The
+    exchange works for the same tenant as its caller.
 
-    httpcore gives a connection back to its pool under anyio's shield, and asyncio's own cancellation goes through that
-    shield: a task cancelled in that moment keeps its place in the pool for ever, and after a few of them nothing is
-    sent to the host any more. So the exchange has a task of its own, which only anyio's deadline ends.
+    httpcore gives a connection back to its pool under anyio's shield, but asyncio's own cancellation passes through
+    that shield. A task cancelled at that moment keeps its place in the pool for ever, and after a few of them nothing
+    is sent to the host any more. So the exchange has its own task, which only anyio's deadline ends.
     """
     task: asyncio.Task[T] = asyncio.create_task(_within(exchange, seconds))
     _running.add(task)
     task.add_done_callback(_ended)
-    # One that is stopped before its first step, at a process's end, was never awaited.
+    # An exchange that is stopped before its first step, when the process ends, was never awaited.
     task.add_done_callback(lambda _: exchange.close())
     if ended is not None:
         task.add_done_callback(lambda _: ended())
@@ -36,10 +37,10 @@ async def to_its_end(
 
 
 async def end_all() -> None:
-    """Stop the exchanges of this event loop and wait until they have ended, before the connections are closed.
+    """Stop the exchanges of this event loop and wait until they have ended. Call it before closing the connections.
 
-    They have a moment to finish first: asyncio loses the socket of a connection that is made in the very step in
-    which its task is cancelled.
+    The exchanges get LAST_MOMENT seconds to finish first, because asyncio loses the socket of a connection that is
+    made in the same step in which its task is cancelled.
     """
     if mine := _of_this_loop():
         await asyncio.wait(mine, timeout=LAST_MOMENT)
@@ -47,7 +48,7 @@ async def end_all() -> None:
         for task in mine:
             task.cancel()
         await asyncio.gather(*mine, return_exceptions=True)
-        # The callback for the end of a task is called one step of the loop after it.
+        # A task's done callbacks run one step of the loop after the task ends.
         await asyncio.sleep(0)
 
 
@@ -59,7 +60,7 @@ def _of_this_loop() -> list[asyncio.Task[object]]:
 def _ended(task: asyncio.Task[object]) -> None:
     _running.discard(task)
     if not task.cancelled():
-        # Read the exception, so that asyncio does not report a failure that nobody waits for any more.
+        # Read the exception, so that asyncio does not report a failure for which no caller waits any more.
         task.exception()
 
 
@@ -69,7 +70,7 @@ async def _within(exchange: Coroutine[object, object, T], seconds: float) -> T:
 
 
 async def together(asks: Iterable[Coroutine[object, object, T]]) -> list[T]:
-    """All answers, in their order; the first fault ends the other questions too."""
+    """Return all results, in their order; the first exception cancels the other coroutines and is raised."""
     tasks = [asyncio.ensure_future(ask) for ask in asks]
     try:
         return await asyncio.gather(*tasks)

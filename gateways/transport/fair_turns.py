@@ -1,4 +1,4 @@
-"""Fair turns at a limited resource: which tenant a request is for, and a gate that shares its places among tenants."""
+"""Fair use of a limited resource: the tenant of each request, and a gate that shares its places among tenants."""
 
 import asyncio
 from collections import Counter, OrderedDict
@@ -15,7 +15,7 @@ from gateways.transport import question_time
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """For whom code runs. The tenant "" is the product itself, working for all tenants together."""
+    """The tenant that code runs for. The tenant "" is the product itself, working for all tenants."""
 
     tenant: str = ""
     urgent: bool = False
@@ -26,13 +26,13 @@ _caller: ContextVar[Caller] = ContextVar("caller", default=_PRODUCT)
 
 
 def caller() -> Caller:
-    """Return the caller that the running code works for."""
+    """Return the caller for whom the running code works."""
     return _caller.get()
 
 
 @contextmanager
 def on_behalf_of(tenant: str, *, urgent: bool | None = None) -> Generator[None]:
-    """Name the tenant ("server:12") of every request made inside, by the tasks created inside too.
+    """Set the tenant ("server:12") of every request made inside the `with`, also by tasks created there.
 
     `urgent` requests may use a gate's reserved places; None keeps the urgency of the surrounding code.
     """
@@ -45,7 +45,7 @@ def on_behalf_of(tenant: str, *, urgent: bool | None = None) -> Generator[None]:
 
 
 class Place:
-    """A place at a gate, held until `give_back`; giving it back twice does nothing more."""
+    """A place at a gate, held until `give_back`; a second call does nothing."""
 
     def __init__(self, gate: "FairGate", caller: Caller) -> None:
         self._gate: FairGate | None = gate
@@ -59,7 +59,7 @@ class Place:
 
 
 class _Lane:
-    """The callers of one tenant and urgency, first come first served; `ticket` orders lanes by when they had a turn."""
+    """The waiting callers of one tenant and urgency, oldest first; `ticket` orders lanes by their last turn."""
 
     def __init__(self, ticket: int) -> None:
         self.ticket = ticket
@@ -67,12 +67,12 @@ class _Lane:
 
 
 class FairGate:
-    """`places` that callers hold with `async with gate:`, shared fairly among tenants.
+    """A limited number of `places` that callers hold with `async with gate:`, shared fairly among tenants.
 
-    A tenant's callers wait in a queue of their own, and free places go round the tenants that wait. A named tenant
-    holds at most `most_for_one` places at a time. `reserved` places are for urgent callers alone; the others go round
-    both. A caller that is cancelled leaves the queue, or gives back the place it was just given. Not reentrant: a task
-    that holds a place and asks for another may wait for itself.
+    Each tenant's callers wait in their own queue, and free places are given to the waiting tenants in turn. A named
+    tenant holds at most `most_for_one` places at a time. `reserved` places are only for urgent callers; urgent and
+    other callers take turns at the rest. A caller that is cancelled leaves the queue, or gives back the place that it
+    was just given. The gate is not reentrant: a task that holds a place and asks for another may deadlock.
     """
 
     def __init__(self, places: int, most_for_one: int | None = None, reserved: int = 0) -> None:
@@ -88,12 +88,12 @@ class FairGate:
 
     @property
     def taken(self) -> int:
-        """How many places are held."""
+        """The number of held places."""
         return self._taken[False] + self._taken[True]
 
     @property
     def waiting(self) -> int:
-        """How many callers wait for a place."""
+        """The number of callers that wait for a place."""
         return sum(len(lane.waiting) for lanes in self._lanes.values() for lane in lanes.values())
 
     def held_by(self, tenant: str) -> int:
@@ -103,7 +103,7 @@ class FairGate:
     async def take(self) -> Place:
         """Wait for a place and return it; the holder gives it back, possibly in another task."""
         mine = caller()
-        # Whenever a place becomes free it is given to a caller that may have it, so nobody who waits may have one now.
+        # A free place is given at once to a caller that may have it, so no waiting caller may take one now.
         if self._has_room(urgent=mine.urgent) and not self._has_its_share(mine.tenant):
             self._give(mine)
             return Place(self, mine)
@@ -121,7 +121,7 @@ class FairGate:
         return Place(self, mine)
 
     def turn_away(self, fault: Callable[[], Exception]) -> None:
-        """Raise an exception in every caller that waits now; those that come later wait as ever."""
+        """Raise an exception in every caller that waits now; later callers wait as usual."""
         for lanes in self._lanes.values():
             for lane in lanes.values():
                 for turn in lane.waiting:
@@ -166,11 +166,11 @@ class FairGate:
                 turn.set_result(None)
                 self._move_back(found)
             elif not lane.waiting:
-                # Cancelled, and not yet run since.
+                # The caller was cancelled and has not run since.
                 del self._lanes[found.urgent][found.tenant]
 
     def _next(self) -> Caller | None:
-        """Return the lane whose turn it is: of those that may have a place, the one that waits longest."""
+        """Return the tenant and urgency of the next lane: the one that has waited longest and may have a place."""
         first = list[tuple[int, Caller]]()
         for urgent, lanes in self._lanes.items():
             if self._has_room(urgent=urgent):
@@ -186,7 +186,7 @@ class FairGate:
         return lanes[of.tenant]
 
     def _move_back(self, of: Caller) -> None:
-        """Move a lane behind all others, or remove it when nobody waits in it."""
+        """Move a lane behind all others, or remove it when no caller waits in it."""
         lane = self._lanes[of.urgent].pop(of.tenant)
         if lane.waiting:
             self._tickets += 1

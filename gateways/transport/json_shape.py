@@ -1,4 +1,4 @@
-"""Reads foreign JSON strictly: what is not there, or not of its type, is a confused provider and never a default."""
+"""Strict reading of providers' JSON: a missing or wrongly typed field raises ProviderConfused."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -7,7 +7,7 @@ from gateways.transport.errors import ProviderConfused
 
 
 class Shape:
-    """Reads one JSON object strictly: a missing or wrongly typed field is ProviderConfused."""
+    """A strict reader of one JSON object: a missing or wrongly typed field raises ProviderConfused."""
 
     def __init__(self, value: object, what: str, provider: str) -> None:
         if not isinstance(value, Mapping):
@@ -20,28 +20,31 @@ class Shape:
         return ProviderConfused(self._provider, f"{self._what} has no usable {name}")
 
     def text(self, name: str) -> str:
-        """A text."""
+        """Return the string in a field."""
         value = self._fields.get(name)
         if not isinstance(value, str):
             raise self._wrong(name)
         return value
 
     def id(self, name: str = "id") -> str:
-        """A snowflake: decimal digits in a text (docs/facts.md#discord-requests)."""
+        """Return a snowflake: a string of decimal digits (docs/facts.md#discord-requests)."""
         value = self.text(name)
         if not (value.isascii() and value.isdigit()):
             raise self._wrong(name)
         return value
 
     def text_or_none(self, name: str) -> str | None:
-        """A text, null or absent."""
+        """Return the string in a field; None when the field is null or absent."""
         value = self._fields.get(name)
         if value is not None and not isinstance(value, str):
             raise self._wrong(name)
         return value
 
     def number(self, name: str) -> int:
-        """An integer; Discord writes permissions as decimal texts, which count (docs/facts.md#discord-permissions)."""
+        """Return an integer, also from a string of digits, as Discord writes permissions.
+
+        See docs/facts.md#discord-permissions.
+        """
         value = self._fields.get(name)
         if isinstance(value, str) and value.isascii() and value.isdigit():
             return int(value)
@@ -50,31 +53,31 @@ class Shape:
         return value
 
     def flag(self, name: str, default: bool | None = None) -> bool:
-        """A boolean; absent is the default, if there is one."""
+        """Return a boolean; for an absent field the default, if there is one."""
         value = self._fields.get(name, default)
         if not isinstance(value, bool):
             raise self._wrong(name)
         return value
 
     def has(self, name: str) -> bool:
-        """Whether the key is present at all, whatever its value."""
+        """Return whether the key is present, whatever its value."""
         return name in self._fields
 
     def names(self) -> tuple[str, ...]:
-        """The keys that are there, in the order of the answer."""
+        """Return the keys of the object, in the order of the answer."""
         return tuple(self._fields)
 
     def inner(self, name: str) -> "Shape":
-        """A nested object."""
+        """Return a nested object."""
         return Shape(self._fields.get(name), f"{self._what}'s {name}", self._provider)
 
     def items(self, name: str) -> list[object]:
-        """A nested list."""
+        """Return a nested list."""
         return listed(self._fields.get(name), f"{self._what}'s {name}", self._provider)
 
 
 def listed(value: object, what: str, provider: str) -> list[object]:
-    """The value as a list, or ProviderConfused."""
+    """Return the value as a list; raise ProviderConfused for anything else."""
     if not isinstance(value, list):
         raise ProviderConfused(provider, f"{what} is not a list")
     return cast("list[object]", value)

@@ -1,4 +1,4 @@
-"""How each provider last answered, as this process saw it: noted by the clients, stored by the provider log."""
+"""Each provider's last outcome as this process saw it. The clients note outcomes; the provider log stores them."""
 
 from collections import Counter
 from collections.abc import Generator
@@ -17,19 +17,19 @@ from gateways.transport.errors import (
 
 OK, STALE, DOWN, BUSY, CONFUSED, REFUSED = "ok", "stale", "down", "busy", "confused", "refused"
 THROTTLED = "throttled"
-"""Counted beside the outcome for each answer that asks us to slow down (429 and its relatives)."""
+"""Counted in addition to the outcome for each answer that asks us to slow down (429 and similar)."""
 DISCORD, OPENSEA = "discord", "opensea"
 
 
 class Stale(ProviderConfused):
-    """It answers, but with a past: its newest block is old, or before one that was seen already."""
+    """The provider answers with old data: its newest block is old, or before a block that we have already seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderReport:
     """One outcome. `provider` is `discord`, `opensea`, or a node as `<chain>:<its place in the settings, from 0>`.
 
-    `block` and `block_time` are a node's newest block, where the outcome has it.
+    `block` and `block_time` are a node's newest block, if the outcome includes it.
     """
 
     provider: str
@@ -45,22 +45,22 @@ _counts: Counter[tuple[str, str]] = Counter()
 
 
 def node(chain: str, place: int) -> str:
-    """A node's name here."""
+    """Return the provider name of a node."""
     return f"{chain}:{place}"
 
 
 def noted(provider: str, state: str, reason: str | None = None) -> ProviderReport:
-    """What is known of a provider from now on."""
+    """Return a report of a provider's state at this moment."""
     return ProviderReport(provider, state, datetime.now(UTC), reason)
 
 
 def answered(provider: str, block: int | None = None, block_time: datetime | None = None) -> None:
-    """It answered as it should."""
+    """Note that a provider answered as it should."""
     _newest[provider] = ProviderReport(provider, OK, datetime.now(UTC), None, block, block_time)
 
 
 def failed(provider: str, fault: ProviderError) -> None:
-    """It did not; a plain "there is no such thing" is an answer."""
+    """Note a provider's failure; a plain "there is no such thing" counts as an answer."""
     state = state_of(fault)
     if state == OK:
         answered(provider)
@@ -70,7 +70,7 @@ def failed(provider: str, fault: ProviderError) -> None:
 
 @contextmanager
 def watched(provider: str) -> Generator[None]:
-    """Notes and counts how what is asked inside ends."""
+    """Note and count the outcome of the request made inside the `with`."""
     with counted(provider):
         try:
             yield
@@ -82,7 +82,7 @@ def watched(provider: str) -> Generator[None]:
 
 @contextmanager
 def counted(provider: str) -> Generator[None]:
-    """Counts how what is asked inside ends."""
+    """Count the outcome of the request made inside the `with`."""
     try:
         yield
     except ProviderError as fault:
@@ -92,12 +92,12 @@ def counted(provider: str) -> Generator[None]:
 
 
 def count(provider: str, outcome: str) -> None:
-    """One more of this outcome."""
+    """Count one outcome of a provider."""
     _counts[provider, outcome] += 1
 
 
 def state_of(fault: ProviderError) -> str:
-    """What a fault says about its provider; a refusal of one thing says nothing against the rest."""
+    """Return the provider's state that an error implies; the refusal of a single request implies OK."""
     if isinstance(fault, Stale):
         return STALE
     if isinstance(fault, ProviderBusy):
@@ -112,14 +112,14 @@ def state_of(fault: ProviderError) -> str:
 
 
 def read_off() -> list[ProviderReport]:
-    """The newest outcome of each provider since the last reading."""
+    """Return and clear the newest outcome of each provider since the last call."""
     found = list(_newest.values())
     _newest.clear()
     return found
 
 
 def read_off_counts() -> dict[tuple[str, str], int]:
-    """How often each outcome came, by provider and outcome, since the last reading."""
+    """Return and clear the number of outcomes since the last call, by provider and outcome."""
     found = dict(_counts)
     _counts.clear()
     return found

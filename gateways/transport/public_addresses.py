@@ -1,4 +1,4 @@
-"""Which IP addresses belong to the open internet, and so may be reached for a stranger's link."""
+"""Check which IP addresses are public, so that a stranger's link may lead to them."""
 
 import asyncio
 import socket
@@ -6,23 +6,24 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from ipaddress import IPv4Address, ip_address, ip_network
 
-# What Python's own list leaves out: protocol assignments, relays that lead back to any IPv4 address, and the public
+# Networks that Python counts as global: protocol assignments, relays that lead back to any IPv4 address, and the public
 # address at which Azure answers each of its machines.
 _NOT_PUBLIC = tuple(
     map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "2001::/23", "2002::/16", "3fff::/20"))
 )
 _UNICAST = ip_network("2000::/3")
-"""All that IPv6 has given out for hosts on the internet (RFC 4291 §2.4, IANA): nothing else needs to be reached."""
+"""The only IPv6 range assigned to hosts on the internet (RFC 4291 §2.4, IANA); we need no other."""
 
 
 _LOOKUPS = ThreadPoolExecutor(8, "lookup")
-"""Threads of their own: a stranger's name whose server keeps silent holds up no other thread of the process."""
+"""Separate threads, so that a stranger's host name whose DNS server does not answer blocks no other thread."""
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is one of the open internet: no private, loopback, link-local, shared or reserved one.
+    """Return whether an address is public: not private, loopback, link-local, shared or reserved.
 
-    An IPv6 address that carries an IPv4 one (mapped, translated, tunnelled) is none, nor is what is not an address.
+    An IPv6 address that contains an IPv4 address (mapped, translated, tunnelled) is not public, nor is a text that is
+    not an address.
     """
     try:
         address = ip_address(text)
@@ -36,7 +37,7 @@ def is_public(text: str) -> bool:
 
 
 async def resolve(host: str, port: int) -> tuple[str, ...]:
-    """The addresses of a host, in the order to try them; none when there is no such host."""
+    """Return the addresses of a host, in the order to try them; an empty tuple when there is no such host."""
     try:
         ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         found = await asyncio.get_running_loop().run_in_executor(_LOOKUPS, ask)

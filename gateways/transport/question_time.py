@@ -1,4 +1,4 @@
-"""The time of a question to a chain, which stops while the question only waits for its turn at gates."""
+"""A clock for each question to a chain; it stops while the question only waits for its turn at gates."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
@@ -6,11 +6,14 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from contextvars import ContextVar
 
 LONGEST = 3.0
-"""A question ends at the latest after so many times its deadline, however long it waits for turns."""
+"""The factor by which waiting for turns may extend a question's time at most."""
 
 
 class TimedQuestion:
-    """How many requests of a question wait and run, and how long it has only waited, at most `spare` seconds."""
+    """The clock of one question.
+
+    It counts the question's waiting and running requests, and the seconds in which it only waited, at most `spare`.
+    """
 
     def __init__(self, spare: float) -> None:
         self._spare = spare
@@ -21,12 +24,12 @@ class TimedQuestion:
         self._timeouts: dict[asyncio.Timeout, float] = {}
 
     def waited(self) -> float:
-        """Return the seconds by which everything in the question is later than planned."""
+        """Return the seconds by which waiting has delayed everything in the question."""
         still = 0.0 if self._stopped is None else asyncio.get_running_loop().time() - self._stopped
         return min(self._spare, self._waited + still)
 
     def count(self, waiting: int, running: int) -> None:
-        """Add to the requests that wait and run, here and in what follows."""
+        """Add to the numbers of waiting and running requests, here and in the questions that follow this one."""
         self._waiting += waiting
         self._running += running
         stops = self._waiting > 0 and not self._running
@@ -40,17 +43,17 @@ class TimedQuestion:
             follower.count(waiting, running)
 
     def follow(self, other: "TimedQuestion") -> None:
-        """Count what the other question waits for and has under way as this one's, until `leave`."""
+        """Count the other question's waiting and running requests as this one's, until `leave`."""
         other._followers.append(self)
         self.count(other._waiting, other._running)
 
     def leave(self, other: "TimedQuestion") -> None:
-        """End what `follow` began."""
+        """Stop following the other question."""
         other._followers.remove(self)
         self.count(-other._waiting, -other._running)
 
     def add(self, timeout: asyncio.Timeout, deadline: float) -> None:
-        """Let a timeout that has begun end at `deadline` in this question's time."""
+        """Make a timeout that has begun end at `deadline` in this question's time."""
         timeout.reschedule(deadline + (self._waited if self._stopped is None else self._spare))
         self._timeouts[timeout] = deadline
 
@@ -80,24 +83,24 @@ def _counted(waiting: int, running: int) -> Generator[None]:
 
 
 def waiting() -> AbstractContextManager[None]:
-    """Count a request of the running question as one that waits for its turn, inside a `with`."""
+    """Count a request of the running question as waiting for its turn, inside a `with`."""
     return _counted(1, 0)
 
 
 def running() -> AbstractContextManager[None]:
-    """Count a request of the running question as one that is under way, inside a `with`."""
+    """Count a request of the running question as under way, inside a `with`."""
     return _counted(0, 1)
 
 
 def now() -> float:
-    """Return loop time without what the question waited for its turns; outside of a question plain loop time."""
+    """Return loop time minus the seconds that the question waited for turns; outside a question, plain loop time."""
     question = _question.get()
     return asyncio.get_running_loop().time() - (0.0 if question is None else question.waited())
 
 
 @asynccontextmanager
 async def timeout_at(deadline: float) -> AsyncGenerator[None]:
-    """End the code inside with TimeoutError at a deadline in the question's time."""
+    """Raise TimeoutError in the code inside at a deadline in the question's time."""
     question = _question.get()
     if question is None:
         async with asyncio.timeout_at(deadline):
@@ -115,7 +118,8 @@ async def timeout_at(deadline: float) -> AsyncGenerator[None]:
 async def of(deadline: float) -> AsyncGenerator[None]:
     """Make the code inside, with the tasks that it starts, one question that ends at `deadline` with TimeoutError.
 
-    While requests of it wait at gates and none is under way its time stops, until LONGEST times its deadline is over.
+    The question's time stops while some of its requests wait at gates and none is under way. Whatever it waits for, it
+    ends after LONGEST times the seconds that it had at the start.
     """
     seconds = max(0.0, deadline - asyncio.get_running_loop().time())
     token = _question.set(TimedQuestion((LONGEST - 1) * seconds))
@@ -128,7 +132,7 @@ async def of(deadline: float) -> AsyncGenerator[None]:
 
 @contextmanager
 def shared() -> Generator[TimedQuestion]:
-    """Make a task that is created inside a question of its own, which several others can wait for with `joined`."""
+    """Make a task that is created inside a separate question, for which several others can wait with `joined`."""
     token = _question.set(made := TimedQuestion(0.0))
     try:
         yield made
@@ -138,7 +142,7 @@ def shared() -> Generator[TimedQuestion]:
 
 @contextmanager
 def joined(other: TimedQuestion) -> Generator[None]:
-    """Count what another question waits for and has under way as the running question's own, inside a `with`."""
+    """Count another question's waiting and running requests as the running question's own, inside a `with`."""
     question = _question.get()
     if question is not None:
         question.follow(other)

@@ -1,4 +1,4 @@
-"""Fetches links that strangers chose (token metadata and the like), without ever reaching what is not public."""
+"""Fetching of links that strangers chose (token metadata and similar), only from public addresses."""
 
 import zlib
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -23,20 +23,20 @@ from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
 from gateways.transport.public_addresses import is_public, resolve
 
 DEADLINE = 10.0
-"""Seconds for one link from when its turn comes, redirects and all."""
+"""Seconds for one link from when its turn comes, redirects included."""
 LARGEST = 1_000_000
-"""Bytes, before and after unpacking."""
+"""The largest answer in bytes, before and after unpacking."""
 MOST_REDIRECTS = 3
 LONGEST_LINK = 4_000
 CONNECTIONS, MOST_FOR_ONE = 32, 8
-"""Links at a time, and how many of them for one tenant; for one host where no tenant is named."""
+"""Links at a time, and how many of them for one tenant, or for one host where no tenant is named."""
 HTTPS_PORT = 443
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class LinkForbidden(ProviderRefused):
-    """The link leads where we do not go; nothing was sent there."""
+    """The link leads to a place that we do not contact; nothing was sent there."""
 
     def __init__(self, provider: str, reason: str) -> None:
         super().__init__(provider, reason, status=0)
@@ -44,7 +44,7 @@ class LinkForbidden(ProviderRefused):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One request of the way to a document."""
+    """One of the requests that lead to a document."""
 
     method: str
     url: httpx.URL
@@ -54,11 +54,11 @@ class _Step:
 class Fetcher:
     """The client for every link that a stranger chose (docs/facts.md#ccip-read).
 
-    Only https on port 443; each address that a name stands for must be public, and the connection goes to the very
-    address that was checked. The same holds for every redirect. No credentials, cookies or proxies; at most `largest`
-    bytes and `deadline` seconds. `trusted` are links that an operator chose: what begins with one of them may be of
-    this machine; with `own_machine`, for the sandbox, so may every link. Errors are named for the link's host, never
-    with the link.
+    It uses only https on port 443. Every address of a host name must be public, and the connection is made to the very
+    address that was checked. The same is true for every redirect. There are no credentials, cookies or proxies, and at
+    most `largest` bytes and `deadline` seconds. `trusted` are links that an operator chose: a link that begins with one
+    of them may lead to this machine. With `own_machine`, for the sandbox, any link may. Errors name the link's host,
+    never the link.
     """
 
     def __init__(
@@ -96,10 +96,10 @@ class Fetcher:
         await self._pools.close()
 
     async def get(self, link: str, *, largest: int = LARGEST) -> bytes:
-        """Return what the link leads to, over at most three redirects.
+        """Return the document behind the link, after at most three redirects.
 
         Raises LinkForbidden (nothing was sent), NotThere, ProviderBusy, ProviderDown, ProviderRefused, and
-        ProviderConfused for what is too large or packed in a way that we did not ask for.
+        ProviderConfused for a document that is too large or packed in a way that we did not ask for.
         """
         return await self._fetch("GET", link, None, largest)
 
@@ -119,7 +119,7 @@ class Fetcher:
                 at.append(outcome)
             raise ProviderConfused(_name(at[-1].url), f"it redirects more than {MOST_REDIRECTS} times")
 
-        # Strangers choose the links, so where nobody is named a host takes a share, as a tenant would.
+        # Strangers choose the links, so without a named tenant each host gets a tenant's share.
         tenant = caller().tenant or ("" if self._is_trusted(at[0].url) else f"host:{_name(at[0].url)}")
         with on_behalf_of(tenant), self._no_answer(lambda: at[-1].url):
             return await self._pools.run(follow, self._deadline)
@@ -145,7 +145,7 @@ class Fetcher:
 
     @contextmanager
     def _no_answer(self, at: Callable[[], httpx.URL]) -> Generator[None]:
-        """Raise ProviderDown, named for the host, for what the connection raises."""
+        """Turn the connection's exceptions into ProviderDown, which names the host."""
         try:
             yield
         except TimeoutError:
@@ -154,7 +154,7 @@ class Fetcher:
             raise ProviderDown(_name(at()), f"no answer ({type(fault).__name__})") from None
 
     async def _take(self, pools: "_Pools", step: _Step, largest: int) -> "bytes | _Step":
-        """One request: the document, or where to go on."""
+        """Send one request and return the document, or the next request after a redirect."""
         pool = self._pool_for(pools, step.url)
         url = httpcore.URL(
             scheme=step.url.raw_scheme, host=step.url.raw_host, port=step.url.port, target=step.url.raw_path
@@ -177,7 +177,7 @@ class Fetcher:
         return any(_begins_with(url, trusted) for trusted in self._trusted)
 
     def _pool_for(self, pools: "_Pools", url: httpx.URL) -> httpcore.AsyncConnectionPool:
-        """Return the pool to ask through. Raises LinkForbidden for a link that is neither https nor the operator's."""
+        """Return the pool for a link. Raises LinkForbidden for a link that is neither https nor the operator's."""
         if url.userinfo:
             raise LinkForbidden(_name(url), "the link carries a name or a password")
         if self._is_trusted(url):
@@ -200,7 +200,7 @@ class Fetcher:
 
 @dataclass(frozen=True, slots=True)
 class _Pools:
-    """The connections to strangers' hosts, and to those that the operator chose."""
+    """The connections to strangers' hosts, and to hosts that the operator chose."""
 
     guarded: httpcore.AsyncConnectionPool
     own: httpcore.AsyncConnectionPool
@@ -217,9 +217,10 @@ def _pool(certificates: SSLContext, guard: "_Guard") -> httpcore.AsyncConnection
 
 
 class _Guard(httpcore.AsyncNetworkBackend):
-    """Connects to a host only when all that its name stands for is public, and to the address that was checked.
+    """A network backend that connects to a host only when all its addresses are public.
 
-    A name that answers differently the next time gains nothing: it is not resolved again between check and connection.
+    It connects to an address that it has checked. A host name that resolves differently the next time gains nothing,
+    because it is not resolved again between check and connection.
     """
 
     def __init__(self, inner: httpcore.AsyncNetworkBackend, lookup: Resolve, *, only_public: bool) -> None:
@@ -233,7 +234,7 @@ class _Guard(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """A connection to the first of the host's addresses that takes one."""
+        """Return a connection to the first of the host's addresses that accepts one."""
         addresses = await self._lookup(host, port)
         if not addresses:
             raise httpcore.ConnectError("there is no such host")
@@ -250,11 +251,11 @@ class _Guard(httpcore.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None
     ) -> httpcore.AsyncNetworkStream:
-        """Never: no link names one."""
+        """Raise ConnectError: no link leads to a Unix socket."""
         raise httpcore.ConnectError("sockets of this machine are not asked")
 
     async def sleep(self, seconds: float) -> None:
-        """As the inner one does."""
+        """Sleep as the inner backend does."""
         await self._inner.sleep(seconds)
 
 
@@ -276,7 +277,7 @@ def _origin(url: httpx.URL) -> tuple[str, str, int]:
 
 
 def _begins_with(url: httpx.URL, trusted: httpx.URL) -> bool:
-    """Whether a link lies below another; one with dots that a server may take for a way up lies nowhere."""
+    """Return whether a link lies below another; never for one with dots that a server may take for a parent folder."""
     if _origin(url) != _origin(trusted):
         return False
     below = url.path == trusted.path or url.path.startswith(f"{trusted.path.rstrip('/')}/")
@@ -284,7 +285,7 @@ def _begins_with(url: httpx.URL, trusted: httpx.URL) -> bool:
 
 
 def _name(url: httpx.URL) -> str:
-    """The host, for people; it never has a path or a password in it."""
+    """Return the host as a name for people; it never contains a path or a password."""
     return url.raw_host.decode("ascii", "replace")[:100] or "The link"
 
 
@@ -303,7 +304,7 @@ def _check(url: httpx.URL, status: int, told: Mapping[str, str]) -> None:
 
 
 async def _content(url: httpx.URL, answer: httpcore.Response, told: Mapping[str, str], largest: int) -> bytes:
-    """The body, unpacked, of which no more than `largest` bytes are ever kept on either side of unpacking."""
+    """Return the unpacked body. At most about `largest` bytes are kept, both before and after unpacking."""
     declared = told.get("content-length", "")
     if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > largest:
         raise ProviderConfused(_name(url), "the answer is too large")

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 MEASURED_EVERY = 60.0
 """Seconds after which the difference between this machine's clock and the database's is measured again."""
 STEP = 1.0
-"""A step of this machine's clock, in seconds, after which it is measured again at once."""
+"""The step of this machine's clock, in seconds, after which the difference is measured again at once."""
 QUESTION = "SELECT clock_timestamp()"
 
 
 @dataclass(slots=True)
 class _Measured:
-    """The lead of the database's clock over this machine's, and when it was measured by both clocks of this machine."""
+    """The database clock's lead over this machine's, and when it was measured, by both clocks of this machine."""
 
     ahead: timedelta = timedelta(0)
     wall: float = 0.0
@@ -34,7 +34,7 @@ def corrected(moment: datetime) -> datetime:
 
 
 def is_due() -> bool:
-    """Return whether to measure now; only one caller in a while gets True."""
+    """Return whether to measure now; after True, False follows until the next measurement is due."""
     wall, ticks = datetime.now(UTC).timestamp(), time.monotonic()
     passed = ticks - _last.ticks
     if passed < MEASURED_EVERY and abs(wall - _last.wall - passed) < STEP:
@@ -46,7 +46,7 @@ def is_due() -> bool:
 def measured(said: datetime, seconds: float) -> None:
     """Record the database's time, which was requested `seconds` ago.
 
-    A difference within the time of the round trip counts as none, so that two equal clocks are never adjusted.
+    A difference smaller than the round trip counts as none, so that two equal clocks are never adjusted.
     """
     way = timedelta(seconds=seconds)
     ahead = said - (datetime.now(UTC) - way / 2)

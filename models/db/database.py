@@ -1,4 +1,4 @@
-"""This process's engine, and the transaction, the only way to the database."""
+"""This process's database engine and its transactions, through which all code uses the database."""
 
 import asyncio
 import select as waiting
@@ -19,9 +19,9 @@ from settings import settings
 
 _engine: AsyncEngine | None = None
 _alone: AsyncEngine | None = None
-"""The same engine and pool, with each statement committed on its own."""
+"""The same engine and pool, but each statement is committed separately."""
 _returning: set[asyncio.Task[None]] = set()
-"""Sessions that return their connections, also after the task that waits for it is cancelled once more."""
+"""Tasks that return sessions' connections; they continue when the waiting task is cancelled once more."""
 _statement_seconds: float | None = None
 
 
@@ -30,7 +30,7 @@ class DatabaseUrlMissing(Exception):
 
 
 def engine() -> AsyncEngine:
-    """Return the process's engine, made at first use (granian forks, and an earlier engine would be shared)."""
+    """Return the process's engine, made at first use: granian forks, and an earlier engine would be shared."""
     if _engine is None:
         url = settings().database_url
         if not url:
@@ -51,13 +51,13 @@ def _set(url: str, max_overflow: int = 10) -> AsyncEngine:
 
 
 def limit_statements(seconds: float | None) -> None:
-    """Limit each statement of this process to so many seconds; call it before the first use of the engine."""
+    """Limit each statement of this process to `seconds`; call it before the first use of the engine."""
     global _statement_seconds
     _statement_seconds = seconds
 
 
 async def _connect(*arguments: Any, **options: Any) -> WatchedConnection:
-    """Open a connection of the pool. A statement sets the limit, because poolers refuse it as a parameter."""
+    """Open a connection for the pool. A statement sets the time limit, because poolers refuse it as a parameter."""
     made = await WatchedConnection.connect(*arguments, **options)
     try:
         if _statement_seconds is not None:
@@ -68,7 +68,7 @@ async def _connect(*arguments: Any, **options: Any) -> WatchedConnection:
             await _ask_for_the_time(made)
             await made.commit()
     except BaseException:
-        # The pool does not know of it yet.
+        # The pool does not know this connection yet.
         await made.close()
         raise
     return made
@@ -82,7 +82,7 @@ async def _ask_for_the_time(connection: WatchedConnection) -> None:
 
 
 async def _measure_clock() -> None:
-    """Measure the database's clock once a minute; an absent database is left to the caller."""
+    """Measure the database's clock once a minute. Errors are ignored, because the caller meets them too."""
     if clock.is_due():
         made = engine()
         with suppress(SQLAlchemyError, psycopg.Error):
@@ -93,10 +93,10 @@ async def _measure_clock() -> None:
 
 
 def _check_connection(connection: Any, record: object, proxy: object) -> None:
-    """Keep the pool from handing out a dead connection: DisconnectionError makes it open another.
+    """Raise DisconnectionError for a dead connection, so that the pool opens another.
 
-    A server that stops sends a message or closes the connection, and both can be read; an idle one sends nothing. The
-    pool's own `pool_pre_ping` would cost a signed-in call a sixth of its time.
+    A server that stops sends a message or closes the connection; both make the socket readable, and an idle server
+    sends nothing. The pool's own `pool_pre_ping` would cost a sixth of the time of a signed-in call.
     """
     raw = connection.driver_connection
     if raw.closed:
@@ -108,7 +108,7 @@ def _check_connection(connection: Any, record: object, proxy: object) -> None:
 
 
 def psycopg_url(url: str) -> str:
-    """Return the URL with psycopg 3 as its driver, in whichever form the operator wrote it."""
+    """Return the URL with psycopg 3 as its driver, whatever form the operator used."""
     for prefix in ("postgres://", "postgresql://"):
         if url.startswith(prefix):
             return "postgresql+psycopg://" + url.removeprefix(prefix)
@@ -118,7 +118,7 @@ def psycopg_url(url: str) -> str:
 def is_unreadable(fault: psycopg.Error) -> bool:
     """Return whether the client could not read the address of a database.
 
-    Never show the text of such an error: it has the whole address, with the password.
+    Never show the text of such an error: it contains the whole address, with the password.
     """
     return isinstance(fault, psycopg.ProgrammingError) and fault.sqlstate is None
 
@@ -129,10 +129,10 @@ def libpq_url(url: str) -> str:
 
 
 async def use(url: str | None) -> None:
-    """Point this process at another database (tests), or with None drop the engine."""
+    """Use another database in this process (tests), or drop the engine if `url` is None."""
     global _engine, _alone
     if _engine is not None:
-        # A pool that is disposed of no longer closes what comes back to it.
+        # A disposed pool no longer closes connections that are returned to it.
         await asyncio.gather(*_returning, return_exceptions=True)
         await _engine.dispose()
     _engine = _alone = None
@@ -142,7 +142,7 @@ async def use(url: str | None) -> None:
 
 
 async def connect() -> WatchedConnection:
-    """Open a plain connection to this process's database, in autocommit, for what a pool cannot do: LISTEN, locks.
+    """Open a plain autocommit connection to this process's database, for uses without a pool: LISTEN, locks.
 
     Raises psycopg.OperationalError.
     """
@@ -151,7 +151,7 @@ async def connect() -> WatchedConnection:
 
 @asynccontextmanager
 async def transaction() -> AsyncGenerator[AsyncSession]:
-    """One use case: committed when the block ends, rolled back when it raises."""
+    """Open a session for one use case, which is committed when the block ends and rolled back when it raises."""
     await _measure_clock()
     async with _closing(AsyncSession(engine(), expire_on_commit=False)) as db:
         yield db
@@ -160,9 +160,9 @@ async def transaction() -> AsyncGenerator[AsyncSession]:
 
 @asynccontextmanager
 async def reading() -> AsyncGenerator[AsyncSession]:
-    """A session for reads, or for one separate statement: each is sent without BEGIN and COMMIT.
+    """Open a session for reads, or for separate statements, which are sent without BEGIN and COMMIT.
 
-    As in a transaction, each statement sees what was committed when it began.
+    As in a transaction, each statement sees the data that was committed when it began.
     """
     await _measure_clock()
     made = engine()
@@ -174,14 +174,14 @@ async def reading() -> AsyncGenerator[AsyncSession]:
 async def _closing(db: AsyncSession) -> AsyncGenerator[AsyncSession]:
     """Return the connection to the pool when the block ends.
 
-    The session's own way takes a task, in case of a cancellation. After success nothing is left to send, so there is no
-    moment in which to be cancelled.
+    The session's own context manager always creates a task for that, in case of a cancellation. After success nothing
+    is left to send, so no cancellation can interrupt the return, and no task is needed.
     """
     try:
         yield db
     except BaseException:
-        # On a lost connection nothing is left to undo, and the original error must win, above all a cancellation: a
-        # caller that retries after database errors would otherwise start over instead of ending.
+        # On a lost connection nothing is left to roll back, and the original error must be raised, above all a
+        # cancellation: a caller that retries after database errors would otherwise start over instead of ending.
         with suppress(DBAPIError):
             returning = asyncio.create_task(db.close())
             _returning.add(returning)
@@ -194,8 +194,8 @@ async def _closing(db: AsyncSession) -> AsyncGenerator[AsyncSession]:
 async def release(db: AsyncSession) -> None:
     """Return the connection to the pool before waiting for a provider; the next statement takes a new one.
 
-    This commits and ends locks, so call it before writes that must roll back with what follows. Does nothing within a
-    savepoint.
+    This commits and releases locks, so call it before writes that must be rolled back together with later ones. It does
+    nothing within a savepoint.
     """
     if not db.in_nested_transaction():
         await db.commit()

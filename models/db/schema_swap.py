@@ -1,4 +1,4 @@
-"""Move everything in a database to a schema of its own, so that a backup can take its place."""
+"""Move all tables of a database to a separate schema, so that a backup can take their place."""
 
 import psycopg
 from psycopg.sql import SQL, Identifier
@@ -22,7 +22,7 @@ def put_aside(url: str, schema: str) -> None:
 
 
 def put_back(url: str, schema: str) -> None:
-    """Undo `put_aside`; what was added meanwhile is dropped. Without that schema nothing changes."""
+    """Undo `put_aside` and drop everything added since. Do nothing if that schema does not exist."""
     with psycopg.connect(libpq_url(url), **parameters(libpq_url(url))) as connection:
         if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone():
             return

@@ -22,7 +22,7 @@ Driver = psycopg.AsyncConnection[tuple[Any, ...]]
 Question = tuple[str, Mapping[str, object]]
 """A statement, and its values by name."""
 Rows = Sequence[tuple[Any, ...]]
-"""The rows of its answer."""
+"""The rows of a statement's result."""
 
 ROWS_A_STEP = 1_000
 """Rows converted in one step of the event loop."""
@@ -33,7 +33,7 @@ GUARD_FAILED = "HF001"
 
 
 class GuardFailed(Exception):
-    """A guard statement failed: its condition does not hold any more. The text says which."""
+    """A guard statement failed, because its condition is no longer true. The text says which condition."""
 
 
 class _Session(Session):
@@ -46,8 +46,8 @@ class _Session(Session):
 class AsyncSession(TypedAsyncSession):
     """The session of a transaction: `exec` for rows of a table, `execute` for statements over sets.
 
-    Each round trip to the database delays the way from a transfer to its role, so several statements can share one:
-    `together` sends several at once, and `later` sends a statement along with the next one.
+    Each round trip to the database adds to the delay between a transfer and its role, so several statements can share
+    one: `together` sends several at once, and `later` sends a statement along with the next one.
     """
 
     sync_session_class: type[Session] = _Session
@@ -56,10 +56,10 @@ class AsyncSession(TypedAsyncSession):
         super().__init__(*arguments, **options)
         self._waiting: list[Question] = []
         self._driver: Driver | None = None
-        """The driver's connection while the session has one: asking for it each time costs as much as a statement."""
+        """The driver's connection while the session has one, because getting it costs as much as a statement."""
 
     async def execute(self, statement: Executable, params: Any = None) -> Result[*tuple[Any, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Run a statement; `params` is one mapping, or a list of them to run it for each."""
+        """Run a statement; `params` is one mapping, or a list of mappings to run it once for each."""
         await self._send_waiting()
         return await PlainAsyncSession.execute(self, statement, params)
 
@@ -83,28 +83,28 @@ class AsyncSession(TypedAsyncSession):
         await super().commit()
 
     def later(self, statement: str, values: Mapping[str, object]) -> None:
-        """Defer a statement, `:name` for its values, to the next round trip; its result is dropped."""
+        """Defer a statement, with `:name` for its values, to the next round trip; its result is dropped."""
         self._waiting.append((statement, values))
 
     async def together(self, *questions: Question) -> list[list[tuple[Any, ...]]]:
-        """Run several statements, `:name` for their values, in one round trip, and return their rows.
+        """Run several statements, with `:name` for their values, in one round trip, and return their rows.
 
-        Deferred statements run first. Raises the error of the first that fails, and GuardFailed if `guard(holds, what)`
-        found that its condition does not hold, which aborts everything sent with it.
+        Deferred statements run first. Raises the error of the first statement that fails. Raises GuardFailed if the
+        condition of a `guard(holds, what)` is false, which aborts everything sent with it.
         """
         return await self._together(questions)
 
     async def now(self) -> datetime:
-        """Return the database's time: when the transaction began, or outside of one the present."""
+        """Return the database's time: the beginning of the transaction, or outside of a transaction the present."""
         ((at,),) = (await self.together(("SELECT now()", {})))[0]
         return at
 
     async def lock(self, name: object, space: int = 0) -> None:
         """Wait until no other transaction holds this name in this space, and hold it until the transaction ends.
 
-        Sort several names of one space before you lock them, or two transactions wait for each other.
+        Sort several names of one space before you lock them, or two transactions may deadlock.
         """
-        # An advisory lock needs no row: what is about to be made can be locked.
+        # An advisory lock needs no row, so a row that does not exist yet can be locked.
         await self.together(
             ("SELECT pg_advisory_xact_lock(hashtextextended(:name, :space))", {"name": str(name), "space": space})
         )
@@ -119,14 +119,14 @@ class AsyncSession(TypedAsyncSession):
         asked, self._waiting = [*self._waiting, *questions], []
         if not asked:
             return []
-        # As before any other statement: objects added to the session must be visible to it.
+        # As before any other statement: the statements must see objects that were added to the session.
         if self.new or self.dirty or self.deleted:
             await self.flush()
         raw = await self._raw()
         try:
             begun = raw.info.transaction_status is TransactionStatus.INTRANS
             if len(asked) == 1 and not commit and (begun or raw.autocommit):
-                # There is nothing to combine it with.
+                # There is no other statement to combine it with.
                 return [await ask(raw, asked[0])][len(asked) - len(questions) :]
             cursors = await _in_one(raw, asked, commit=commit and not raw.autocommit)
             told = cursors[len(asked) - len(questions) :]
@@ -134,8 +134,8 @@ class AsyncSession(TypedAsyncSession):
         except BaseException as fault:
             self._driver = None
             if raw.closed or raw.pgconn.pipeline_status != PipelineStatus.OFF or not isinstance(fault, Exception):
-                # A task cancelled while psycopg enters or leaves a pipeline leaves the connection in it; the pool would
-                # give it to others, who would all read no rows.
+                # If a task is cancelled while psycopg enters or leaves a pipeline, the connection stays in the
+                # pipeline. The pool would give it to other callers, who would all read no rows.
                 await (await super().connection()).invalidate(fault)
             if isinstance(fault, psycopg.Error):
                 if fault.diag.sqlstate == GUARD_FAILED:
@@ -162,7 +162,7 @@ class AsyncSession(TypedAsyncSession):
         await super().close()
 
     def begin_nested(self) -> AsyncSessionTransaction:
-        """Return a savepoint; nothing may be deferred then, or it would be undone with what follows."""
+        """Return a savepoint. No statement may be deferred, or a rollback to the savepoint would undo it."""
         assert not self._waiting
         return super().begin_nested()
 
@@ -172,15 +172,15 @@ class AsyncSession(TypedAsyncSession):
 
 
 def joined(values: Iterable[object]) -> str:
-    """Join many ids, addresses or numbers to one parameter, for `string_to_array(:name, ',')`.
+    """Join many ids, addresses or numbers into one parameter, for `string_to_array(:name, ',')`.
 
-    The driver quotes each element of a list, which would cost a large batch more than all its decisions.
+    The driver quotes each element of a list, which for a large batch would cost more than all its decisions.
     """
     return ",".join(map(str, values))
 
 
 async def ask(driver: Driver, question: Question) -> list[tuple[Any, ...]]:
-    """Run a statement, `:name` for its values, on a connection of the driver. Raises psycopg.Error."""
+    """Run a statement, with `:name` for its values, on the driver's connection. Raises psycopg.Error."""
     statement, values = question
     return await _rows(await driver.execute(_percents(statement), values))
 
@@ -196,10 +196,10 @@ async def _in_one(
             try:
                 cursors += [await driver.execute(_percents(statement), values) for statement, values in asked]
                 if commit:
-                    # As a statement: psycopg does not know of a transaction that begins in here.
+                    # As a statement, because psycopg does not know about a transaction that begins in the pipeline.
                     await driver.execute(b"COMMIT", prepare=False)
             except psycopg.Error as first:
-                # Raised after the pipeline: one left by an exception reports skipped statements as another error.
+                # Raised after the pipeline, which would report skipped statements as another error.
                 fault = first
     except psycopg.Error as last:
         raise fault or last from None

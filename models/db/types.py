@@ -10,7 +10,7 @@ from models.db.clock import now
 
 
 def moment(*, index: bool = False, in_database: bool = False) -> Any:
-    """Return a required time column that defaults to the row's creation, `in_database` also without the model."""
+    """Return a required time column whose default is now; with `in_database`, the database has that default too."""
     told = {"server_default": func.now()} if in_database else {}
     return Field(default_factory=now, sa_type=DateTime(timezone=True), index=index, sa_column_kwargs=told)  # pyright: ignore[reportArgumentType]
 

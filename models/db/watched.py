@@ -23,7 +23,7 @@ NETWORK: dict[str, int] = {
     "tcp_user_timeout": 10_000,
 }
 """libpq's connection parameters (seconds; tcp_user_timeout in milliseconds). Without them Linux waits a quarter of an
-hour for a machine that vanished during a statement, and two hours for one that vanished between two."""
+hour for a machine that vanished during a statement, and two hours for one that vanished between statements."""
 SILENT_SECONDS = 10.0
 """Seconds without an answer after which another connection checks on the statement."""
 SURE_SECONDS = 1.0
@@ -40,10 +40,10 @@ _END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE strpos(appl
 
 
 def parameters(conninfo: str) -> dict[str, Any]:
-    """Return the parameters for a connection to this URL; those that the operator set in it are left out."""
+    """Return the parameters for a connection to this URL, without those that the operator set in the URL."""
     given = conninfo_to_dict(conninfo)
     found: dict[str, Any] = {name: value for name, value in NETWORK.items() if name not in given}
-    # The server keeps 63 bytes, and question marks for what is not ASCII.
+    # The server stores 63 bytes, and replaces characters outside ASCII with question marks.
     name = str(given.get("application_name") or "holdfast").encode("ascii", "replace").decode()
     found["application_name"] = f"{name[:40]} {secrets.token_hex(8)}"
     return found
@@ -53,12 +53,13 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
     """A connection whose statements cannot wait forever.
 
     TCP notices a dead peer, but not a proxy or firewall that accepts bytes and loses them. So when a statement has no
-    answer for SILENT_SECONDS, a second connection asks whether the server works on it. If not, the statement ends with
-    psycopg.OperationalError, and so does what the server still holds for this connection: locks, a lease.
+    answer for SILENT_SECONDS, a second connection asks whether the server works on it. If not, the statement raises
+    psycopg.OperationalError, and the server releases everything that it still holds for this connection: locks, a
+    lease.
     """
 
     _token: str = ""
-    """A part of its name that no other connection has."""
+    """A unique part of the connection's name."""
     _conninfo: str = ""
 
     @classmethod
@@ -72,7 +73,7 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
         return made
 
     async def __aexit__(self, *fault: Any) -> None:
-        """Commit or roll back, and close. psycopg leaves the connection open where that is cancelled."""
+        """Commit or roll back, and close, also when cancelled, which psycopg's own version does not."""
         try:
             await super().__aexit__(*fault)
         finally:
@@ -87,12 +88,12 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
         _at_once(self._set_isolation_level_gen(value))
 
     async def rollback(self) -> None:
-        """Roll back; without a pause where nothing is open, as for a session that ends (see `_at_once`)."""
+        """Roll back; without a pause if no transaction is open, as when a session ends (see `_at_once`)."""
         if self.info.transaction_status is not TransactionStatus.IDLE:
             await super().rollback()
 
     async def wait(self, *args: Any, **kwargs: Any) -> Any:
-        """Wait for the server as psycopg does; without a timeout of its own, check on a silent server."""
+        """Wait for the server as psycopg does; if the call has no timeout, check on a silent server."""
         if kwargs.get("timeout") is not None or not self._token:
             return await super().wait(*args, **kwargs)
         looking: list[asyncio.Task[None]] = []
@@ -107,14 +108,14 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
                 task.cancel()
 
     async def _look(self) -> None:
-        """Close the connection once the server is found not to work on its statement."""
+        """Close the connection once the server is known not to work on its statement."""
         while True:
             with contextlib.suppress(psycopg.Error):
                 if await self._is_lost():
                     break
             await asyncio.sleep(SILENT_SECONDS)
         log.warning("database connection lost silently silent_seconds=%g", SILENT_SECONDS)
-        # The statement waits for this socket and now finds it closed, as if the server had hung up.
+        # The statement waits for this socket and now finds it closed, as if the server had closed the connection.
         with socket.socket(fileno=socket.dup(self.pgconn.socket)) as line, contextlib.suppress(OSError):
             line.shutdown(socket.SHUT_RDWR)
 
@@ -132,10 +133,10 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
 
 
 def _at_once(setting: Generator[Any, Any, None]) -> None:
-    """Run psycopg's steps of a setting for which nothing is sent, outside of a pipeline.
+    """Run psycopg's steps for a setting that sends nothing to the server, outside of a pipeline.
 
-    psycopg pauses here after a busy time. The pool makes these settings after it has taken a connection out, and a task
-    that is cancelled in such a pause would lose the connection.
+    psycopg itself would pause here after a busy time. The pool changes these settings after it has taken a connection
+    out, and a task that is cancelled in such a pause would lose the connection.
     """
     for _ in setting:
         raise psycopg.ProgrammingError("a setting has to wait for the server; end the pipeline first")

@@ -35,7 +35,7 @@ def _run(connection: Connection) -> None:
 
 
 def _is_ours(connection: Connection) -> Callable[[str | None, str, Any], bool]:
-    """Return whether to compare something by its name: partitions are parts of their table."""
+    """Return a filter for the comparison by name, which leaves out partitions: they are parts of their table."""
     partitions = set(connection.execute(text("SELECT relname FROM pg_class WHERE relispartition")).scalars())
     connection.commit()
     return lambda name, kind, _: kind != "table" or name not in partitions
@@ -65,12 +65,12 @@ async def _migrate() -> None:
 
 
 def _told(name: str, usual: float) -> float:
-    """Return a number from alembic's own `-x`, or the usual one."""
+    """Return a number from alembic's own `-x` option, or the default."""
     return float(context.get_x_argument(as_dictionary=True).get(name, usual))
 
 
 def _unreachable(url: str, fault: OperationalError) -> str:
-    """Return what an operator can do about a database that refuses us, without its password."""
+    """Return advice for an operator whose database refuses the connection, without the password."""
     parts = conninfo_to_dict(libpq_url(url))
     where = f"{parts.get('host') or 'this machine'}:{parts.get('port') or 5432}"
     reason = str(fault.orig).strip().splitlines()[0]

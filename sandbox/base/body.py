@@ -1,4 +1,4 @@
-"""Reading the bodies of control calls, with sentences for what is missing."""
+"""Readers for the bodies of control calls; a refusal says in a sentence what is missing."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ Body = dict[str, Any]
 
 
 async def fields(request: web.Request) -> Body:
-    """The JSON object in the body; an empty body is an empty object. Raises Refusal(400)."""
+    """Return the JSON object in the body; an empty body gives an empty object. Raises Refusal(400)."""
     body: Any = await request.json() if await request.text() else {}
     if not isinstance(body, dict):
         raise Refusal(400, "The body is a JSON object.")
@@ -18,7 +18,7 @@ async def fields(request: web.Request) -> Body:
 
 
 def text(body: Body, name: str) -> str:
-    """A required text; an integer (an id, a fault called 429) counts as its digits. Raises Refusal(400)."""
+    """Return a required text; an integer (an id, a fault called 429) becomes its digits. Raises Refusal(400)."""
     value = body.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
@@ -28,12 +28,12 @@ def text(body: Body, name: str) -> str:
 
 
 def optional_text(body: Body, name: str) -> str | None:
-    """The text, or None where it is absent or null. Raises Refusal(400)."""
+    """Return the text, or None where it is absent or null. Raises Refusal(400)."""
     return text(body, name) if body.get(name) is not None else None
 
 
 def number(body: Body, name: str) -> float:
-    """A required number. Raises Refusal(400)."""
+    """Return a required number. Raises Refusal(400)."""
     value = body.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Refusal(400, f"{name} is a number.")

@@ -1,4 +1,4 @@
-"""How much a provider answers in a while: a window that begins with the first request, as real keys have it."""
+"""How many requests a provider answers in a period: a window that begins with the first request, as for real keys."""
 
 import math
 import time
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class Budget:
-    """So many requests in so many seconds; times are monotonic seconds."""
+    """A number of requests per number of seconds; times are monotonic seconds."""
 
     requests: int
     seconds: float
@@ -16,7 +16,7 @@ class Budget:
     ends: float = field(default=-math.inf)
 
     def spend(self) -> bool:
-        """Count one request; False where the window has none left."""
+        """Count one request; return False when the window has none left."""
         now = time.monotonic()
         if now >= self.ends:
             self.left, self.ends = self.requests, now + self.seconds
@@ -26,17 +26,17 @@ class Budget:
         return True
 
     def set(self, left: int, seconds: float) -> None:
-        """Have so many requests left in a window that ends in so many seconds."""
+        """Set how many requests are left, and in how many seconds the window ends."""
         self.left, self.ends = left, time.monotonic() + seconds
 
     @property
     def resets_in(self) -> float:
-        """Seconds until the window ends; a whole one where none has begun."""
+        """Seconds until the window ends; the full length when none is running."""
         left = self.ends - time.monotonic()
         return left if left > 0 else self.seconds
 
     def headers(self) -> dict[str, str]:
-        """The window as OpenSea's headers tell it (docs/facts.md#opensea-keys-and-limits)."""
+        """Return the window in the form of OpenSea's headers (docs/facts.md#opensea-keys-and-limits)."""
         return {
             "X-RateLimit-Limit": str(self.requests),
             "X-RateLimit-Remaining": str(max(0, self.left)),
@@ -44,7 +44,7 @@ class Budget:
         }
 
     def view(self) -> dict[str, Any]:
-        """The window for GET /control/limits."""
+        """Return the window for GET /control/limits."""
         left = self.left if time.monotonic() < self.ends else self.requests
         return {
             "requests": self.requests, "seconds": self.seconds, "left": left, "resets_in": round(self.resets_in, 3)

@@ -1,4 +1,4 @@
-"""What is fixed about each EVM chain, as `chains.toml` has it, and the addresses of contracts and keepers."""
+"""The fixed facts about each EVM chain, as in `chains.toml`, and the addresses of contracts and keepers."""
 
 import os
 import re
@@ -11,15 +11,15 @@ MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"
 REGISTRY = "0x00000000000000447e69651d841bd8d104bed493"
 GREATEST_ID = 2**63 - 1
 _NAME, _NUMBER = re.compile(r"[a-z][a-z0-9]{1,19}"), re.compile(r"[1-9][0-9]{0,18}")
-# Deploys the contract accounts: at the start a Safe and an account of ERC-4337. Like a real factory it has one address
-# on all chains, so the third account of one chain has the same address as the third of another.
+# The account that deploys the contract accounts: at the start a Safe and an ERC-4337 account. Like a real factory it
+# has one address on all chains, so the third account of one chain has the same address as the third of another.
 ACCOUNT_DEPLOYER = "0x" + sha256(b"sandbox account deployer").hexdigest()[:40]
-# May settle ownership in bulk, for seeds and resets. Nobody has a key for it; the node impersonates it.
+# The account that may set ownership in bulk, for seeds and resets. Nobody has a key for it; the node impersonates it.
 KEEPER = "0x" + sha256(b"sandbox keeper").hexdigest()[:40]
 
 
 Seed = tuple[str, str, str]
-"""Name, symbol and slug of a collection: of each chain's ERC-721, its enumerable ERC-721 and its ERC-1155."""
+"""Name, symbol and slug of a collection. Each chain has an ERC-721, an enumerable ERC-721 and an ERC-1155."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,12 @@ class Network:
 
 @dataclass(frozen=True)
 class Facts:
-    """One chain. `block_seconds` is when a head starts to look old; `confirmations` is how many blocks follow a
-    control call; `opensea` and `alchemy` are its names there; `names` says that ENS is there, `zksync` that
-    receipts have the further fields of ZKsync's nodes."""
+    """The fixed facts about one chain.
+
+    `block_seconds` is the age at which a head starts to look old. `confirmations` is how many blocks follow a control
+    call. `opensea` and `alchemy` are the chain's names at these providers. `names` says that the chain has ENS,
+    `zksync` that receipts have the additional fields of ZKsync's nodes.
+    """
 
     name: str
     chain_id: int
@@ -86,7 +89,7 @@ class ChainsRefused(ValueError):
 
 
 def extra_chains(text: str) -> dict[str, Facts]:
-    """Return the chains that a text as `ninth:424242,tenth:7` adds. Raises ChainsRefused for any other text."""
+    """Return the chains that a text such as `ninth:424242,tenth:7` adds. Raises ChainsRefused for any other text."""
     found: dict[str, Facts] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = entry.partition(":")
@@ -101,7 +104,7 @@ def extra_chains(text: str) -> dict[str, Facts]:
 
 
 def _collections(name: str) -> tuple[Seed, ...]:
-    """Return names for an extra chain's collections, which no other chain's have."""
+    """Return names for the collections of an extra chain; no other chain uses them."""
     title, symbol = name.capitalize(), name[:4].upper()
     return tuple(
         (f"{title} {kind}", f"{symbol}{letter}", f"{name}-{kind.lower()}")
@@ -114,11 +117,11 @@ _refused: ChainsRefused | None = None
 try:
     CHAINS |= extra_chains(os.environ.get("SANDBOX_EXTRA_CHAINS", ""))
 except ChainsRefused as fault:
-    # `check` raises it at the start, which can print it. A failed import could not.
+    # `check` raises this at the start, where it can be printed; an exception during import could not be.
     _refused = fault
 
 
 def check() -> None:
-    """Raise ChainsRefused where this process was started with a SANDBOX_EXTRA_CHAINS that cannot be read."""
+    """Raise ChainsRefused if this process was started with a SANDBOX_EXTRA_CHAINS that cannot be read."""
     if _refused is not None:
         raise _refused

@@ -30,12 +30,12 @@ class Fault:
 
 
 class Faults:
-    """At most one running fault a target; each ends after its time."""
+    """The running faults, at most one for each target; each ends after its time."""
 
     def __init__(self) -> None:
         self._running: dict[str, Fault] = {}
         self.routes = RouteFaults()
-        """Answers and latency on single routes, beside the target's one fault."""
+        """Faults of single routes (answers and latency), in addition to the target's one fault."""
         self._watchers: list[tuple[str, Callable[[str], None]]] = []
 
     def watch(self, target: str, began: Callable[[str], None]) -> None:
@@ -65,7 +65,7 @@ class Faults:
         self.routes.clear()
 
     def fault(self, target: str) -> Fault | None:
-        """The target's running fault, with the moment it began."""
+        """Return the target's running fault, with the moment it began, or None."""
         fault = self._running.get(target)
         if fault is not None and fault.until <= time.monotonic():
             del self._running[target]
@@ -73,12 +73,12 @@ class Faults:
         return fault
 
     def active(self, target: str) -> str | None:
-        """The kind of the target's running fault."""
+        """Return the kind of the target's running fault, or None."""
         fault = self.fault(target)
         return fault.kind if fault else None
 
     def running(self) -> dict[str, tuple[str, float]]:
-        """Target → (kind, seconds left), for people to read."""
+        """Return target → (kind, seconds left), for people to read."""
         now = time.monotonic()
         return {
             target: (fault.kind, fault.until - now)
@@ -89,10 +89,10 @@ class Faults:
     async def apply(
         self, request: web.Request, target: str, answers: Mapping[str, Answer] | None = None
     ) -> web.StreamResponse | None:
-        """Act on the target's running fault: the faulty answer, or None when the request goes on as usual.
+        """Act on the target's running fault: return the faulty answer, or None when the request proceeds as usual.
 
-        `answers` has the provider's own manner for a kind (429, empty, malformed, …; it may replace 500 too). A kind
-        that is neither there nor generic is the provider's own business deeper down, and None is returned.
+        `answers` has the provider's own answers by kind (429, empty, malformed, …); it may also replace 500. For a kind
+        that is neither in `answers` nor generic, None is returned: the provider handles it further down.
         """
         kind = self.active(target)
         if kind is None:
@@ -110,13 +110,13 @@ class Faults:
 
 
 def check_target(target: str) -> None:
-    """Raise Refusal(404) for what is not a target."""
+    """Raise Refusal(404) for a name that is not a target."""
     if target not in TARGETS:
         raise Refusal(404, f"No target is called {target!r}. The targets are: {', '.join(TARGETS)}.")
 
 
 def hang_up(request: web.Request) -> web.Response:
-    """Close the connection without an answer; the response returned is never sent, and is logged as status 0."""
+    """Close the connection without an answer. The response returned is never sent, and is logged as status 0."""
     request[HUNG_UP] = True
     if request.transport is not None:
         request.transport.abort()

@@ -9,10 +9,10 @@ Record = dict[str, Any]
 
 
 class Journal:
-    """JSON lines on disk; whatever `append` has returned for survives `kill -9` of this process."""
+    """JSON lines on disk. What `append` has written when it returns survives a `kill -9` of this process."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file; a last line that a kill tore is cut off, so that the next one starts cleanly."""
+        """Open or create the file. A last line that a kill cut short is removed, so the next one starts cleanly."""
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._fd = self._open()
@@ -27,7 +27,7 @@ class Journal:
             os.ftruncate(self._fd, content.rfind(b"\n") + 1)
 
     def records(self) -> list[Record]:
-        """Everything written so far, oldest first."""
+        """Return everything written so far, oldest first."""
         return [json.loads(line) for line in self.path.read_bytes().split(b"\n") if line]
 
     def append(self, record: Record) -> None:
@@ -41,7 +41,7 @@ class Journal:
             pending = pending[os.write(self._fd, pending) :]
 
     def rewrite(self, records: list[Record]) -> None:
-        """Replace everything by `records`; a kill leaves either the old file or the new one."""
+        """Replace everything with `records`; after a kill, either the old file or the new one is there."""
         fresh = self.path.with_suffix(".fresh")
         fresh.write_bytes(b"".join(_line(record) for record in records))
         fresh.chmod(0o600)
@@ -50,7 +50,7 @@ class Journal:
         self._fd = self._open()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         os.close(self._fd)
 
 

@@ -1,4 +1,4 @@
-"""The six people of the sandbox, who are the same in every world."""
+"""The six people of the sandbox, the same in every world."""
 
 import hashlib
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Wallets:
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with a Discord account and two wallets. `id` is a snowflake as text."""
+    """A person with a Discord account and two wallets. `id` is a snowflake as text."""
 
     id: str
     username: str
@@ -84,7 +84,7 @@ PEOPLE = (
 
 
 def person(who: str) -> Person:
-    """The person with this id or username. Raises Refusal(404)."""
+    """Return the person with this id or username. Raises Refusal(404)."""
     for candidate in PEOPLE:
         if who in (candidate.id, candidate.username):
             return candidate
@@ -93,9 +93,10 @@ def person(who: str) -> Person:
 
 @cache
 def wallets_of(name: str) -> Wallets:
-    """The wallets that follow from a name: a username for the six, an id for people who came later.
+    """Return the wallets derived from a name: a username for the six people, an id for people added later.
 
-    Computed once: a public key takes milliseconds, and every read of the whole world asks for everybody's.
+    The result is cached: deriving a public key takes milliseconds, and every read of the whole world asks for
+    everybody's wallets.
     """
     key = hashlib.sha256(f"sandbox wallet of {name}".encode()).digest()
     public = Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw()
@@ -103,14 +104,14 @@ def wallets_of(name: str) -> Wallets:
 
 
 def _address(key: bytes) -> str:
-    """The checksummed EVM address of a secp256k1 key. (Not by eth_account, which takes a second to be imported.)"""
+    """Return the checksummed EVM address of a secp256k1 key, without eth_account, whose import takes a second."""
     public = ec.derive_private_key(int.from_bytes(key), ec.SECP256K1()).public_key()
     point = public.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     return to_checksum_address(keccak(point[1:])[-20:])
 
 
 def base58(content: bytes) -> str:
-    """Bytes in Solana's alphabet."""
+    """Return the bytes in base58, with Solana's alphabet."""
     number, digits = int.from_bytes(content), ""
     while number:
         number, digit = divmod(number, 58)

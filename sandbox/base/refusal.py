@@ -1,4 +1,4 @@
-"""The one way a control call says no."""
+"""The one exception with which control calls refuse."""
 
 
 class Refusal(Exception):

@@ -1,4 +1,4 @@
-"""Faults of single routes: an answer at will, or latency, for the requests that fit a method and a path."""
+"""Faults of single routes: a chosen answer, or latency, for the requests that match a method and a path."""
 
 import asyncio
 import json
@@ -23,9 +23,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass
 class RouteFault:
-    """What happens to requests of a target whose method and path fit, so often and until then (monotonic seconds).
+    """A fault for the requests of one target that match a method and a path.
 
-    `path` is a glob for the whole path or for the part below the provider's own address, without the query.
+    `left` is how many more requests it affects, and `until` is when it ends, in monotonic seconds. `path` is a glob for
+    the whole path or for the part below the provider's own address, without the query.
     """
 
     target: str
@@ -34,23 +35,23 @@ class RouteFault:
     until: float
     left: float = math.inf
     latency: float = 0.0
-    """Seconds before the request is passed on."""
+    """Seconds of delay before the request is passed on."""
     status: int = 0
-    """The status of the answer; 0 where the provider answers itself."""
+    """The status of the answer; 0 where the provider itself answers."""
     body: bytes = b""
     headers: Mapping[str, str] | None = None
     carried_out: bool = False
-    """Whether the provider does what it is asked, and only its answer is lost."""
+    """Whether the provider carries out the request, and only its answer is lost."""
 
     def summary(self, now: float) -> str:
-        """The requests that it is about, what happens to them, and for how long."""
+        """Return which requests are affected, what happens to them, and for how long."""
         what = f"{self.latency * 1000:.0f} ms later" if not self.status else f"answers {self.status}"
         often = "" if math.isinf(self.left) else f", {self.left:.0f} times"
         ends = "" if math.isinf(self.until) else f", {self.until - now:.0f} s"
         return f"{self.target} {self.method or 'any'} {self.path}: {what}{often}{ends}"
 
     def fits(self, target: str, request: web.Request) -> bool:
-        """Return whether the fault is about this request."""
+        """Return whether the fault applies to this request."""
         if target != self.target or self.method not in (None, request.method):
             return False
         below = _PREFIX.sub("", request.path)
@@ -58,7 +59,10 @@ class RouteFault:
 
 
 class RouteFaults:
-    """The faults of all targets, in the order in which they were set; the first that fits and is not used up acts."""
+    """The faults of all targets, in the order in which they were set.
+
+    The first matching latency and the first matching answer that are not used up act on a request.
+    """
 
     def __init__(self) -> None:
         self._faults: list[RouteFault] = []
@@ -89,12 +93,12 @@ class RouteFaults:
         self._faults.clear()
 
     def running(self) -> list[str]:
-        """The faults that are running, each in a few words for people."""
+        """Return the running faults, each described in a few words for people."""
         now = time.monotonic()
         return [fault.summary(now) for fault in self._faults if fault.until > now and fault.left >= 1]
 
     async def apply(self, request: web.Request, target: str, handler: Handler) -> web.StreamResponse:
-        """Answer a request as the faults have it, or pass it on."""
+        """Return the answer that the faults give to a request, or pass the request on."""
         if self._faults:
             if (slow := self._take(request, target, answers=False)) is not None:
                 await asyncio.sleep(slow.latency)

@@ -1,4 +1,4 @@
-"""What every part of the sandbox asks of the whole, so that no part imports it."""
+"""What every part of the sandbox needs from the whole, as a protocol, so that no part imports the whole."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ class Sandbox(Protocol):
 
     @property
     def data(self) -> Path:
-        """The folder of everything that is kept."""
+        """The folder in which everything is kept."""
         ...
 
     @property
@@ -24,17 +24,17 @@ class Sandbox(Protocol):
 
     @property
     def url(self) -> str:
-        """Where this sandbox is reached, without a slash at the end."""
+        """The address of this sandbox, without a trailing slash."""
         ...
 
     @property
     def public_url(self) -> str:
-        """Where the product is, without a slash at the end."""
+        """The address of the product, without a trailing slash."""
         ...
 
     @property
     def strict(self) -> bool:
-        """Whether providers have the limits that slow real clients down."""
+        """Whether providers apply the limits that slow real clients down."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class Sandbox(Protocol):
 
     @property
     def people(self) -> tuple[Person, ...]:
-        """The people of the start."""
+        """The people at the start."""
         ...
 
     @property

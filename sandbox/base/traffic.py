@@ -14,7 +14,7 @@ from sandbox.base.journal import Journal
 
 KEPT = 200_000
 
-# What handlers tell the server's logging: "I noted this request myself", its RPC method, "there was no answer".
+# Set by handlers for the server's log: that they noted the request themselves, its RPC method, that no answer was sent.
 NOTED = web.RequestKey("noted", bool)
 RPC_METHOD = web.RequestKey("rpc_method", str)
 HUNG_UP = web.RequestKey("hung_up", bool)
@@ -27,9 +27,9 @@ _TOKEN_IN_PATH = re.compile(r"(/interactions/\d+/|/webhooks/\d+/)[^/?]+")
 
 @dataclass(slots=True)
 class Note:
-    """One request: when it came, to which target, and how many bytes went back.
+    """One request: when it came, to which target, and how many bytes were sent back.
 
-    Status 0 means no answer: the connection was closed without one, or it is still being waited for.
+    Status 0 means no answer: the connection was closed without one, or the answer is still pending.
     """
 
     n: int
@@ -43,9 +43,10 @@ class Note:
 
 
 class Traffic:
-    """The last 200,000 requests, numbered from 1 without gaps; they survive a kill, or a check over it would miss some.
+    """The last 200,000 requests, numbered from 1 without gaps.
 
-    Until `keep_in` names their file they are kept in memory alone.
+    They survive a kill, since a check that spans one would otherwise miss some. They are kept in memory alone until
+    `keep_in` names their file.
     """
 
     def __init__(self) -> None:
@@ -55,7 +56,7 @@ class Traffic:
         self._journal: Journal | None = None
 
     def keep_in(self, path: Path) -> None:
-        """Read what the file has, and write there from now on; nobody else may have it open."""
+        """Read the file, and write to it from now on; no other process may have it open."""
         self._journal = Journal(path)
         for record in self._journal.records():
             if "target" in record:
@@ -68,7 +69,7 @@ class Traffic:
     def note(
         self, target: str, method: str, path: str, status: int, rpc_method: str | None = None, bytes: int = 0
     ) -> int:
-        """Remember a request; its number."""
+        """Record a request and return its number."""
         now = datetime.now(UTC).isoformat()
         note = Note(self._next, now, target, method, redacted(path), status, rpc_method, bytes)
         self._notes.append(note)
@@ -77,7 +78,7 @@ class Traffic:
         return note.n
 
     def answered(self, n: int, status: int, bytes: int) -> None:
-        """A request that was noted when it came has its answer now."""
+        """Record the answer to a request that was recorded when it came."""
         self._change(n, status, bytes)
         self._write({"n": n, "status": status, "bytes": bytes})
 
@@ -100,17 +101,17 @@ class Traffic:
             self._lines = len(self._notes)
 
     def since(self, n: int) -> dict[str, Any]:
-        """`{next, requests}` with the requests numbered `n` and later; ask again with `next`."""
-        # Indexing would walk the deque for each note.
+        """Return `{next, requests}` with the requests numbered `n` and later; pass `next` to continue."""
+        # Indexing would walk the deque once for each note.
         return {"next": self._next, "requests": self.newest(max(0, self._next - n))[::-1]}
 
     def newest(self, count: int) -> list[dict[str, Any]]:
-        """The last requests, the newest first."""
+        """Return the last requests, newest first."""
         return [_shown(note) for note in islice(reversed(self._notes), count)]
 
 
 def redacted(path: str) -> str:
-    """The path with its query, without codes, tokens and keys."""
+    """Return the path and its query without codes, tokens and keys."""
     return _TOKEN_IN_PATH.sub(r"\1…", _SECRET_QUERY.sub(r"\1=…", path))
 
 

@@ -1,4 +1,4 @@
-"""The EVM chains: real nodes behind faulty front ends, and metadata for what they hold."""
+"""The EVM chains: real nodes behind front ends on which faults act, and metadata for their tokens."""
 
 import asyncio
 from typing import Any
@@ -21,11 +21,11 @@ class Chains:
         self.by_name: dict[str, Chain] = {}
 
     async def start(self) -> None:
-        """Bring all nodes up at once, installing the node first where there is none.
+        """Start all nodes at once, installing the node first if it is missing.
 
-        Raises ToolMissing when none can be had and NodeGone when one does not come up.
+        Raises ToolMissing when no node can be obtained, and NodeGone when one does not start.
         """
-        # Beside the data of the sandbox, where the set-up installs it, or in the usual place.
+        # Next to the sandbox's data, where the set-up installs it, or in the usual place.
         binary = find_anvil(self.sandbox.data.parent / "tools", USUAL_TOOLS)
         if binary is None:
             binary = await asyncio.to_thread(obtain, USUAL_TOOLS, lambda line: print(f"sandbox: {line}", flush=True))
@@ -41,32 +41,32 @@ class Chains:
             raise
 
     async def stop(self) -> None:
-        """End the nodes."""
+        """Stop the nodes."""
         await asyncio.gather(*(chain.node.stop() for chain in self.by_name.values()))
         for chain in self.by_name.values():
             chain.journal.close()
         self.by_name.clear()
 
     async def reset(self) -> None:
-        """Content, contracts and traits as at the start, in new blocks."""
+        """Restore the content, contracts and traits of the start, in new blocks."""
         await asyncio.gather(*(replay.reset(chain) for chain in self.by_name.values()))
 
     async def world(self) -> dict[str, Any]:
-        """The `chains` of GET /control/world."""
+        """Return the `chains` of GET /control/world."""
         worlds = await asyncio.gather(*(chain.world() for chain in self.by_name.values()))
         return dict(zip(self.by_name, worlds, strict=True))
 
     def renew_limits(self) -> None:
-        """Give each chain's nodes the plan of a real one, or none where the sandbox is not strict."""
+        """Give each chain's nodes the plan of a real provider, or none where the sandbox is not strict."""
         for name, chain in self.by_name.items():
             chain.plan = PLANS.get(name, UNLIMITED) if self.sandbox.strict else UNLIMITED
 
     def limits(self) -> dict[str, Any]:
-        """The chains' part of GET /control/limits: what both front ends of each chain give."""
+        """Return the chains' part of GET /control/limits: the limits of both front ends of each chain."""
         return {name: chain.plan.view() for name, chain in self.by_name.items()}
 
     def routes(self) -> list[web.RouteDef]:
-        """/rpc, /rpc2, /metadata and /control/chains."""
+        """Return the routes of /rpc, /rpc2, /metadata and /control/chains."""
         return [
             *front.routes(self.sandbox, self.by_name),
             *metadata.routes(self.sandbox, self.by_name),

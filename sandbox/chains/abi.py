@@ -1,4 +1,4 @@
-"""The little of the ABI that the sandbox writes and reads: words, text, lists of moves, revert reasons."""
+"""The few parts of the ABI that the sandbox writes and reads: words, texts, lists of moves, revert reasons."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,11 +20,11 @@ _ERROR = "08c379a0"
 _PANIC = "4e487b71"
 
 Move = tuple[str, str, int, int]
-"""from, to, token id, amount; NOBODY mints and burns."""
+"""From, to, token id, amount. NOBODY is the sender of a mint and the receiver of a burn."""
 
 
 def word(value: int | str) -> str:
-    """A number, an address or 32 bytes as 64 hexadecimal digits."""
+    """Return a number, an address or 32 bytes as 64 hexadecimal digits."""
     if isinstance(value, int):
         return f"{value:064x}"
     digits = value.removeprefix("0x").lower()
@@ -32,17 +32,17 @@ def word(value: int | str) -> str:
 
 
 def call(contract: str, form: str, *values: int | str) -> str:
-    """Call data for `form` of one of our contracts, for arguments that are one word each."""
+    """Return the call data for `form` of one of our contracts; each argument is one word."""
     return ARTEFACTS[contract]["selectors"][form] + "".join(word(value) for value in values)
 
 
 def call_with_text(contract: str, form: str, first: int | str, said: str) -> str:
-    """Call data for `form` with one word and one text."""
+    """Return the call data for `form` with one word and one text."""
     return ARTEFACTS[contract]["selectors"][form] + word(first) + word(64) + text(said)
 
 
 def deployment(standard: str, name: str, symbol: str, metadata: str, keeper: str) -> str:
-    """What to send to deploy a collection of this standard."""
+    """Return the data to send to deploy a collection of this standard."""
     tails = [text(name), text(symbol), text(metadata)]
     heads, offset = "", 4 * 32
     for tail in tails:
@@ -52,24 +52,24 @@ def deployment(standard: str, name: str, symbol: str, metadata: str, keeper: str
 
 
 def staking_deployment(contract: str, name: str, keeper: str) -> str:
-    """What to send to deploy a staking contract."""
+    """Return the data to send to deploy a staking contract."""
     return ARTEFACTS[contract]["bytecode"] + word(64) + word(keeper) + text(name)
 
 
 def stakes_in(answer: str) -> dict[int, str]:
-    """What a staking contract's `stakes()` answered: token id → lower-case address of who staked it."""
+    """Return the answer of a staking contract's `stakes()` as token id → lower-case address of the staker."""
     data = words(answer)
     who, tokens = list_at(data, 0), list_at(data, 1)
     return {token: f"0x{staker:040x}" for staker, token in zip(who, tokens, strict=True)}
 
 
 def account(standard: str, owner: str) -> str:
-    """What to send to deploy a contract account of this owner."""
+    """Return the data to send to deploy a contract account of this owner."""
     return ARTEFACTS[standard]["bytecode"] + word(owner)
 
 
 def settlement(moves: Iterable[Move]) -> str:
-    """Call data for `settle`, which every collection has."""
+    """Return the call data for `settle`, which every collection has."""
     listed = list(moves)
     body = "".join(word(part) for move in listed for part in move)
     selector = ARTEFACTS["Collection721"]["selectors"]["settle((address,address,uint256,uint256)[])"]
@@ -77,30 +77,30 @@ def settlement(moves: Iterable[Move]) -> str:
 
 
 def safe_transfer_1155(sender: str, to: str, token: int, amount: int) -> str:
-    """Call data for ERC-1155's safeTransferFrom without extra data."""
+    """Return the call data for ERC-1155's safeTransferFrom without extra data."""
     form = "safeTransferFrom(address,address,uint256,uint256,bytes)"
     return call("Collection1155", form, sender, to, token, amount, 5 * 32, 0)
 
 
 def address_in(topic: str) -> str:
-    """The address at the end of a word, lower-case."""
+    """Return the address at the end of a word, in lower case."""
     return "0x" + topic[-40:].lower()
 
 
 def words(data: str) -> list[int]:
-    """The 32-byte words of returned or logged data."""
+    """Return the 32-byte words of returned or logged data as numbers."""
     digits = data.removeprefix("0x")
     return [int(digits[at : at + 64], 16) for at in range(0, len(digits) - 63, 64)]
 
 
 def list_at(data: list[int], place: int) -> list[int]:
-    """The list whose offset is the word at a place."""
+    """Return the list whose offset is the word at `place`."""
     start = data[place] // 32
     return data[start + 1 : start + 1 + data[start]]
 
 
 def reason(error: dict[str, Any]) -> str:
-    """Why a call reverted, from the node's error: the contract's sentence where there is one."""
+    """Return why a call reverted, from the node's error: the contract's sentence if there is one."""
     data = error.get("data")
     digits = data.removeprefix("0x") if isinstance(data, str) else ""
     if digits.startswith(_ERROR):
@@ -112,6 +112,6 @@ def reason(error: dict[str, Any]) -> str:
 
 
 def text(value: str) -> str:
-    """A text as its length and its bytes in whole words."""
+    """Return a text as its length and its bytes, padded to whole words."""
     raw = value.encode()
     return word(len(raw)) + raw.hex().ljust(-(-len(raw) // 32) * 64, "0")

@@ -1,4 +1,4 @@
-"""One JSON-RPC item through one front end: what may pass, what a full node no longer knows, what a fault changes."""
+"""The answer to one JSON-RPC item at one front end: what is allowed, which history is gone, what a fault changes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,25 +15,28 @@ _LATE_TAGS = ("safe", "finalized")
 
 
 def refusal(item: Any, code: int, message: str) -> bytes:
-    """A JSON-RPC error for this item."""
+    """Return a JSON-RPC error for this item."""
     id_ = item.get("id") if isinstance(item, dict) else None
     return orjson.dumps({"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}})
 
 
 def denied(item: Any, denial: Denial) -> bytes:
-    """A plan's refusal of this item."""
+    """Return the plan's refusal of this item."""
     id_ = item.get("id") if isinstance(item, dict) else None
     return orjson.dumps({"jsonrpc": "2.0", "id": id_, "error": denial.error})
 
 
 def success(item: Item, result: Any) -> bytes:
-    """A JSON-RPC result for this item."""
+    """Return a JSON-RPC result for this item."""
     return orjson.dumps({"jsonrpc": "2.0", "id": item.get("id"), "result": result})
 
 
 async def answer(chain: Chain, item: Any, kind: str | None, pinned: int | None) -> bytes:
-    """The body for one item. `kind` is a fault that changes answers (empty, zero) or None; `pinned` is the head of a
-    node that stopped, or None."""
+    """Return the body of the answer to one item.
+
+    `kind` is a fault that changes answers (empty, zero), or None. `pinned` is the head of a node that has stopped, or
+    None.
+    """
     if not isinstance(item, dict) or not isinstance(item.get("method"), str):
         return refusal(item, -32600, "invalid request")
     method, params = item["method"], item.get("params") or []
@@ -77,7 +80,7 @@ async def answer(chain: Chain, item: Any, kind: str | None, pinned: int | None) 
 
 
 def denial_of(chain: Chain, item: Any, pinned: int | None) -> Denial | None:
-    """What the chain's plan says of an item before anything is looked up; None where it may pass."""
+    """Return the refusal of the chain's plan that needs no lookup; None where the item is allowed."""
     method, params = item.get("method"), item.get("params") or []
     plan = chain.plan
     if plan is plans.UNLIMITED or not isinstance(params, list):
@@ -94,7 +97,7 @@ def denial_of(chain: Chain, item: Any, pinned: int | None) -> Denial | None:
 
 
 def _too_many(chain: Chain, item: Item, said: bytes, pinned: int | None) -> Denial | None:
-    """What the chain's plan says in place of an answer with so many logs."""
+    """Return the refusal of the chain's plan for an answer with too many logs; None where it is allowed."""
     if chain.plan.results is None:
         return None
     found = orjson.loads(said).get("result")
@@ -104,7 +107,7 @@ def _too_many(chain: Chain, item: Item, said: bytes, pinned: int | None) -> Deni
 
 
 def _range(chain: Chain, wanted: Item, pinned: int | None) -> tuple[int, int]:
-    """The first and the last block of a filter for logs; one block where it names a block by its hash."""
+    """Return the first and the last block of a log filter; (0, 0), one block, for a filter by block hash."""
     if "blockHash" in wanted:
         return 0, 0
     head = chain.head if pinned is None else pinned
@@ -117,7 +120,10 @@ def _is_head(block: Any) -> bool:
 
 
 def _pin(item: Item, method: str, params: list[Any], pinned: int) -> bytes | None:
-    """Make the item mean the chain as it was at `pinned`; or what such a node answers without us."""
+    """Limit the item to the chain as it was at `pinned`.
+
+    Returns the answer where it is known without asking the node, as for a later block, and otherwise None.
+    """
     if method == "eth_getLogs" and params and isinstance(params[0], dict) and "blockHash" not in params[0]:
         bounds = {**params[0]}
         for side in ("fromBlock", "toBlock"):
@@ -148,7 +154,7 @@ def _pinned_block(block: Any, pinned: int) -> Any:
 
 
 async def _history(chain: Chain, item: Item, params: list[Any], position: int, pinned: int | None) -> bytes | None:
-    """The error of a node that keeps 128 states, for an older block; of one that has no such block, for a later."""
+    """Return the error for a block whose state is gone (128 states are kept) or that does not exist yet, or None."""
     block = params[position] if len(params) > position else "latest"
     if isinstance(block, dict) and "blockHash" in block:
         header = await chain.node.call("eth_getBlockByHash", block["blockHash"], False)

@@ -1,4 +1,4 @@
-"""One anvil as a child process that never outlives the sandbox, and the JSON-RPC that only the sandbox may speak."""
+"""One anvil as a child process that never outlives the sandbox, and the JSON-RPC that only the sandbox may use."""
 
 import asyncio
 import ctypes
@@ -18,7 +18,7 @@ import orjson
 PR_SET_PDEATHSIG = 1
 START_SECONDS, ANSWER_SECONDS = 90.0, 5.0
 PORTS_TRIED = 3
-# Far above the 50 M of a usual node's eth_call, low enough that an endless loop ends within seconds.
+# Far above the 50 M of a typical node's eth_call, and low enough that an endless loop ends within seconds.
 GAS_LIMIT = 1_000_000_000
 STATES_KEPT = 256
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -33,11 +33,11 @@ class NodeError(Exception):
 
 
 class NodeGone(Exception):
-    """The node did not come up, or is no longer there."""
+    """The node did not start, or is no longer running."""
 
 
 class Anvil:
-    """A node whose first block has the given number and time. `start` before anything else."""
+    """A node whose first block has the given number and time. Call `start` before anything else."""
 
     def __init__(self, binary: Path, home: Path, chain_id: int, confirmations: int) -> None:
         self._binary = binary
@@ -50,7 +50,7 @@ class Anvil:
 
     @property
     def url(self) -> str:
-        """Where the node itself listens, for the front ends alone."""
+        """The node's own address, for the front ends alone."""
         return f"http://{self.host}:{self.port}"
 
     @property
@@ -61,7 +61,10 @@ class Anvil:
         return self._session
 
     async def start(self, number: int, timestamp: int) -> None:
-        """Start with an empty state at block `number`. Raises NodeGone when it does not answer within 30 s."""
+        """Start with an empty state at block `number`.
+
+        Raises NodeGone when the node does not answer within START_SECONDS, or its process ended PORTS_TRIED times.
+        """
         for _ in range(PORTS_TRIED):
             self.host, self.port = _free_address()
             await self._spawn(number, timestamp)
@@ -84,7 +87,7 @@ class Anvil:
             "--prune-history": STATES_KEPT,
             "--gas-limit": GAS_LIMIT,
             "--block-base-fee-per-gas": 7,
-            # `safe` and `finalized` follow by half and all of what a control call mines afterwards.
+            # `safe` is behind by half, and `finalized` by all, of the blocks that a control call mines afterwards.
             "--slots-in-an-epoch": self._confirmations // 2,
             "--accounts": 1,
             "--threads": 2,
@@ -102,7 +105,7 @@ class Anvil:
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
-            # Ctrl+C in a terminal is for the sandbox, which then ends its nodes itself.
+            # Ctrl+C in a terminal is meant for the sandbox, which then stops its nodes.
             process_group=0,
             preexec_fn=lambda: _die_with(parent),
         )
@@ -110,11 +113,14 @@ class Anvil:
         self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=120))
 
     async def _answers(self) -> bool:
-        """Wait until this chain answers at the port; False when the process ended. Raises NodeGone after 30 s."""
+        """Wait until this chain answers at the port; return False when the process ended.
+
+        Raises NodeGone after START_SECONDS.
+        """
         assert self._process is not None
         deadline = asyncio.get_running_loop().time() + START_SECONDS
         while asyncio.get_running_loop().time() < deadline:
-            # Another program may have got the port first, and then answers in place of this node, or does not.
+            # Another program may have taken the port first; it may answer in place of this node, or not at all.
             with suppress(aiohttp.ClientError, ValueError, TimeoutError):
                 async with asyncio.timeout(ANSWER_SECONDS):
                     chain_id = await self.call("eth_chainId")
@@ -126,7 +132,7 @@ class Anvil:
         raise NodeGone(f"anvil for chain {self._chain_id} did not start.")
 
     async def stop(self) -> None:
-        """End the process; doing so twice is not an error."""
+        """End the process; calling this twice is not an error."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -137,12 +143,12 @@ class Anvil:
             self._process = None
 
     async def post(self, body: bytes) -> bytes:
-        """Hand over a JSON-RPC body; the answer as it came."""
+        """Send a JSON-RPC body and return the answer unchanged."""
         async with self.session.post(self.url, data=body, headers={"Content-Type": "application/json"}) as response:
             return await response.read()
 
     async def call(self, method: str, *params: Any) -> Any:
-        """One call's result. Raises NodeError."""
+        """Call a method and return its result. Raises NodeError."""
         asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
         answer = orjson.loads(await self.post(orjson.dumps(asked)))
         if "error" in answer:
@@ -153,9 +159,9 @@ class Anvil:
 def _free_address() -> tuple[str, int]:
     """Return a free address of this machine that nobody can guess.
 
-    The node obeys everybody who reaches it, under any name and from any page: it checks no Host, and no Origin of a
-    WebSocket. A page in somebody's browser can try each port of 127.0.0.1, but not each of the 16 million addresses
-    that are this machine's on Linux. Elsewhere there is 127.0.0.1 alone.
+    The node obeys everybody who reaches it, under any name and from any page: it checks neither the Host nor the Origin
+    of a WebSocket. A page in a browser can try each port of 127.0.0.1, but not each of the 16 million loopback
+    addresses of a Linux machine. Other systems have 127.0.0.1 alone.
     """
     host = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
     for address in (host, "127.0.0.1"):
@@ -166,7 +172,7 @@ def _free_address() -> tuple[str, int]:
 
 
 def _die_with(parent: int) -> None:
-    """In the child: be killed when the sandbox is gone, also when it went before this line."""
+    """Have this child process killed when the sandbox ends, even if it ended before this call."""
     if sys.platform == "linux":
         _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

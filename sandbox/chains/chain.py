@@ -1,4 +1,4 @@
-"""One EVM chain: its node, its journal, and every way in which the sandbox moves it forward."""
+"""One EVM chain: its node, its journal, and every way in which the sandbox advances it."""
 
 import asyncio
 import os
@@ -24,15 +24,15 @@ from sandbox.contracts import accounts, staking
 from sandbox.contracts.accounts import SmartAccount
 from sandbox.contracts.staking import Staking
 
-# Where every chain starts: high enough that state can be older than 128 blocks from the first minute.
+# The first block of every chain: high enough that state can be older than 128 blocks from the first minute.
 FIRST_BLOCK = 1_000
-# Head numbers are promised to the disk in steps, so that a block costs no write.
+# Head numbers are reserved on disk in steps, so that a block costs no write.
 RESERVED_BLOCKS = 64
 HEADS_KEPT = 5_000
 CALL_GAS = 3_000_000
 BULK_GAS = 900_000_000
-# What an impersonated sender is topped up to when it has less: enough for fees, so that what people have of the chain's
-# own coin stays what they were sent. The keeper pays for bulk.
+# The balance that an impersonated sender is topped up to when it has too little: enough for fees, so that people keep
+# the amount of the chain's own coin that they were sent. The keeper pays for bulk transactions.
 FUNDS, KEEPER_FUNDS = 10**17, 10**20
 
 Record = dict[str, Any]
@@ -42,8 +42,11 @@ _buried_later: ContextVar[bool] = ContextVar("_buried_later", default=False)
 
 
 class Chain:
-    """`records` is what happened since the seeds, oldest first; `collections` and `coins` follow from it. Hold `lock`
-    to move the chain. Strangers get of the node what the `plan` gives; the sandbox itself gets everything."""
+    """One EVM chain with its node and its journal.
+
+    `records` is what happened since the seeds, oldest first; `collections` and `coins` follow from it. Hold `lock` to
+    advance the chain. `plan` limits what clients get from the node; the sandbox itself gets everything.
+    """
 
     def __init__(self, facts: Facts, url: str, data: Path, binary: Path, plan: Plan = UNLIMITED) -> None:
         self.facts = facts
@@ -63,7 +66,7 @@ class Chain:
         self._reserved = int(self._head_file.read_text()) if self._head_file.exists() else 0
         self._waiting: list[str] = []
         self._ledger = ledger.Ownership()
-        # A collection that a reset takes away lost its tokens before, in logs that are still to be read.
+        # When a reset removes a collection, its tokens are burnt first, in logs that must still be read.
         self._ever_listed: set[str] = set()
         self._reading = asyncio.Lock()
 
@@ -71,11 +74,11 @@ class Chain:
 
     @property
     def reserved(self) -> int:
-        """No block above this number was ever shown to anybody; 0 on a fresh chain."""
+        """The highest block number that anybody can have seen; 0 on a fresh chain."""
         return self._reserved
 
     def reserve(self, head: int) -> None:
-        """Promise to the disk that the chain may be seen at `head`, before it is."""
+        """Record on disk that the chain may be seen at `head`, before it is."""
         if head > self._reserved:
             self._reserved = head + RESERVED_BLOCKS
             fresh = self._head_file.with_suffix(".fresh")
@@ -83,12 +86,12 @@ class Chain:
             os.replace(fresh, self._head_file)
 
     def head_at(self, moment: float) -> int:
-        """The head at a moment of the monotonic clock, as far back as remembered."""
+        """Return the head at a moment of the monotonic clock, or the oldest head that is remembered."""
         known = [head for since, head in self._heads if since <= moment]
         return known[-1] if known else self._heads[0][1]
 
     async def note_head(self) -> int:
-        """Ask the node for its head and remember when it was seen."""
+        """Ask the node for its head, remember when it was seen, and return it."""
         self.head = int(await self.node.call("eth_blockNumber"), 16)
         self._head_time = time.monotonic()
         self._heads.append((self._head_time, self.head))
@@ -102,13 +105,13 @@ class Chain:
         await self.note_head()
 
     async def confirm(self) -> None:
-        """Bury the head under the chain's confirmations, unless `confirmed_together` does so later."""
+        """Mine the chain's confirmations on top of the head, unless `confirmed_together` does so later."""
         if not _buried_later.get():
             await self.mine(self.facts.confirmations)
 
     @asynccontextmanager
     async def confirmed_together(self) -> AsyncIterator[None]:
-        """Mine the confirmations of all that this task does here once, at the end; a node computes for each block."""
+        """Mine the confirmations of all that this task does inside once, at the end; each block costs the node work."""
         before = _buried_later.set(True)
         try:
             yield
@@ -118,7 +121,7 @@ class Chain:
                 await self.confirm()
 
     async def freshen(self) -> None:
-        """Mine one block if the head would look stale to somebody who asks for it."""
+        """Mine one block if the head would look stale to a client that asks for it."""
         if time.monotonic() - self._head_time > self.facts.block_seconds:
             async with self.lock:
                 if time.monotonic() - self._head_time > self.facts.block_seconds:
@@ -127,9 +130,11 @@ class Chain:
     # Transactions
 
     async def transact(self, record: Record) -> Record:
-        """Do what somebody asked for: try it, send it, write it down, bury it under confirmations. Adds `hash`,
-        `block`, `time` and, for a deployment, `contract` to the record. Raises Refusal(409) with the reason when it
-        would revert."""
+        """Carry out a transaction: simulate it, send it, record it and mine its confirmations.
+
+        Adds `hash`, `block`, `time` and, for a deployment, `contract` to the record. Raises Refusal(409) with the
+        reason when it would revert.
+        """
         sender = record["from"]
         record["gas"] = self._gas(sender)
         await self.fund(sender, int(record.get("value", "0")))
@@ -152,17 +157,17 @@ class Chain:
         return record
 
     async def fund(self, account: str, value: int) -> None:
-        """See to it that an account can pay."""
+        """Top up an account so that it can pay the value and the fees."""
         funds = KEEPER_FUNDS if account == KEEPER else FUNDS
         if int(await self.node.call("eth_getBalance", account, "latest"), 16) < value + funds // 2:
             await self.node.call("anvil_setBalance", account, hex(value + funds))
 
     async def answer(self, to: str, data: str) -> str:
-        """What a contract answers to a call at the head. Raises NodeError."""
+        """Return what a contract answers to a call at the head. Raises NodeError."""
         return await self.node.call("eth_call", {"to": to, "data": data}, "latest")
 
     async def sent(self, record: Record) -> dict[str, Any]:
-        """Send a recorded transaction and return the receipt; it must succeed."""
+        """Send a recorded transaction and return the receipt. Raises Refusal(409) when one that is not raw reverts."""
         if record["kind"] == "raw":
             receipt = await self.node.call("eth_sendRawTransactionSync", record["raw"])
         else:
@@ -179,7 +184,7 @@ class Chain:
             await self.node.call("eth_sendTransaction", self._request(record))
 
     async def send_raw(self, request: bytes, raw: str) -> bytes:
-        """What a stranger sends over /rpc: the node's own answer; what was mined is written down."""
+        """Pass a client's raw transaction to the node, record what was mined, and return the node's own answer."""
         async with self.lock:
             self.reserve(self.head + 1)
             answer = await self.node.post(request)
@@ -190,7 +195,10 @@ class Chain:
         return answer
 
     async def _keep_mined(self, newest: str) -> None:
-        """The node mines a moment after it answers, and a filled nonce gap lets earlier transactions go too."""
+        """Record the raw transactions that were mined.
+
+        The node mines a moment after it answers, and a transaction that fills a nonce gap releases earlier ones too.
+        """
         deadline = time.monotonic() + 1.0
         while await self.node.call("eth_getTransactionReceipt", newest) is None and time.monotonic() < deadline:
             queued = await self.node.call("txpool_status")
@@ -220,27 +228,30 @@ class Chain:
         return request
 
     def _gas(self, sender: str) -> int:
-        """Enough, and a little different at every head: after a reset somebody may ask for the very same transaction
-        with the same nonce again, and two transactions never have one hash."""
+        """Return a gas limit that suffices and differs a little at every head.
+
+        After a reset a client may ask for the very same transaction with the same nonce again, and two transactions
+        must not have the same hash.
+        """
         return (BULK_GAS if sender == KEEPER else CALL_GAS) + self.head % 100_000
 
-    # What is known
+    # Records and listings
 
     def keep(self, record: Record) -> None:
-        """Write a record down and let it take effect on the listed collections."""
+        """Write a record to the journal and apply it to the listed collections."""
         self.journal.append(record)
         self.records.append(record)
         self.list_collections()
 
     def list_collections(self) -> None:
-        """Work out the collections, traits, staking contracts and coins from the seeds and the records."""
+        """Derive the collections, traits, staking contracts and coins from the seeds and the records."""
         self.collections = self.collections_at()
         self.staking = self._listed(self.staking_at_start(), "staking", Staking)
         self.coins = self._listed(coins.seeded_coins(self.facts), "coin", Coin)
         self._ever_listed |= self.collections.keys()
 
     def collections_at(self, block: int | None = None) -> dict[str, Collection]:
-        """Contract → collection with its traits, now or as of a block."""
+        """Return contract → collection with its traits, now or as of a block."""
         listed = seeded_collections(self.facts)
         for record in self.records:
             if block is not None and record["block"] > block:
@@ -254,41 +265,41 @@ class Chain:
         return listed
 
     def staking_at_start(self) -> dict[str, Staking]:
-        """Contract → staking contract, on a fresh chain."""
+        """Return contract → staking contract, as on a fresh chain."""
         sender = staking.deployer(self.facts.name)
         return staking.at_start([created(sender, nonce) for nonce in range(len(staking.KINDS))])
 
     async def stakes(self, one: Staking) -> dict[int, str]:
-        """Token id → lower-case address of who has staked it now."""
+        """Return token id → lower-case address of the account that has staked it now."""
         return abi.stakes_in(await self.answer(one.contract, abi.call(one.source, "stakes()")))
 
     async def amounts(self, coin: Coin) -> dict[str, int]:
-        """Lower-case address → base units of a coin that it has now."""
+        """Return lower-case address → base units of a coin that the address has now."""
         return coins.holdings_of(await self.answer(coin.contract, abi.call(coins.CONTRACT, "holdings()")))
 
     def accounts(self) -> dict[str, SmartAccount]:
-        """Address → contract account, from the seeds and the records."""
+        """Return address → contract account, from the seeds and the records."""
         return self._listed(seeded_accounts(), "account", SmartAccount)
 
     def since_reset(self) -> list[Record]:
-        """The records after the last reset."""
+        """Return the records after the last reset."""
         resets = [at for at, record in enumerate(self.records) if record["kind"] == "reset"]
         return self.records[resets[-1] + 1 :] if resets else self.records
 
     def _listed(self, at_start: dict[str, T], name: str, kind: Callable[..., T]) -> dict[str, T]:
-        """Contract → what the seeds have, and what the records' entries of this name have deployed since."""
+        """Return contract → what is listed: `at_start`, and what records with an entry `name` have deployed since."""
         later = (record for record in self.since_reset() if name in record)
         return at_start | {record["contract"]: kind(record["contract"], **record[name]) for record in later}
 
     def smart_account(self, address: str) -> SmartAccount:
-        """A listed contract account. Raises Refusal(404)."""
+        """Return a listed contract account. Raises Refusal(404)."""
         found = self.accounts().get(address)
         if found is None:
             raise Refusal(404, f"There is no Safe and no account of ERC-4337 at {address} on {self.facts.name}.")
         return found
 
     async def owners(self, block: int | None = None) -> dict[str, ledger.Owners]:
-        """Contract → owners for every listed collection, now or as of a block."""
+        """Return contract → owners for every listed collection, now or as of a block."""
         if block is not None:
             then = ledger.Ownership()
             await self._read_logs(then, block)
@@ -299,17 +310,17 @@ class Chain:
         return {contract: now.of(contract) for contract in self.collections}
 
     async def _read_logs(self, known: ledger.Ownership, block: int) -> None:
-        """Bring a ledger up to a block; what it knows already is not read again."""
+        """Bring a ledger up to a block; logs that it already has are not read again."""
         if block > known.block:
             asked = {"fromBlock": hex(known.block + 1), "toBlock": hex(block), "topics": [ledger.TOPICS]}
             known.read(await self.node.call("eth_getLogs", {**asked, "address": sorted(self._ever_listed)}), block)
 
     def forget_owners(self) -> None:
-        """Blocks were replaced: who owns what has to be read from the beginning."""
+        """Forget who owns what, which must be read from the beginning because blocks were replaced."""
         self._ledger = ledger.Ownership()
 
     async def world(self) -> dict[str, Any]:
-        """This chain's part of GET /control/world."""
+        """Return this chain's part of GET /control/world."""
         owners = await self.owners()
         coins_listed, places = list(self.coins.values()), list(self.staking.values())
         amounts = await asyncio.gather(*map(self.amounts, coins_listed))
@@ -342,14 +353,14 @@ class Chain:
         }
 
     def staking_contract(self, contract: str) -> Staking:
-        """A listed staking contract by contract, slug or name. Raises Refusal(404)."""
+        """Return a listed staking contract by address, slug or name. Raises Refusal(404)."""
         for candidate in self.staking.values():
             if contract.lower() in (candidate.contract, candidate.slug, candidate.name.lower()):
                 return candidate
         raise Refusal(404, f"There is no staking contract {contract} on {self.facts.name}.")
 
     def coin(self, contract: str) -> Coin | None:
-        """A listed coin by contract, slug, symbol or name, if there is one."""
+        """Return a listed coin by address, slug, symbol or name, or None."""
         for candidate in self.coins.values():
             names = (candidate.contract, candidate.slug, candidate.symbol.lower(), candidate.name.lower())
             if contract.lower() in names:
@@ -357,7 +368,7 @@ class Chain:
         return None
 
     def collection(self, contract: str) -> Collection:
-        """A listed collection by contract, slug or name. Raises Refusal(404)."""
+        """Return a listed collection by address, slug or name. Raises Refusal(404)."""
         for candidate in self.collections.values():
             if contract.lower() in (candidate.contract, candidate.slug, candidate.name.lower()):
                 return candidate

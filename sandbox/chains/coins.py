@@ -1,4 +1,4 @@
-"""ERC-20 coins: those that every chain has at the start, what is known of each, and moving their amounts."""
+"""ERC-20 coins: those that every chain has at the start, the facts about each, and moving their amounts."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ STANDARD = "ERC20"
 CONTRACT = "Coin"
 USUAL_DECIMALS = 18
 LIE = 255
-"""What a coin answers for decimals() if it was deployed with the decimals "lies"."""
+"""The answer to decimals() of a coin that was deployed with the decimals "lies"."""
 UINT256 = 2**256
 _NOTHING = ("", "none", "nothing", "null")
 _LIES = ("lie", "lies", "lying")
@@ -43,7 +43,7 @@ class Coin:
     seeded: bool = False
 
     def entry(self, holders: Mapping[str, int]) -> dict[str, Any]:
-        """The coin among a chain's collections of GET /control/world; it has holders in place of tokens."""
+        """Return the coin's entry among a chain's collections in GET /control/world: holders instead of tokens."""
         return {
             "contract": self.contract,
             "name": self.name,
@@ -58,12 +58,12 @@ class Coin:
 
 
 def deployer(facts: Facts) -> str:
-    """The account that deploys the chain's coins, those of the start first."""
+    """Return the account that deploys the chain's coins, beginning with those at the start."""
     return "0x" + sha256(f"sandbox coin deployer on {facts.name}".encode()).hexdigest()[:40]
 
 
 def seeded_coins(facts: Facts) -> dict[str, Coin]:
-    """Contract → coin, on a fresh chain."""
+    """Return contract → coin, as on a fresh chain."""
     listed: dict[str, Coin] = {}
     for nonce, (name, symbol, slug, decimals, rebases, _) in enumerate(SEEDS):
         address = created(deployer(facts), nonce)
@@ -72,7 +72,7 @@ def seeded_coins(facts: Facts) -> dict[str, Coin]:
 
 
 def seeded_amounts(coin: Coin) -> dict[str, int]:
-    """Lower-case address → base units at the start; nothing for a coin that was deployed later."""
+    """Return lower-case address → base units at the start; empty for a coin that was deployed later."""
     for _, _, slug, decimals, _, holders in SEEDS:
         if coin.seeded and slug == coin.slug:
             return {person(name).wallets.evm.lower(): amount * 10**decimals for name, amount in holders.items()}
@@ -80,7 +80,7 @@ def seeded_amounts(coin: Coin) -> dict[str, int]:
 
 
 def deployment(name: str, symbol: str, decimals: int | None) -> str:
-    """The data that deploys a coin with this answer to decimals(), None for an empty answer."""
+    """Return the data that deploys a coin with this answer to decimals(); None means an empty answer."""
     tails = [abi.text(name), abi.text(symbol)]
     offsets = [5 * 32, 5 * 32 + len(tails[0]) // 2]
     heads = [*offsets, int(decimals is not None), decimals or 0, KEEPER]
@@ -88,14 +88,14 @@ def deployment(name: str, symbol: str, decimals: int | None) -> str:
 
 
 def holdings_of(answer: str) -> dict[str, int]:
-    """What `holdings()` answered: lower-case address → base units, without zeros."""
+    """Return the answer of `holdings()` as lower-case address → base units, without zeros."""
     data = abi.words(answer)
     who, amounts = abi.list_at(data, 0), abi.list_at(data, 1)
     return {f"0x{holder:040x}": amount for holder, amount in zip(who, amounts, strict=True) if amount}
 
 
 def settling(now: Mapping[str, int], wanted: Mapping[str, int]) -> str:
-    """Call data that turns these amounts into the wanted ones."""
+    """Return the call data that changes the amounts `now` into the `wanted` ones."""
     taken = [
         (holder, abi.NOBODY, 0, amount - wanted.get(holder, 0))
         for holder, amount in now.items()
@@ -110,12 +110,12 @@ def settling(now: Mapping[str, int], wanted: Mapping[str, int]) -> str:
 
 
 def restarting() -> str:
-    """Call data that undoes every rebase."""
+    """Return the call data that undoes every rebase."""
     return abi.call(CONTRACT, "restart()")
 
 
 def decimals_in(body: Body) -> int | None:
-    """The decimals for a new coin: a number of at most 256 bits, or None (null or "nothing"). Raises Refusal."""
+    """Return the decimals for a new coin: a number of at most 256 bits, or None (null or "nothing"). Raises Refusal."""
     if "decimals" not in body:
         return USUAL_DECIMALS
     given = body["decimals"]
@@ -130,7 +130,7 @@ def decimals_in(body: Body) -> int | None:
 
 
 def rebases_in(body: Body) -> bool:
-    """Whether a coin is to rebase. Raises Refusal."""
+    """Return whether a coin is to rebase. Raises Refusal."""
     given = body.get("rebases", False)
     if not isinstance(given, bool):
         raise Refusal(400, "rebases is true or false.")
@@ -138,7 +138,7 @@ def rebases_in(body: Body) -> bool:
 
 
 def moving(sender: str | None, to: str | None, amount: int) -> str:
-    """Call data that moves an amount. Without a sender it is minted, without a receiver burnt."""
+    """Return the call data that moves an amount. Without a sender it is minted, without a receiver burnt."""
     if sender is None:
         return abi.call(CONTRACT, "mint(address,uint256)", to or abi.NOBODY, amount)
     if to is None:
@@ -147,5 +147,5 @@ def moving(sender: str | None, to: str | None, amount: int) -> str:
 
 
 def rebasing(percent: int) -> str:
-    """Call data that sets every balance to so many percent of what it is."""
+    """Return the call data that sets every balance to `percent` percent of what it is."""
     return abi.call(CONTRACT, "rebase(uint256)", percent)

@@ -1,4 +1,4 @@
-"""`/control/chains/<chain>/…`: the control calls that move a chain."""
+"""`/control/chains/<chain>/…`: the control calls that change a chain."""
 
 import re
 import secrets
@@ -28,7 +28,7 @@ Act = Callable[[Chain, Body], Awaitable[dict[str, Any]]]
 
 
 def routes(chains: Mapping[str, Chain]) -> list[web.RouteDef]:
-    """One route for all actions on all EVM chains."""
+    """Return one route for all actions on all EVM chains."""
 
     async def act(request: web.Request) -> web.Response:
         chain = chains.get(request.match_info["chain"])
@@ -41,7 +41,7 @@ def routes(chains: Mapping[str, Chain]) -> list[web.RouteDef]:
 
 
 async def mint(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, amount?, to}`; of a coin `{contract, amount, to}` with base units."""
+    """Mint a token: `{contract, token_id, amount?, to}`; for a coin `{contract, amount, to}` in base units."""
     if (coin := chain.coin(text(body, "contract"))) is not None:
         data = coins.moving(None, _address(body, "to"), _units(body))
         return await _transact(chain, KEEPER, coin.contract, data)
@@ -57,9 +57,9 @@ async def mint(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def transfer(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, amount?, from?, to}`; `from` may be left out if the token has one holder.
+    """Transfer a token: `{contract, token_id, amount?, from?, to}`.
 
-    Of a coin `{contract, amount, from?, to}` with base units.
+    `from` may be left out if the token has one holder. For a coin `{contract, amount, from?, to}` in base units.
     """
     if (coin := chain.coin(text(body, "contract"))) is not None:
         sender = await _coin_holder(chain, coin, body)
@@ -76,7 +76,7 @@ async def transfer(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def burn(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, amount?, from?}`; of a coin `{contract, amount, from?}` with base units."""
+    """Burn a token: `{contract, token_id, amount?, from?}`; for a coin `{contract, amount, from?}` in base units."""
     if (coin := chain.coin(text(body, "contract"))) is not None:
         sender = await _coin_holder(chain, coin, body)
         return await _transact(chain, sender, coin.contract, coins.moving(sender, None, _units(body)))
@@ -92,9 +92,9 @@ async def burn(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def deploy(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{standard, name, slug}`; of a coin (ERC20) also `{decimals?, symbol?, rebases?}`.
+    """Deploy a contract: `{standard, name, slug}`; for a coin (ERC20) also `{decimals?, symbol?, rebases?}`.
 
-    `decimals` is what the coin says, whatever that is; null for one that says nothing. Of a contract account
+    `decimals` is the coin's answer to decimals(), whatever it is; null makes the answer empty. For a contract account
     `{standard, owner}`.
     """
     standard = text(body, "standard")
@@ -149,7 +149,7 @@ async def _deployed(chain: Chain, record: Record) -> dict[str, Any]:
 
 
 async def rebase(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, percent}`: every balance becomes so many percent of what it was, without an event."""
+    """Change every balance to `percent` percent of what it was, without an event: `{contract, percent}`."""
     coin = chain.coin(text(body, "contract"))
     if coin is None or not coin.rebases:
         raise Refusal(404, f"There is no coin that rebases at {text(body, 'contract')} on {chain.facts.name}.")
@@ -160,12 +160,12 @@ async def rebase(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def stake(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, from}`: `from` stakes the token, which nobody else can stake until it is taken back."""
+    """Stake a token for `from`: `{contract, token_id, from}`. Nobody else can stake it until it is taken back."""
     return await _of_stakes(chain, body, "stake(uint256)")
 
 
 async def unstake(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, from}`: `from` takes the token back."""
+    """Take a staked token back for `from`: `{contract, token_id, from}`."""
     return await _of_stakes(chain, body, "unstake(uint256)")
 
 
@@ -176,7 +176,7 @@ async def _of_stakes(chain: Chain, body: Body, form: str) -> dict[str, Any]:
 
 
 async def self_transaction(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{account, value_wei?, data?}`: a contract account pays itself, by its owner or by a bundler."""
+    """Have a contract account pay itself, through its owner or a bundler: `{account, value_wei?, data?}`."""
     account = chain.smart_account(_address(body, "account"))
     value = _number(body, "value_wei") if body.get("value_wei") is not None else 0
     data = _data(body)
@@ -187,7 +187,7 @@ async def self_transaction(chain: Chain, body: Body) -> dict[str, Any]:
             called = accounts.execution(account.account, account.owner, value, data)
             record |= {"from": account.owner, "to": account.account, "data": called}
         else:
-            # Each operation has a key of its own, so that a restarted node can repeat it without those before it.
+            # Each operation has its own nonce key, so that a restarted node can repeat it without the earlier ones.
             wanted = accounts.operation(account.account, secrets.randbits(192) << 64, value, data)
             named = await chain.answer(accounts.ENTRY_POINT, accounts.hash_of(wanted))
             agreed = abi.call(accounts.ACCOUNT, "approve(bytes32)", named)
@@ -198,14 +198,14 @@ async def self_transaction(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def traits(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, traits}`; replaces all traits of the token."""
+    """Replace all traits of a token: `{contract, token_id, traits}`."""
     collection, token, given = chain.collection(text(body, "contract")), _number(body, "token_id"), body.get("traits")
     if not isinstance(given, dict):
         raise Refusal(400, "traits is an object of trait types and values.")
     named = {str(kind): value if isinstance(value, int | float) else str(value) for kind, value in given.items()}
     record: Record = {"kind": "traits", "contract": collection.contract, "token": str(token), "traits": named}
     async with chain.lock:
-        # In a block of its own, so that an indexer that stopped before does not know them.
+        # In its own block, so that an indexer that stopped before it does not know the traits.
         chain.keep({**record, "block": chain.head + 1})
         await chain.mine(1)
         await chain.confirm()
@@ -213,13 +213,13 @@ async def traits(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def send(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{from, to, value_wei, data?}`"""
+    """Send a transaction: `{from, to, value_wei, data?}`."""
     data, value = _data(body), _number(body, "value_wei")
     return await _transact(chain, _address(body, "from"), _address(body, "to"), data, value)
 
 
 async def mine(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{blocks}`"""
+    """Mine blocks: `{blocks}`."""
     blocks = _number(body, "blocks")
     if not 0 < blocks <= MOST_BLOCKS:
         raise Refusal(400, f"blocks is at least 1 and at most {MOST_BLOCKS}.")
@@ -229,7 +229,10 @@ async def mine(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def several(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{acts: [{action, …}, …]}`: one after the other; the confirmations of all follow the last one."""
+    """Do several actions one after the other: `{acts: [{action, …}, …]}`.
+
+    The confirmations of all of them are mined after the last one.
+    """
     acts = body.get("acts")
     if not isinstance(acts, list) or not all(isinstance(one, dict) for one in acts):
         raise Refusal(400, "acts is a list of objects.")
@@ -241,7 +244,7 @@ async def several(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def reorg(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{depth}`"""
+    """Replace the last blocks by empty ones: `{depth}`."""
     depth = _number(body, "depth")
     if not 0 < depth <= DEEPEST_REORG:
         raise Refusal(400, f"depth is at least 1 and at most {DEEPEST_REORG}.")
@@ -250,13 +253,13 @@ async def reorg(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def delegate(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{vault, to, contract?, token_id?, rights?}`"""
+    """Delegate a vault, a contract or a token to an address: `{vault, to, contract?, token_id?, rights?}`."""
     vault, to, rights = _address(body, "vault"), _address(body, "to"), optional_text(body, "rights") or "0x0"
     if not rights.startswith("0x"):
         rights = "0x" + rights.encode().hex()
     if not re.fullmatch(r"0x[0-9a-fA-F]{1,64}", rights):
         raise Refusal(400, "rights is a text of up to 32 bytes, or as many in hexadecimal with 0x.")
-    # Shorter rights are the beginning of the 32 bytes, as Solidity's bytes24 would be.
+    # Shorter rights are the first of the 32 bytes, as a bytes24 of Solidity would be.
     rights = "0x" + rights[2:].ljust(64, "0")
 
     def data(enable: int) -> str:
@@ -280,7 +283,10 @@ async def delegate(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def name(chain: Chain, body: Body) -> dict[str, Any]:
-    """`{name, address?, of?}`: the name stands for `address`, and `of` calls itself by it; both need not agree."""
+    """Set ENS names: `{name, address?, of?}`.
+
+    The name resolves to `address`, and `of` takes it as its primary name; the two need not agree.
+    """
     called = text(body, "name")
     if not chain.facts.names:
         raise Refusal(404, f"There is no directory of names on {chain.facts.name}.")
@@ -344,7 +350,7 @@ async def _holder(chain: Chain, collection: Collection, token: int, body: Body) 
 
 
 async def _coin_holder(chain: Chain, coin: Coin, body: Body) -> str:
-    """The address whose amount moves: `from`, or the only holder."""
+    """Return the address whose amount moves: `from`, or the only holder."""
     if body.get("from") is not None:
         return _address(body, "from")
     holders = await chain.amounts(coin)
@@ -354,7 +360,7 @@ async def _coin_holder(chain: Chain, coin: Coin, body: Body) -> str:
 
 
 def _units(body: Body) -> int:
-    """An amount in base units."""
+    """Return an amount in base units."""
     amount = _number(body, "amount")
     if amount < 1:
         raise Refusal(400, "amount is at least 1.")

@@ -22,7 +22,7 @@ _SUBSCRIBING = ("eth_subscribe", "eth_unsubscribe")
 
 
 def routes(sandbox: Sandbox, chains: Mapping[str, Chain]) -> list[web.RouteDef]:
-    """HTTP and WebSocket of both front ends."""
+    """Return the HTTP and WebSocket routes of both front ends."""
 
     def front(name: str) -> list[web.RouteDef]:
         async def serve(request: web.Request) -> web.StreamResponse:
@@ -41,7 +41,7 @@ def routes(sandbox: Sandbox, chains: Mapping[str, Chain]) -> list[web.RouteDef]:
 
 
 def pinned_head(sandbox: Sandbox, chain: Chain, target: str) -> int | None:
-    """The head at which a stale front end stopped."""
+    """Return the head at which a stale front end stopped; None for one that is not stale."""
     fault = sandbox.faults.fault(target)
     return chain.head_at(fault.since) if fault and fault.kind == "stale" else None
 
@@ -56,7 +56,7 @@ async def _http(sandbox: Sandbox, chain: Chain, name: str, request: web.Request)
     items: list[Any] = asked if isinstance(asked, list) else [asked]
     kind = sandbox.faults.active(target)
     request[NOTED] = True
-    # Noted when it comes: a client of a slow node has given up long before the answer.
+    # Noted on arrival: a client of a slow node gives up long before the answer.
     notes = [sandbox.traffic.note(target, "POST", request.path_qs, 0, method_of(item)) for item in items]
     response = await _respond(sandbox, chain, target, kind, request, items, isinstance(asked, list))
     status = 0 if request.get(HUNG_UP) else response.status
@@ -92,25 +92,25 @@ async def _respond(
         async with turn:
             return await answer(chain, item, kind, pinned)
 
-    # Some providers tell by the status, too, that they refuse; in a batch each item has its own answer alone.
+    # Some providers also refuse with the HTTP status; in a batch each item has only its own answer.
     denial = denial_of(chain, items[0], pinned) if not many and isinstance(items[0], dict) else None
     status = denial.status if denial else 200
     return _json(_joined(await asyncio.gather(*map(one, items)), many), status)
 
 
 def batch_refusal(chain: Chain, items: list[Any]) -> tuple[bytes, int] | None:
-    """The body and the HTTP status with which the chain's plan refuses so large a batch; None where it takes it."""
+    """Return the body and HTTP status of the chain plan's refusal of so large a batch; None where it is allowed."""
     plan = chain.plan
     if plan.batch is None or plan.batch_denied is None or len(items) <= plan.batch:
         return None
     denial = plan.batch_denied(plan.batch)
-    # As a list it has the first call's id; alone it has none.
+    # A refusal in a list has the first call's id; one without a list has none.
     said = denied(items[0] if denial.in_a_list else None, denial)
     return b"[" + said + b"]" if denial.in_a_list else said, denial.status
 
 
 def method_of(item: Any) -> str:
-    """What the log calls an item; never more than a name's length of a stranger's text."""
+    """Return the item's method for the log, cut to 80 characters since a client chose the text."""
     return str(item.get("method"))[:80] if isinstance(item, dict) else "?"
 
 
@@ -123,7 +123,7 @@ def _json(body: bytes, status: int = 200, headers: Mapping[str, str] | None = No
 
 
 class _Socket:
-    """One client's WebSocket. Subscriptions go to the node's own socket; everything else goes the way of HTTP."""
+    """One client's WebSocket. Subscriptions go to the node's own socket; everything else is answered as over HTTP."""
 
     def __init__(self, sandbox: Sandbox, chain: Chain, name: str) -> None:
         self._sandbox = sandbox
@@ -132,7 +132,7 @@ class _Socket:
         self._client = web.WebSocketResponse(max_msg_size=0)
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        """Until either side closes."""
+        """Serve the client until either side closes."""
         kind = self._sandbox.faults.active(self._target)
         if kind == "down":
             return hang_up(request)
@@ -154,7 +154,7 @@ class _Socket:
         return self._client
 
     async def _forward(self, upstream: aiohttp.ClientWebSocketResponse) -> None:
-        """What the node sends without a request; a front end with a fault loses it."""
+        """Pass on what the node sends without a request; a front end with a fault loses it."""
         async for message in upstream:
             if message.type == aiohttp.WSMsgType.TEXT and self._sandbox.faults.active(self._target) is None:
                 await self._client.send_str(message.data)

@@ -9,7 +9,7 @@ from sandbox.chains.abi import NOBODY, Move, address_in, list_at, words
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
 TRANSFER_BATCH = "0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb"
-# Punks: who got one first, who was given one, and who bought one. Their Transfer names no punk.
+# Events of Punks: a first owner, a gift and a sale. Their Transfer does not name the punk.
 ASSIGN = "0x8a0e37b73a0d9c82e205d4d1a3ff3d0b57ce5f4d7bccf6bac03336dc101cb7ba"
 PUNK_TRANSFER = "0x05af636b70da6819000c49f85b21fa82081c632069bb626f30932034099107d8"
 PUNK_BOUGHT = "0x58e5d5a525e3b40bc15abaa38b5882678db1ee68befd2f60bafe3a7fd06db9e3"
@@ -20,7 +20,7 @@ Owners = dict[int, dict[str, int]]
 
 
 class Ownership:
-    """The owners of tokens after the logs that were given, and up to which block those reach."""
+    """The owners of tokens after the logs read so far, and the block up to which those reach."""
 
     def __init__(self) -> None:
         self.block = -1
@@ -30,7 +30,7 @@ class Ownership:
         self._owners: dict[str, Owners] = {}
 
     def read(self, logs: Iterable[dict[str, Any]], block: int) -> None:
-        """Take in the logs of the blocks after `self.block` up to `block`, in the chain's order."""
+        """Apply the logs of the blocks after `self.block` up to `block`, in the chain's order."""
         touched: set[str] = set()
         for log in logs:
             contract = log["address"].lower()
@@ -50,12 +50,12 @@ class Ownership:
         self.block = block
 
     def of(self, contract: str) -> Owners:
-        """The owners of one contract's tokens; callers must not change them."""
+        """Return the owners of one contract's tokens; callers must not change them."""
         return self._owners.get(contract, {})
 
 
 def difference(now: Mapping[int, Mapping[str, int]], wanted: Mapping[int, Mapping[str, int]]) -> list[Move]:
-    """The moves that lead from `now` to `wanted`: from those with too much to those with too little."""
+    """Return the moves that lead from `now` to `wanted`: from holders with too much to holders with too little."""
     moves: list[Move] = []
     for token in sorted({*now, *wanted}):
         have, want = now.get(token, {}), wanted.get(token, {})

@@ -1,4 +1,4 @@
-"""`/metadata/<chain>/<contract>/<id>`: what a tokenURI points at, and the picture it names."""
+"""`/metadata/<chain>/<contract>/<id>`: the target of a tokenURI, and the picture that it names."""
 
 from collections.abc import Mapping
 from html import escape
@@ -14,7 +14,7 @@ PATH = r"/metadata/{chain}/{contract:0x[0-9a-fA-F]{40}}/{token:\d+}"
 
 
 def routes(sandbox: Sandbox, chains: Mapping[str, Chain]) -> list[web.RouteDef]:
-    """The JSON and the picture of every token of a listed collection, minted or not."""
+    """Return routes for the JSON and the picture of every token of a listed collection, minted or not."""
 
     def found(request: web.Request) -> Collection:
         chain = chains.get(request.match_info["chain"])
@@ -48,7 +48,7 @@ def routes(sandbox: Sandbox, chains: Mapping[str, Chain]) -> list[web.RouteDef]:
 
 
 def answers() -> dict[str, Answer]:
-    """The faults of a host of metadata, in its own manner."""
+    """Return the faulty answers of a metadata host, by the kind of fault."""
 
     async def throttled(_: web.Request) -> web.Response:
         return web.json_response({"error": "Too many requests"}, status=429, headers={"Retry-After": "1"})
@@ -63,7 +63,7 @@ def answers() -> dict[str, Answer]:
 
 
 def picture(contract: str, title: str) -> str:
-    """A plain picture of a token, coloured by its collection."""
+    """Return a plain picture of a token, coloured by its collection."""
     hue = int(contract[2:8], 16) % 360 if contract.startswith("0x") else sum(contract.encode()) % 360
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 200">'

@@ -1,4 +1,4 @@
-"""What a full node offers to the public, and where each method names the block it means."""
+"""The methods that a full node offers to the public, and the parameter in which each names its block."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ BLOCK_AT = {
     "eth_getBlockTransactionCountByNumber": 0,
     "eth_getTransactionByBlockNumberAndIndex": 0,
 }
-# answers that are null, or carry the number of the block they come from
+# method → the field with the block's number, for methods whose answer is null or has such a field
 FROM_A_BLOCK = {
     "eth_getBlockByHash": "number",
     "eth_getTransactionByBlockHashAndIndex": "blockNumber",
@@ -59,7 +59,7 @@ OFFERED = {
     "web3_clientVersion",
     "web3_sha3",
 }
-# What the development node would answer in its own way.
+# Fixed answers, where the development node would answer in its own way.
 FIXED: dict[str, Any] = {
     "eth_accounts": [],
     "eth_syncing": False,
@@ -73,14 +73,14 @@ _LISTS = {"eth_getLogs", "eth_getFilterLogs", "eth_getFilterChanges", "eth_getBl
 
 
 def emptiness(method: str) -> Any:
-    """A node that has nothing to say: no bytes, no logs, no such block."""
+    """Return the answer of a node that has no data: no bytes, no logs, no such block."""
     if method in _LISTS:
         return []
     return None if method in _NO_ANSWER or method in FIXED else "0x"
 
 
 def with_batches(method: str, result: Any) -> Any:
-    """What ZKsync's nodes add to receipts and transactions: their batch on the first layer, which is not sealed yet."""
+    """Return a receipt or transaction with ZKsync's additional fields: its batch on layer 1, not sealed yet."""
     if method == "eth_getBlockReceipts" and isinstance(result, list):
         return [with_batches("eth_getTransactionReceipt", receipt) for receipt in result]
     if method not in OF_ZKSYNC or not isinstance(result, dict):
@@ -96,7 +96,7 @@ def with_batches(method: str, result: Any) -> Any:
 
 
 def zeroed(method: str, result: Any) -> Any:
-    """The same answer with every balance 0: as many bytes as the true one, all of them zero."""
+    """Return the same answer with every balance 0: as many bytes as the true answer, all of them zero."""
     if method == "eth_call" and isinstance(result, str):
         return "0x" + "0" * (len(result) - 2)
     return "0x0" if method == "eth_getBalance" else result

@@ -1,4 +1,4 @@
-"""The plans of real nodes: how many blocks, logs and calls each kind gives, and in which words it refuses more."""
+"""The plans of real nodes: how many blocks, logs and calls each allows, and the words with which it refuses more."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ class Denial:
     error: dict[str, Any]
     status: int = 200
     in_a_list: bool = False
-    """Whether a batch is refused by a list of one answer, and not by an answer without a list."""
+    """Whether a batch is refused with a list of one answer, and not with an answer without a list."""
 
 
 OfRange = Callable[[int, int, int], Denial]
-"""What is said of the logs from one block to another, both included, where so many are the most."""
+"""The refusal of a log filter, from its first and last block (both included) and the most that is allowed."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one chain's nodes give; None means no limit. `blocks` counts both ends of a range of logs."""
+    """The limits of one chain's nodes; None means no limit. `blocks` counts both ends of a range of logs."""
 
     like: str
-    """The provider that behaves like this."""
+    """The provider that has these limits."""
     blocks: int | None = None
     too_wide: OfRange | None = None
     results: int | None = None
@@ -35,12 +35,12 @@ class Plan:
     batch: int | None = None
     batch_denied: Callable[[int], Denial] | None = None
     overrides: bool = True
-    """Whether eth_call takes a state override."""
+    """Whether eth_call accepts a state override."""
     finalized: bool = True
     """Whether the node knows the tags `safe` and `finalized`."""
 
     def view(self) -> dict[str, Any]:
-        """What `GET /control/limits` says about it."""
+        """Return the plan as in GET /control/limits."""
         return {
             "like": self.like,
             "log_blocks": self.blocks,
@@ -53,7 +53,7 @@ class Plan:
         }
 
 
-# The words and codes below are those that clients of these nodes met and wrote down.
+# The words and codes below are as clients of these nodes have reported them.
 
 
 def _free_alchemy(first: int, last: int, most: int) -> Denial:
@@ -127,12 +127,12 @@ PLANS = {
     "apechain": Plan("reth", 500, _reth, batch=3, batch_denied=_batch_of_free_drpc, finalized=False),
     "abstract": Plan("ZKsync", results=10_000, too_many=_zksync, batch=100, batch_denied=_batch_of_geth),
 }
-"""Chain → its nodes' plan when the sandbox is strict; others have one of their own."""
+"""Chain → its nodes' plan when the sandbox is strict. Other chains have UNLIMITED, a node of one's own."""
 UNLIMITED = Plan("a node of one's own")
 
 
 def logs_denied(plan: Plan, wanted: dict[str, Any], first: int, last: int) -> Denial | None:
-    """What the node says of a filter before it looks for logs; None where it looks."""
+    """Return the node's refusal of a filter before it looks for logs; None where it looks."""
     if plan.needs_address and not wanted.get("address"):
         return NEEDS_ADDRESS
     if plan.blocks is not None and plan.too_wide is not None and last - first + 1 > plan.blocks:
@@ -141,7 +141,7 @@ def logs_denied(plan: Plan, wanted: dict[str, Any], first: int, last: int) -> De
 
 
 def results_denied(plan: Plan, found: int, first: int, last: int) -> Denial | None:
-    """What the node says in place of so many logs; None where it gives them."""
+    """Return the node's refusal of so many logs; None where it returns them."""
     if plan.results is not None and plan.too_many is not None and found > plan.results:
         return plan.too_many(first, last, plan.results)
     return None

@@ -1,4 +1,4 @@
-"""How a chain comes up, comes back after a kill, goes back to its start, and loses its last blocks."""
+"""How a chain starts, recovers after a kill, returns to its start, and loses its last blocks."""
 
 import logging
 import time
@@ -13,15 +13,15 @@ from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
 from sandbox.chains.seeds import STANDARDS, seeded_accounts, seeded_addresses, seeded_owners
 from sandbox.contracts import accounts, staking
 
-# Blocks before the last known head that come back with their own numbers, so that somebody who follows logs misses
-# nothing; what is older comes back in the first block of the new node.
+# Blocks before the last known head that are restored with their own numbers, so that a client that follows logs misses
+# nothing. Older content is restored in the first blocks of the new node.
 WINDOW = 200
 _LOG = logging.getLogger("sandbox.chains")
 MOVES_A_TRANSACTION = 1_000
 
 
 async def start(chain: Chain) -> None:
-    """Bring the node up and everything that the journal knows, never below a block that was seen."""
+    """Start the node and restore everything in the journal, never below a block that was seen."""
     records, seen = chain.journal.records(), chain.reserved
     base = max(FIRST_BLOCK, chain.reserved - WINDOW)
     records, nonces = _compacted(records, base)
@@ -38,14 +38,14 @@ async def start(chain: Chain) -> None:
     chain.list_collections()
     for record in recent:
         await _again(chain, record)
-    # Once the head is so far, the node knows a settled block, as every real chain does.
+    # At this height the node knows a finalized block, as every real chain does.
     await chain.mine(max(seen, base + chain.facts.confirmations) - chain.head)
     await _at(chain, int(time.time()))
     await chain.mine(1)
 
 
 async def reset(chain: Chain) -> None:
-    """Move everything back to where it was at the start, in new blocks."""
+    """Restore the state of the start, in new blocks."""
     async with chain.lock:
         block = chain.head + 1
         senders = sorted({record["from"] for record in chain.records if "from" in record})
@@ -59,7 +59,7 @@ async def reset(chain: Chain) -> None:
 
 
 async def reorg(chain: Chain, depth: int) -> None:
-    """Replace the last `depth` blocks by empty ones; what happened in them did not happen."""
+    """Replace the last `depth` blocks by empty ones, and forget what happened in them."""
     async with chain.lock:
         await chain.node.call("anvil_reorg", depth, [])
         chain.forget_owners()
@@ -73,7 +73,7 @@ async def reorg(chain: Chain, depth: int) -> None:
 
 
 async def _prepare(chain: Chain, records: list[Record], nonces: dict[str, int]) -> None:
-    """What a genesis would hold: the shared contracts, and money and nonces for those who will send."""
+    """Put in place what a genesis would hold: the shared contracts, and balances and nonces for later senders."""
     if chain.facts.multicall3:
         await chain.node.call("anvil_setCode", chain.facts.multicall3, abi.ARTEFACTS["Multicall3"]["runtime"])
     await chain.node.call("anvil_setCode", chain.facts.registry, abi.ARTEFACTS["DelegateRegistry"]["runtime"])
@@ -93,7 +93,7 @@ async def _prepare(chain: Chain, records: list[Record], nonces: dict[str, int]) 
 
 
 def _funds(records: list[Record]) -> dict[str, int]:
-    """Contract account → the most that it pays itself at once."""
+    """Return contract account → the most that it pays itself at once."""
     found: dict[str, int] = {}
     for record in records:
         for account, value in record.get("funds", {}).items():
@@ -102,7 +102,7 @@ def _funds(records: list[Record]) -> dict[str, int]:
 
 
 async def _found(chain: Chain, old: list[Record]) -> None:
-    """The seeds and all that is older than the window, in the first blocks of this node."""
+    """Put the seeds and everything older than the window into the first blocks of this node."""
     metadata = f"{chain.url}/metadata/{chain.facts.name}/"
     await chain.node.call("evm_setAutomine", False)
     for standard, (name, symbol, _) in zip(STANDARDS, chain.facts.collections, strict=True):
@@ -142,7 +142,7 @@ async def _found(chain: Chain, old: list[Record]) -> None:
 
 
 async def _again(chain: Chain, record: Record) -> None:
-    """A recent record, in its own block."""
+    """Repeat a recent record, in its own block."""
     if record["kind"] in ("tx", "raw", "reset"):
         await chain.mine(_block(record) - chain.head - 1)
         await _at(chain, record["time"])
@@ -160,12 +160,12 @@ async def _again(chain: Chain, record: Record) -> None:
 
 
 def _lost(chain: Chain, record: Record, refused: Exception) -> None:
-    """A chain that comes up without one old transaction is better than none."""
+    """Log a transaction that cannot be repeated: a chain without one old transaction is better than none."""
     _LOG.warning("%s: the transaction of block %s cannot be repeated: %s", chain.facts.name, record["block"], refused)
 
 
 async def _undo(chain: Chain) -> None:
-    """Settle every token back, withdraw delegations, forget names, and take later collections off the chain."""
+    """Move every token back, withdraw delegations, forget names, and remove later collections from the chain."""
     await _undo_staking(chain)
     await _undo_coins(chain)
     owners = await chain.owners()
@@ -195,7 +195,7 @@ async def _undo(chain: Chain) -> None:
 
 
 async def _undo_coins(chain: Chain) -> None:
-    """Give everybody the coins they had at the start, and take later coins off the chain."""
+    """Give everybody the coins they had at the start, and remove later coins from the chain."""
     for coin in chain.coins.values():
         await _keeper_sends(chain, coin.contract, coins.restarting())
         moves = coins.settling(await chain.amounts(coin), coins.seeded_amounts(coin))
@@ -218,7 +218,7 @@ async def _take_off(chain: Chain, contract: str) -> None:
 
 
 def _deployers(chain: Chain) -> dict[str, int]:
-    """Deployer → how many contracts it has on a fresh chain: collections, coins, staking contracts and accounts."""
+    """Return deployer → number of its contracts on a fresh chain: collections, coins, staking contracts, accounts."""
     return {
         chain.facts.deployer: len(STANDARDS),
         coins.deployer(chain.facts): len(coins.SEEDS),
@@ -228,7 +228,7 @@ def _deployers(chain: Chain) -> dict[str, int]:
 
 
 async def _undo_staking(chain: Chain) -> None:
-    """Stake what was staked at the start, and take later staking contracts off the chain."""
+    """Stake what was staked at the start, and remove later staking contracts from the chain."""
     for one in chain.staking.values():
         if moves := _stake_moves(await chain.stakes(one), one.stakes_at_start):
             await _keeper_sends(chain, one.contract, abi.settlement(moves))
@@ -237,18 +237,18 @@ async def _undo_staking(chain: Chain) -> None:
 
 
 def _stake_moves(now: Mapping[int, str], wanted: Mapping[int, str]) -> list[abi.Move]:
-    """The moves that lead from these stakes (token id → who) to those."""
+    """Return the moves that lead from the stakes `now` (token id → staker) to the stakes `wanted`."""
     return ledger.difference(
         {token: {who: 1} for token, who in now.items()}, {token: {who: 1} for token, who in wanted.items()}
     )
 
 
 def _compacted(records: list[Record], base: int) -> tuple[list[Record], dict[str, int]]:
-    """Without what a reset that is older than the window undid; and the nonces that it left behind."""
+    """Return the records without what a reset older than the window undid, and the nonces that the reset recorded."""
     for at in range(len(records) - 1, -1, -1):
         record = records[at]
         if record["kind"] == "reset" and (_block(record) <= base + 2 or at == 0):
-            # The reset itself stays, at the block before everything, for its nonces.
+            # The reset itself is kept, at a block before all others, for its nonces.
             kept: Record = {**record, "block": 0}
             return [kept, *records[at + 1 :]], record["nonces"]
     return records, {}
@@ -259,6 +259,6 @@ def _block(record: Record) -> int:
 
 
 async def _at(chain: Chain, seconds: int) -> None:
-    """Set the node's clock: a start and a reorg leave it behind. The next block is never older than the head."""
+    """Set the node's clock, which a start and a reorg leave behind; the next block is never older than the head."""
     head: Any = await chain.node.call("eth_getBlockByNumber", "latest", False)
     await chain.node.call("evm_setNextBlockTimestamp", max(seconds, int(head["timestamp"], 16)))

@@ -11,7 +11,7 @@ from sandbox.contracts.accounts import ACCOUNT, SAFE, SmartAccount
 
 STANDARDS = ("ERC721", "ERC721Enumerable", "ERC1155")
 PUNKS = "Punks"
-"""A collection from before the standards. No chain has one at the start."""
+"""The standard of collections from before the token standards. No chain has one at the start."""
 
 # position of the collection → token id → owner → amount
 HOLDINGS: tuple[dict[int, dict[str, int]], ...] = (
@@ -48,12 +48,12 @@ class Collection:
 
 
 def seeded_addresses(facts: Facts) -> list[str]:
-    """Where the deployer's first contracts are, in the order of the standards."""
+    """Return the addresses of the deployer's first contracts, in the order of the standards."""
     return [created(facts.deployer, nonce) for nonce in range(len(STANDARDS))]
 
 
 def seeded_collections(facts: Facts) -> dict[str, Collection]:
-    """Contract → collection, on a fresh chain."""
+    """Return contract → collection, as on a fresh chain."""
     listed: dict[str, Collection] = {}
     for position, (address, standard) in enumerate(zip(seeded_addresses(facts), STANDARDS, strict=True)):
         name, _, slug = facts.collections[position]
@@ -62,7 +62,7 @@ def seeded_collections(facts: Facts) -> dict[str, Collection]:
 
 
 def seeded_traits(slug: str, position: int) -> dict[str, dict[str, str | int | float]]:
-    """The traits that a seeded collection starts with, the same in every world."""
+    """Return the traits that a seeded collection starts with, the same in every world."""
     return {
         str(token): {kind: _pick(f"{slug} {token} {kind}", values) for kind, values in TRAITS.items()}
         for token in HOLDINGS[position]
@@ -70,7 +70,7 @@ def seeded_traits(slug: str, position: int) -> dict[str, dict[str, str | int | f
 
 
 def seeded_owners(position: int) -> dict[int, dict[str, int]]:
-    """Token id → lower-case address → amount at the start."""
+    """Return token id → lower-case address → amount at the start."""
     return {
         token: {person(name).wallets.evm.lower(): amount for name, amount in holders.items()}
         for token, holders in HOLDINGS[position].items()
@@ -78,11 +78,11 @@ def seeded_owners(position: int) -> dict[int, dict[str, int]]:
 
 
 ACCOUNT_OWNERS = {SAFE: "carol", ACCOUNT: "dave"}
-"""The contract accounts that every chain has at the start, in the order of their deployment, and whose they are."""
+"""Standard → owner of the contract accounts that every chain has at the start, in the order of their deployment."""
 
 
 def seeded_accounts() -> dict[str, SmartAccount]:
-    """Address → contract account, on a fresh chain; the same on each."""
+    """Return address → contract account, as on every fresh chain."""
     listed: dict[str, SmartAccount] = {}
     for nonce, (standard, owner) in enumerate(ACCOUNT_OWNERS.items()):
         address = created(ACCOUNT_DEPLOYER, nonce)
@@ -95,6 +95,6 @@ def _pick(key: str, values: tuple[str, ...]) -> str:
 
 
 def created(sender: str, nonce: int) -> str:
-    """The address of the contract that `sender` creates with this nonce below 128: Keccak over the RLP of both."""
+    """Return the address of the contract that `sender` creates with a nonce below 128: Keccak over the RLP of both."""
     rlp = bytes([0xC0 + 22, 0x80 + 20]) + bytes.fromhex(sender[2:]) + bytes([nonce or 0x80])
     return "0x" + keccak(rlp)[12:].hex()

@@ -1,7 +1,7 @@
-"""`/console`: the sandbox for people. A window onto Discord that renews itself, and tools for the rest of the world.
+"""`/console`: the sandbox for people: a Discord window that refreshes itself, and tools for everything else.
 
-Everything is made here and works without script; the script only spares reloading. What a form of the tools does is
-the control call of the same name, and what a person does to the bot goes the way of `/control/interactions`.
+The server makes every page, so all of it works without a script; the script only avoids reloading. A form of the tools
+makes the control call of the same name. What a person does to the bot is an interaction, as in `/control/interactions`.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 PICTURE_SIZE = 64
 NUMBERS = frozenset({"seconds", "position", "status", "times", "ms", "left", "code"})
 HEADERS = {
-    # A second wall behind the escaping: nothing here runs but our one script. Role colours are written as styles.
+    # A second barrier behind the escaping: only our one script runs here. Role colours are written as styles.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -40,7 +40,7 @@ HEADERS = {
 
 
 def routes(sandbox: WholeSandbox) -> Sequence[web.AbstractRouteDef]:
-    """The page, its parts that renew themselves, what its forms post to, and its style, script and pictures."""
+    """Return routes for the page, its parts that refresh, the targets of its forms, its style, script and pictures."""
     console = Console(sandbox)
     return [
         web.get("/console", console.show),
@@ -56,20 +56,20 @@ def routes(sandbox: WholeSandbox) -> Sequence[web.AbstractRouteDef]:
 
 
 class Console:
-    """The pages of one sandbox. `dismissed` has the answers that people have closed."""
+    """The pages of one sandbox. `dismissed` has the ids of the answers that people have closed."""
 
     def __init__(self, sandbox: WholeSandbox) -> None:
         self.sandbox = sandbox
         self.dismissed: set[str] = set()
 
     async def show(self, request: web.Request) -> web.Response:
-        """The page that its address names."""
+        """Return the page that the address names."""
         here = place.find(self.sandbox.discord, request.query)
         text = window.page(self.sandbox, here, self.dismissed, await self._panel(here))
         return web.Response(text=text, content_type="text/html", headers=HEADERS)
 
     async def live(self, request: web.Request) -> web.Response:
-        """`{version, parts}` of the page, or 204 when it is still as it was when the script last `seen` it."""
+        """Return `{version, parts}` of the page, or 204 when it has not changed since the version `seen`."""
         here = place.find(self.sandbox.discord, request.query)
         parts = window.parts(self.sandbox, here, self.dismissed)
         if here.panel:
@@ -80,7 +80,7 @@ class Console:
         return web.json_response({"version": version, "parts": parts}, headers=HEADERS)
 
     async def act(self, request: web.Request) -> web.Response:
-        """A person uses a command, a button, a menu or a form of the bot's."""
+        """Let a person use a command, a button, a menu or a form of the bot."""
         form = await request.post()
         back, body = where(form), deed(form)
         seen: dict[str, Any]
@@ -93,7 +93,7 @@ class Console:
         return self._answered(request, back, said, status < 400, opened)
 
     async def say(self, request: web.Request) -> web.Response:
-        """A person writes a message; what begins with a slash is not a message but a command still to be chosen."""
+        """Post a person's message. Text that begins with a slash is a command still to be chosen, not a message."""
         form = await request.post()
         back, typed = where(form), str(form.get("typed", ""))
         if typed.startswith("/"):
@@ -106,7 +106,7 @@ class Console:
         return self._answered(request, back, "", True)
 
     async def complete(self, request: web.Request) -> web.Response:
-        """The choices that the bot offers for an option while it is typed."""
+        """Return the choices that the bot offers for an option while it is being typed."""
         form = await request.post()
         body = {**deed(form), "kind": "autocomplete", "focused": str(form.get("focused", ""))}
         try:
@@ -122,7 +122,7 @@ class Console:
         return self._answered(request, where(form), "", True)
 
     async def do(self, request: web.Request) -> web.Response:
-        """A form of the tools becomes the control call of the same name, over loopback as any program makes it."""
+        """Make the control call of the form's name over loopback, as any program would."""
         form = await request.post()
         path, body = request.match_info["path"], _body(form)
         method = "PUT" if "/accounts/" in path or path == "limits" else "POST"
@@ -139,13 +139,13 @@ class Console:
         return self._answered(request, where(form), said, answer.ok)
 
     async def file(self, request: web.Request) -> web.Response:
-        """Style and script."""
+        """Return the style or the script."""
         name = request.match_info["name"]
         kind = "text/css" if name.endswith(".css") else "text/javascript"
         return web.Response(text=(HERE / name).read_text(), content_type=kind, headers=HEADERS)
 
     async def picture(self, request: web.Request) -> web.Response:
-        """What the CDN would draw; asked for here, so that people's looks are not requests to a provider."""
+        """Return the picture that the CDN would draw; served here, since page views are not requests to a provider."""
         image = picture(request.match_info["seed"], PICTURE_SIZE)
         return web.Response(body=image, content_type="image/png", headers={"Cache-Control": "public, max-age=86400"})
 
@@ -176,7 +176,7 @@ class Console:
     def _answered(
         self, request: web.Request, back: Mapping[str, str], said: str, ok: bool, opened: str | None = None
     ) -> web.Response:
-        """What the script shows, or for a browser without it the way back to where the form was."""
+        """Return the JSON for the script; for a browser without it, redirect to where the form was."""
         here = place.find(self.sandbox.discord, back)
         if "application/json" in request.headers.get("Accept", ""):
             found = place.find(self.sandbox.discord, {**back, "modal": opened or ""})
@@ -186,7 +186,7 @@ class Console:
 
 
 def _body(form: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a tool as a control call takes them; what was left empty is left out, but a bio may be empty."""
+    """Return a tool's fields as a control call takes them. Empty fields are left out, but a bio may be empty."""
     switches = {"true": True, "false": False}
     body: dict[str, Any] = {}
     for name, value in form.items():
@@ -203,7 +203,7 @@ def _body(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _json_or_text(text: str) -> Any:
-    """An answer at will: JSON where it is an object or a list, else words as they are."""
+    """Return the body of a chosen answer: parsed JSON where it is an object or a list, otherwise the text itself."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where a person writes: messages, and the commands that Discord offers them, each with its options."""
+"""The input line: messages, and the commands that Discord offers, each with its options."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 def composer(discord: LocalDiscord, place: Place) -> Markup:
-    """The line to type in, and above it the commands that begin with what was typed."""
+    """Return the input line, and above it the commands that begin with what was typed."""
     guild, channel = place.guild, place.channel
     if guild is None or channel is None:
         return el("p", "You are in no server.", class_="dim")
@@ -52,7 +52,7 @@ def composer(discord: LocalDiscord, place: Place) -> Markup:
 def _offered(
     discord: LocalDiscord, place: Place, guild: Guild, channel: Channel, member: Member
 ) -> tuple[list[Markup], Markup | None]:
-    """The commands that begin with what was typed, and why there is none at all."""
+    """Return the commands, those that do not begin with what was typed being hidden, and a note why there are none."""
     if discord.bot_id not in guild.members:
         link = el("a", "Let it in", href=place.url(panel="servers"))
         return [], el("p", "The bot is not in this server, so there are no commands. ", link, class_="dim note")

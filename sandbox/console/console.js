@@ -1,11 +1,11 @@
-// Spares reloading: renews the parts that change by themselves and sends forms in the background.
+// Avoids reloading: refreshes the parts that change without a press, and sends forms in the background.
 "use strict";
 const EVERY = document.body.classList.contains("tool") ? 2000 : 1000;
 const byId = (id) => document.getElementById(id);
 let seen = "";
 let renewing = null;
 
-/** Puts new children in the place of old ones, by their keys; what is unchanged stays, with its focus. */
+/** Replaces children by new ones with the same keys; an unchanged child stays and keeps its focus. */
 function merge(part, markup) {
   const fresh = document.createElement("template");
   fresh.innerHTML = markup;
@@ -45,12 +45,12 @@ async function look() {
   seen = version;
   for (const [id, markup] of Object.entries(parts)) {
     const part = byId(id);
-    // Whoever is choosing in a part keeps it as it is until they are done.
+    // A part stays as it is while a person is choosing in it.
     if (part && !part.querySelector("select:focus")) merge(part, markup);
   }
 }
 
-/** Renews now; calls while it is under way share one more look. */
+/** Refreshes now; a call while a refresh is running shares its result. */
 function renew() {
   renewing ??= look().finally(() => { renewing = null; });
   return renewing;
@@ -80,7 +80,7 @@ function open(markup) {
   });
 }
 
-/** What is sent for a form: a completed option by its value instead of its name. */
+/** Returns what is sent for a form: a completed option by its value instead of its name. */
 function content(form) {
   const data = new FormData(form);
   for (const input of form.querySelectorAll("[data-complete]")) {
@@ -90,7 +90,7 @@ function content(form) {
   return new URLSearchParams(data);
 }
 
-/** Sends a form; what it is called is read as an attribute, since a field may have the name "action". */
+/** Sends a form; its action is read as an attribute, since a field may have the name "action". */
 async function send(form) {
   const button = form.querySelector("button:not([type=button])");
   const waits = setTimeout(renew, 400);

@@ -1,4 +1,4 @@
-"""From a form that a browser sends to the body of an interaction, and to the place where the form was."""
+"""From a submitted form to the body of an interaction, and to the place where the form was."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ Form = MultiDictProxy[Any]
 
 
 def deed(form: Form) -> dict[str, Any]:
-    """The body of POST /control/interactions: `option.<name>` and `field.<custom id>` become objects."""
+    """Return the body of POST /control/interactions; `option.<name>` and `field.<custom id>` become objects."""
     body: dict[str, Any] = {name: str(form[name]) for name in _PLAIN if form.get(name)}
     body["user"] = str(form.get("as", ""))
     options = _named(form, "option.")
@@ -35,5 +35,5 @@ def _named(form: Form, prefix: str) -> dict[str, list[str]]:
 
 
 def where(form: Form) -> Mapping[str, str]:
-    """The query of the place where the form was; only places of the console are gone back to."""
+    """Return the query of the place where the form was; the redirect leads only to places of the console."""
     return dict(parse_qsl(urlsplit(str(form.get("back", ""))).query))

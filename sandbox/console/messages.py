@@ -1,4 +1,4 @@
-"""Messages as the person sees them: who wrote, what it says, its embeds and what can be pressed."""
+"""Messages as the person sees them: the author, the text, the embeds and the components."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 def messages(discord: LocalDiscord, place: Place, dismissed: set[str]) -> Markup:
-    """The newest messages of the channel with the answers that only this person sees, oldest first."""
+    """Return the channel's newest messages and the answers that only this person sees, oldest first."""
     guild, channel = place.guild, place.channel
     if guild is None or channel is None:
         return el("li", "There is no channel here that you can see.", class_="nothing", data_key="none")

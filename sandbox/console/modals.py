@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def modal(discord: LocalDiscord, place: Place) -> Markup:
-    """The modal that the place names, if the person has it open; else nothing."""
+    """Return the modal that the place names if the person has it open, otherwise nothing."""
     opened = discord.interactions.modals.get((place.user.id, place.modal or ""))
     if opened is None:
         return Markup()

@@ -1,4 +1,4 @@
-"""The window: servers on the left, their channels, what is said, who is there, and tools for the rest of the world."""
+"""The window: servers on the left, then channels, messages and members, and tools for everything else."""
 
 from sandbox.console.composer import composer
 from sandbox.console.elements.markup import Markup, el, join
@@ -16,11 +16,11 @@ SYMBOLS = {
     "profiles": "M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8M4.5 20a7.5 7.5 0 0 1 15 0",
     "faults": "M13 3 5 14h6l-1 7 8-11h-6z",
 }
-"""What a line draws in a square of 24."""
+"""The path of each icon, in a square of 24."""
 
 
 def page(sandbox: WholeSandbox, place: Place, dismissed: set[str], panel: Markup) -> str:
-    """The whole document; `panel` is the open tool, or empty."""
+    """Return the whole document; `panel` is the open tool, or empty."""
     discord = sandbox.discord
     title = PANELS[place.panel] if place.panel else f"#{place.channel.name}" if place.channel else "Nowhere"
     head = join(
@@ -46,7 +46,7 @@ def page(sandbox: WholeSandbox, place: Place, dismissed: set[str], panel: Markup
 
 
 def parts(sandbox: WholeSandbox, place: Place, dismissed: set[str]) -> dict[str, Markup]:
-    """What changes without a press, by the id of where it is shown."""
+    """Return the parts that change without a press, by the id of the element that shows them."""
     discord = sandbox.discord
     shown = {"rail": _rail_list(sandbox, place), "channels": _channels(place), "faults-now": faults_now(sandbox)}
     if place.panel is None:

@@ -10,7 +10,7 @@ from eth_hash.auto import keccak
 SAFE, ACCOUNT = "Safe", "Account4337"
 STANDARDS = (SAFE, ACCOUNT)
 ENTRY_POINT = "0x0000000071727de22e5e9d8baf0edac6f37da032"
-"""The address of version 0.7 on every chain."""
+"""The address of version 0.7, the same on every chain."""
 BUNDLER = "0x" + sha256(b"sandbox bundler").hexdigest()[:40]
 """The account that sends operations to the entry point. Nobody has a key for it; the node impersonates it."""
 NOBODY = "0x" + "00" * 20
@@ -33,40 +33,40 @@ class SmartAccount:
     seeded: bool = False
 
     def view(self) -> dict[str, str]:
-        """The account as GET /control/world shows it."""
+        """Return the account as in GET /control/world."""
         return {"account": self.account, "standard": self.standard, "owner": self.owner}
 
 
 def calldata(form: str, *values: object) -> str:
-    """The call data of a function that has parameters, by its signature without names."""
+    """Return the call data of a function with parameters; `form` is its signature without parameter names."""
     types = [one.to_type_str() for one in parse(form[form.index("(") :]).components]
     return "0x" + (keccak(form.encode())[:4] + encode(types, values)).hex()
 
 
 def of_owner(owner: str) -> str:
-    """A Safe's signature of an owner who sends the transaction."""
+    """Return the Safe signature of an owner who sends the transaction."""
     return owner[2:].rjust(64, "0") + "00" * 32 + "01"
 
 
 def execution(account: str, owner: str, value: int, data: str) -> str:
-    """What its owner sends to a Safe so that it pays `value` to itself, with `data`."""
+    """Return what the owner sends to a Safe so that the Safe pays `value` to itself, with `data`."""
     signature = bytes.fromhex(of_owner(owner))
     raw = bytes.fromhex(data[2:])
     return calldata(EXEC, account, value, raw, CALL, 0, 0, 0, NOBODY, NOBODY, signature)
 
 
 def operation(account: str, nonce: int, value: int, data: str) -> Operation:
-    """The operation by which an account pays `value` to itself, with `data`. It costs nothing: no gas price is set."""
+    """Return the operation by which an account pays `value` to itself, with `data`. It is free: no gas price is set."""
     call = calldata("execute(address,uint256,bytes)", account, value, bytes.fromhex(data[2:]))
     limits = GAS.to_bytes(16, "big") + GAS.to_bytes(16, "big")
     return (account, nonce, b"", bytes.fromhex(call[2:]), limits, 0, bytes(32), b"", b"")
 
 
 def hash_of(wanted: Operation) -> str:
-    """The call of the entry point that answers with an operation's hash."""
+    """Return the call to the entry point that answers with an operation's hash."""
     return calldata(f"getUserOpHash({OPERATION})", wanted)
 
 
 def bundle(operations: list[Operation]) -> str:
-    """What a bundler sends to the entry point."""
+    """Return what a bundler sends to the entry point."""
     return calldata(f"handleOps({OPERATION}[],address)", operations, BUNDLER)

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 ARTEFACTS = HERE / "artefacts.json"
 PROGRAMS = HERE.parents[1] / "gateways" / "evm" / "programs"
 BYTECODE = PROGRAMS / "bytecode.json"
-# An EVM without PUSH0, which every one of our chains understands.
+# An EVM version without PUSH0, which all our chains understand.
 SETTINGS: dict[str, Any] = {"evmVersion": "paris", "optimizer": {"enabled": True, "runs": 10_000}}
 WANTED = (
     "Collection721",
@@ -43,12 +43,12 @@ WANTED = (
 
 
 def sources(folder: Path = HERE, pattern: str = "*.sol") -> dict[str, str]:
-    """File name → SHA-256 of each source, by which a test sees that what is committed is not old."""
+    """Return file name → SHA-256 of each source, with which a test sees that the committed artefacts are current."""
     return {path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob(pattern))}
 
 
 def compile_contracts(node_modules: Path) -> dict[str, dict[str, Any]]:
-    """Contract name → `{bytecode, runtime, selectors}`, all hexadecimal with 0x, and `sources`."""
+    """Return contract name → `{bytecode, runtime, selectors}`, all hexadecimal with 0x, and `sources`."""
     wanted = ["evm.bytecode.object", "evm.deployedBytecode.object", "evm.methodIdentifiers"]
     settings = {"metadata": {"bytecodeHash": "none", "appendCBOR": False}, "outputSelection": {"*": {"*": wanted}}}
     artefacts: dict[str, dict[str, Any]] = {"sources": sources()}
@@ -63,9 +63,9 @@ def compile_contracts(node_modules: Path) -> dict[str, dict[str, Any]]:
 
 
 def compile_programs(node_modules: Path) -> dict[str, Any]:
-    """Program name → its code, hexadecimal with 0x, and `sources`."""
+    """Return program name → its code, hexadecimal with 0x, and `sources`."""
     programs: dict[str, Any] = {"sources": sources(PROGRAMS, "*.yul")}
-    # The Yul optimizer computes values again wherever a loop uses them, which costs more gas than keeping them.
+    # The Yul optimizer recomputes values wherever a loop uses them, which costs more gas than keeping them.
     details = {"yul": False, "cse": True, "constantOptimizer": True, "deduplicate": True, "orderLiterals": True}
     optimizer = {**SETTINGS["optimizer"], "details": details}
     settings = {"optimizer": optimizer, "outputSelection": {"*": {"*": ["evm.bytecode.object"]}}}
@@ -79,10 +79,10 @@ def compile_programs(node_modules: Path) -> dict[str, Any]:
 def _solc(
     node_modules: Path, language: str, paths: Sequence[Path], settings: Mapping[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each object of the sources with what solc says of it; exit with solc's words on errors."""
+    """Yield each object of the sources with solc's output for it; exit with solc's words on errors."""
     contents = {path.name: {"content": path.read_text()} for path in paths}
     job = {"language": language, "sources": contents, "settings": {**SETTINGS, **settings}}
-    # Into a file: the wrapper exits before a pipe has taken everything.
+    # Written to a file, since the wrapper exits before a pipe has received everything.
     with TemporaryFile("w+") as output:
         command = ["node", str(node_modules / "solc" / "solc.js"), "--standard-json"]
         subprocess.run(command, input=json.dumps(job), stdout=output, text=True, check=True)

@@ -12,7 +12,7 @@ PREFIX = "Staking:"
 
 @dataclass(frozen=True)
 class StakingKind:
-    """One way to show a stake: the contract, its view function, the arguments, and the path to the value."""
+    """One way to expose a stake: the contract, its view function, the arguments, and the path to the value."""
 
     contract: str
     view: str
@@ -51,11 +51,11 @@ class Staking:
 
     @property
     def stakes_at_start(self) -> dict[int, str]:
-        """Token id → lower-case address of who staked it at the start; nothing if it was deployed later."""
+        """Token id → lower-case address of the staker at the start; empty if the contract was deployed later."""
         return {token: person(name).wallets.evm.lower() for token, name in _SEEDED.items()} if self.seeded else {}
 
     def entry(self, stakes: Mapping[int, str]) -> dict[str, Any]:
-        """The contract among a chain's collections of GET /control/world: its tokens are those that are staked."""
+        """Return the entry among a chain's collections in GET /control/world: its tokens are those that are staked."""
         how = KINDS[self.kind]
         return {
             "contract": self.contract,
@@ -70,12 +70,12 @@ class Staking:
 
 
 def deployer(chain: str) -> str:
-    """The account that deploys the chain's staking contracts, those of the start first."""
+    """Return the account that deploys the chain's staking contracts, beginning with those at the start."""
     return "0x" + sha256(f"sandbox staking deployer on {chain}".encode()).hexdigest()[:40]
 
 
 def at_start(addresses: Sequence[str]) -> dict[str, Staking]:
-    """Contract → staking contract, where those of each kind are at these addresses."""
+    """Return contract → staking contract, where `addresses` has one for each kind, in order."""
     return {
         address: Staking(address, f"Staking by {kind}", f"staking-{kind}", kind, seeded=True)
         for address, kind in zip(addresses, KINDS, strict=True)

@@ -1,4 +1,4 @@
-"""`/control`: the sandbox for programs. Each provider adds its own calls; Discord's and those of the whole are here."""
+"""`/control`: the sandbox for programs: the calls of Discord and of the whole; each other provider adds its own."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ LONGEST_WINDOW = 86_400
 
 
 def routes(sandbox: WholeSandbox) -> Sequence[web.AbstractRouteDef]:
-    """Discord's calls, and world, reset, requests, faults, limits and readiness."""
+    """Return routes for Discord's calls, and for world, reset, requests, faults, limits and readiness."""
 
     async def world(_: web.Request) -> web.Response:
         return web.json_response(await sandbox.world())

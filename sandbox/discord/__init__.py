@@ -60,7 +60,7 @@ class LocalDiscord:
         self.restore_redirects()
 
     async def start(self) -> None:
-        """Replay the world, or make the one of the start."""
+        """Replay the world, or create the one of the start."""
         self.world.open(self.sandbox.data / "discord.jsonl")
         if not self.world.guilds:
             restore.to_start(self)
@@ -71,7 +71,7 @@ class LocalDiscord:
         self.world.close()
 
     async def reset(self) -> None:
-        """Put the world back to the start; grants end, commands stay."""
+        """Restore the world of the start; grants end, commands stay."""
         self.renew_limits()
         self.restore_redirects()
         self.application.forget()
@@ -81,16 +81,16 @@ class LocalDiscord:
         restore.to_start(self)
 
     def renew_limits(self) -> None:
-        """Begin whole windows."""
+        """Start all limits with full windows."""
         self.limits.clear()
         self.edge.renew()
 
     def restore_redirects(self) -> None:
-        """Register the redirects of the start: one that is compared exactly, or any address of this machine."""
+        """Register the redirects of the start: when strict, the product's own, compared exactly; else any local one."""
         self.application.redirects = (self.sandbox.public_url + CALLBACK_PATH,) if self.sandbox.strict else ()
 
     def limits_view(self) -> dict[str, Any]:
-        """Discord's part of GET /control/limits, and the redirects that it compares exactly."""
+        """Return Discord's part of GET /control/limits, with the redirects that it compares exactly."""
         slow = {"messages_of_a_channel": messages.POSTS, "renames_of_a_channel": channels.RENAMES}
         each = {
             "role_writes_of_a_guild": members.MEMBER_ROLE_WRITES,
@@ -106,18 +106,18 @@ class LocalDiscord:
         }
 
     async def world_view(self) -> dict[str, Any]:
-        """The users and guilds of GET /control/world, without the crowds that only fill a guild."""
+        """Return the users and guilds of GET /control/world, without the crowds that only fill a guild."""
         users = [self.person_view(user) for user in self.world.users.values() if not user.bot and not user.crowd]
         return {"users": users, "guilds": [self.guild_view(guild) for guild in self.world.guilds.values()]}
 
     def person_view(self, user: User) -> dict[str, Any]:
-        """A person as GET /control/world lists them; who came later has wallets that follow from their id."""
+        """Return a person as in GET /control/world; the wallets of people added later are derived from their id."""
         known = {person.id: person.wallets for person in self.sandbox.people}
         wallets = known.get(user.id) or wallets_of(user.id)
         return {"id": user.id, "username": user.username, "wallets": vars(wallets)}
 
     def routes(self) -> Sequence[web.AbstractRouteDef]:
-        """Everything below /discord."""
+        """Return all routes below /discord."""
         endpoints = [endpoint for module in _REST for endpoint in module.ENDPOINTS]
         return [
             *self.oauth.routes(),
@@ -129,7 +129,7 @@ class LocalDiscord:
         ]
 
     def user_called(self, name: str) -> User | None:
-        """The user with this id or username, or the person who had the username at the start."""
+        """Return the user with this id or username, or the person who had the username at the start."""
         if (known := self.world.users.get(name)) is not None:
             return known
         for user in self.world.users.values():
@@ -140,15 +140,18 @@ class LocalDiscord:
 
     @property
     def bot_token(self) -> str:
-        """The bot's token as `product.env` has it."""
+        """The bot's token from `product.env`."""
         return self.sandbox.settings["DISCORD_BOT_TOKEN"]
 
     def is_bots(self, token: str) -> bool:
-        """Whether it is the bot's token, plain or after the bot's id as real ones have it: some clients read the id."""
+        """Return whether it is the bot's token, alone or after the bot's id as in real tokens.
+
+        Some clients read the id.
+        """
         return token in (self.bot_token, f"{b64encode(self.bot_id.encode()).decode().rstrip('=')}.{self.bot_token}")
 
     def caller(self, header: str | None) -> Bot | Bearer | None:
-        """Return the person or bot of an Authorization header. Raises 401 for a token that nobody has."""
+        """Return the caller that an Authorization header names, None without one. Raises 401 for an unknown token."""
         if not header:
             return None
         kind, _, token = header.partition(" ")
@@ -160,7 +163,7 @@ class LocalDiscord:
         return Bearer(token, grant)
 
     async def faulty(self, request: web.Request) -> web.StreamResponse | None:
-        """What a running fault makes of a REST or token call."""
+        """Return what a running fault answers to a REST or token call, or None."""
         answers = {"429": _throttled, "500": _broken, "empty": _empty, "malformed": _malformed}
         return await self.sandbox.faults.apply(request, "discord", answers)
 
@@ -169,7 +172,7 @@ class LocalDiscord:
         return faulty or answered({"message": "404: Not Found", "code": 0}, 404)
 
     def guild_view(self, guild: Guild) -> dict[str, Any]:
-        """A guild as GET /control/world lists it."""
+        """Return a guild as in GET /control/world."""
         users = self.world.users
         return {
             "id": guild.id,

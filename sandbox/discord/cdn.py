@@ -21,7 +21,7 @@ class Cdn:
         self.discord = discord
 
     def routes(self) -> list[web.RouteDef]:
-        """Icons, avatars and default avatars as PNG."""
+        """Return routes for icons, avatars and default avatars as PNG."""
         return [
             web.get("/discord/cdn/icons/{id}/{hash}.png", self._icon),
             web.get("/discord/cdn/avatars/{id}/{hash}.png", self._avatar),
@@ -58,7 +58,7 @@ def _png_answer(request: web.Request, seed: str) -> web.Response:
 
 
 def picture(seed: str, size: int) -> bytes:
-    """A mirrored pattern of squares in the seed's colour, `size` pixels wide, as PNG."""
+    """Return a mirrored pattern of squares in the seed's colour, `size` pixels wide, as PNG."""
     digest = hashlib.sha256(seed.encode()).digest()
     ink, paper = bytes(b // 2 + 96 for b in digest[:3]), bytes((43, 45, 49))
     bits = int.from_bytes(digest[3:7], "big")

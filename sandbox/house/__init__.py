@@ -27,7 +27,7 @@ class AlreadyRunning(Exception):
 
 
 class Part(Protocol):
-    """What the house asks of Discord, the chains and the marketplaces."""
+    """What the whole sandbox needs of each part: Discord, the chains, Solana and the marketplaces."""
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
@@ -37,10 +37,10 @@ class Part(Protocol):
 
 
 class WholeSandbox:
-    """Everything one sandbox process has. `chains`, `solana` or `marketplaces` is None where they were left out.
+    """Everything in one sandbox process. `chains`, `solana` or `marketplaces` is None where it was left out.
 
     `without` may name `chains` (all of them), `evm` (all but Solana) and `marketplaces`. `strict` gives every provider
-    the limits that slow real clients down. `public_url` is where the product is, without a slash at the end.
+    the limits that slow real clients down. `public_url` is the product's address, without a trailing slash.
     """
 
     def __init__(
@@ -69,16 +69,16 @@ class WholeSandbox:
 
     @property
     def url(self) -> str:
-        """Where this sandbox is reached, without a slash at the end."""
+        """The address of this sandbox, without a trailing slash."""
         return f"http://localhost:{self.port}"
 
     def parts(self) -> list[Part]:
-        """The parts in the order in which they start."""
+        """Return the parts in the order in which they start."""
         parts = (self.discord, self.chains, self.solana, self.marketplaces)
         return [part for part in parts if part is not None]
 
     async def start(self) -> None:
-        """Bring every part up. Raises AlreadyRunning when another process owns the data directory."""
+        """Start every part. Raises AlreadyRunning when another process owns the data directory."""
         self.data.mkdir(parents=True, exist_ok=True)
         self._lock_fd = os.open(self.data / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -91,20 +91,20 @@ class WholeSandbox:
         self.ready.set()
 
     async def stop(self) -> None:
-        """Take every part down, the last one first."""
+        """Stop every part, the last one first."""
         self.ready.clear()
         for part in reversed(self.parts()):
             await part.stop()
         os.close(self._lock_fd)
 
     async def reset(self) -> None:
-        """Put content and ids back to the start and end every fault."""
+        """Restore the content and ids of the start, and end every fault."""
         self.faults.clear()
         for part in self.parts():
             await part.reset()
 
     async def world(self) -> dict[str, Any]:
-        """GET /control/world."""
+        """Return the answer to GET /control/world."""
         return {
             **await self.discord.world_view(),
             "chains": {
@@ -115,7 +115,7 @@ class WholeSandbox:
         }
 
     def be_strict(self, strict: bool) -> None:
-        """Give every provider a real one's limits, or none. All windows start again."""
+        """Give every provider the limits of a real one, or none. All windows start again."""
         self.strict = strict
         self.discord.restore_redirects()
         self.renew_limits()
@@ -126,7 +126,7 @@ class WholeSandbox:
             part.renew_limits()
 
     def limits(self) -> dict[str, Any]:
-        """GET /control/limits."""
+        """Return the answer to GET /control/limits."""
         return {
             "strict": self.strict,
             "discord": self.discord.limits_view(),
@@ -137,7 +137,7 @@ class WholeSandbox:
 
 
 def product_settings(port: int) -> dict[str, str]:
-    """The settings of `product.env` for a sandbox on this port. Its line with {CHAIN} is there for every chain."""
+    """Return the settings of `product.env` for a sandbox on this port, the line with {CHAIN} once for every chain."""
     settings: dict[str, str] = {}
     for line in PRODUCT_ENV.read_text().splitlines():
         if line and not line.startswith("#"):

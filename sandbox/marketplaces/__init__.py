@@ -20,9 +20,12 @@ from sandbox.solana import Solana
 
 PLACES = {"opensea": "OpenSea", "magiceden": "Magic Eden"}
 LIMITS = {"opensea": (600, 3600.0), "magiceden": (120, 60.0), "alchemy": (62_500, 30 * 86_400.0)}
-"""Requests in so many seconds, when the sandbox is strict: a free key at OpenSea
-(docs/facts.md#opensea-keys-and-limits), one address without a key at Magic Eden (docs/facts.md#magic-eden-solana-api),
-and a free plan's compute units a month at Alchemy, 480 a page (docs/facts.md#alchemy-nft-api)."""
+"""Requests and seconds of each limit when the sandbox is strict.
+
+OpenSea's is that of a free key (docs/facts.md#opensea-keys-and-limits), Magic Eden's that of one address without a key
+(docs/facts.md#magic-eden-solana-api). Alchemy's is a free plan's compute units a month, at 480 a page
+(docs/facts.md#alchemy-nft-api).
+"""
 
 
 class Marketplaces:
@@ -34,17 +37,17 @@ class Marketplaces:
         folder = sandbox.data / "marketplaces"
         self.accounts = {place: Accounts(folder / f"{place}.jsonl", sandbox.people) for place in PLACES}
         self.budgets: dict[str, Budget] = self._full()
-        """What each marketplace still answers, where it has a limit."""
+        """How much each provider still answers, where it has a limit."""
 
     def _full(self) -> dict[str, Budget]:
         return {place: Budget(*limit) for place, limit in LIMITS.items()} if self.sandbox.strict else {}
 
     def limits(self) -> dict[str, Any]:
-        """What GET /control/limits says of the marketplaces."""
+        """Return the marketplaces' part of GET /control/limits."""
         return {place: budget.view() for place, budget in self.budgets.items()}
 
     def renew_limits(self) -> None:
-        """Begin whole windows, or none where the sandbox is not strict."""
+        """Start full windows, or none where the sandbox is not strict."""
         self.budgets.clear()
         self.budgets.update(self._full())
 
@@ -58,18 +61,18 @@ class Marketplaces:
             accounts.open()
 
     async def stop(self) -> None:
-        """Give the journals back."""
+        """Close the journals."""
         for accounts in self.accounts.values():
             accounts.close()
 
     async def reset(self) -> None:
-        """Usernames as at the start, bios empty."""
+        """Restore the usernames of the start, and empty the bios."""
         for accounts in self.accounts.values():
             accounts.reset()
         self.renew_limits()
 
     async def world(self) -> dict[str, Any]:
-        """The `accounts` of GET /control/world: EVM addresses as OpenSea has them, Solana's as Magic Eden has them."""
+        """Return the `accounts` of GET /control/world: EVM addresses as at OpenSea, Solana's as at Magic Eden."""
         shown: dict[str, Any] = {}
         for place, accounts in reversed(self.accounts.items()):
             for account in accounts.known():
@@ -78,7 +81,7 @@ class Marketplaces:
         return shown
 
     def routes(self) -> list[web.RouteDef]:
-        """APIs first: a profile page's path would swallow them."""
+        """Return all routes, those of the APIs first: a profile page's path would swallow them."""
         pages = [
             route
             for place, title in PLACES.items()
@@ -109,6 +112,6 @@ class Marketplaces:
 
 
 def _account(account: Account) -> dict[str, Any]:
-    """An account as the control calls show it."""
+    """Return an account as the control calls show it."""
     shown = {"username": account.username, "bio": account.bio}
     return {**shown, **({"linked_to": account.linked_to} if account.linked_to else {})}

@@ -1,4 +1,4 @@
-"""The accounts of the marketplaces: who calls themselves what, and what their bio says."""
+"""The accounts of the marketplaces: their usernames and what their bios say."""
 
 import re
 import time
@@ -11,7 +11,7 @@ from sandbox.base.refusal import Refusal
 
 BIO_CHARACTERS = 500
 NAMED = "carol"
-"""People whose EVM address has a name of ENS at the start."""
+"""The person whose EVM address has an ENS name at the start."""
 _EVM = re.compile(r"0x[0-9a-fA-F]{40}")
 _SOLANA = re.compile(r"[1-9A-HJ-NP-Za-km-z]{32,44}")
 _USERNAME = re.compile(r"[A-Za-z0-9_.-]{1,50}")
@@ -29,7 +29,7 @@ class Account:
 
 
 def normal(address: str) -> str:
-    """The address as accounts are kept: EVM lower-case, Solana as given. Raises Refusal(400)."""
+    """Return the address in the form that accounts have: EVM lower-case, Solana as given. Raises Refusal(400)."""
     if _EVM.fullmatch(address):
         return address.lower()
     if _SOLANA.fullmatch(address):
@@ -38,13 +38,13 @@ def normal(address: str) -> str:
 
 
 class Accounts:
-    """All accounts of one marketplace, kept in a journal. `open` before anything else."""
+    """All accounts of one marketplace, kept in a journal. Call `open` before anything else."""
 
     def __init__(self, path: Path, people: tuple[Person, ...]) -> None:
         self._path = path
         self._journal: Journal | None = None
         self._people = people
-        # address → (monotonic time, account as it was from then on); the first entry holds since ever
+        # address → (monotonic time, account as it was from then on); the first entry also holds for all earlier times
         self._history: dict[str, list[tuple[float, Account]]] = {}
 
     @property
@@ -55,7 +55,7 @@ class Accounts:
         return self._journal
 
     def open(self) -> None:
-        """Read everything that the journal knows."""
+        """Open the journal and read everything in it."""
         self._journal = Journal(self._path)
         self._seed()
         for record in self._journal.records():
@@ -72,21 +72,21 @@ class Accounts:
         self._history.setdefault(account.address, []).append((moment, account))
 
     def reset(self) -> None:
-        """The people's accounts with empty bios, nothing else."""
+        """Restore the people's accounts with empty bios, and drop all others."""
         self.journal.rewrite([])
         self._seed()
 
     def close(self) -> None:
-        """Give the journal back."""
+        """Close the journal."""
         self.journal.close()
         self._journal = None
 
     def known(self) -> list[Account]:
-        """Every account as it is now."""
+        """Return every account as it is now."""
         return [states[-1][1] for states in self._history.values()]
 
     def find(self, address_or_username: str, at: float | None = None) -> Account | None:
-        """The account, as it was at a moment of the monotonic clock if one is given."""
+        """Return the account, as of a moment of the monotonic clock if one is given; None if there is none."""
         asked = address_or_username.lower() if _EVM.fullmatch(address_or_username) else address_or_username
         for address, states in self._history.items():
             shown = [account for moment, account in states if at is None or moment <= at]
@@ -95,12 +95,12 @@ class Accounts:
         return None
 
     def profile(self, address_or_username: str, at: float | None = None) -> Account | None:
-        """The account whose profile is shown for an address: its own, or the one that it is linked to."""
+        """Return the account whose profile is shown for an address: its own, or the one that it is linked to."""
         account = self.find(address_or_username, at)
         return self.find(account.linked_to, at) if account and account.linked_to else account
 
     def link(self, address: str, to: str) -> Account:
-        """Show another account's profile for an address; `to` may be empty: its own again. Raises Refusal(400)."""
+        """Show another account's profile for an address; an empty `to` restores its own. Raises Refusal(400)."""
         account, target = self.change(address), self.change(to) if to else None
         if target and (target.linked_to or target.address == account.address):
             raise Refusal(400, "A wallet is linked to a profile that is not linked itself.")
@@ -109,7 +109,7 @@ class Accounts:
     def change(
         self, address: str, bio: str | None = None, username: str | None = None, ens_name: str | None = None
     ) -> Account:
-        """Set what is given, opening the account if need be. Raises Refusal (400, 409)."""
+        """Set the given values, opening the account if need be. Raises Refusal (400, 409)."""
         address = normal(address)
         before = self.find(address) or Account(address, "", "")
         if bio is not None and len(bio) > BIO_CHARACTERS:

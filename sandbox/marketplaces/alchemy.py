@@ -1,4 +1,4 @@
-"""`/alchemy/<network>/nft/v3/<key>`: Alchemy's lists of what an account has, and of who has a collection."""
+"""`/alchemy/<network>/nft/v3/<key>`: Alchemy's lists of an account's tokens and of a collection's owners."""
 
 import base64
 import binascii
@@ -16,13 +16,16 @@ KEY = "sandbox-alchemy-key"
 NETWORKS = {facts.alchemy: name for name, facts in CHAINS.items()}
 MOST = 100
 MOST_OWNERS = 50_000
-"""Owners of a collection in a page."""
+"""The most owners of a collection in one page."""
 USED_UP = "Monthly capacity limit exceeded. Upgrade your scaling policy for continued service."
-"""The answer when a plan's month is used up. It has the status of a wrong key (docs/facts.md#alchemy-nft-api)."""
+"""The answer when a plan's month is used up. Its status, 403, can also mean a wrong key.
+
+See docs/facts.md#alchemy-nft-api.
+"""
 
 
 class Alchemy:
-    """The two calls of it that list tokens: an owner's, and a collection's."""
+    """Alchemy's two calls that list tokens: those of an owner, and those of a collection."""
 
     def __init__(self, sandbox: Sandbox, catalogue: Catalogue, budgets: Mapping[str, Budget]) -> None:
         self._sandbox = sandbox
@@ -30,7 +33,7 @@ class Alchemy:
         self._budgets = budgets
 
     def routes(self) -> list[web.RouteDef]:
-        """`getNFTsForOwner` and `getOwnersForContract`."""
+        """Return the routes of `getNFTsForOwner` and `getOwnersForContract`."""
         base = "/alchemy/{network}/nft/v3/{key}"
         return [
             web.get(f"{base}/getNFTsForOwner", self._of_account),
@@ -71,7 +74,7 @@ class Alchemy:
     async def _checked(
         self, request: web.Request, none: Callable[[int], dict[str, Any]], broken: str
     ) -> tuple[web.StreamResponse | None, Market | None]:
-        """Return the answer of a fault or a refusal, or the market of the network."""
+        """Return the answer of a fault or a refusal, or else the network's market; both are None if it is unknown."""
 
         async def throttled(_: web.Request) -> web.Response:
             return _refused(429, "Your app has exceeded its compute units per second capacity.")
@@ -139,7 +142,7 @@ def _page(tokens: list[dict[str, Any]], total: int, following: str | None, block
 
 
 def _start(key: str | None) -> int | None:
-    """Where the page begins; None for a key that is none of ours."""
+    """Return where the page begins; None for a key that we did not issue."""
     if not key:
         return 0
     try:

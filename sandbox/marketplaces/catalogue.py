@@ -1,4 +1,4 @@
-"""What the marketplaces see of the chains: collections by address and by slug, tokens, and who has them."""
+"""What the marketplaces see of the chains: collections by address and by slug, tokens, and their holders."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sandbox.chains.seeds import Collection
 from sandbox.solana import Solana
 
 SOLANA = "solana"
-# The creator of the collections, where the chain has no deployer of its own.
+# The creator of the collections on a chain that has no deployer of its own.
 NOBODY_SPECIAL = "11111111111111111111111111111111"
 TokenId = int | str
 """A number on an EVM chain, a mint address on Solana."""
@@ -45,27 +45,27 @@ class Market:
         return self.chain.collections if self.block is None else self.chain.collections_at(self.block)
 
     async def owners(self) -> Mapping[str, Owners]:
-        """Contract → owners."""
+        """Return contract → owners."""
         return await self.chain.owners(self.block)
 
     def contract(self, text: str) -> Collection | None:
-        """The collection at an address, which on Solana is written as it is."""
+        """Return the collection at an address; letter case matters on Solana alone."""
         return self.collections.get(text if self.name == SOLANA else text.lower())
 
     def token(self, text: str) -> TokenId | None:
-        """A token's id as the chain has it."""
+        """Return a token's id in the chain's form; None where it has no such form."""
         if self.name == SOLANA:
             return text
         return int(text) if text.isascii() and text.isdigit() else None
 
     def address(self, text: str) -> str:
-        """An account's address as the chain has it."""
+        """Return an account's address in the chain's form."""
         return text if self.name == SOLANA else text.lower()
 
 
 @dataclass(frozen=True)
 class Token:
-    """One token of a collection, and who has how many of it."""
+    """One token of a collection, with its holders and their amounts."""
 
     market: Market
     collection: Collection
@@ -91,11 +91,11 @@ class Catalogue:
 
     @property
     def url(self) -> str:
-        """Where the sandbox is."""
+        """The address of the sandbox."""
         return self._sandbox.url
 
     def markets(self, since: float | None = None) -> dict[str, Market]:
-        """The chains by our names; none where the sandbox runs without."""
+        """Return the chains by our names; empty where the sandbox runs without them."""
         by_name: Mapping[str, ListedChain] = self._chains.by_name if self._chains else {}
         found = {
             name: Market(name, CHAINS[name].opensea, CHAINS[name].deployer, chain, _block(chain, since))
@@ -107,11 +107,11 @@ class Catalogue:
         return found
 
     def market(self, name: str, since: float | None = None) -> Market | None:
-        """The chain that OpenSea, or anybody, calls so."""
+        """Return the chain with this name, OpenSea's or ours, or None."""
         return next((one for one in self.markets(since).values() if name in (one.opensea, one.name)), None)
 
     def by_slug(self, slug: str, since: float | None = None) -> list[tuple[Market, Collection]]:
-        """The contracts of the collection with this slug: slugs are one name space over all chains."""
+        """Return the contracts of the collection with this slug; slugs are one name space over all chains."""
         return [
             (market, collection)
             for market in self.markets(since).values()
@@ -120,17 +120,17 @@ class Catalogue:
         ]
 
     async def tokens(self, market: Market, collection: Collection) -> list[Token]:
-        """Every token of a collection that somebody has."""
+        """Return every token of a collection that somebody has."""
         owners = (await market.owners()).get(collection.contract, {})
         return [Token(market, collection, token, holders) for token, holders in owners.items() if holders]
 
     async def token(self, market: Market, collection: Collection, token_id: str) -> Token | None:
-        """One token, if somebody has it."""
+        """Return one token, if somebody has it."""
         found = await self.chosen(market, [(collection.contract, token_id)])
         return found[0] if found else None
 
     async def chosen(self, market: Market, wanted: Iterable[tuple[str, str]]) -> list[Token]:
-        """The tokens with these contracts and ids; without those that nobody has."""
+        """Return the tokens with these contracts and ids, except those that nobody has."""
         owners = await market.owners()
         found: list[Token] = []
         for contract, token_id in wanted:
@@ -142,7 +142,7 @@ class Catalogue:
         return found
 
     async def of_account(self, market: Market, address: str) -> list[Token]:
-        """Everything an address has on a chain."""
+        """Return everything that an address has on a chain."""
         return [
             Token(market, market.collections[contract], token, holders)
             for contract, tokens in (await market.owners()).items()

@@ -17,13 +17,13 @@ from sandbox.marketplaces.catalogue import SOLANA, Catalogue, Market, Token
 
 LAMPORTS = 1_000_000_000
 ASKED_SOL = 2
-"""What everything that is listed costs."""
+"""The price in SOL of everything that is listed."""
 
 Handler = Callable[[web.Request], Awaitable[Any]]
 
 
 class MagicEden:
-    """The API over accounts and Solana; a collection's symbol, Magic Eden's own label, is here its slug."""
+    """The API over accounts and Solana. A collection's symbol, Magic Eden's own label, is its slug here."""
 
     def __init__(
         self, sandbox: Sandbox, accounts: Accounts, catalogue: Catalogue, budgets: Mapping[str, Budget]
@@ -34,7 +34,7 @@ class MagicEden:
         self._budgets = budgets
 
     def routes(self) -> list[web.RouteDef]:
-        """Each path with what it says when it is empty."""
+        """Return the routes, each with its empty answer."""
         table: dict[str, tuple[Handler, Any]] = {
             "/wallets/{address}": (self._wallet, None),
             "/wallets/{address}/tokens": (self._wallet_tokens, []),
@@ -52,7 +52,7 @@ class MagicEden:
         return [web.get("/magiceden/v2" + path, self._guarded(*entry)) for path, entry in table.items()]
 
     def _guarded(self, handler: Handler, emptiness: Any) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        """The handler behind the faults; what is not known is 400, as there."""
+        """Return the handler behind the faults; an unknown thing is answered with 400, as at Magic Eden."""
 
         async def throttled(_: web.Request) -> web.Response:
             budget = self._budgets.get("magiceden")

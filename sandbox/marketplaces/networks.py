@@ -13,7 +13,7 @@ NETWORKS = {facts.opensea: facts.network for facts in CHAINS.values()} | {
 
 
 def network(chain: str) -> dict[str, Any]:
-    """ChainResponse."""
+    """Return a ChainResponse."""
     one = NETWORKS[chain]
     return {
         "chain": chain,
@@ -26,7 +26,7 @@ def network(chain: str) -> dict[str, Any]:
 
 
 def coin(url: str, chain: str) -> dict[str, Any]:
-    """PaymentToken: the coin of a chain."""
+    """Return a PaymentToken: the coin of a chain."""
     one = NETWORKS[chain]
     return {
         "symbol": one.symbol,

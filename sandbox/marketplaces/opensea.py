@@ -25,7 +25,7 @@ Handler = Callable[[web.Request], Awaitable[Any]]
 
 
 class OpenSea:
-    """The API over accounts and chains. Handlers return the JSON; what is not there raises HTTPNotFound."""
+    """The API over accounts and chains. Handlers return the JSON, or raise HTTPNotFound for what does not exist."""
 
     def __init__(
         self, sandbox: Sandbox, accounts: Accounts, catalogue: Catalogue, budgets: Mapping[str, Budget]
@@ -36,7 +36,10 @@ class OpenSea:
         self._budgets = budgets
 
     def routes(self) -> list[web.RouteDef]:
-        """The reads that do not page through events, each with its form's emptiness (docs/facts.md#opensea-reads)."""
+        """Return routes for the reads that do not page through events, each with its empty answer.
+
+        See docs/facts.md#opensea-reads.
+        """
         nft = "/chain/{chain}/contract/{contract}/nfts/{token}"
         reads: dict[str, tuple[Handler, Any]] = {
             "/accounts/resolve/{who}": (self._resolve, {}),
@@ -64,7 +67,7 @@ class OpenSea:
         ]
 
     def _guarded(self, handler: Handler, emptiness: Any) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        """The handler behind the key and the faults."""
+        """Return the handler behind the key and the faults."""
 
         async def throttled(_: web.Request) -> web.Response:
             return _errors(429, "Request was throttled. Expected available in 1 second.", {"Retry-After": "1"})
@@ -151,7 +154,7 @@ class OpenSea:
         return {**_shown(account), **await self._picture(account)}
 
     async def _picture(self, account: Account) -> dict[str, Any]:
-        """Accounts with a name show one of their NFTs, too."""
+        """Return the picture of an account with an ENS name, which is one of its NFTs; otherwise an empty object."""
         market = self._catalogue.market("ethereum", self._since()) if account.ens_name else None
         have = await self._catalogue.of_account(market, account.address) if market else []
         if not have:
@@ -260,7 +263,7 @@ async def _body(request: web.Request) -> dict[str, Any]:
 
 
 def _wanted_traits(request: web.Request) -> set[tuple[str, str]]:
-    """`traits=[{"traitType", "value"}]`, all of which a token must have."""
+    """Return the traits in `traits=[{"traitType", "value"}]`, all of which a token must have."""
     try:
         asked = json.loads(request.query.get("traits", "[]"))
         return {(str(one["traitType"]), str(one["value"])) for one in asked}
@@ -273,7 +276,7 @@ def _pairs(token: Token) -> set[tuple[str, str]]:
 
 
 def _shown(account: Account) -> dict[str, Any]:
-    """AccountResponse: what is optional is absent when it is not set."""
+    """Return an AccountResponse; an optional field is absent when it is not set."""
     named = {"username": account.username, "display_name": account.username} if account.username else {}
     named |= {"ens_name": account.ens_name} if account.ens_name else {}
     return {

@@ -18,7 +18,7 @@ class CollectionPages:
         self._catalogue = catalogue
 
     def routes(self) -> list[web.RouteDef]:
-        """Every form that pages have: docs/facts.md#opensea-pages, docs/facts.md#magic-eden-pages."""
+        """Return routes for every form of the pages: docs/facts.md#opensea-pages, docs/facts.md#magic-eden-pages."""
         return [
             web.get("/opensea/collection/{slug}", self._by_slug),
             web.get("/opensea/collection/{slug}/overview", self._by_slug),

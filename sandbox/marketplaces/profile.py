@@ -1,4 +1,4 @@
-"""Profile pages for people: who an address is at a marketplace, what it has, and a form for the bio."""
+"""Profile pages for people: the account of an address at a marketplace, what it has, and a form for the bio."""
 
 from collections.abc import Mapping
 from html import escape
@@ -40,7 +40,7 @@ class Profiles:
         self._catalogue = catalogue
 
     def routes(self) -> list[web.RouteDef]:
-        """Look and save."""
+        """Return the routes to view and to save."""
         path = f"/{self._place}/{{who}}"
         return [web.get(path, self._look), web.post(path, self._save)]
 
@@ -52,7 +52,7 @@ class Profiles:
         if request.headers.get("Sec-Fetch-Site") == "cross-site":
             raise web.HTTPForbidden(text="Another site may not edit a profile.")
         account, form = self._find(request), await request.post()
-        # Browsers send line breaks as CRLF; a character of the text area is one character of the bio.
+        # Browsers send line breaks as CRLF; one character of the text area is one character of the bio.
         bio = str(form.get("bio", "")).replace("\r\n", "\n")
         try:
             self._accounts.change(account.address, bio=bio)
@@ -101,7 +101,7 @@ def _items(place: str, have: Mapping[str, list[Token]]) -> str:
 
 
 def items(place: str, tokens: list[Token]) -> str:
-    """Tokens as a list of pictures that lead to their pages."""
+    """Return tokens as a list of pictures that lead to their pages."""
     cells = "".join(
         f'<li><a href="{escape(item_path(place, token))}">'
         f'<img src="{escape(picture_path(token))}" alt="" loading="lazy">'
@@ -112,7 +112,10 @@ def items(place: str, tokens: list[Token]) -> str:
 
 
 def item_path(place: str, token: Token) -> str:
-    """A token's page, in the form of this marketplace (docs/facts.md#opensea-pages, docs/facts.md#magic-eden-pages)."""
+    """Return the path of a token's page, in the form of this marketplace.
+
+    See docs/facts.md#opensea-pages and docs/facts.md#magic-eden-pages.
+    """
     market, contract = token.market, token.collection.contract
     if place == "opensea":
         return f"/opensea/item/{market.opensea}/{contract}/{token.id}"
@@ -122,5 +125,5 @@ def item_path(place: str, token: Token) -> str:
 
 
 def picture_path(token: Token) -> str:
-    """A token's picture."""
+    """Return the path of a token's picture."""
     return f"/metadata/{token.market.name}/{token.collection.contract}/{token.id}/image.svg"

@@ -19,7 +19,7 @@ STANDARDS = {
 
 
 def nft(url: str, token: Token) -> Item:
-    """Nft; what the description says is a text is left out where there is none."""
+    """Return an Nft; a field that the description calls a text is left out if there is none."""
     collection, path = token.collection, f"{token.market.name}/{token.collection.contract}/{token.id}"
     return {
         "identifier": str(token.id),
@@ -40,7 +40,7 @@ def nft(url: str, token: Token) -> Item:
 
 
 def detailed(url: str, token: Token) -> Item:
-    """NftDetailed."""
+    """Return an NftDetailed."""
     return {
         **nft(url, token),
         "is_suspicious": False,
@@ -50,7 +50,7 @@ def detailed(url: str, token: Token) -> Item:
 
 
 def collection(url: str, parts: Sequence[tuple[Market, Collection]], items: int) -> Item:
-    """CollectionDetailedResponse, over all the contracts that share the slug."""
+    """Return a CollectionDetailedResponse, over all the contracts that share the slug."""
     market, first = parts[0]
     return {
         "collection": first.slug,
@@ -90,7 +90,7 @@ def collection(url: str, parts: Sequence[tuple[Market, Collection]], items: int)
 
 
 def contract(market: Market, one: Collection) -> Item:
-    """The answer about a contract."""
+    """Return the answer about a contract."""
     return {
         "address": one.contract,
         "chain": market.opensea,
@@ -101,7 +101,7 @@ def contract(market: Market, one: Collection) -> Item:
 
 
 def traits(tokens: Iterable[Token]) -> Item:
-    """Trait counts: values of texts, bounds of numbers."""
+    """Return trait counts: how often each text occurs, and the bounds of numbers."""
     counts: dict[str, dict[str, Any]] = {}
     numbers: set[str] = set()
     for token in tokens:
@@ -114,13 +114,13 @@ def traits(tokens: Iterable[Token]) -> Item:
                 known["min"] = min(value, known.get("min", value))
                 known["max"] = max(value, known.get("max", value))
             elif not isinstance(value, str):
-                # A kind with texts and numbers is one of texts.
+                # A trait type with both texts and numbers counts as one of texts.
                 known[str(value)] = known.get(str(value), 0) + 1
     return {"categories": {kind: "number" if kind in numbers else "string" for kind in counts}, "counts": counts}
 
 
 def owned(holders: Mapping[str, int]) -> list[Item]:
-    """Owners; the int32 `quantity` is what made `quantity_string` necessary."""
+    """Return the owners; `quantity` is an int32, which made `quantity_string` necessary."""
     return [
         {"address": address, "quantity": min(amount, 2**31 - 1), "quantity_string": str(amount)}
         for address, amount in holders.items()
@@ -128,7 +128,7 @@ def owned(holders: Mapping[str, int]) -> list[Item]:
 
 
 def holders(tokens: Iterable[Token]) -> list[Item]:
-    """The owners of a collection with their numbers of items, the largest first."""
+    """Return the owners of a collection with their numbers of items, largest first."""
     amounts: dict[str, int] = {}
     for token in tokens:
         for address, amount in token.holders.items():
@@ -142,12 +142,12 @@ def holders(tokens: Iterable[Token]) -> list[Item]:
 
 
 def picture(one: Collection) -> str:
-    """The token whose picture stands for the collection; on Solana the collection has one of its own."""
+    """Return the token whose picture represents the collection; on Solana the collection has its own picture."""
     return one.contract if one.standard == "Solana" else "1"
 
 
 def page(items: list[Item], name: str, limit: int, cursor: str) -> Item:
-    """`{name: items, next?}` from an opaque cursor. Raises ValueError for a cursor that is none of ours."""
+    """Return `{name: items, next?}` from an opaque cursor. Raises ValueError for a cursor that we did not issue."""
     at = int(base64.urlsafe_b64decode(cursor.encode())) if cursor else 0
     answer: Item = {name: items[at : at + limit]}
     if at + limit < len(items):

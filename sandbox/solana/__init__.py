@@ -1,4 +1,4 @@
-"""Solana: a ledger that is simulated, a node and an index in front of it, and metadata for what it holds."""
+"""Solana: a simulated ledger, a node and an index in front of it, and metadata for its assets."""
 
 from aiohttp import web
 
@@ -10,5 +10,5 @@ class Solana(SolanaChain):
     """The chain as a part of the sandbox."""
 
     def routes(self) -> list[web.RouteDef]:
-        """/solana with its names, /metadata/solana and /control/chains/solana."""
+        """Return the routes of /solana with its names, /metadata/solana and /control/chains/solana."""
         return [*front.routes(self), *names.routes(self), *metadata.routes(self), *control.routes(self)]

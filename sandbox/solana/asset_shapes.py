@@ -1,4 +1,4 @@
-"""An asset in DAS's form (docs/facts.md#solana-das)."""
+"""An asset in the form of DAS (docs/facts.md#solana-das)."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ TOKEN_STANDARDS = {
 
 
 def shape(view: View, asset: Asset, options: dict[str, Any]) -> dict[str, Any]:
-    """The asset; `showUnverifiedCollections` and `showCollectionMetadata` add to its grouping."""
+    """Return the asset; `showUnverifiedCollections` and `showCollectionMetadata` add to its grouping."""
     json_uri = f"{view.url}/metadata/solana/{asset.collection or asset.id}/{asset.id}"
     image = f"{json_uri}/image.svg"
     traits = view.holdings.traits_of(asset)

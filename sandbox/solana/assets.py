@@ -1,4 +1,4 @@
-"""Assets, collections and transactions on Solana, and how each recorded deed changes them."""
+"""Assets, collections and transactions on Solana, and how each record changes them."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,9 +14,9 @@ NFT_INTERFACES = ("V1_NFT", "ProgrammableNFT", "MplCoreAsset", "V2_NFT", "LEGACY
 FUNGIBLE_INTERFACES = ("FungibleAsset", "FungibleToken")
 INTERFACES = NFT_INTERFACES + FUNGIBLE_INTERFACES
 AUTHORITY = address_of("authority")
-"""The creator of the collections, who owns the parents of all of them."""
+"""The creator of the collections, which also owns their parent assets."""
 MARKET = address_of("marketplace")
-"""The delegate of what is listed."""
+"""The delegate of listed assets."""
 
 # The seeded collection: name, slug, and token number → (owner, what is special about it).
 NAME, SLUG = "Tidepool Otters", "tidepool-otters"
@@ -30,7 +30,7 @@ HOLDINGS: dict[int, tuple[str, dict[str, Any]]] = {
     7: ("bob", {}),
     8: ("erin", {"frozen": True, "delegate": MARKET}),
 }
-# A collection that mainnet has had for years, as the EVM chains have Multicall3; the world does not list it.
+# A collection that mainnet has had for years, like Multicall3 on the EVM chains; the world does not list it.
 MAD_LADS = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w"
 MAD_LAD = "F9Lw3ki3hJ7PF9HQXsBzoY8GyE6sPoEZZdXJBsTTD2rk"
 MAD_OWNER = "86xCnPeV69n6t3DnyGvkKobf9FdN2H9oiVDdaMpo2MMY"
@@ -42,7 +42,7 @@ Record = dict[str, Any]
 class Asset:
     """One asset. `collection` is empty where it belongs to none; `verified` says that the collection agrees.
 
-    A burnt one keeps its last owner, as indexers show it.
+    A burnt asset keeps its last owner, as indexers show it.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Asset:
 
 @dataclass(frozen=True)
 class Transaction:
-    """One transaction: who signed it (the first pays), whom else it mentions, its memos, and how it ended."""
+    """One transaction: its signers (the first pays), the other addresses that it mentions, its memos, its outcome."""
 
     signature: str
     slot: int
@@ -78,7 +78,7 @@ class Transaction:
     failed: bool = False
 
     def mentions(self, address: str) -> bool:
-        """Whether the address is among its accounts."""
+        """Return whether the address is among its accounts."""
         return address in self.signers or address in self.others
 
 
@@ -91,7 +91,7 @@ class Holdings:
     coins: dict[str, SplCoin] = field(default_factory=dict)
 
     def take(self, record: Record) -> None:
-        """Let one record take effect."""
+        """Apply one record."""
         match record["kind"]:
             case "reset":
                 seeded = seeds()
@@ -111,7 +111,7 @@ class Holdings:
             case "traits":
                 self.collections[record["contract"]].traits[record["asset"]] = record["traits"]
             case _:
-                pass  # money and memos move no asset
+                pass  # payments and memos move no asset
 
     def _list(self, contract: str, name: str, slug: str, interface: str, slot: int, seeded: bool = False) -> None:
         self.collections[contract] = Collection(contract, name, slug, STANDARD, seeded)
@@ -124,7 +124,7 @@ class Holdings:
         )
 
     def found(self) -> None:
-        """Put in what is there at the start."""
+        """Add what exists at the start."""
         for coin in coins.seeded().values():
             self._list_coin(coin, 0)
         contract = address_of(f"collection {SLUG}")
@@ -137,25 +137,25 @@ class Holdings:
         self.assets[MAD_LAD] = Asset(MAD_LAD, "Mad Lads #8420", MAD_OWNER, MAD_LADS)
 
     def traits_of(self, asset: Asset) -> dict[str, str | int | float]:
-        """The traits of an asset in a listed collection."""
+        """Return the traits of an asset in a listed collection."""
         listed = self.collections.get(asset.collection)
         return listed.traits.get(asset.id, {}) if listed else {}
 
 
 def seeds() -> Holdings:
-    """What there is at the start."""
+    """Return what exists at the start."""
     made = Holdings()
     made.found()
     return made
 
 
 def mint_of(contract: str, number: int) -> str:
-    """The address of the asset that a collection's number means."""
+    """Return the address of the asset with this number in a collection."""
     return address_of(f"{contract} #{number}")
 
 
 def mint_named(contract: str, token: str) -> str | None:
-    """The address that a text means: its own, or that of a number in a collection."""
+    """Return the address that a text means: an address, or that of a number in a collection; otherwise None."""
     if is_address(token):
         return token
     return mint_of(contract, int(token)) if token.isascii() and token.isdigit() else None

@@ -1,4 +1,4 @@
-"""Solana as a part of the sandbox: a ledger that is simulated, and what the sandbox and a marketplace ask of it."""
+"""Solana as a part of the sandbox: a simulated ledger, and what the sandbox and a marketplace ask of it."""
 
 from typing import Any
 
@@ -10,18 +10,21 @@ from sandbox.solana.ledger import Ledger, wall_clock
 from sandbox.solana.program_accounts import SCANS_A_SECOND
 
 CHAIN_ID = 101
-"""What wallets call mainnet."""
+"""The chain id that wallets use for mainnet."""
 
 
 class SolanaChain:
-    """The chain without its HTTP. For a marketplace it has what an EVM chain has: `collections`,
-    `collections_at`, `owners`, `head_at`; token ids are mint addresses, a block is a slot. `start` it first."""
+    """The chain without its HTTP. Call `start` before anything else.
+
+    For a marketplace it has what an EVM chain has: `collections`, `collections_at`, `owners`, `head_at`. Token ids are
+    mint addresses, and a block is a slot.
+    """
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self._ledger: Ledger | None = None
         self.lists: Budget | None = None
-        """The lists that the index gives in this second, where it has a limit."""
+        """How many lists the index still answers in this second, where it has a limit."""
         self.scans: Budget | None = None
         """The same for getProgramAccounts."""
         self.renew_limits()
@@ -34,13 +37,13 @@ class SolanaChain:
         return self._ledger
 
     def renew_limits(self) -> None:
-        """Let index and node give as many lists as a free plan, or any number where the sandbox is not strict."""
+        """Limit lists and scans as a free plan does, or lift the limits where the sandbox is not strict."""
         self.lists = Budget(das.LISTS_A_SECOND, 1.0) if self.sandbox.strict else None
         self.scans = Budget(SCANS_A_SECOND, 1.0) if self.sandbox.strict else None
 
     @staticmethod
     def limits() -> dict[str, int]:
-        """The limits of a strict sandbox, as GET /control/limits tells them."""
+        """Return the limits of a strict sandbox, as in GET /control/limits."""
         return {"lists_a_second": das.LISTS_A_SECOND, "scans_a_second": SCANS_A_SECOND}
 
     async def start(self) -> None:
@@ -48,16 +51,16 @@ class SolanaChain:
         self._ledger = Ledger(self.sandbox.data / "chains" / "solana.jsonl")
 
     async def stop(self) -> None:
-        """Give the journal back."""
+        """Close the journal."""
         self.ledger.close()
         self._ledger = None
 
     async def reset(self) -> None:
-        """Everything as at the start, in a later slot."""
+        """Restore the state of the start, in a later slot."""
         self.ledger.reset()
 
     async def world(self) -> dict[str, Any]:
-        """Solana's part of the `chains` of GET /control/world."""
+        """Return Solana's part of the `chains` of GET /control/world."""
         return {
             "rpc": f"{self.sandbox.url}/solana",
             "chain_id": CHAIN_ID,
@@ -71,17 +74,17 @@ class SolanaChain:
         return self.ledger.present.collections
 
     def collections_at(self, slot: int | None = None) -> dict[str, Collection]:
-        """The listed collections and their traits, now or as of a slot."""
+        """Return the listed collections and their traits, now or as of a slot."""
         return self.ledger.holdings(slot).collections
 
     async def owners(self, slot: int | None = None) -> dict[str, dict[str, dict[str, int]]]:
-        """Collection → mint address → owner → 1, now or as of a slot."""
+        """Return collection → mint address → owner → 1, now or as of a slot."""
         return self.ledger.owners(slot)
 
     def head_at(self, moment: float) -> int:
-        """The slot at a moment of the monotonic clock."""
+        """Return the slot at a moment of the monotonic clock."""
         return self.ledger.slots.at(wall_clock(moment))
 
     def collection(self, named: str) -> Collection:
-        """A listed collection by address, slug or name. Raises Refusal(404)."""
+        """Return a listed collection by address, slug or name. Raises Refusal(404)."""
         return self.ledger.collection(named)

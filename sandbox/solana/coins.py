@@ -1,4 +1,4 @@
-"""SPL coins of both token programs: the one that is there at the start, token accounts, and moving amounts."""
+"""SPL coins of both token programs: the one that exists at the start, token accounts, and moving amounts."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ STANDARDS = tuple(PROGRAMS)
 USUAL_DECIMALS = 9
 MOST_DECIMALS = 255
 MOST_UNITS = 2**64 - 1
-"""What a token account can hold."""
+"""The most base units that a token account can hold."""
 ACCOUNT_RENT, MINT_RENT = 2_039_280, 1_461_600
 
 NAME, SYMBOL, SLUG, DECIMALS = "Reef Dollar", "REEF", "reef-dollar", 6
@@ -44,11 +44,11 @@ class SplCoin:
 
     @property
     def supply(self) -> int:
-        """All that there is of it."""
+        """The total supply in base units."""
         return sum(self.accounts.values())
 
     def entry(self) -> dict[str, Any]:
-        """The coin among the collections of GET /control/world; it has holders in place of tokens."""
+        """Return the coin's entry among the collections in GET /control/world: holders instead of tokens."""
         return {
             "contract": self.contract,
             "name": self.name,
@@ -61,20 +61,20 @@ class SplCoin:
         }
 
     def change(self, changes: Mapping[str, int]) -> None:
-        """Add to what owners have, or take from it."""
+        """Add the changes to what owners have; a negative change takes away."""
         for owner, change in changes.items():
             self.accounts[owner] = self.accounts.get(owner, 0) + change
 
 
 def seeded() -> dict[str, SplCoin]:
-    """Mint → coin at the start."""
+    """Return mint → coin at the start."""
     contract = address_of(f"coin {SLUG}")
     accounts = {person(name).wallets.solana: whole * 10**DECIMALS for name, whole in HOLDINGS.items()}
     return {contract: SplCoin(contract, NAME, SYMBOL, SLUG, "SPL", DECIMALS, accounts)}
 
 
 def called(coins: Iterable[SplCoin], named: str) -> SplCoin | None:
-    """A coin by its mint, slug, symbol or name, if there is one."""
+    """Return a coin by its mint, slug, symbol or name, or None."""
     for coin in coins:
         if named == coin.contract or named.lower() in (coin.slug, coin.symbol.lower(), coin.name.lower()):
             return coin
@@ -82,7 +82,7 @@ def called(coins: Iterable[SplCoin], named: str) -> SplCoin | None:
 
 
 def decimals_in(given: object) -> int | None:
-    """The decimals that a body names, USUAL_DECIMALS if none; None for what is not a number of 8 bits."""
+    """Return the decimals that a body names, USUAL_DECIMALS if none; None for what is not a number of 8 bits."""
     if given is None:
         return USUAL_DECIMALS
     said = str(given)
@@ -90,25 +90,25 @@ def decimals_in(given: object) -> int | None:
 
 
 def account_of(owner: str, mint: str) -> str:
-    """The address of an owner's token account."""
+    """Return the address of an owner's token account."""
     return base58(sha256(f"{owner} {mint}".encode()).digest())
 
 
 def token_account(coin: SplCoin, owner: str) -> dict[str, Any]:
-    """An owner's token account as jsonParsed."""
+    """Return an owner's token account as jsonParsed."""
     info = {"isNative": False, "mint": coin.contract, "owner": owner, "state": "initialized"}
     info["tokenAmount"] = token_amount(coin, coin.accounts[owner])
     return _parsed(coin, "account", info, ACCOUNT_RENT)
 
 
 def mint_account(coin: SplCoin, authority: str) -> dict[str, Any]:
-    """A coin's mint as jsonParsed."""
+    """Return a coin's mint as jsonParsed."""
     info = {"decimals": coin.decimals, "freezeAuthority": None, "isInitialized": True, "mintAuthority": authority}
     return _parsed(coin, "mint", {**info, "supply": str(coin.supply)}, MINT_RENT)
 
 
 def token_amount(coin: SplCoin, units: int) -> dict[str, Any]:
-    """An amount in all the forms that nodes give."""
+    """Return an amount in all the forms that nodes give."""
     digits = str(units).rjust(coin.decimals + 1, "0")
     whole = f"{digits[: len(digits) - coin.decimals]}.{digits[len(digits) - coin.decimals :]}"
     shown = whole.rstrip("0").rstrip(".") if coin.decimals else digits

@@ -1,4 +1,4 @@
-"""`/control/chains/solana/…`: the control calls that move Solana's ledger."""
+"""`/control/chains/solana/…`: the control calls that change Solana's ledger."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ from sandbox.solana.ledger import Ledger
 
 MOST_SLOTS = 500
 LONGEST_MEMO = 566
-"""Bytes; what fits into a transaction with one signer."""
+"""The bytes that fit into a transaction with one signer."""
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _FLAGS = ("compressed", "frozen", "verified")
 
@@ -27,7 +27,7 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 def routes(solana: SolanaChain) -> list[web.RouteDef]:
-    """One route for all actions."""
+    """Return one route for all actions."""
 
     async def act(request: web.Request) -> web.Response:
         action = ACTIONS.get(request.match_info["action"])
@@ -39,9 +39,9 @@ def routes(solana: SolanaChain) -> list[web.RouteDef]:
 
 
 def deploy(ledger: Ledger, body: Body) -> dict[str, Any]:
-    """`{standard, name, slug}`, and `interface` ("MplCoreAsset" for a Core collection).
+    """Deploy a collection: `{standard, name, slug}`, and `interface` ("MplCoreAsset" for a Core collection).
 
-    Of a coin (SPL, or SPL2022 for Token-2022) also `{decimals?, symbol?}`.
+    For a coin (SPL, or SPL2022 for Token-2022) also `{decimals?, symbol?}`.
     """
     standard, name, slug = text(body, "standard"), text(body, "name"), text(body, "slug")
     if standard not in (STANDARD, *coins.STANDARDS):
@@ -66,10 +66,11 @@ def deploy(ledger: Ledger, body: Body) -> dict[str, Any]:
 
 
 def mint(ledger: Ledger, body: Body) -> dict[str, Any]:
-    """`{contract, to, token_id?}`: an address, a number that stands for one, or the next number.
+    """Mint an asset: `{contract, to, token_id?}`.
 
-    `interface`, `compressed`, `frozen`, `delegate` and `verified` say what is special about it. Of a coin
-    `{contract, amount, to}` with base units.
+    `token_id` is an address or a number that stands for one; by default it is the next number. `interface`,
+    `compressed`, `frozen`, `delegate` and `verified` say what is special about it. For a coin `{contract, amount, to}`
+    in base units.
     """
     if (coin := ledger.coin(text(body, "contract"))) is not None:
         to, units = _address(body, "to"), _units(body)
@@ -92,9 +93,10 @@ def mint(ledger: Ledger, body: Body) -> dict[str, Any]:
 
 
 def transfer(ledger: Ledger, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, from?, to}`; what is special about it ends, unless it is said again.
+    """Transfer an asset: `{contract, token_id, from?, to}`.
 
-    Of a coin `{contract, amount, from?, to}` with base units.
+    The asset is no longer frozen or delegated, unless the body says so again. For a coin `{contract, amount, from?,
+    to}` in base units.
     """
     if (coin := ledger.coin(text(body, "contract"))) is not None:
         to, units, sender = _address(body, "to"), _units(body), _coin_holder(coin, body)
@@ -109,7 +111,7 @@ def transfer(ledger: Ledger, body: Body) -> dict[str, Any]:
 
 
 def burn(ledger: Ledger, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, from?}`; of a coin `{contract, amount, from?}` with base units."""
+    """Burn an asset: `{contract, token_id, from?}`; for a coin `{contract, amount, from?}` in base units."""
     if (coin := ledger.coin(text(body, "contract"))) is not None:
         return _moved(ledger, coin, {_coin_holder(coin, body): -_units(body)}, body)
     collection = ledger.collection(text(body, "contract"))
@@ -121,7 +123,10 @@ def burn(ledger: Ledger, body: Body) -> dict[str, Any]:
 
 
 def mark(ledger: Ledger, body: Body) -> dict[str, Any]:
-    """`{contract, token_id}` and `frozen`, `delegate`, `verified` or `interface`: listed, staked, disowned, …"""
+    """Mark an asset as listed, staked, disowned, …
+
+    The body is `{contract, token_id}` and `frozen`, `delegate`, `verified` or `interface`.
+    """
     collection = ledger.collection(text(body, "contract"))
     asset = ledger.asset(collection, text(body, "token_id"))
     record = {"kind": "change", "asset": asset.id, "to": _special(body), "signers": [asset.owner], "others": [asset.id]}
@@ -129,7 +134,7 @@ def mark(ledger: Ledger, body: Body) -> dict[str, Any]:
 
 
 def traits(ledger: Ledger, body: Body) -> dict[str, Any]:
-    """`{contract, token_id, traits}`; replaces all traits of the token."""
+    """Replace all traits of a token: `{contract, token_id, traits}`."""
     collection, given = ledger.collection(text(body, "contract")), body.get("traits")
     asset = ledger.asset(collection, text(body, "token_id"))
     if not isinstance(given, dict):
@@ -140,7 +145,7 @@ def traits(ledger: Ledger, body: Body) -> dict[str, Any]:
 
 
 def send(ledger: Ledger, body: Body) -> dict[str, Any]:
-    """`{from, to?, value_wei?, memo?}` with lamports as the value.
+    """Send lamports: `{from, to?, value_wei?, memo?}`; `value_wei` is in lamports.
 
     With `fail` the transaction fails; with `final: false` it becomes final only as its slots pass.
     """
@@ -155,7 +160,7 @@ def send(ledger: Ledger, body: Body) -> dict[str, Any]:
 
 
 def mine(ledger: Ledger, body: Body) -> dict[str, Any]:
-    """`{blocks}`: slots that pass at once."""
+    """Let slots pass at once: `{blocks}`."""
     blocks = text(body, "blocks")
     if not (blocks.isascii() and blocks.isdigit()) or not 0 < int(blocks) <= MOST_SLOTS:
         raise Refusal(400, f"blocks is at least 1 and at most {MOST_SLOTS}.")
@@ -175,7 +180,7 @@ def _done(ledger: Ledger, record: Record, body: Body, *, final: bool = True) -> 
 
 
 def _moved(ledger: Ledger, coin: SplCoin, changes: dict[str, int], body: Body) -> dict[str, Any]:
-    """Change what owners have, in one transaction that those who lose some sign."""
+    """Change what owners have, in one transaction that is signed by the owners who lose some."""
     if any(coin.accounts.get(owner, 0) + change < 0 for owner, change in changes.items()):
         raise Refusal(409, "The chain refuses this: insufficient funds.")
     signers = [owner for owner, change in changes.items() if change < 0] or [AUTHORITY]
@@ -186,7 +191,7 @@ def _moved(ledger: Ledger, coin: SplCoin, changes: dict[str, int], body: Body) -
 
 
 def _coin_holder(coin: SplCoin, body: Body) -> str:
-    """The address whose amount moves: `from`, or the only holder."""
+    """Return the address whose amount moves: `from`, or the only holder."""
     if body.get("from") is not None:
         return _address(body, "from")
     holders = [owner for owner, units in coin.accounts.items() if units]
@@ -196,7 +201,7 @@ def _coin_holder(coin: SplCoin, body: Body) -> str:
 
 
 def _units(body: Body) -> int:
-    """An amount in base units."""
+    """Return an amount in base units."""
     units = text(body, "amount")
     if not (units.isascii() and units.isdigit()) or not 0 < int(units) <= coins.MOST_UNITS:
         raise Refusal(400, "amount is a number from 1 to 64 bits.")
@@ -213,7 +218,7 @@ def _memo(body: Body) -> dict[str, list[str]]:
 
 
 def _owner(body: Body, owner: str) -> str:
-    """The sender: the owner, and nobody else."""
+    """Return the sender, who must be the owner. Raises Refusal(409) for anybody else."""
     if body.get("from") is None:
         return owner
     sender = _address(body, "from")

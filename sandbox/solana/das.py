@@ -10,7 +10,7 @@ from sandbox.solana.node import INVALID, RpcError, View
 
 MOST = 1_000
 TOKEN_TYPES = ("fungible", "nonfungible", "regularnft", "compressednft", "compressed", "nft", "all")
-"""Helius's and Metaplex's values in lower case (docs/facts.md#solana-das)."""
+"""The values of `tokenType` of Helius and Metaplex, in lower case (docs/facts.md#solana-das)."""
 SORTS = ("id", "created", "updated", "recent_action", "none")
 
 Named = dict[str, Any]
@@ -18,7 +18,7 @@ Method = Callable[[View, Named], Any]
 
 
 def get_asset(view: View, params: Named) -> Any:
-    """`{id, options}`"""
+    """Return one asset: `{id, options}`."""
     asset = view.holdings.assets.get(_address(params, "id"))
     if asset is None:
         raise RpcError(-32000, f"Asset Not Found: {params['id']}")
@@ -26,7 +26,7 @@ def get_asset(view: View, params: Named) -> Any:
 
 
 def get_asset_batch(view: View, params: Named) -> Any:
-    """`{ids, options}`; null for what is not known."""
+    """Return several assets: `{ids, options}`; null for an unknown one."""
     ids = params.get("ids")
     if not isinstance(ids, list) or not all(isinstance(one, str) and is_address(one) for one in ids):
         raise RpcError(INVALID, "Invalid params: ids must be a list of addresses.")
@@ -37,7 +37,7 @@ def get_asset_batch(view: View, params: Named) -> Any:
 
 
 def get_assets_by_owner(view: View, params: Named) -> Any:
-    """`{ownerAddress, …}`; without fungible ones unless they are asked for."""
+    """Return an owner's assets: `{ownerAddress, …}`; without fungible ones unless they are asked for."""
     owner, options = _address(params, "ownerAddress"), _options(params)
     fungible = options.get("showFungible") is True
     found = [a for a in view.holdings.assets.values() if a.owner == owner and (fungible or not a.fungible)]
@@ -45,7 +45,7 @@ def get_assets_by_owner(view: View, params: Named) -> Any:
 
 
 def get_assets_by_group(view: View, params: Named) -> Any:
-    """`{groupKey: "collection", groupValue, …}`"""
+    """Return a collection's assets: `{groupKey: "collection", groupValue, …}`."""
     value = _address(params, "groupValue")
     if params.get("groupKey") != "collection":
         return _list(view, params, [])
@@ -53,7 +53,10 @@ def get_assets_by_group(view: View, params: Named) -> Any:
 
 
 def search_assets(view: View, params: Named) -> Any:
-    """`{ownerAddress?, tokenType, grouping?, burnt?, compressed?, frozen?, interface?, delegateAddress?, …}`"""
+    """Return the assets that match the parameters.
+
+    `{ownerAddress?, tokenType, grouping?, burnt?, compressed?, frozen?, interface?, delegateAddress?, …}`
+    """
     kind = params.get("tokenType")
     if not isinstance(kind, str) or kind.lower() not in TOKEN_TYPES:
         raise RpcError(INVALID, "Invalid params: tokenType must be one of fungible, nonFungible, regularNft, …")
@@ -93,7 +96,7 @@ def _is_of(asset: Asset, kind: str) -> bool:
 
 
 def _list(view: View, params: Named, found: Iterable[Asset]) -> Any:
-    """A page of a list, in the order and from the place that were asked for."""
+    """Return a page of a list, in the order and from the place that were asked for."""
     limit, page = params.get("limit", MOST), params.get("page")
     if not isinstance(limit, int) or not 1 <= limit <= MOST:
         raise RpcError(INVALID, f"Pagination Error. Limit should not be greater than {MOST}.")
@@ -135,7 +138,7 @@ def _place(asset: Asset) -> bytes:
 
 
 def _options(params: Named) -> Named:
-    """Display flags, under either of their names."""
+    """Return the display flags, under either of their names."""
     options = params.get("options") or params.get("displayOptions") or {}
     if not isinstance(options, dict):
         raise RpcError(INVALID, "Invalid params: options is an object.")
@@ -151,7 +154,7 @@ def _address(params: Named, name: str) -> str:
 
 LISTS = frozenset({"getAssetsByOwner", "getAssetsByGroup", "searchAssets"})
 LISTS_A_SECOND = 2
-"""What a free plan answers of the lists, when the sandbox is strict (Helius: 2 requests of DAS a second)."""
+"""The lists that a free plan answers each second, when the sandbox is strict (Helius: 2 requests of DAS a second)."""
 
 METHODS: dict[str, tuple[Method, tuple[str, ...]]] = {
     "getAsset": (get_asset, ("id",)),
@@ -161,11 +164,11 @@ METHODS: dict[str, tuple[Method, tuple[str, ...]]] = {
     "getAssetsByGroup": (get_assets_by_group, ("groupKey", "groupValue", "sortBy", "limit", "page", "before", "after")),
     "searchAssets": (search_assets, ()),
 }
-"""Each with the order of its parameters, which may also come by position."""
+"""Each method with the order of its parameters, which may also come by position."""
 
 
 def emptiness(view: View, method: str, params: Named) -> Any:
-    """What the fault `empty` has a method answer: no items, no asset."""
+    """Return a method's answer under the fault `empty`: no items, no asset."""
     if method == "getAsset":
         return None
     if method in ("getAssetBatch", "getAssets"):

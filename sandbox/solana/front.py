@@ -20,7 +20,7 @@ BROKEN = b'{"jsonrpc":"2.0","id":1,"result":{"items":['
 
 
 def routes(solana: SolanaChain) -> list[web.RouteDef]:
-    """One address for node and index."""
+    """Return the route of node and index, which share one address."""
 
     async def serve(request: web.Request) -> web.StreamResponse:
         return await _serve(solana, request)
@@ -36,7 +36,7 @@ async def _serve(solana: SolanaChain, request: web.Request) -> web.StreamRespons
         return _json(refusal(None, -32700, "Parse error"))
     items: list[Any] = asked if isinstance(asked, list) else [asked]
     request[NOTED] = True
-    # Noted when it comes: a client of a slow endpoint has given up long before the answer.
+    # Noted on arrival: a client of a slow endpoint gives up long before the answer.
     notes = [traffic.note(TARGET, "POST", request.path_qs, 0, method_of(item)) for item in items]
     response = await _respond(solana, request, items, isinstance(asked, list))
     status = 0 if request.get(HUNG_UP) else response.status

@@ -1,4 +1,4 @@
-"""Solana's addresses and signatures: base58 read and written, and those that follow from a text."""
+"""Solana's addresses and signatures: reading and writing base58, and values derived from a text."""
 
 from hashlib import sha256, sha512
 
@@ -6,7 +6,7 @@ from sandbox.base.people import BASE58, base58
 
 
 def decoded(text: str) -> bytes | None:
-    """The bytes that a base58 text stands for; None when it is not base58."""
+    """Return the bytes that a base58 text stands for; None when it is not base58."""
     if not text or any(letter not in BASE58 for letter in text):
         return None
     number = 0
@@ -17,20 +17,20 @@ def decoded(text: str) -> bytes | None:
 
 
 def is_address(text: str) -> bool:
-    """Whether the text is 32 bytes in base58."""
+    """Return whether the text is 32 bytes in base58."""
     return len(text) <= 44 and len(decoded(text) or b"") == 32
 
 
 def is_signature(text: str) -> bool:
-    """Whether the text is 64 bytes in base58."""
+    """Return whether the text is 64 bytes in base58."""
     return len(text) <= 88 and len(decoded(text) or b"") == 64
 
 
 def address_of(text: str) -> str:
-    """The address that follows from a text, the same in every world."""
+    """Return the address derived from a text, the same in every world."""
     return base58(sha256(f"sandbox solana {text}".encode()).digest())
 
 
 def signature_of(text: str) -> str:
-    """The signature that follows from a text."""
+    """Return the signature derived from a text."""
     return base58(sha512(f"sandbox solana {text}".encode()).digest())

@@ -1,6 +1,6 @@
-"""Solana's ledger: everything that happened, kept in a journal, and what there was at any slot.
+"""Solana's ledger: everything that happened, kept in a journal, and the state at any slot.
 
-Slots grow with the time of day, and leap when something happens.
+Slots advance with the time of day, and leap when something happens.
 """
 
 import time
@@ -17,17 +17,17 @@ from sandbox.solana.coins import SplCoin
 from sandbox.solana.keys import signature_of
 
 AIRDROP = 10_000_000_000
-"""Lamports that everybody begins with; fees and transfers come off."""
+"""The lamports that everybody begins with; fees and transfers are subtracted from them."""
 FEE = 5_000
 GENESIS = 1_584_332_940
-"""When slot 0 was, in Unix seconds: mainnet's own beginning, so that numbers have their usual size."""
+"""The time of slot 0 in Unix seconds: mainnet's own beginning, so that numbers have their usual size."""
 SECONDS = 0.4
 TO_FINAL = 32
-"""A slot is final when this many follow it."""
+"""A slot is final once this many slots exist, itself included."""
 
 
 class Slots:
-    """The present slot is what the clock says plus all leaps so far; it never goes back, not even over a restart."""
+    """The present slot: what the clock says plus all leaps so far. It never decreases, not even over a restart."""
 
     def __init__(self) -> None:
         # (Unix seconds, sum of the leaps from then on)
@@ -36,31 +36,31 @@ class Slots:
 
     @property
     def leap(self) -> int:
-        """The sum of all leaps, to be written down with what caused the last one."""
+        """The sum of all leaps, to be recorded with the cause of the last one."""
         return self._leaps[-1][1]
 
     def restore(self, moment: float, leap: int) -> None:
-        """What `leap` was from a moment on; told oldest first."""
+        """Restore the value of `leap` from a moment on; to be called oldest first."""
         if leap > self.leap:
             self._leaps.append((max(moment, self._leaps[-1][0]), leap))
 
     def now(self) -> int:
-        """The present slot."""
+        """Return the present slot."""
         self._newest = max(self._newest, self.at(time.time()))
         return self._newest
 
     def at(self, moment: float) -> int:
-        """The slot at a moment of the past, in Unix seconds."""
+        """Return the slot at a past moment, in Unix seconds."""
         place = bisect_right(self._leaps, moment, key=lambda leap: leap[0]) - 1
         return _plain(moment) + self._leaps[max(0, place)][1]
 
     def forward(self, slots: int) -> int:
-        """Leap this many slots ahead; the present slot then."""
+        """Leap this many slots ahead, and return the present slot afterwards."""
         self.restore(time.time(), self.leap + slots)
         return self.now()
 
     def time_of(self, slot: int) -> int:
-        """When a slot was, in Unix seconds; those that were leapt over share the moment of the leap."""
+        """Return when a slot was, in Unix seconds; slots that were leapt over share the moment of the leap."""
         later = time.time()
         for moment, leap in reversed(self._leaps):
             first = _plain(moment) + leap
@@ -75,7 +75,7 @@ def _plain(moment: float) -> int:
 
 
 def wall_clock(moment: float) -> float:
-    """A moment of the monotonic clock in Unix seconds."""
+    """Return a moment of the monotonic clock in Unix seconds."""
     return time.time() - (time.monotonic() - moment)
 
 
@@ -91,7 +91,7 @@ class Ledger:
         known = self._journal.records()
         resets = [at for at, record in enumerate(known) if record["kind"] == "reset"]
         if resets and resets[-1] > 0:
-            # What a reset undid is forgotten with the process that saw it.
+            # What the last reset undid is dropped when the process that saw it has ended.
             known = known[resets[-1] :]
             self._journal.rewrite(known)
         for record in known:
@@ -99,13 +99,13 @@ class Ledger:
             self._apply(record)
 
     def close(self) -> None:
-        """Give the journal back."""
+        """Close the journal."""
         self._journal.close()
 
     def keep(self, record: Record, *, final: bool = True) -> Record:
-        """Write a deed down in a slot of its own, after every slot that anybody saw, and let it take effect.
+        """Write a record in a slot of its own, after every slot that anybody saw, and apply it.
 
-        Adds `slot`, `time`, `leap` and `signature`. With `final` as many slots follow as make it final.
+        Adds `slot`, `time`, `leap` and `signature`. With `final`, as many slots follow as make it final.
         """
         slot = self.slots.now() + 1
         self.slots.forward(1 + (TO_FINAL if final else 0))
@@ -116,12 +116,12 @@ class Ledger:
         return record
 
     def pass_by(self, slots: int) -> None:
-        """Let slots pass without a deed."""
+        """Let slots pass in which nothing happens."""
         self.slots.forward(slots)
         self._journal.append({"kind": "pass", "slot": self.slots.now(), "time": time.time(), "leap": self.slots.leap})
 
     def reset(self) -> None:
-        """Everything as at the start, in a later slot."""
+        """Restore the state of the start, in a later slot."""
         self.keep({"kind": "reset"})
 
     def _apply(self, record: Record) -> None:
@@ -142,7 +142,7 @@ class Ledger:
             )
 
     def holdings(self, slot: int | None = None) -> Holdings:
-        """What there was at a slot; None is now."""
+        """Return the holdings at a slot; None means now."""
         if slot is None or not self._records or self._records[-1]["slot"] <= slot:
             return self.present
         then = seeds()
@@ -152,7 +152,7 @@ class Ledger:
         return then
 
     def balance(self, address: str, slot: int) -> int:
-        """Lamports at a slot."""
+        """Return an address's lamports at a slot."""
         left = AIRDROP
         for sent in self.transactions:
             if sent.slot > slot:
@@ -164,29 +164,32 @@ class Ledger:
         return max(0, left)
 
     def transaction(self, signature: str) -> Transaction | None:
-        """The transaction with this signature."""
+        """Return the transaction with this signature, or None."""
         return next((sent for sent in self.transactions if sent.signature == signature), None)
 
     def collection(self, named: str) -> Collection:
-        """A listed collection by address, slug or name. Raises Refusal(404)."""
+        """Return a listed collection by address, slug or name. Raises Refusal(404)."""
         for candidate in self.present.collections.values():
             if named == candidate.contract or named.lower() in (candidate.slug, candidate.name.lower()):
                 return candidate
         raise Refusal(404, f"There is no collection {named} on solana.")
 
     def asset(self, collection: Collection, token: str) -> Asset:
-        """An asset that is not burnt, by its address or by its number in the collection. Raises Refusal(404)."""
+        """Return an asset that is not burnt, by its address or its number in the collection. Raises Refusal(404)."""
         found = self.present.assets.get(mint_named(collection.contract, token) or "")
         if found is None or found.burnt or found.collection != collection.contract:
             raise Refusal(404, f"Nobody has token {token} of {collection.name}.")
         return found
 
     def coin(self, named: str) -> SplCoin | None:
-        """A coin by its mint, slug, symbol or name, if there is one."""
+        """Return a coin by its mint, slug, symbol or name, or None."""
         return coins.called(self.present.coins.values(), named)
 
     def owners(self, slot: int | None = None) -> dict[str, dict[str, dict[str, int]]]:
-        """Listed collection → asset id → owner → 1, now or at a slot; what is burnt or no NFT is left out."""
+        """Return listed collection → asset id → owner → 1, now or at a slot.
+
+        Burnt, fungible and unverified assets are left out.
+        """
         then = self.holdings(slot)
         found: dict[str, dict[str, dict[str, int]]] = {contract: {} for contract in then.collections}
         for asset in then.assets.values():
@@ -195,7 +198,7 @@ class Ledger:
         return found
 
     def collections_shown(self) -> list[dict[str, Any]]:
-        """The `collections` of GET /control/world."""
+        """Return the `collections` of GET /control/world."""
         owners = self.owners()
         return [
             {

@@ -1,4 +1,4 @@
-"""`/metadata/solana/<collection>/<asset>`: what an asset's json_uri points at, and the picture it names."""
+"""`/metadata/solana/<collection>/<asset>`: the target of an asset's json_uri, and the picture that it names."""
 
 from aiohttp import web
 
@@ -10,7 +10,7 @@ PATH = "/metadata/solana/{contract:[1-9A-HJ-NP-Za-km-z]{32,44}}/{asset:[1-9A-HJ-
 
 
 def routes(solana: SolanaChain) -> list[web.RouteDef]:
-    """The JSON and the picture of every asset."""
+    """Return routes for the JSON and the picture of every asset."""
 
     def found(request: web.Request) -> Asset:
         asset = solana.ledger.present.assets.get(request.match_info["asset"])

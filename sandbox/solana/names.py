@@ -12,7 +12,7 @@ OWNERS = {"carol": person("carol").wallets.solana}
 
 
 def routes(solana: SolanaChain) -> list[web.RouteDef]:
-    """`GET /resolve/{name}`, the name without its ending."""
+    """Return the route `GET /resolve/{name}`, which takes the name without its ending."""
 
     async def throttled(_: web.Request) -> web.Response:
         return web.Response(status=429, text="error code: 1015", headers={"Retry-After": "1"})

@@ -1,4 +1,4 @@
-"""The methods of a Solana node that read: slots, balances, signatures, transactions.
+"""The read methods of a Solana node: slots, balances, signatures, transactions.
 
 See docs/facts.md#solana-transactions.
 """
@@ -28,7 +28,7 @@ from sandbox.solana.transactions import MEMO, MEMO_V1, SYSTEM, TOKEN, shown
 GENESIS = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"
 VERSION = {"solana-core": "2.3.6", "feature-set": 3640012085}
 BEHIND = 24_000_000
-"""By how much a block's height is less than its slot: many slots were skipped over the years."""
+"""How much less a block's height is than its slot: many slots were skipped over the years."""
 INVALID = -32602
 MOST_ACCOUNTS, MOST_LARGEST = 100, 20
 
@@ -53,7 +53,7 @@ class View:
     zero: bool = False
 
     def head(self, config: dict[str, Any]) -> int:
-        """The newest slot of a commitment; without one, of `finalized`, as nodes do."""
+        """Return the newest slot of a commitment; without one, that of `finalized`, as nodes do."""
         return self.slot - (TO_FINAL - 1 if config.get("commitment", "finalized") == "finalized" else 0)
 
 
@@ -79,17 +79,17 @@ def _address(params: list[Any]) -> str:
 
 
 def get_slot(view: View, params: list[Any]) -> int:
-    """The newest slot of a commitment."""
+    """Return the newest slot of a commitment."""
     return view.head(_config(params, 0))
 
 
 def get_block_height(view: View, params: list[Any]) -> int:
-    """How many blocks there are: fewer than slots."""
+    """Return the number of blocks, which is smaller than that of slots."""
     return view.head(_config(params, 0)) - BEHIND
 
 
 def get_block_time(view: View, params: list[Any]) -> int:
-    """Unix seconds."""
+    """Return a slot's time in Unix seconds."""
     slot = params[0] if params else None
     if not isinstance(slot, int) or isinstance(slot, bool):
         raise RpcError(INVALID, "Invalid params: invalid type: expected u64.")
@@ -99,20 +99,23 @@ def get_block_time(view: View, params: list[Any]) -> int:
 
 
 def get_latest_blockhash(view: View, params: list[Any]) -> Any:
-    """For who wants to send something."""
+    """Return the latest blockhash, for a client that wants to send something."""
     slot = view.head(_config(params, 0))
     value = {"blockhash": blockhash(slot), "lastValidBlockHeight": slot - BEHIND + 150}
     return _contextual(slot, value)
 
 
 def get_balance(view: View, params: list[Any]) -> Any:
-    """Lamports."""
+    """Return a balance in lamports."""
     address, slot = _address(params), view.head(_config(params, 1))
     return _contextual(slot, 0 if view.zero else view.ledger.balance(address, slot))
 
 
 def get_account_info(view: View, params: list[Any]) -> Any:
-    """Whether an account is there, who owns it, and how much it has; its data are left out."""
+    """Return an account's owner program and lamports, or null.
+
+    Its data are left out, except those of a coin's accounts as jsonParsed.
+    """
     address, config = _address(params), _config(params, 1)
     slot = view.head(config)
     if config.get("encoding") == "jsonParsed" and (parsed := _parsed_account(view, slot, address)) is not None:
@@ -129,7 +132,7 @@ def get_account_info(view: View, params: list[Any]) -> Any:
 
 
 def get_multiple_accounts(view: View, params: list[Any]) -> Any:
-    """Up to 100 accounts as in getAccountInfo, in their order."""
+    """Return up to 100 accounts in their order, each as a coin's mint or as a wallet."""
     asked, slot = params[0] if params else None, view.head(_config(params, 1))
     if not isinstance(asked, list) or not all(isinstance(one, str) and is_address(one) for one in asked):
         raise RpcError(INVALID, "Invalid params: a list of addresses is expected.")
@@ -140,7 +143,7 @@ def get_multiple_accounts(view: View, params: list[Any]) -> Any:
 
 
 def _wallet_or_mint(view: View, slot: int, coin: SplCoin | None, address: str, config: dict[str, Any]) -> Any:
-    """An account of a list: a coin's mint with its data, else a wallet."""
+    """Return an account of a list: a coin's mint with its data, otherwise a wallet."""
     if coin is None:
         return _account(SYSTEM, 0 if view.zero else view.ledger.balance(address, slot))
     if config.get("encoding") == "jsonParsed":
@@ -153,7 +156,7 @@ def _wallet_or_mint(view: View, slot: int, coin: SplCoin | None, address: str, c
 
 
 def get_program_accounts(view: View, params: list[Any]) -> Any:
-    """A token program's accounts that fit the filters; a list alone, or with its slot where `withContext` asks so."""
+    """Return a token program's accounts that match the filters; with their slot only if `withContext` asks for it."""
     program, config = _address(params), _config(params, 1)
     slot = view.head(config)
     try:
@@ -169,7 +172,7 @@ def get_program_accounts(view: View, params: list[Any]) -> Any:
 
 
 def _token_accounts_of(view: View, slot: int, program: str) -> Iterator[tuple[str, bytes]]:
-    """The token accounts of a program: coins', and those of the assets that are neither compressed nor Core."""
+    """Yield a program's token accounts: those of coins, and of assets that are neither compressed nor Core."""
     then = view.ledger.holdings(slot)
     for coin in then.coins.values():
         for owner, units in coin.accounts.items() if coin.program == program else ():
@@ -187,7 +190,7 @@ def _has_account(asset: Asset) -> bool:
 
 
 def get_token_largest_accounts(view: View, params: list[Any]) -> Any:
-    """The 20 largest accounts of a coin."""
+    """Return the 20 largest accounts of a coin."""
     mint, slot = _address(params), view.head(_config(params, 1))
     coin = view.ledger.holdings(slot).coins.get(mint)
     if coin is None:
@@ -201,7 +204,7 @@ def get_token_largest_accounts(view: View, params: list[Any]) -> Any:
 
 
 def get_token_supply(view: View, params: list[Any]) -> Any:
-    """All that there is of a coin."""
+    """Return the total supply of a coin."""
     mint, slot = _address(params), view.head(_config(params, 1))
     coin = view.ledger.holdings(slot).coins.get(mint)
     if coin is None:
@@ -210,7 +213,7 @@ def get_token_supply(view: View, params: list[Any]) -> Any:
 
 
 def get_token_account_balance(view: View, params: list[Any]) -> Any:
-    """What one token account of a coin has."""
+    """Return what one token account of a coin has."""
     address, slot = _address(params), view.head(_config(params, 1))
     if (found := _token_account_at(view, slot, address)) is not None:
         coin, owner = found
@@ -219,7 +222,7 @@ def get_token_account_balance(view: View, params: list[Any]) -> Any:
 
 
 def _parsed_account(view: View, slot: int, address: str) -> Any:
-    """A coin's mint or an owner's account of it as jsonParsed; None for any other address."""
+    """Return a coin's mint or an owner's account of it as jsonParsed; None for any other address."""
     if (coin := view.ledger.holdings(slot).coins.get(address)) is not None:
         return mint_account(coin, AUTHORITY)
     found = _token_account_at(view, slot, address)
@@ -236,7 +239,7 @@ def _token_account_at(view: View, slot: int, address: str) -> tuple[SplCoin, str
 
 
 def get_token_accounts_by_owner(view: View, params: list[Any]) -> Any:
-    """The token accounts of an owner for a mint or a token program; compressed and Core assets have none."""
+    """Return an owner's token accounts for a mint or a token program; compressed and Core assets have none."""
     owner, config = _address(params), _config(params, 2)
     asked = params[1] if len(params) > 1 else None
     if not isinstance(asked, dict) or not {"mint", "programId"} & asked.keys():
@@ -272,7 +275,7 @@ def _token_account(owner: str, mint: str, frozen: bool, delegate: str | None) ->
 
 
 def get_signatures_for_address(view: View, params: list[Any]) -> Any:
-    """Newest first, from `before` (not included) back to `until` (not included)."""
+    """Return signatures, newest first, from `before` (not included) back to `until` (not included)."""
     address, config = _address(params), _config(params, 1)
     limit = config.get("limit", 1000)
     if not isinstance(limit, int) or not 1 <= limit <= 1000:
@@ -309,7 +312,7 @@ def _status(view: View, sent: Transaction) -> str:
 
 
 def get_signature_statuses(view: View, params: list[Any]) -> Any:
-    """The states of up to 256 transactions; null for those that are not known."""
+    """Return the states of up to 256 transactions; null for an unknown one."""
     signatures = params[0] if params else None
     if not isinstance(signatures, list) or len(signatures) > 256:
         raise RpcError(INVALID, "Invalid params: a list of at most 256 signatures is expected.")
@@ -329,7 +332,7 @@ def get_signature_statuses(view: View, params: list[Any]) -> Any:
 
 
 def get_transaction(view: View, params: list[Any]) -> Any:
-    """One transaction, as json or jsonParsed; null for one that is not known."""
+    """Return one transaction, as json or jsonParsed; null for an unknown one."""
     signature = _signature(params[0] if params else None)
     config = {"encoding": params[1]} if len(params) > 1 and isinstance(params[1], str) else _config(params, 1)
     if config.get("commitment") == "processed":
@@ -371,7 +374,7 @@ def _account(program: str, lamports: int, *, executable: bool = False) -> Any:
 
 
 def blockhash(slot: int) -> str:
-    """The hash of a slot's block."""
+    """Return the hash of a slot's block."""
     return base58(sha256(f"block {slot}".encode()).digest())
 
 
@@ -384,7 +387,7 @@ HEADS: dict[str, Method] = {
     "getBlockTime": get_block_time,
     "getLatestBlockhash": get_latest_blockhash,
 }
-"""What a node that has lost its data still answers."""
+"""The methods that a node which has lost its data still answers."""
 DATA: dict[str, tuple[Method, Any]] = {
     "getBalance": (get_balance, 0),
     "getAccountInfo": (get_account_info, None),
@@ -398,7 +401,7 @@ DATA: dict[str, tuple[Method, Any]] = {
     "getSignatureStatuses": (get_signature_statuses, []),
     "getTransaction": (get_transaction, None),
 }
-"""Each with its form's emptiness; with a context around it where `CONTEXTUAL` says so."""
+"""Each method with its empty answer, inside a context where `CONTEXTUAL` says so."""
 CONTEXTUAL = (
     "getBalance",
     "getAccountInfo",
@@ -412,7 +415,7 @@ CONTEXTUAL = (
 
 
 def emptiness(view: View, method: str, params: list[Any]) -> Any:
-    """What the fault `empty` has a method of DATA answer."""
+    """Return the answer of a method of DATA under the fault `empty`."""
     nothing = DATA[method][1]
     if method == "getProgramAccounts" and _config(params, 1).get("withContext") is True:
         return _contextual(view.slot, nothing)

@@ -1,4 +1,4 @@
-"""Accounts as bytes: the layouts of mints and token accounts, and what getProgramAccounts filters and cuts.
+"""Accounts as bytes: the layouts of mints and token accounts, and the filters and slices of getProgramAccounts.
 
 See docs/facts.md#solana-coins.
 """
@@ -13,16 +13,16 @@ from sandbox.solana.keys import decoded
 
 MOST_FILTERS, MOST_FILTER_BYTES, MOST_BASE58 = 4, 128, 128
 INDEXED = (0, 32)
-"""Where the mint and the owner stand in a token account: nodes have an index of these two alone."""
+"""The offsets of the mint and the owner in a token account; nodes have an index of these two alone."""
 ACCOUNT_SIZE, EXTENDED_SIZE, MINT_SIZE = 165, 170, 82
-"""Bytes; a token account of Token-2022 that was made for a wallet has one extension, that its owner cannot change."""
+"""Bytes. A Token-2022 account that was made for a wallet has one extension: its owner cannot change."""
 ACCOUNT_TYPE = 2
 SCANS_A_SECOND = 5
-"""How many getProgramAccounts a plan answers, beside its other calls, when the sandbox is strict."""
+"""How many getProgramAccounts a plan answers each second, beside its other calls, when the sandbox is strict."""
 
 
 class FilterRefused(Exception):
-    """What a node says about filters or an encoding that it does not take, with its JSON-RPC code."""
+    """A node's refusal of filters or an encoding, with its JSON-RPC code."""
 
     def __init__(self, message: str, code: int = -32602) -> None:
         super().__init__(message)
@@ -30,20 +30,20 @@ class FilterRefused(Exception):
 
 
 def mint_bytes(coin: SplCoin, authority: str, supply: int) -> bytes:
-    """Return a coin's mint: its authority, the supply, the decimals, and no one who may freeze."""
+    """Return a coin's mint: its authority, the supply, the decimals, and no freeze authority."""
     has_authority = (1).to_bytes(4, "little") + (decoded(authority) or b"")
     return has_authority + supply.to_bytes(8, "little") + bytes([coin.decimals, 1]) + bytes(36)
 
 
 def account_bytes(mint: str, owner: str, units: int, program: str, *, frozen: bool = False) -> bytes:
-    """Return a token account: mint, owner, amount, nobody who may spend it, its state."""
+    """Return a token account: mint, owner, amount, no delegate, its state."""
     start = (decoded(mint) or b"") + (decoded(owner) or b"") + units.to_bytes(8, "little")
     plain = start + bytes(36) + bytes([2 if frozen else 1]) + bytes(12 + 8 + 36)
     return plain + bytes([ACCOUNT_TYPE, 7, 0, 0, 0]) if program == TOKEN_2022 else plain
 
 
 def shown(content: bytes, config: dict[str, Any], program: str, lamports: int) -> dict[str, Any]:
-    """Return an account with its data in the encoding and the part that were asked for. Raises FilterRefused."""
+    """Return an account with its data in the requested encoding and slice. Raises FilterRefused."""
     return {
         "data": _encoded(_cut(content, config.get("dataSlice")), config.get("encoding", "base64")),
         "executable": False,
@@ -77,10 +77,10 @@ def _encoded(content: bytes, encoding: Any) -> Any:
 
 
 def filters_of(program: str, given: Any) -> list[tuple[int | None, bytes | int]]:
-    """Return filters as a place and the bytes there, or None and a size.
+    """Return each filter as an offset and the bytes there, or as None and a size.
 
-    Raises FilterRefused for what a node does not take; of the token programs also for what no index answers, since
-    such a scan goes through hundreds of millions of accounts.
+    Raises FilterRefused for what a node does not take. For the token programs this includes what no index answers,
+    since such a scan goes through hundreds of millions of accounts.
     """
     listed = [] if given is None else given
     if not isinstance(listed, list) or not all(isinstance(one, dict) and len(one) == 1 for one in listed):
@@ -110,14 +110,14 @@ def _filter(one: dict[str, Any]) -> tuple[int | None, bytes | int]:
 
 
 def _has_index(program: str, filters: Sequence[tuple[int | None, bytes | int]]) -> bool:
-    """Return whether the filters name token accounts, and the mint or the owner of them."""
+    """Return whether the filters select token accounts by their mint or their owner."""
     accounts = (None, ACCOUNT_SIZE) in filters
     accounts = accounts or (program == TOKEN_2022 and (ACCOUNT_SIZE, bytes([ACCOUNT_TYPE])) in filters)
     return accounts and any(at in INDEXED and isinstance(one, bytes) and len(one) == 32 for at, one in filters)
 
 
 def passes(content: bytes, filters: Sequence[tuple[int | None, bytes | int]]) -> bool:
-    """Return whether an account fits all filters."""
+    """Return whether an account matches all filters."""
     return all(
         len(content) == wanted if isinstance(wanted, int) else content[at or 0 :].startswith(wanted)
         for at, wanted in filters

@@ -1,4 +1,4 @@
-"""A transaction in the forms in which a node shows it: compiled, or with what it parsed."""
+"""A transaction in the forms in which a node shows it: compiled or parsed."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ UNITS = base58(bytes([2]) + (40_000).to_bytes(4, "little"))
 
 
 def shown(sent: Transaction, *, parsed: bool, blockhash: str) -> dict[str, Any]:
-    """getTransaction's result (docs/facts.md#solana-transactions), as jsonParsed or json."""
+    """Return getTransaction's result (docs/facts.md#solana-transactions), as jsonParsed or json."""
     programs = [BUDGET, SYSTEM, *([MEMO] if sent.memos else [])]
     keys = [*sent.signers, *sent.others, *programs]
     err = {"InstructionError": [1, {"Custom": 1}]} if sent.failed else None

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 PACKAGES = Path(__file__).parents[1] / "npm"
-# Where the set-up of this repository installs them.
+# Where this repository's set-up installs them.
 USUAL_TOOLS = Path(__file__).parents[2] / "data" / "tools"
-# The lock holds the platform that we test on; on others npm resolves the same version of the platform's own package.
+# The lock file has the platform that we test on; on others npm resolves the same version of that platform's package.
 ANVIL_VERSION = "1.7.1"
 _PLATFORMS = {
     ("linux", "x86_64"): "linux-amd64",
@@ -27,7 +27,7 @@ class ToolMissing(Exception):
 
 
 def find_anvil(*tools_dirs: Path) -> Path | None:
-    """`$ANVIL`, else what `ensure` installed below one of `tools_dirs`, else `anvil` on the PATH."""
+    """Return `$ANVIL`, else what `ensure` installed below one of `tools_dirs`, else `anvil` on the PATH, else None."""
     named = os.environ.get("ANVIL")
     if named:
         return Path(named)
@@ -40,7 +40,7 @@ def find_anvil(*tools_dirs: Path) -> Path | None:
 
 
 def ensure(tools_dir: Path, npm: Sequence[str], say: Callable[[str], None]) -> Path:
-    """Install the pinned npm parts into `tools_dir` unless they are there already; the path of the EVM node.
+    """Install the pinned npm parts into `tools_dir` unless they are there, and return the path of the EVM node.
 
     `npm` is the command that runs npm, for example `[".venv/bin/npm"]`. Raises ToolMissing when the node is not there
     afterwards, and CalledProcessError when npm fails.
@@ -60,12 +60,12 @@ def ensure(tools_dir: Path, npm: Sequence[str], say: Callable[[str], None]) -> P
     own = str(Path(npm[0]).resolve().parent)
     environment = {**os.environ, "PATH": os.pathsep.join((own, os.environ.get("PATH", "")))}
 
-    # A registry that does not answer is tried once more, not for minutes.
+    # Retry a registry that does not answer only once, not for minutes.
     environment.setdefault("NPM_CONFIG_FETCH_RETRIES", "1")
     subprocess.run([*npm, "ci", "--omit=dev"], cwd=tools_dir, env=environment, check=True, stdout=sys.stderr)
     found = find_anvil(tools_dir)
     if found is None:
-        # Another platform than the lock's; or npm could not fetch it, which it conceals for an optional package.
+        # The lock file is for another platform, or npm could not fetch the package, which it hides for an optional one.
         _install(npm, tools_dir, environment)
         found = find_anvil(tools_dir)
     if found is None:
@@ -75,7 +75,7 @@ def ensure(tools_dir: Path, npm: Sequence[str], say: Callable[[str], None]) -> P
 
 
 def obtain(tools_dir: Path, say: Callable[[str], None]) -> Path:
-    """The same with the npm beside this Python, else the machine's. Raises ToolMissing in each case of a failure."""
+    """Call `ensure` with the npm beside this Python, or else the machine's. Raises ToolMissing for every failure."""
     beside = Path(sys.executable).with_name("npm")
     try:
         return ensure(tools_dir, [str(beside) if beside.exists() else "npm"], say)
@@ -87,7 +87,7 @@ def obtain(tools_dir: Path, say: Callable[[str], None]) -> Path:
 
 
 def _install(npm: Sequence[str], tools_dir: Path, environment: Mapping[str, str]) -> None:
-    """Ask npm for this platform's EVM node by name; raises ToolMissing with npm's own words when it has none."""
+    """Install this platform's EVM node by name; raises ToolMissing with npm's own words when that fails."""
     package = f"@foundry-rs/anvil-{_platform()}@{ANVIL_VERSION}"
     done = subprocess.run(
         [*npm, "install", "--no-save", "--no-package-lock", package],

@@ -11,7 +11,7 @@ ROUTES = (
     "/test-auth", "/oauth-setup", "/oauth-debug", "/oauth-fix", "/production-setup",
     f"/{settings().product_name.lower().replace(' ', '-')}-setup", "/deployment-status", "/replit-deployment",
 )  # fmt: skip
-"""The page table's routes; a test compares them. `[name]` matches one segment of the path."""
+"""The page table's routes; a test compares the two. `[name]` matches one segment of the path."""
 
 _PATTERNS = tuple(re.compile(re.sub(r"\\\[\w+\\\]", "[^/]+", re.escape(route))) for route in ROUTES)
 

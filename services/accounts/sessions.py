@@ -20,7 +20,7 @@ from services.core.errors import SessionNotFound
 from services.core.json_view import json_view
 from settings import settings
 
-# The first match wins: user agents of earlier ones also contain the later names.
+# The first match wins: the user agents of browsers listed earlier also contain names listed later.
 _BROWSERS = (
     ("Edg", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser", "Samsung Internet"), ("Firefox/", "Firefox"),
     ("FxiOS", "Firefox"), ("CriOS", "Chrome"), ("Chrome/", "Chrome"), ("Safari/", "Safari"),
@@ -44,7 +44,7 @@ STORAGE_KEY = "session-id"
 """The key of the id in the browser's local storage."""
 HEADER = "x-session-id"
 LOGIN_COOKIE = "hf_login"
-"""Binds a sign-in to the browser that began it."""
+"""The name of the cookie that binds a sign-in to the browser that began it."""
 SESSION_LIFE = timedelta(days=7)
 """As long as Discord's grant lasts (docs/facts.md#discord-oauth2). The privacy policy names it."""
 _SEEN_EVERY = timedelta(minutes=1)
@@ -53,7 +53,7 @@ _ACTOR = (
     .join(Session, col(Session.user_id) == col(User.id))
     .where(col(Session.id_hash) == bindparam("id_hash"), col(Session.expires_at) > bindparam("now"))
 )
-"""Runs for every call and event, so it is built once and selects only what it needs."""
+"""The query for a session's actor. It runs for every call and event, so it is built once and selects few columns."""
 _ID = re.compile(r"[A-Za-z0-9_-]{43}")
 _AGENT_LENGTH = 300
 
@@ -86,7 +86,7 @@ def _named(name: str) -> str:
 
 
 def hash_of(secret: str) -> bytes:
-    """Return the hash to store for a secret of ours; 256 random bits need neither salt nor stretching."""
+    """Return the hash to store for a secret that we made; 256 random bits need neither salt nor stretching."""
     return hashlib.sha256(secret.encode()).digest()
 
 
@@ -145,13 +145,13 @@ async def actor_of(db: AsyncSession, session_id: str | None) -> Actor | None:
 
 
 async def _touch(db: AsyncSession, id_hash: bytes) -> None:
-    """Record the session's use unless its row is locked: no request waits for another's end."""
+    """Record the session's use unless its row is locked, so that no request waits for another to end."""
     free = select(Session.id_hash).where(Session.id_hash == id_hash).with_for_update(skip_locked=True)
     await db.exec(update(Session).where(col(Session.id_hash).in_(free)).values(seen_at=now()))
 
 
 async def close(db: AsyncSession, session_id: str | None) -> int | None:
-    """End a session; return the user's id if it was their last one, else None. An unknown id is not an error."""
+    """End a session; return the user's id if it was their last one, or None. An unknown id is not an error."""
     if session_id is None or not _ID.fullmatch(session_id):
         return None
     ended = delete(Session).where(col(Session.id_hash) == hash_of(session_id)).returning(col(Session.user_id))
@@ -203,5 +203,5 @@ async def _of(db: AsyncSession, actor: Actor) -> list[Session]:
 
 
 def _view_id(session: Session) -> str:
-    """Return a public name for a session, which cannot serve as its id: a part of the hash."""
+    """Return a public name for a session: a part of the hash, which cannot serve as the session's id."""
     return session.id_hash[:12].hex()

@@ -58,7 +58,7 @@ class SignedIn:
 
 
 def redirect_uri() -> str:
-    """Return where Discord sends people back: always under PUBLIC_URL, whatever a request's headers say."""
+    """Return the URL to which Discord sends people back: under PUBLIC_URL, whatever a request's headers say."""
     return settings().public_url.rstrip("/") + CALLBACK_PATH
 
 
@@ -76,7 +76,7 @@ async def begin(
     login_cookie: str,
     user_id: int | None = None,
 ) -> str:
-    """Record the start of a sign-in; return Discord's URL for the browser. It has ten minutes to return."""
+    """Record the start of a sign-in; return Discord's URL for the browser, which has ten minutes to return."""
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
     await db.exec(delete(SignIn).where(col(SignIn.expires_at) <= now()))
     db.add(
@@ -94,9 +94,9 @@ async def begin(
 
 
 async def take(db: AsyncSession, *, state: str, login_cookie: str | None) -> Journey | None:
-    """Return the sign-in that this return ends, or None if it is unknown, expired, or another browser's.
+    """Return the sign-in that this return completes, or None if it is unknown, expired, or another browser's.
 
-    Commit before asking Discord: showing a state uses it up, whatever follows.
+    Commit before asking Discord: presenting a state uses it up, whatever follows.
     """
     taken = delete(SignIn).where(col(SignIn.state_hash) == sessions.hash_of(state)).returning(SignIn)
     row = (await db.execute(taken)).scalar_one_or_none()
@@ -120,9 +120,9 @@ async def ask(outside: Gateways, journey: Journey, code: str) -> SignInProof:
 async def finish(
     db: AsyncSession, journey: Journey, proof: SignInProof, *, old_session_id: str | None, user_agent: str
 ) -> SignedIn:
-    """Store the person and open a new session for their browser; its former session is closed.
+    """Store the person and open a new session for their browser; close its former session.
 
-    Raises SignInFailed when somebody connects another Discord account than the one they are signed in with.
+    Raises SignInFailed when somebody connects a Discord account other than the one they are signed in with.
     """
     if journey.user_id is not None:
         user = await db.get(User, journey.user_id)
@@ -137,7 +137,7 @@ async def finish(
 
 
 async def sign_out(db: AsyncSession, session_id: str | None) -> str | None:
-    """Close a session; return Discord's token to revoke if it was the person's last one, else None."""
+    """Close a session; return Discord's token to revoke if it was the person's last session, or None."""
     user_id = await sessions.close(db, session_id)
     return None if user_id is None else await users.drop_discord_grant(db, user_id)
 
@@ -155,8 +155,9 @@ async def revoke(outside: Gateways, token: str | None) -> None:
 def checked_return_path(path: str | None) -> str | None:
     """Return the path if it is a screen of ours, without a session parameter; otherwise None.
 
-    Only plain absolute paths of the page table pass. They cannot be read as another host. A call is refused, so that a
-    link cannot end a sign-in with a log-out; so is a file, which has no script to remove the session from the URL.
+    Only plain absolute paths of the page table pass. They cannot be read as another host. API calls are refused, so
+    that a link cannot end a sign-in with a log-out. Files are refused, because they have no script that removes the
+    session from the URL.
     """
     if path is None or len(path) > _RETURN_LENGTH or not path.isprintable():
         return None

@@ -1,4 +1,4 @@
-"""Encryption of stored secrets: the tokens that Discord granted."""
+"""Encryption of stored secrets: the tokens that Discord granted, and the secrets of webhooks."""
 
 import base64
 import os

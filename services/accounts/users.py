@@ -68,7 +68,7 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor) -> UserView:
 
 
 def avatar_url(discord_id: str, avatar: str | None) -> str | None:
-    """Return the URL of a person's picture on Discord's CDN; None without a hash of one.
+    """Return the URL of a person's picture on Discord's CDN, or None without the picture's hash `avatar`.
 
     See docs/facts.md#discord-pictures.
     """
@@ -90,7 +90,7 @@ async def keep(db: AsyncSession, person: OAuthUser, tokens: TokenSet) -> int:
 
 
 async def ensure(db: AsyncSession, discord_id: str, username: str) -> int:
-    """Return the user's id, creating a user for a person known only inside Discord so far."""
+    """Return the user's id, creating a user for a person known only in Discord so far."""
     met = insert(User).values(discord_id=discord_id, username=username, connected=False, created_at=now(),
                               updated_at=now())  # fmt: skip
     kept = met.on_conflict_do_update(index_elements=["discord_id"], set_={"discord_id": discord_id})
@@ -112,7 +112,7 @@ async def language_of(db: AsyncSession, user_id: int) -> str | None:
 
 
 def _told(person: OAuthUser) -> dict[str, object]:
-    """Return the columns that Discord's answer sets; names of before 2023 keep their number after a #."""
+    """Return the columns that Discord's answer sets; names from before 2023 keep their number after a #."""
     number = "" if person.discriminator in {"", "0"} else f"#{person.discriminator}"
     return {"username": person.username + number, "global_name": person.global_name, "avatar": person.avatar}
 
@@ -147,7 +147,7 @@ async def drop_discord_grant(db: AsyncSession, user_id: int) -> str | None:
 async def _row(db: AsyncSession, user_id: int, *, lock: bool = False) -> User | None:
     """Return the user's present row, even if this transaction has read it before."""
     query = select(User).where(User.id == user_id).execution_options(populate_existing=True)
-    # Key share: rows that refer to the user may be written meanwhile, only the user's own row waits.
+    # Key share: rows that refer to the user may be written meanwhile; only writes to the user's own row wait.
     return (await db.exec(query.with_for_update(key_share=True) if lock else query)).first()
 
 
@@ -169,7 +169,7 @@ def _token_set(user: User) -> TokenSet:
 async def _refreshed(outside: Gateways, user_id: int) -> str:
     """Exchange the refresh token, one process at a time.
 
-    Runs in a transaction of its own: Discord replaces the refresh token at once, so ours must be stored even if the
+    Runs in its own transaction: Discord replaces the refresh token at once, so the new one must be stored even if the
     calling use case rolls back.
     """
     async with transaction() as db:

@@ -43,7 +43,7 @@ def _sites() -> tuple[Site, ...]:
 
 
 def is_whole(text: str) -> bool:
-    """Return whether a text being typed looks like a complete address or URL, and so is worth looking up."""
+    """Return whether a text being typed looks like a complete address or URL, so that it is worth looking up."""
     return is_address(text) or is_link(text, _sites())
 
 
@@ -114,7 +114,7 @@ async def trait_types(db: AsyncSession, outside: Gateways, contract: str, blockc
 
 
 async def trait_values(db: AsyncSession, outside: Gateways, contract: str, blockchain: str, kind: str) -> list[str]:
-    """Return the values of one kind of trait; none for numbers of which only bounds are known.
+    """Return the values of one kind of trait; the list is empty for numbers of which only bounds are known.
 
     Raises FieldRefused, CollectionNotFound (also for an unknown kind), ProviderUnavailable.
     """
@@ -169,7 +169,7 @@ async def _by_contract(
             return _view(known)
         raise unavailable(fault) from fault
     if known is not None and known.source == FROM_OPENSEA and found[1] != FROM_OPENSEA:
-        # The name people know, even if OpenSea does not answer just now.
+        # Keep the name people know, even if OpenSea does not answer now.
         return _view(known)
     return await _keep(db, found)
 

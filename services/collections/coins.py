@@ -1,4 +1,4 @@
-"""Coins that rules name: their names and decimals as their contracts state them, and why one cannot be used."""
+"""Coins that rules name: their names and decimals as their contracts state them, and why a coin cannot be used."""
 
 from collections.abc import Mapping
 
@@ -43,7 +43,7 @@ def refusal(chain: str, contract: str, facts: CoinFacts | None) -> str | None:
 
 
 async def found(db: AsyncSession, outside: Gateways, chain: str, contract: str) -> CollectionView:
-    """Return the coin at an address, or the chain's own, as it names itself, and store its name.
+    """Return the coin at an address, or the chain's own coin, under the name that it states, and store that name.
 
     Raises CollectionNotFound, and ProviderError if its chain does not answer.
     """
@@ -60,7 +60,7 @@ def is_native(text: str) -> bool:
 
 
 async def remember_names(db: AsyncSession, named: Mapping[ContractKey, str]) -> None:
-    """Store names of coins and other contracts. Those of collections stay: they have a standard or a marketplace."""
+    """Store names of coins and other contracts. Rows of collections (with a standard or a source) keep their names."""
     rows = [
         {"chain": chain, "contract": contract, "name": name, "source": "", "updated_at": now()}
         for (chain, contract), name in sorted(named.items())

@@ -149,7 +149,9 @@ ByContract = Callable[[str, str], Awaitable[CollectionView]]
 
 
 async def by_slug(outside: Gateways, named: CollectionReference, blockchain: str) -> Found:
-    """Return OpenSea's collection with this slug: on the page's chain, else on the form's, else on its only one.
+    """Return OpenSea's collection with this slug.
+
+    If the page names a chain, only a contract on that chain fits; otherwise one on the form's chain is preferred.
 
     Raises FieldRefused (also if it has several contracts), CollectionNotFound, ProviderUnavailable.
     """
@@ -173,7 +175,7 @@ async def by_slug(outside: Gateways, named: CollectionReference, blockchain: str
 
 
 async def by_contract(outside: Gateways, chain: str, contract: str) -> Found:
-    """Return the collection at an address, named by OpenSea if possible, else by its contract.
+    """Return the collection at an address, named by OpenSea if possible, otherwise by its contract.
 
     Raises CollectionNotFound, CollectionElsewhere, and ProviderError if its chain does not answer.
     """
@@ -209,9 +211,9 @@ async def by_mint(outside: Gateways, mint: str, look_up: ByContract) -> Collecti
 
 
 async def by_symbol(outside: Gateways, symbol: str, look_up: ByContract) -> CollectionView:
-    """Return the collection of a symbol on Magic Eden, where a symbol is a label: its tokens name the collection.
+    """Return the collection of a symbol on Magic Eden. A symbol is only a label; its tokens name the collection.
 
-    Raises CollectionNotFound, FieldRefused if the tokens belong to several, ProviderUnavailable.
+    Raises CollectionNotFound, FieldRefused if the tokens belong to several collections, ProviderUnavailable.
     """
     asked_chain(SOLANA)
     try:

@@ -15,7 +15,7 @@ ContractKey = tuple[str, str]
 MANY = "ERC1155"
 """The standard whose amounts are reported only token by token."""
 UNNAMED = "balanceOf"
-"""The standard of contracts that only tell how many tokens a wallet has (CryptoPunks)."""
+"""The standard of contracts that only state how many tokens a wallet has (CryptoPunks)."""
 ONE_BY_ONE = "ERC721"
 """Prefix of the standards whose tokens exist once each."""
 
@@ -48,7 +48,7 @@ async def known(db: AsyncSession, places: Iterable[ContractKey]) -> dict[Contrac
 async def remember(
     db: AsyncSession, found: Mapping[ContractKey, str], named: Mapping[ContractKey, str] | None = None
 ) -> None:
-    """Store the standards of contracts, and the own names (`named`) of those without a stored name.
+    """Store the standards of contracts, and for those without a stored name the names that they state (`named`).
 
     Such a name is stored as outdated, so that the next lookup asks for the name people know.
     """

@@ -53,7 +53,7 @@ async def known(
 
 
 async def remember(db: AsyncSession, found: Mapping[TokenKey, TokenTraits | str]) -> None:
-    """Store traits; an unknown or older reading overwrites nothing."""
+    """Store traits; an unknown or an older reading does not overwrite stored ones."""
     known_now = {place: traits for place, traits in found.items() if not isinstance(traits, str)}
     if not known_now:
         return
@@ -86,7 +86,7 @@ def _document(traits: TokenTraits) -> dict[str, Any]:
 
 
 async def forget_old(db: AsyncSession) -> None:
-    """Delete tokens that nobody has asked about for a long time."""
+    """Delete tokens whose traits were last read more than KEPT_FOR ago."""
     await db.execute(delete(Token).where(col(Token.updated_at) < now() - KEPT_FOR))
 
 

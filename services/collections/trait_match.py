@@ -60,7 +60,7 @@ def matches(traits: TokenTraits | None, kind: str, wanted: str) -> Answer:
 def match_all(traits: TokenTraits | None, wanted: Iterable[tuple[str, str]]) -> tuple[Answer, str | None]:
     """Return whether a token has all traits (pairs of a type and a value), and the only source of that answer.
 
-    The source is None if two sources agree. One trait that two sources deny is enough for a no of two sources.
+    The source is None if two sources agree. One trait that two sources deny is enough for a no from two sources.
     """
     pairs = tuple(wanted)
     answers = [matches(traits, kind, value) for kind, value in pairs]
@@ -113,7 +113,7 @@ def _fits(value: str | int | float, wanted: str) -> bool:
 
 
 def number_in(value: str | int | float) -> Decimal | None:
-    """Return the value as a number, or None for a text that is none."""
+    """Return the value as a number, or None if it is not one."""
     text = str(value).strip()
     try:
         return Decimal(text) if _NUMBER.fullmatch(text) else None

@@ -19,7 +19,7 @@ from settings import settings
 Kinds = Mapping[str, tuple[str, ...]]
 """Kind of trait → its values; empty for numbers of which only bounds are known."""
 SAMPLE = {"evm": 20, "solana": 300}
-"""How many tokens to read if nobody lists a collection's traits. Solana's index returns many at once."""
+"""How many tokens to read if OpenSea does not list a collection's traits. Solana's index returns many at once."""
 LIKELY_IDS = tuple(str(number) for number in range(11))
 """The first token ids to try if a contract cannot list its tokens."""
 MOST_REMEMBERED = 2_000
@@ -28,9 +28,11 @@ MOST_REMEMBERED = 2_000
 async def kinds(db: AsyncSession, outside: Gateways, collection: CollectionView) -> Kinds:
     """Return the kinds and values of a collection's traits.
 
-    OpenSea's list is complete. If it lists none, or has no key here, the traits come from tokens and may be incomplete.
-    If OpenSea only fails to answer, they count only if complete: a list that lacks values would mislead. Raises
-    CollectionNotFound if there are no traits, ProviderUnavailable.
+    OpenSea's list is complete. If it lists none, or no key is configured, the traits come from tokens and may be
+    incomplete. If OpenSea fails to answer, the traits of tokens are returned only if they are complete: a list that
+    lacks values would mislead.
+
+    Raises CollectionNotFound if there are no traits, ProviderUnavailable.
     """
     fault: ProviderError | None = None
     try:
@@ -64,7 +66,7 @@ async def _on_opensea(outside: Gateways, collection: CollectionView) -> Kinds:
 
 
 async def _from_tokens(db: AsyncSession, outside: Gateways, collection: CollectionView) -> tuple[Kinds, bool]:
-    """Return the traits of a few tokens and of those stored, and whether these are all tokens of the collection."""
+    """Return the traits of sampled and stored tokens, and whether the sample is the whole collection, read in full."""
     chain, contract = collection.blockchain, collection.contract_address
     family = CHAINS[chain].family
     most = SAMPLE[family]
@@ -82,7 +84,7 @@ async def _from_tokens(db: AsyncSession, outside: Gateways, collection: Collecti
 
 
 async def _remembered(db: AsyncSession, chain: str, contract: str) -> list[TokenTraits]:
-    """Return the stored traits of the collection's tokens, of any age: they only help to choose."""
+    """Return the stored traits of the collection's tokens, of any age: they are only suggestions."""
     rows = await db.exec(
         select(Token)
         .join(Collection, col(Collection.id) == col(Token.collection_id))

@@ -47,11 +47,11 @@ async def fetch(
     every_source: bool = False,
     own_word_first: bool = False,
 ) -> dict[TokenKey, TokenTraits | str]:
-    """Read each token's traits from their sources; return them, or the reason why they are unknown. Uses no table.
+    """Read each token's traits from their sources; return them, or the reason why they are unknown.
 
-    OpenSea comes first, and the tokens' own metadata fill the gaps; `own_word_first` reverses that, `every_source` asks
-    both. `apart_from` names sources to skip for a token. An empty list from OpenSea proves nothing: it is empty too
-    while OpenSea has not read the metadata.
+    OpenSea is asked first, and the tokens' own metadata fill the gaps; `own_word_first` reverses that order, and
+    `every_source` asks both. `apart_from` names sources to skip for a token. An empty list from OpenSea proves nothing:
+    it is also empty while OpenSea has not read the metadata. Does not use the database.
     """
     wanted = sorted(set(places), key=lambda place: (place[:2], sorted(apart_from.get(place, ())), place[2]))
     found: dict[TokenKey, TokenTraits | str] = dict.fromkeys(wanted, N_("its traits did not come in time"))
@@ -74,13 +74,13 @@ async def fetch(
         async with time_budget.timeout(FETCH_SECONDS):
             await asyncio.gather(*(one_part(ask) for ask in asks))
     except TimeoutError:
-        pass  # what arrived in time is in `found`
+        pass  # the answers that arrived in time are in `found`
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """A few tokens of one contract, and which sources to ask about them."""
+    """Some tokens of one contract, and the sources to ask about them."""
 
     chain: str
     contract: str
@@ -119,9 +119,9 @@ def _settled(said: Sequence[TokenTraits | str]) -> bool:
 
 
 def _together(said: Sequence[TokenTraits | str]) -> TokenTraits | str:
-    """Combine the sources' lists: the whole ones, or else what there is.
+    """Combine the sources' lists: the complete ones, or the longest one if none is complete.
 
-    An empty incomplete list means that the source reports no traits; if two agree, there are none.
+    An empty incomplete list means that the source reports no traits; if two sources do, the token has none.
     """
     lists = [one for one in said if not isinstance(one, str)]
     whole = [one for one in lists if one.whole]
@@ -140,7 +140,7 @@ def _together(said: Sequence[TokenTraits | str]) -> TokenTraits | str:
 async def _of_opensea(
     outside: Gateways, chain: str, contract: str, token_ids: Sequence[str]
 ) -> Mapping[str, TokenTraits | str]:
-    """Return OpenSea's traits; not for Solana, where the chain's own index reads the metadata."""
+    """Return OpenSea's traits; none for Solana, where the chain's own index reads the metadata."""
     if CHAINS[chain].family != "evm":
         return {}
     try:
@@ -167,7 +167,7 @@ def _says_all(traits: TraitList) -> bool:
 async def _of_metadata(
     outside: Gateways, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str
 ) -> Mapping[str, TokenTraits | str]:
-    """Return the traits in the tokens' own metadata; if indexes of the chain read them, one other than `apart_from`."""
+    """Return the traits in the tokens' own metadata. If an index reads it, it is an index other than `apart_from`."""
     said = await outside.metadata.traits(chain, contract, token_ids, apart_from=apart_from)
     at = now()
     return {

@@ -120,10 +120,10 @@ def _opensea(path: list[str]) -> CollectionReference:
         case ["collection", slug, *_]:
             return CollectionReference(slug=_slug(slug))
         case ["assets", contract, *_] if _HEX_ADDRESS.fullmatch(contract):
-            # The oldest form, from the time of a single chain.
+            # The oldest form, from when there was only one chain.
             return CollectionReference("ethereum", _contract(contract))
         case ["item" | "assets", chain, *rest] if _chain(chain) == SOLANA and rest:
-            # Tokens have addresses of their own there; the collection's address may precede one.
+            # On Solana each token has its own address; the collection's address may precede it.
             return CollectionReference(SOLANA, mint=_solana(rest[-1]))
         case ["item" | "assets", chain, contract, *_]:
             return CollectionReference(_chain(chain), _contract(contract))
@@ -172,7 +172,7 @@ def _symbol(text: str) -> str:
 
 
 def _chain(name: str) -> str:
-    """Return our key of a chain that a URL names by that key, by OpenSea's name of it, or by a former name."""
+    """Return our key of a chain that a URL names by that key, by OpenSea's name or by a former name."""
     lowered = name.lower()
     known = (key for key, chain in CHAINS.items() if lowered in {key, chain.opensea})
     return _FORMER.get(lowered) or next(known, lowered)

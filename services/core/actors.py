@@ -20,8 +20,8 @@ class TokenUse:
 class Actor:
     """A person whose session or API token has just been checked.
 
-    `session_hash` identifies that session among the person's own. It is empty when they act from inside Discord, or by
-    an API token; `token` is that token.
+    `session_hash` identifies that session among the person's own. It is empty when they act from inside Discord or
+    through an API token; `token` is that token.
     """
 
     user_id: int
@@ -32,7 +32,7 @@ class Actor:
 
     @property
     def limit_key(self) -> str:
-        """The key of the rate limits: every token has limits of its own, beside those of its creator's tokens."""
+        """The key under which rate limits are counted: one for each token, one for a person without a token."""
         return f"user:{self.user_id}" if self.token is None else f"token:{self.token.id}"
 
     def reaches(self, server_id: int | None) -> bool:
@@ -41,7 +41,7 @@ class Actor:
 
 
 def begin(actor: Actor) -> None:
-    """Let the audit log say for the rest of the request whether a person or a token acts."""
+    """Record for the audit log, until the request ends, whether a person or a token acts."""
     _token_name.set(actor.token.name if actor.token else None)
 
 

@@ -56,7 +56,7 @@ def is_solana(text: str) -> bool:
 
 
 def is_whole(text: str) -> bool:
-    """Return whether the text is as long as an address, valid or not, so that nothing is said of one half typed."""
+    """Return whether the text is as long as an address, valid or not; shorter ones are still being typed."""
     given = text.strip()
     if given[:2].lower() == "0x":
         return len(given) >= EVM_LENGTH

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class Answer(Enum):
-    """What is known about a requirement. Unknown is not no."""
+    """The answer to a requirement. UNKNOWN is not the same as NO."""
 
     YES = "yes"
     NO = "no"

@@ -15,7 +15,7 @@ from services.core import actors, request_ids
 from services.core.event_kinds import EVENT_KINDS, Kind
 
 BY_TOKEN = "byToken"
-"""The name in a line's data of the API token with which the actor's program acted."""
+"""The key in a line's data for the name of the API token with which the actor's program acted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,9 @@ async def record_all(db: AsyncSession, entries: list[dict[str, Any]]) -> None:
         await db.execute(text(_RECORD), {"rows": json.dumps(entries, default=str)})
 
 
-# What a webhook asked for is queued for it in the transaction of the event. A member's wallet concerns only the servers
-# with whose admins they share it; the address itself is read when the delivery is sent, if they still do.
+# The transaction of an event also queues its delivery to the webhooks that ask for it. A proved wallet is reported only
+# to servers with whose admins the member shares wallets. The address itself is read when the delivery is sent, if the
+# member still shares it then.
 _RECORD = """
     WITH line AS (INSERT INTO event (at, kind, server_id, actor, subject, role_id, rule_id, batch, data, request_id)
     SELECT at, kind, server_id, actor, subject, role_id, rule_id, batch, data, request_id

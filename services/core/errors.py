@@ -49,7 +49,7 @@ class NotSignedIn(HoldfastError):
 
 
 class Forbidden(HoldfastError):
-    """The caller may see this, but may not do that with it."""
+    """The caller may see the object, but may not perform this action on it."""
 
     status: ClassVar[int] = 403
 
@@ -75,7 +75,7 @@ class ServerNotFound(NotFound):
 
 
 class MoveNotFound(NotFound):
-    """The server has no move, or none that could still be ended."""
+    """The server has no move, or none that can still be ended."""
 
     def __init__(self, message: str = N_("This server has no move.")) -> None:
         super().__init__(_(message))
@@ -207,7 +207,7 @@ class QuestionTimedOut(Retryable):
 
 
 def explained(fault: Exception) -> Exception:
-    """Return the error to show for an exception: QuestionTimedOut if the database cancelled a long statement."""
+    """Return QuestionTimedOut if the database cancelled a long statement, otherwise the exception itself."""
     ended = isinstance(fault, OperationalError) and isinstance(fault.orig, QueryCanceled)
     return QuestionTimedOut() if ended else fault
 
@@ -225,7 +225,7 @@ class ProviderUnavailable(Retryable):
 
 
 def unavailable(error: ProviderError) -> ProviderUnavailable:
-    """Return the error to show when a provider gave no usable answer: which provider, and when to try again."""
+    """Return the error to show when a provider gave no usable answer; it names the provider and when to retry."""
     seconds = math.ceil(max(1.0, error.retry_after if error.retry_after is not None else 5.0))
     return ProviderUnavailable(
         _("{provider} does not answer as it should right now. Please try again {time}.").format(

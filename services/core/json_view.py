@@ -1,4 +1,4 @@
-"""The mark of a view that the REST API answers with: declared once here in services, written as camelCase JSON."""
+"""The decorator of views that the REST API returns: they are declared once, in services, and become camelCase JSON."""
 
 from inspect import cleandoc
 from typing import Annotated, TypeVar
@@ -15,7 +15,8 @@ Internal = Annotated[_T, Field(exclude=True)]
 def json_view(cls: type[_T]) -> type[_T]:
     """Let FastAPI write a dataclass as JSON: camelCase names, its docstring as the description.
 
-    The class stays a plain dataclass: making one checks and converts nothing, so its fields hold what they say.
+    The class stays a plain dataclass: creating an instance checks and converts nothing, so its fields
+    hold exactly the values that were passed.
     """
     config = ConfigDict(alias_generator=to_camel, json_schema_extra={"description": cleandoc(cls.__doc__ or "")})
     cls.__pydantic_config__ = config  # pyright: ignore[reportAttributeAccessIssue]

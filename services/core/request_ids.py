@@ -11,7 +11,7 @@ _USABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 
 
 def current() -> str | None:
-    """Return the current request's id; None for what no request caused."""
+    """Return the current request's id, or None for work that no request caused."""
     return _current.get()
 
 

@@ -20,7 +20,7 @@ class HolderSteps:
 async def by_day(
     db: AsyncSession, server_ids: Iterable[int], kinds: Iterable[str], first: date
 ) -> dict[tuple[str, date], int]:
-    """Return how many lines of these kinds the servers have together, by kind and day, since the day `first`."""
+    """Return the total number of log lines of these kinds in the servers, by kind and day, from the day `first` on."""
     rows = await db.execute(
         text(
             """
@@ -38,7 +38,7 @@ async def by_day(
 
 
 async def holders(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
-    """Return how many members hold the role of each rule by that rule; rules without holders are left out."""
+    """Return, by rule, how many members hold its role because of it; rules without holders are left out."""
     rows = await db.execute(
         text(
             """
@@ -104,10 +104,10 @@ async def fold(db: AsyncSession) -> int:
 
 
 async def begin(db: AsyncSession) -> None:
-    """Reset every count, and count holders and members. Blocks their writers and the log's: commit at once."""
+    """Reset every count, then count holders and members. Blocks all writers of these and of the log: commit at once."""
     await db.execute(text("SELECT rollup_begin()"))
 
 
 async def fill(db: AsyncSession) -> None:
-    """Count, once, the lines that the log had when the counts began. Blocks no writers."""
+    """Count the lines that were in the log when the counts began; call this once. Blocks no writers."""
     await db.execute(text("SELECT rollup_fill()"))

@@ -26,12 +26,12 @@ ListsByServer = Mapping[int, Mapping[str, ReadList]]
 """Lists of addresses by server and digest."""
 NO_ROLES: frozenset[str] = frozenset()
 ASKED_FOR = frozenset({queue.WAITING, queue.JOINED, queue.CHANGED, queue.AGAIN})
-"""Priorities of reconciles after a possible purchase that no sighting reported, and of their repetitions."""
+"""Priorities of reconciles that may follow a purchase that no sighting reported, and of their retries."""
 
 
 @dataclass(slots=True)
 class Case:
-    """One member of one server: rules, wallets, ledger, and the roles they were last seen with."""
+    """One member of one server, with rules, wallets, grants and the roles last seen."""
 
     claim: Claim
     guild_id: str
@@ -47,15 +47,15 @@ class Case:
     wants: dict[str, Wants] = field(default_factory=dict[str, Wants])
     """What the server's deciding rules need, by chain."""
     seen: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Highest block seen by chain for any wallet of this server in the batch."""
+    """By chain, the highest block seen for any wallet of this server in the batch; answers must not be older."""
     delegated: Delegated = field(default_factory=Delegated)
-    """The vaults that the member may count, for rules that count them."""
+    """The vaults that the member may count, for rules that count delegations."""
     followed: frozenset[str] = frozenset()
-    """The chains with a known head, so that no lagging node is believed."""
+    """The chains whose newest block is known, so that a lagging node is not believed."""
     tables: OwnTables = field(default_factory=OwnTables)
     """What our own tables say about the server's wallets."""
     truces: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
-    """The roles that are left alone because others reversed us repeatedly, and until when."""
+    """By role, until when it is left alone because rivals reversed our changes repeatedly."""
     moving: MoveTerms = NO_MOVE
     """The server's open move."""
 
@@ -67,7 +67,7 @@ class Case:
     def delegated_by(self, rule: RuleTerms, *, wanted: bool) -> Delegated | None:
         """Return the vaults that count for a condition that is `wanted`; None if the rule does not count them.
 
-        They never count for what must not be held: anybody can delegate to anybody, and could so take a role.
+        They never count for what must not be held. Otherwise anybody could cost a member a role by delegating to them.
         """
         return self.delegated if rule.delegated and wanted else None
 
@@ -75,9 +75,9 @@ class Case:
 async def load(
     db: AsyncSession, claims: Sequence[Claim], rules: Rules | None = None, lists: ListsByServer | None = None
 ) -> list[Case]:
-    """Return the cases of a batch, under its servers' rules or, for a preview, under other ones.
+    """Return the cases of a batch by its servers' stored rules or, for a preview, by `rules`.
 
-    `lists` are lists of addresses in these rules that are not stored.
+    `lists` are the address lists in these rules that are not stored.
     """
     found = await snapshot.read(db, claims)
     return await build(db, claims, found if rules is None else found._replace(rules=rules), lists)
@@ -113,7 +113,7 @@ async def build(
     for server_id, given in (lists or {}).items():
         on_lists.setdefault(server_id, {}).update({digest: one.among(own) for digest, one in given.items()})
     tables = {server_id: OwnTables(on_lists.get(server_id, {}), at) for server_id in rules}
-    # A lagging node does not know yet what was bought before somebody asked.
+    # A lagging node does not know yet about a purchase made just before the reconcile was asked for.
     followed: dict[str, int] = dict(heads)
     for server_id in {claim.server_id for claim in claims if claim.priority in ASKED_FOR}:
         for chain, block in seen.get(server_id, {}).items():
@@ -148,19 +148,19 @@ async def build(
 async def delegations_to_read(
     db: AsyncSession, claims: Sequence[Claim], rules: Rules
 ) -> dict[str, delegations.WantedDelegations]:
-    """Return by chain the delegates to read again before these cases are loaded."""
+    """Return, by chain, the delegates whose delegations to read again before these cases are loaded."""
     chains = {server_id: delegations.chains_of(terms) for server_id, terms in rules.items()}
     return await delegations.stale(db, chains, claims)
 
 
 MOST_CHECKS = 200_000
-"""Balances that one reconcile reads: members times the contracts of their server's rules."""
+"""The most balances that one reconcile reads: members times the contracts of their server's rules."""
 
 
 async def within_room(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> list[Claim]:
     """Return the claims that fit into one reconcile; release the others.
 
-    A server whose rules name many contracts has room for fewer members, and takes none from the others.
+    If a server's rules name many contracts, fewer of its members fit. It takes no room from other servers.
     """
     leaves = await _leaves(await snapshot.rules_for(db, claims))
     costs = {server_id: len(set(_places(listed))) for server_id, listed in leaves.items()}
@@ -173,7 +173,10 @@ async def within_room(db: AsyncSession, worker: str, claims: Sequence[Claim]) ->
 
 
 def _fitting(claims: Sequence[Claim], costs: Mapping[int, int], most: int) -> list[Claim]:
-    """Choose claims of at most `most` checks, one claim at least: servers take turns, each turn costing the same."""
+    """Choose claims that need at most `most` checks together, but at least one claim.
+
+    Higher priorities come first. Within a priority the servers take turns, and each turn costs the same.
+    """
     spent: dict[int, int] = {}
     turns: list[tuple[int, int, Claim]] = []
     for claim in claims:
@@ -208,7 +211,7 @@ async def _asked(
     wallets: Mapping[Who, Iterable[tuple[str, str]]],
     delegated: Mapping[Who, Delegated],
 ) -> dict[tuple[int, str], tuple[list[str], list[str]]]:
-    """Return by server and chain the contracts and wallets that its rules read."""
+    """Return, by server and chain, the contracts and wallets that the server's rules read."""
     contracts: dict[int, dict[str, set[str]]] = {}
     async for server_id, listed in in_steps(leaves.items()):
         for chain, contract in _places(listed):
@@ -234,7 +237,7 @@ def _places(leaves: Iterable[Requirement]) -> list[standards.ContractKey]:
 
 
 async def _lists(rules: Rules) -> list[tuple[int, str]]:
-    """Return the lists of addresses that rules name, also those that do not decide, each with its server."""
+    """Return the server and the digest of each address list that a rule names, whether or not the rule decides."""
     return [
         (server_id, one.list)
         async for server_id, terms in in_steps(rules.items())
@@ -246,7 +249,7 @@ async def _lists(rules: Rules) -> list[tuple[int, str]]:
 async def _wants(
     leaves: Mapping[int, Sequence[Requirement]], known: Mapping[standards.ContractKey, str]
 ) -> dict[int, dict[str, Wants]]:
-    """Return by server and chain what the deciding rules need."""
+    """Return, by server and chain, what the deciding rules need."""
     return {server_id: by_chain(listed, known) async for server_id, listed in in_steps(leaves.items())}
 
 

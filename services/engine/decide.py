@@ -22,7 +22,7 @@ class GrantFacts:
     rule_ids: tuple[int, ...] = ()
     no_since: datetime | None = None
     lost_at: datetime | None = None
-    """Since when a role that we gave is missing because somebody else took it."""
+    """When we recorded that somebody else took a role that we gave."""
     gift: bool = False
     """An admin lets the member keep it until a rule says yes again."""
     held_back: bool = False
@@ -32,18 +32,19 @@ class GrantFacts:
     created_at: datetime | None = field(default=None, compare=False)
     """When the grant was created; no decision depends on it."""
     first_no: str = ""
-    """The answers by which it would be taken and which await confirmation, as JSON; a yes drops them."""
+    """JSON of the answers that would take the role and still need confirmation; a yes clears it."""
     had_before: bool = False
-    """Somebody else gave the role, before it was ours."""
+    """Somebody else had given the role before it became ours."""
     forgotten: bool = False
     """The member asked to be forgotten, so no move keeps it for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveTerms:
-    """A server's open move, as it concerns one member: from its begin on, its roles are handed over to us.
+    """A server's open move as it concerns one member: once the move begins, its roles are handed over to us.
 
-    Until an admin approves its end it keeps them for members to whom others gave them, and for all without a wallet.
+    Until an admin approves its end, nobody loses a role of it that somebody else gave them, and members without a
+    wallet lose none of its roles.
     """
 
     roles: frozenset[str] = frozenset()
@@ -52,11 +53,11 @@ class MoveTerms:
     has_wallet: bool = False
 
     def hands_over(self, role_id: str) -> bool:
-        """Return whether we also judge holders to whom others gave the role."""
+        """Return whether our rules also decide about holders to whom somebody else gave the role."""
         return self.begun and role_id in self.roles
 
     def keeps(self, grant: GrantFacts) -> bool:
-        """Return whether the role is not taken whatever the rules say."""
+        """Return whether the move keeps the role, whatever the rules say."""
         if self.ended or grant.forgotten or grant.role_id not in self.roles:
             return False
         return grant.had_before or (grant.state != "giving" and not self.has_wallet)
@@ -68,24 +69,24 @@ class Action(Enum):
     NONE = "none"
     GIVE = "give"
     KEEP = "keep"
-    """The role is right; the ledger's reasons are updated."""
+    """The member keeps the role; the reasons in the ledger are updated."""
     RETURN = "return"
-    """A removal that may have begun is no longer right, or an admin made a new rule for a role that somebody else took:
-    read the member, and give the role again if it is gone."""
+    """Read the member, and give the role again if it is gone: a removal that may have begun is no longer right, or an
+    admin made a new rule for a role that somebody else took."""
     ADOPT = "adopt"
     """Somebody else gave the role, and an admin handed it over: it becomes a grant of ours, earned or not."""
     TAKE = "take"
     WAIT = "wait"
     """Every rule says no, and the grace time is running."""
     FORGET = "forget"
-    """The ledger's line has no role behind it any more."""
+    """Delete the grant: it no longer describes a role that we gave and the member has."""
     LOST = "lost"
     """Somebody else took a role that we gave."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One action and its reasons: the rules that grant the role, or since when all said no."""
+    """One action and its reasons: the rules that grant the role, or the time since which all rules say no."""
 
     role_id: str
     action: Action
@@ -93,17 +94,17 @@ class Decision:
     no_since: datetime | None = None
     due_at: datetime | None = None
     doubtful: bool = False
-    """Some rule for this role could not be answered."""
+    """The answer of at least one rule for this role is unknown."""
     replaced: bool = False
-    """It is taken once the role that its rule gives now is there."""
+    """The role is taken once the member has the role that its rule gives now."""
 
 
 NEW_ROLE_PAUSE = timedelta(minutes=2)
-"""How long a role whose rule gives another one now waits for that, unless it is given earlier."""
+"""How long the removal of a role waits for the role that its rule gives now, unless that is given earlier."""
 NO_TRUCES: Mapping[str, datetime] = {}
 NO_MOVE = MoveTerms()
 WRITES = frozenset({Action.GIVE, Action.RETURN, Action.ADOPT, Action.TAKE})
-"""The moves that change a role in Discord, or lead to that."""
+"""The actions that change a role in Discord, or may lead to a change."""
 
 
 def decide(
@@ -117,8 +118,8 @@ def decide(
 ) -> list[Decision]:
     """Return one decision for each role that a rule or the ledger names, in the order of the role ids.
 
-    `answers` maps the id of every deciding rule to its answer; a missing one is unknown. `truces` has the roles that
-    are neither given nor taken, and until when; `moving` is the server's open move.
+    `answers` maps the id of every deciding rule to its answer; a missing one is unknown. `truces` maps each role
+    that is neither given nor taken to the time until which that holds. `moving` is the server's open move.
     """
     ledger = {grant.role_id: grant for grant in grants}
     by_role, by_id = dict[str, list[RuleTerms]](), dict[int, RuleTerms]()
@@ -146,7 +147,7 @@ def decide(
 
 
 def _unless_left_alone(decision: Decision, grant: GrantFacts | None, until: datetime | None) -> Decision:
-    """Return the decision, or to wait where it would change a role that is left alone."""
+    """Return the decision, or one to do nothing until `until` if it would change a role that is left alone."""
     cancels = grant is not None and grant.state == "taking"
     if until is None or decision.action not in WRITES or cancels:
         return decision
@@ -169,9 +170,9 @@ def _comes_first(
     truces: Mapping[str, datetime],
     role_id: str,
 ) -> bool:
-    """Return whether a rule that gave the role gives another one now, which the member may still get.
+    """Return whether a rule that gave the role gives another one now that the member may still get.
 
-    What somebody else took from the member, or is left alone, does not come.
+    A role that somebody else took from the member, or that is left alone, does not count.
     """
     return any(
         rule.decides
@@ -205,19 +206,19 @@ def _decide_role(
         action = Action.ADOPT if handed_over else _when_earned(grant, has_role, yes)
         return Decision(role_id, action, reasons, doubtful=doubtful)
     if grant is None and has_role and not doubtful and _hands_over(rules, moving):
-        # Unearned, so the grant begins with the time since when all say no; the next reconcile treats it as any other.
+        # No rule says yes, so the grant begins with `no_since`. The next reconcile treats it like any other grant.
         return _adopted(role_id, rules, now, moving)
     if doubtful or grant is None or resting & set(grant.rule_ids):
         return Decision(role_id, Action.NONE, doubtful=doubtful)
     decision = _when_unearned(role_id, (*rules, *former), grant, has_role, now, moving)
     if decision.action is Action.TAKE and comes_first:
-        # Nobody is without a role in between: the new one is given first, and this one is decided again after that.
+        # The new role is given first and this one decided again afterwards, so the member is never without a role.
         return Decision(role_id, Action.WAIT, no_since=decision.no_since, due_at=now + NEW_ROLE_PAUSE, replaced=True)
     return decision
 
 
 def as_it_is(decision: Decision, grants: Sequence[GrantFacts]) -> bool:
-    """Return whether everything is known about the role, and neither it nor its line in the ledger has to change."""
+    """Return whether everything about the role is known, and neither the role nor its grant has to change."""
     if decision.doubtful or decision.action not in {Action.NONE, Action.KEEP}:
         return False
     grant = next((grant for grant in grants if grant.role_id == decision.role_id), None)
@@ -225,7 +226,7 @@ def as_it_is(decision: Decision, grants: Sequence[GrantFacts]) -> bool:
 
 
 def keeps_differently(decision: Decision, grant: GrantFacts) -> bool:
-    """Return whether the reasons in the ledger for a role that stays have changed, or a doubt is to be dropped."""
+    """Return whether the grant of a role that stays needs new reasons, or a mark such as `no_since` cleared."""
     return (
         grant.rule_ids != decision.rule_ids or bool(grant.no_since or grant.first_no) or grant.gift or grant.held_back
     )
@@ -234,7 +235,7 @@ def keeps_differently(decision: Decision, grant: GrantFacts) -> bool:
 def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFacts | None) -> tuple[int, ...]:
     """Return the rules that grant the role: those that say yes, and those that gave it and have not said no since.
 
-    A paused rule that gave the role goes on granting it after the others say no.
+    A paused rule that gave the role continues to grant it after the others say no.
     """
     gave = set(grant.rule_ids) if grant is not None else set[int]()
     kept = {rule_id for rule_id in gave if rule_id in resting or deciding.get(rule_id) is Answer.UNKNOWN}
@@ -243,7 +244,7 @@ def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFact
 
 def _when_earned(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTerms]) -> Action:
     if grant is None:
-        # A role that somebody else gave is right, and not ours.
+        # Somebody else gave the role: it is right, and we do not own it.
         return Action.NONE if has_role else Action.GIVE
     match grant.state:
         case "giving":
@@ -270,7 +271,7 @@ def _adopted(role_id: str, rules: Sequence[RuleTerms], now: datetime, moving: Mo
 
 
 def _asks_again(rule: RuleTerms, grant: GrantFacts) -> bool:
-    """Return whether an admin made this rule after the role was lost, and so asks for it again."""
+    """Return whether an admin made this rule after the role was lost, and thereby asks for the role again."""
     return rule.created_at is not None and grant.lost_at is not None and rule.created_at > grant.lost_at
 
 
@@ -289,7 +290,7 @@ def _when_unearned(
             return Decision(role_id, Action.RETURN, grant.rule_ids)
         if grant.protected or grant.gift or grant.no_since is not None:
             return Decision(role_id, Action.NONE)
-        # No grace time begins, but the screen of the move counts who holds nothing.
+        # No grace time begins, but the move's screen counts members who hold nothing.
         return Decision(role_id, Action.WAIT, no_since=now)
     if grant.state == "taking":
         return Decision(role_id, Action.NONE)

@@ -1,4 +1,4 @@
-"""Decide in bulk: members with equal facts are decided once."""
+"""Bulk decisions: members with equal facts share one decision."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from services.rules.expression import Requirement, lists_in, requirements
 
 
 class DecisionCache:
-    """Cache of a batch's decisions by what they depend on: rules, balances, ledger and roles.
+    """Cache of a batch's decisions, keyed by the facts they depend on: rules, balances, grants and roles.
 
-    Applies only to servers whose rules need nothing but balances and our own tables.
+    It serves only servers whose rules need nothing beyond balances and our own tables.
     """
 
     def __init__(self, answers: Mapping[tuple[int, str], Answers]) -> None:
@@ -30,9 +30,9 @@ class DecisionCache:
         self._known: dict[Hashable, tuple[list[Decision], bool]] = {}
 
     def decisions(self, case: Case, decide: Callable[[], list[Decision]]) -> tuple[list[Decision], bool] | None:
-        """Return the result of `decide`, called once for equal cases, and whether there is nothing to do about it.
+        """Return the decisions, and whether there is nothing to do about them; equal cases call `decide` once.
 
-        None if balances do not answer everything.
+        Return None if balances do not answer everything, or if a delegation or a truce concerns the member.
         """
         key = self._key(case)
         if key is None:
@@ -58,7 +58,7 @@ class DecisionCache:
         for scope, address in case.wallets:
             held.append(scope)
             if scope != SOLANA:
-                # With one wallet only the thresholds reached matter; amounts of several wallets add up.
+                # With one wallet only the number of reached thresholds matters; amounts of several wallets add up.
                 held += [(cells.reached if alone else cells.amounts).get(address) for cells in chains]
             for one in self._lists[server_id]:
                 listed = case.tables.lists.get(one)
@@ -86,11 +86,11 @@ class DecisionCache:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """One chain's balances by wallet, one cell for each contract in a requirement."""
+    """The balances of one chain by wallet, with one cell for each contract that a requirement names."""
 
     amounts: Mapping[str, tuple[int | None, ...]]
     reached: Mapping[str, tuple[int, ...]]
-    """Number of thresholds that the balance reaches, in place of the amount; 0 if unknown."""
+    """In place of each amount, 1 plus the number of thresholds that it reaches; 0 if it is unknown."""
 
     @classmethod
     def of(cls, sheet: BalanceSheet, leaves: Sequence[Requirement]) -> _Cells:
@@ -131,14 +131,14 @@ def _thresholds(leaf: Requirement) -> tuple[int, ...]:
 
 
 def _reached(amounts: Sequence[int | None], thresholds: Sequence[int]) -> list[int]:
-    """Return for each amount 1 plus the number of thresholds reached, or 0 if it is unknown.
+    """Return, for each amount, 1 plus the number of thresholds reached, or 0 if it is unknown.
 
-    For thresholds above 253, up to which a cell of one byte distinguishes amounts.
+    This is for thresholds above 253, the largest amount that a cell of one byte distinguishes.
     """
     return [0 if amount is None else 1 + bisect_right(thresholds, amount) for amount in amounts]
 
 
 @lru_cache(maxsize=1_000)
 def _steps(needs: frozenset[int]) -> bytes:
-    """Return a table from a cell (the amount plus one, 0 for unknown) to 1 plus the number of thresholds reached."""
+    """Return a lookup table from a cell (amount plus one, 0 for unknown) to 1 plus the number of thresholds reached."""
     return bytes(0 if cell == 0 else 1 + sum(cell - 1 >= least for least in needs) for cell in range(256))

@@ -30,7 +30,7 @@ def warnings(pairs: Iterable[tuple[CaseOutcome, Decision]]) -> list[Notice]:
     return [
         _warning(item.case.claim, decision)
         for item, decision in pairs
-        # Without a time nothing is taken: an open move keeps the role. One that another replaces is not lost.
+        # Without `due_at` an open move keeps the role, so nothing is taken. A role that another replaces is not lost.
         if decision.due_at is not None
         and not decision.replaced
         and (grant := facts_of(item, decision.role_id)) is not None
@@ -40,7 +40,7 @@ def warnings(pairs: Iterable[tuple[CaseOutcome, Decision]]) -> list[Notice]:
 
 def _warning(claim: Claim, decision: Decision) -> Notice:
     until = f"{decision.due_at:%-d %B %Y at %H:%M} UTC" if decision.due_at else "soon"
-    # The version before this one reads `until`.
+    # The previous version reads `until`.
     at = {"at": decision.due_at.isoformat()} if decision.due_at else {}
     return Notice(
         discord_id=claim.discord_id, server_id=claim.server_id, kind=KIND,

@@ -1,4 +1,4 @@
-"""Write decisions to the ledger in bulk: role changes are committed first, so that a crash loses none."""
+"""Write decisions to the ledger in bulk: role changes are committed before Discord is asked, so a crash loses none."""
 
 import json
 import time
@@ -53,7 +53,7 @@ def bound(pair: Pair) -> dict[str, Any]:
 
 
 def this_line() -> Any:
-    """Return the condition for a statement that runs for many lines, built for each statement."""
+    """Build the condition that selects the line bound by `bound`, for a statement that runs for many lines."""
     return (
         (col(Grant.server_id) == bindparam("b_server_id"))
         & (col(Grant.discord_id) == bindparam("b_discord_id"))
@@ -103,10 +103,11 @@ async def remember(db: AsyncSession, done: BatchOutcome) -> None:
 
 ROWS_A_STATEMENT = 1_000
 OVERTAKEN = frozenset({Action.GIVE, Action.KEEP, Action.RETURN, Action.WAIT})
-"""Moves that are right at the block of their evidence, whatever happened later; the next reconcile sees the rest."""
+"""Actions that are right at the block of their evidence, whatever happened later; the next reconcile sees the rest."""
 MOST_OVERTAKEN = 5
-"""After so many overtaken reconciles in a row that would take a role, the next one takes it if it is quick enough.
-Anybody can name a wallet in a log every second, and each reconcile covered all that was seen before it began."""
+"""How many reconciles in a row that would take a role may be overtaken by sightings. The next one takes the role, if it
+ends before a newer block can be settled. Otherwise anybody could delay a removal forever by naming the wallet in a log
+every second. Each reconcile covered everything seen before it began."""
 
 
 async def settle(
@@ -114,8 +115,8 @@ async def settle(
 ) -> int:
     """Write the decisions of a batch and complete its claims; return the number of queued role changes.
 
-    Cases whose key is not in `ours` are skipped: their members were marked again, and stay queued. So are those in
-    `seen`, which had only sightings; but of these, moves that need no newer answer are written.
+    A case whose key is not in `ours` is skipped: its member was marked again and stays queued. If its key is in `seen`,
+    only sightings marked the member, so decisions that need no newer answer are written (see OVERTAKEN).
     """
     await remember(db, done)
     denied: set[str] = set()
@@ -140,7 +141,7 @@ async def settle(
         if decision.action is not Action.NONE:
             by_action[decision.action].append((item, decision))
     written = await _give(db, by_action[Action.GIVE])
-    # A role lost to our own late removal is ours too: it was cancelled before Discord answered.
+    # If our own late removal took the role, it is given again: the removal was cancelled before Discord answered.
     late = await in_doubt.removals(db, [line(pair) for pair in by_action[Action.LOST]])
     written += await _return(db, [*by_action[Action.RETURN], *(p for p in by_action[Action.LOST] if line(p) in late)])
     written += await _take(db, by_action[Action.TAKE])
@@ -160,7 +161,7 @@ async def settle(
 def _still_unsettled(item: CaseOutcome, done: BatchOutcome) -> bool:
     """Return whether no block after the start of the reconcile can be settled yet on any of the member's chains.
 
-    Until then, later transfers take no role from a member who has held since the last settled block.
+    Until one can, later transfers cost no role to a member who has held since the last settled block.
     """
     settling = [CHAINS[chain].settled_after * CHAINS[chain].block_seconds for chain in item.case.wants]
     return time.monotonic() - done.began < min(settling, default=0.0)
@@ -192,7 +193,7 @@ _GIVE = """
 
 
 async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
-    """Create grants for roles that others gave and an admin handed over; unearned ones begin their grace time."""
+    """Create grants for roles that others gave and an admin handed over; if no rule says yes, the grace time begins."""
     if not pairs:
         return
     rows = [
@@ -202,7 +203,7 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         }
         async for pair in in_steps(sorted(pairs, key=line))
     ]  # fmt: skip
-    # For many rows, not of many values: one statement takes at most 65,535 parameters.
+    # Run for many rows instead of with many values, because one statement takes at most 65,535 parameters.
     made = insert(Grant).values(created_at=func.now(), updated_at=func.now())
     await db.execute(made.on_conflict_do_nothing(), rows)
     batch = uuid4()
@@ -221,7 +222,7 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 
 async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
-    # One attempt counts as made: the writer then reads the member first, for the removal may have happened.
+    # The removal may have happened, so `attempts` starts at 1: the writer first reads the member.
     await update_lines(
         db,
         [
@@ -240,7 +241,7 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
         ("intended_at", "next_at", "updated_at"),
         ("taking", "lost", "held"),
     )
-    # What was taken meanwhile has no line any more, so it is given again.
+    # A role that was taken meanwhile has no grant any more, so it is given again.
     await _give(db, [pair for pair in pairs if state_of(pair) == "taking"])
     return len(pairs)
 
@@ -251,7 +252,7 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     await _hold_back(db, [pair for pair, role in zip(pairs, roles, strict=True) if role in stopped])
     allowed = [pair for pair, role in zip(pairs, roles, strict=True) if role not in stopped]
     together = await removal_batches.of_removals(db, [role for role in roles if role not in stopped])
-    # A role still being given may be there by now: one attempt counts as made, so the writer reads first.
+    # A role that was being given may be there by now, so `attempts` starts at 1: the writer first reads the member.
     for state, attempts, states in (("held", 0, ("held",)), ("giving", 1, ("giving", "held"))):
         chosen = [pair for pair in allowed if state_of(pair) == state]
         await update_lines(
@@ -351,7 +352,7 @@ def _named(item: CaseOutcome, role_id: str) -> dict[str, Any]:
 
 async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     if pairs:
-        # A known holder lost the role to somebody else; the log does not have that yet.
+        # Somebody else took the role from a holder whom we knew; the log does not record that yet.
         gone = [line_of(pair) for pair in pairs if state_of(pair) == "held"]
         await audit.record_all(
             db,
@@ -368,7 +369,7 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     await update_lines(db, list(map(bound, pairs)), {"state": "lost"}, (), ("updated_at",), ("held",))
-    # A batch is undone whole, and an undo gives one role.
+    # One batch for each role: a batch is undone as a whole, and undoing it gives back one role.
     batches = defaultdict[tuple[int, str], UUID](uuid4)
     await audit.record_all(
         db,
@@ -401,7 +402,7 @@ async def _finish(
     """Complete the claims: retry doubtful ones soon, schedule grace times for their end, finish the others."""
     claims = {item.case.claim.key: item for item in looked}
     stirred = [item for item in looked if not item.calm]
-    # A member who has left is asked about again when they join.
+    # A member who has left is reconciled again when they rejoin.
     doubtful = [item async for item in in_steps(stirred) if item.doubtful and not item.case.left]
     waits = [
         (item.case.claim, min(moments))

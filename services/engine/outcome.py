@@ -44,22 +44,22 @@ class CaseOutcome:
     """The member as Discord just returned them, if the ledger and the stored roles disagreed."""
     gone: bool = False
     left_behind: tuple[GrantFacts, ...] = ()
-    """Grants that ended with an unreported end of membership: the member rejoined after we gave the role.
+    """Grants that ended when the member left unnoticed; they rejoined after we gave the role.
 
-    Discord removes all roles of a member who leaves, so nobody took these; they are given again if a rule says yes.
+    Discord removes all roles of a member who leaves, so no rival took these. They are given again if a rule says yes.
     """
     fault: str | None = None
     """Why nothing could be decided at all."""
     first_no: Mapping[str, Mapping[str, Earlier]] = field(default_factory=dict[str, Mapping[str, Earlier]])
-    """By role, the answers that would take it and that a later reconcile has to confirm."""
+    """By role, the answers that would take it and still need confirmation by a later reconcile."""
     again_in: float | None = None
-    """Seconds after which that reconcile can succeed."""
+    """Seconds until that reconcile can succeed."""
     recheck_at: datetime | None = None
     """When to reconcile again although everything is known, because a node may have lagged."""
 
     @property
     def readings(self) -> dict[int, list[Reading]]:
-        """Return the readings of the member by rule."""
+        """The member's readings by rule."""
         if self.found is None:
             self.found = read_all(self.case, self.answers)
         return self.found
@@ -82,7 +82,7 @@ class CaseOutcome:
         return storable("{chain}: {reason}", chain=chain, reason=within(reason)) if chain else reason
 
     def evidence(self, decision: Decision) -> list[Reading]:
-        """Return the readings of the rules for a role; for a loss, those of the rules that gave it too."""
+        """Return the readings of the rules for a role; for a loss, also those of the rules that once gave it."""
         if decision.action in {Action.TAKE, Action.WAIT}:
             rules = {rule.id for rule in self.case.rules if decides_loss(self.case, rule, decision.role_id)}
         else:
@@ -90,7 +90,7 @@ class CaseOutcome:
         return [reading for rule_id in sorted(rules) for reading in self.readings.get(rule_id, [])]
 
     def readings_made(self) -> list[Reading]:
-        """Return the readings made for the member; none if an equal case was decided by balances."""
+        """Return the readings made for the member; none if balances decided an equal case."""
         return [reading for found in (self.found or {}).values() for reading in found]
 
 
@@ -101,15 +101,15 @@ class BatchOutcome:
     asked: list[tuple[HoldingsQuestion, Answers]] = field(default_factory=list[tuple[HoldingsQuestion, Answers]])
     looked: list[CaseOutcome] = field(default_factory=list[CaseOutcome])
     traits: dict[TokenKey, TokenTraits | str] = field(default_factory=dict[TokenKey, TokenTraits | str])
-    """The traits that were read for it."""
+    """The traits that were read for this batch."""
     delegations: list[Fetched] = field(default_factory=list[Fetched])
-    """Registries' second answers about delegations, if they differed."""
+    """The registries' second answers about delegations that differ from the first."""
     began: float = field(default_factory=time.monotonic)
-    """Before the first request to a chain, in monotonic seconds: later transfers may be missing in the answers."""
+    """A time before the first request to a chain, in monotonic seconds; the answers may lack later transfers."""
 
 
 def read_all(case: Case, answers: Mapping[ServerChain, Answers]) -> dict[int, list[Reading]]:
-    """Return what the answers say about a member, by rule: a reading for each leaf, left to right."""
+    """Return a member's readings by rule, one for each requirement from left to right."""
     found: dict[int, list[Reading]] = {}
     for rule in case.rules:
         if rule.decides:
@@ -128,7 +128,7 @@ def read_all(case: Case, answers: Mapping[ServerChain, Answers]) -> dict[int, li
 
 
 def read_own(leaf: Requirement, wallets: Iterable[tuple[str, str]], tables: OwnTables) -> Reading:
-    """Evaluate a requirement that tables of ours answer."""
+    """Return the reading of a requirement that our own tables answer."""
     said = own_tables.answer(leaf.details, wallets, tables)
     parts = tuple(WalletShare(address, int(counts)) for address, counts in said.wallets.items())
     if said.answer is Answer.UNKNOWN:
@@ -140,8 +140,8 @@ def read_own(leaf: Requirement, wallets: Iterable[tuple[str, str]], tables: OwnT
 def decides_loss(case: Case, rule: RuleTerms, role_id: str) -> bool:
     """Return whether a rule's answer decides that a role is lost.
 
-    That is every rule for it, and one that gave it and gives another role now: the removal waits for that one unless
-    the rule says no.
+    Every rule for the role does. So does a rule that gave it and gives another role now: unless that rule says no, the
+    removal waits for the other role.
     """
     if not rule.decides:
         return False

@@ -46,16 +46,16 @@ from services.rules.types.registry import RULE_TYPES
 
 GAIN, KEEP, LOSE, UNKNOWN = "gain", "keep", "lose", "unknown"
 OUTCOMES = (LOSE, UNKNOWN, GAIN, KEEP)
-"""In the order in which an admin should read them."""
+"""The outcomes in the order in which an admin should read them."""
 
 BATCH = 500
 LONGEST_SECONDS = 45.0
-"""Time limit; members beyond it are left out of the answer, which says so."""
+"""Time limit of a preview; the answer leaves out members not read by then, and says so."""
 LISTED_WITHIN, LISTED_EVERY = 10.0, 0.5
-"""Seconds for which a preview waits until the bot has read who has a role, and between two looks."""
+"""Seconds for which a preview waits until the bot has read a role's holders, and seconds between two checks."""
 AT_ONCE = 2
-"""Concurrent previews of one person in one process: each may ask the chains about thousands. A waiting preview spends
-its own time limit."""
+"""The most concurrent previews of one person in one process, because each may ask the chains about thousands of
+members. The time that a preview waits counts towards its own time limit."""
 _turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
 
@@ -73,11 +73,11 @@ class MemberImpact:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """The members who would gain, keep or lose a role, or are unknown, with their numbers.
+    """The members who would gain, keep or lose a role or whose outcome is unknown, and their numbers.
 
-    `looked` of the `concerned` members were read, those with the role first. Members whom the change does not affect,
-    since they neither have the role nor would get it, are in no list. `unnamed` counts by outcome those who are not
-    named: so few could meet the conditions that the names would say which wallet is whose.
+    `looked` of the `concerned` members were read, those with the role first. Members who neither have the role nor
+    would get it are left out. `unnamed` counts, by outcome, the members who are not named because so few could meet the
+    conditions that names would reveal which wallet is whose.
     """
 
     members: tuple[MemberImpact, ...] = ()
@@ -91,13 +91,13 @@ class Impact:
         return named + self.unnamed.get(outcome, 0)
 
     def without_names(self) -> "Impact":
-        """Return the same in numbers alone."""
+        """Return the same impact with numbers instead of names."""
         return replace(self, members=(), unnamed={outcome: self.count(outcome) for outcome in OUTCOMES})
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewPlan:
-    """The members whom a change can concern, in batches with what to ask about them, from one snapshot."""
+    """The members whom a change can concern, in batches with the questions about them, from one snapshot."""
 
     roles: Mapping[str, str]
     """The roles in question: id → name."""
@@ -108,18 +108,18 @@ class PreviewPlan:
     """The id of the user who asked for it."""
     server_id: int = 0
     single_sources: tuple[SingleSource, ...] = ()
-    """What in the rule depends on one source, if the rule is to decide."""
+    """The parts of the proposed rule that depend on a single source; empty if it is deleted."""
     is_identifying: bool = False
-    """Whether so few may meet its conditions that names would say which wallet is whose."""
+    """Whether so few wallets may meet the conditions that names would reveal which wallet is whose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A proposed change: a new rule by its `draft`, or the `changes` or the deletion of the rule `rule_id`.
+    """A proposed change: a new rule (`draft`), or `changes` to the rule `rule_id`, or its deletion.
 
-    `activates` are rules in shadow of the server `server_id` that would all be active at once. `ends_move` is the end
-    of that server's move, `migrates` a migration to another contract, `ends_migration` the id of one that ends, and
-    `replaces` a role in another's place.
+    `activates` are shadow rules of the server `server_id` to activate together. `ends_move` proposes the end of that
+    server's move, `migrates` a migration to another contract, and `replaces` another role in place of one.
+    `ends_migration` is the id of a migration to end.
     """
 
     draft: RuleDraft | None = None
@@ -137,8 +137,8 @@ class Proposal:
 async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> PreviewPlan:
     """Return the members to read for a proposal, and what to ask about them.
 
-    A rule that stays in shadow is previewed as if it decided. Raises what making the change would raise: FieldRefused,
-    ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable (Discord), and TooMany as `preview_log.note` does.
+    A rule that stays in shadow is previewed as if it decided. Raises the errors of the change itself (FieldRefused,
+    ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable for Discord), and TooMany as `preview_log.note` does.
     """
     if proposal.activates or proposal.migrates or proposal.ends_migration or proposal.replaces:
         return await _plan_of_several(db, outside, actor, proposal)
@@ -208,7 +208,7 @@ async def _plan_of_several(db: AsyncSession, outside: Gateways, actor: Actor, pr
 async def _several(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> list[tuple[Rule, Rule]]:
     """Return the rules that change together, as they are and as they would be.
 
-    A rule to activate that left the shadow is left out.
+    A rule to activate that is no longer in shadow is left out.
     """
     server_id = proposal.server_id
     if proposal.migrates is not None:
@@ -244,14 +244,14 @@ async def _plan_of_end(db: AsyncSession, outside: Gateways, actor: Actor, server
 
 
 def turn_of(user_id: int) -> asyncio.Semaphore:
-    """Return the semaphore that a person's previews wait at."""
+    """Return the semaphore that limits a person's concurrent previews."""
     return _turns.setdefault(user_id, asyncio.Semaphore(AT_ONCE))
 
 
 async def impacts(outside: Gateways, plan: PreviewPlan) -> AsyncIterator[Impact]:
-    """Read one batch after the other, and yield the result so far after each; nothing is written.
+    """Yield the result so far after reading each batch; nothing is written.
 
-    Ends early when the time is up.
+    Ends early when the time limit is reached.
     """
     yield Impact(concerned=plan.concerned)
     deadline = asyncio.get_running_loop().time() + LONGEST_SECONDS
@@ -296,7 +296,7 @@ async def whole(outside: Gateways, plan: PreviewPlan) -> Impact:
 
 
 async def _check_contracts(db: AsyncSession, outside: Gateways, rule: Rule) -> None:
-    # While a node is down, a preview that says "unknown" of everybody is more useful than an error.
+    # While a node is down, a preview that says "unknown" for everybody is more useful than an error.
     with contextlib.suppress(ProviderUnavailable):
         tree = parse(rule.expression)
         decimals = await contract_check.check(db, outside, tree)
@@ -326,9 +326,9 @@ async def _plan(
 
 
 async def _list_holders(db: AsyncSession, server_id: int, roles: Sequence[str]) -> None:
-    """Have everybody stored who has one of these roles by hand, also people who never met us.
+    """Have the bot store everybody who has one of these roles, including people who got it by hand and never met us.
 
-    Raises Conflict while the bot still reads the list. Without a bot that may read it, those who are known count alone.
+    Raises Conflict while the bot is still reading the list. If it may not list members, only known holders count.
     """
     missing = await known_people.unlisted(db, server_id, roles)
     if not missing or not await members_intent.may_list_members(db):
@@ -346,7 +346,7 @@ async def _list_holders(db: AsyncSession, server_id: int, roles: Sequence[str]) 
 async def _read_delegations(
     db: AsyncSession, outside: Gateways, claims: Sequence[Claim], terms: Sequence[RuleTerms]
 ) -> None:
-    """Read the delegations to these members first, and store them: they are facts, whatever is decided."""
+    """Read the delegations to these members and store them: they are facts, whatever the preview shows."""
     stale = await cases.delegations_to_read(db, claims, {claim.server_id: terms for claim in claims})
     await release(db)
     await delegations.remember(db, await delegations.read(outside, stale))
@@ -357,7 +357,7 @@ def _reads(terms: Sequence[RuleTerms]) -> bool:
 
 
 def _most(terms: Sequence[RuleTerms]) -> int:
-    """Return how many members to preview: the most expensive type of requirement in the rules decides."""
+    """Return how many members to preview; the most expensive type of requirement in the rules sets the limit."""
     types = {leaf.kind for rule in terms if rule.decides for leaf in requirements(rule.expression)}
     return min((one.previewed for one in types), default=max(one.previewed for one in RULE_TYPES.values()))
 
@@ -367,7 +367,7 @@ async def _concerned(
 ) -> tuple[list[tuple[str, str]], int]:
     """Return up to `most` members (id and name) who have one of the roles or could get it, holders first.
 
-    Also return the total. Beyond the limit they are a fair sample: ordered by a hash, not by age.
+    Also return the total. If that exceeds the limit, the members are a fair sample: ordered by a hash, not by age.
     """
     result = await db.execute(
         text(
@@ -415,7 +415,7 @@ def _outcome(case: Case, decision: Decision) -> str | None:
         case Action.RETURN | Action.KEEP:
             return KEEP if has_role else GAIN
         case Action.ADOPT | Action.WAIT:
-            # Without a time nothing is taken: the role is right, or an open move keeps it.
+            # Without `due_at` nothing is taken: the role is right, or an open move keeps it.
             return KEEP if decision.due_at is None else LOSE
         case Action.TAKE:
             return LOSE

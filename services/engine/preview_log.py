@@ -1,7 +1,7 @@
-"""Previews in the audit log, with a daily limit on different ones for each person.
+"""Previews in the audit log, with a daily limit on different previews for each person.
 
-A preview says who would meet conditions. Enough of them about single tokens would say which tokens a member holds, and
-tokens name their owner's wallet, which the member may not have shared.
+A preview shows who would meet a rule's conditions. Enough previews about single tokens would reveal which tokens a
+member holds. A token names its owner's wallet, which the member may not have shared.
 """
 
 import hashlib
@@ -22,14 +22,14 @@ from settings import settings
 
 KIND: Final = "rule.previewed"
 FEWEST_NAMED = 5
-"""People who have to meet a condition on single tokens, traits or a function before a preview names them."""
+"""How many people must meet a condition on single tokens, traits or a function before a preview names them."""
 _LONGEST = 4_000
-"""Characters of a rule's document that a line stores."""
+"""The most characters of a rule's document for which the log line stores the expression."""
 _SECONDS = 86_400
 
 
 def is_identifying(*expressions: Expression) -> bool:
-    """Return whether a condition is on what few wallets may meet: single tokens, traits, addresses, a function."""
+    """Return whether few wallets may meet a condition: one on single tokens, traits, addresses or a function."""
     leaves = (leaf for expression in expressions for leaf in requirements(expression))
     return any(leaf.kind.source in {"tokens", "calls", "lists"} for leaf in leaves)
 

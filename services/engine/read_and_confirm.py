@@ -32,15 +32,15 @@ from services.runtime import time_budget
 from services.runtime.loop_steps import in_steps
 
 MOST_KNOWN = 20_000
-"""Tokens whose traits are loaded from our table for one chain and server before their holders are known."""
+"""The most tokens whose traits are loaded from our table for one chain and server before their holders are known."""
 MOST_IN_A_STEP = 2_000
-"""Conditions times wallets of one member that are decided without a thread."""
+"""The most conditions times wallets of one member that are decided without a thread."""
 MEETING_SECONDS = 10.0
 """Time limit for reading members from Discord in one reconcile; the others are queued again soon."""
 
 
 async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[ServerChain, HoldingsQuestion]:
-    """Return what to ask each chain for each server, no older than what was seen before."""
+    """Return the question to each chain for each server; its answer must not be older than the blocks seen before."""
     asked: dict[ServerChain, HoldingsQuestion] = {}
     newest = {case.claim.server_id: case.seen for case in cases}
     vaults = _vaults(cases)
@@ -75,7 +75,7 @@ def _followed(wants: Wants) -> list[str]:
 
 
 def _vaults(cases: Iterable[Case]) -> dict[ServerChain, list[Vault]]:
-    """Return by server and chain the vaults that one of its members may count at least in part."""
+    """Return, by server and chain, the vaults that a member may count, whole or in part."""
     found: dict[ServerChain, list[Vault]] = {}
     for case in cases:
         for vault in case.delegated.vaults:
@@ -84,7 +84,7 @@ def _vaults(cases: Iterable[Case]) -> dict[ServerChain, list[Vault]]:
 
 
 def with_claimed(hints: Trails, wants: Wants, vaults: Sequence[Vault]) -> Trails:
-    """Return the hints with the single tokens added that vaults have delegated, because these may be there."""
+    """Return the hints plus the single tokens that vaults have delegated, because the vaults may hold these."""
     if not vaults:
         return hints
     more = {contract: dict(trails) for contract, trails in hints.items()}
@@ -129,9 +129,9 @@ async def decide_cases(
     *,
     answered: tuple[Mapping[ServerChain, Answers], float] | None = None,
 ) -> BatchOutcome:
-    """Read the chains once, decide, and confirm from other sources whatever would cost somebody a role.
+    """Read the chains once, decide, and confirm from other sources each answer that would cost somebody a role.
 
-    `now` is the database's time. `answered` are chains' earlier answers, and when (monotonic) they were requested.
+    `now` is the database's time. `answered` has the chains' earlier answers and when (monotonic) they were requested.
     """
     began = time.monotonic()
     if answered is None:
@@ -229,9 +229,9 @@ async def _refresh_one(outside: Gateways, item: CaseOutcome, now: datetime, bega
 
 
 def _left_behind(grant: GrantFacts, live: LiveMember, now: datetime) -> bool:
-    """Return whether a missing role ended with a former membership: the member joined after we gave it.
+    """Return whether a missing role ended with an earlier membership, because the member joined after we gave it.
 
-    Compares ages, each by one clock: that of the membership by Discord's, that of the grant by the database's.
+    Compares two ages, each measured by one clock: the membership's by Discord's, the grant's by the database's.
     """
     if grant.state not in {"held", "lost"} or grant.role_id in live.roles:
         return False
@@ -274,7 +274,7 @@ async def _confirm(
         await trait_reads.read_again(outside, done, [item.case for item in losing], confirmed)
         readers.append(confirmed)
         seconds.append([await _decided(doubting(item.case, doubts), confirmed, now, leaves) for item in losing])
-        # A partial answer can be neither yes nor no: the next node is asked.
+        # A partial answer can be neither yes nor no, so the next node is asked.
         places = _answered_in_part(losing, seconds, confirmed)
         again = {place: one for place, one in again.items() if place in places}
         again = {place: one for place, one in again.items() if len(readers) <= outside.chains.endpoints(one.chain)}
@@ -335,7 +335,7 @@ def _confirm_losses(outside: Gateways, item: CaseOutcome, seconds: Sequence[Case
 
 
 def means_of(outside: Gateways, chain: str) -> Means:
-    """Return the sources that a chain has in the present configuration; one for what our own tables answer."""
+    """Return how many sources the configuration gives a chain; one if `chain` is empty, for our own tables."""
     if not chain:
         return Means(1, 1)
     return Means(outside.chains.endpoints(chain), stored_traits.sources_on(outside, chain))
@@ -344,9 +344,10 @@ def means_of(outside: Gateways, chain: str) -> Means:
 async def _delegations_again(
     outside: Gateways, done: BatchOutcome, losing: Sequence[CaseOutcome]
 ) -> tuple[dict[DelegateKey, str], dict[DelegateKey, float]]:
-    """Read the delegations of members about to lose a role again.
+    """Read again the delegations to members who are about to lose a role.
 
-    Return those that changed, with the reason; and, if only time is missing, the seconds to wait.
+    Return the delegates whose delegations changed, with the reason; and, for those that only need more time, the
+    seconds to wait.
     """
     known = {pair: before for item in losing for pair, before in item.case.delegated.known.items()}
     again = await delegations.read_again(outside, known)

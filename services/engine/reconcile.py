@@ -29,7 +29,7 @@ from services.runtime.tasks import stop
 log = logging.getLogger("holdfast.services.engine.reconcile")
 
 PATIENCE = 0.25
-"""Seconds in which a reconcile collects its first answers, so that a thousand servers are not written one by one."""
+"""Seconds for which a reconcile collects its first answers, so that a thousand servers are not written one by one."""
 LOOK_SECONDS = 20.0
 """Time limit for reading one server token by token; what has not arrived by then is unknown."""
 
@@ -38,26 +38,26 @@ LOOK_SECONDS = 20.0
 class BatchPart:
     """Claimed members who are reconciled and written together.
 
-    Either all members of servers whose rules need balances of the same chains; or those of one server that needs very
-    many balances; or those of one server whose rules read tokens, traits, delegations or any collection one by one, or
-    name a costly contract. A slow chain or server thus delays only its own members.
+    They are either all members of servers whose rules need balances of the same chains; or the members of one server
+    that needs very many balances; or the members of one server whose rules read tokens, traits, delegations or any
+    collection one by one, or name a costly contract. A slow chain or server thus delays only its own members.
     """
 
     claims: Sequence[Claim]
     found: Stored
     joint: JointBalances
-    """Parts with the same one share their balance requests."""
+    """Parts with the same object share their balance requests."""
     server_id: int | None = None
     """The server that is read token by token or is costly; None for a part that ordinary balances answer."""
     chains: frozenset[str] = frozenset()
-    """The chains whose balances answer it."""
+    """The chains whose balances answer this part."""
     cases: Sequence[Case] | None = None
     """None if delegations are read before the cases are made."""
     began: float = field(default_factory=time.monotonic)
     """When `found` was read, in monotonic seconds."""
 
     def __len__(self) -> int:
-        """The number of its members."""
+        """Return the number of its members."""
         return len(self.claims)
 
     def first(self, members: int) -> "BatchPart":
@@ -105,7 +105,7 @@ async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) ->
 
 
 def _large(batch: Sequence[Case]) -> set[int]:
-    """Return the servers with so many balances that they make a request of their own."""
+    """Return the servers with so many balances that they get a request of their own."""
     weights = Counter[int]()
     for case in batch:
         contracts = sum(len(wants.balances) for wants in case.wants.values())
@@ -127,7 +127,7 @@ def _costly(batch: Sequence[Case], outside: Gateways) -> set[int]:
 
 
 async def reconcile_part(outside: Gateways, worker: str, part: BatchPart) -> bool:
-    """Reconcile one part; return whether every member was answered; the others stay queued."""
+    """Reconcile one part; return whether everything was known. Doubtful members stay queued."""
     if part.server_id is None:
         return await _reconcile(outside, worker, part)
     urgent = max(claim.priority for claim in part.claims) >= queue.SEEN
@@ -150,7 +150,7 @@ async def _reconcile(outside: Gateways, worker: str, part: BatchPart) -> bool:
     moves = doubtful = 0
     async with aclosing(_as_answered(outside, batch, wanted, part.joint)) as groups:
         async for some, asked, answered in groups:
-            # A part that waited for its turn is decided by the present time.
+            # A part may have waited for its turn, so it is decided by the present time.
             now = part.found.at + timedelta(seconds=time.monotonic() - part.began)
             done = await read_and_confirm.decide_cases(outside, some, asked, now, answered=answered)
             moves += await _settle(worker, done)
@@ -168,9 +168,9 @@ _Answered = tuple[Sequence[Case], Mapping[ServerChain, HoldingsQuestion], tuple[
 async def _as_answered(
     outside: Gateways, batch: Sequence[Case], wanted: Mapping[ServerChain, HoldingsQuestion], joint: JointBalances
 ) -> AsyncGenerator[_Answered]:
-    """Ask for a batch, and yield its cases as soon as all answers for their servers are there.
+    """Ask the chains about a batch, and yield the cases of each server once all answers for it have arrived.
 
-    Answers that arrive within a short interval are yielded together, and the intervals grow.
+    Servers whose answers arrive within a short interval are yielded together, and the intervals grow.
     """
     began, patience = time.monotonic(), PATIENCE
     asking = {place: asyncio.create_task(fetch.ask(outside, one, joint)) for place, one in wanted.items()}
@@ -209,8 +209,8 @@ async def _with_delegations(db: AsyncSession, outside: Gateways, part: BatchPart
 async def _settle(worker: str, done: BatchOutcome) -> int:
     """Write the decisions of a reconcile; return the number of queued role changes.
 
-    Ownership of the claims is checked in the same transaction. On a conflict, lock those still ours and retry with
-    them: among thousands of members somebody else is marked all the time.
+    The same transaction checks that the claims are still ours. On a conflict, lock the claims that are and retry with
+    them: of thousands of members, some are marked again all the time.
     """
     claims = [item.case.claim for item in done.looked]
     with suppress(GuardFailed):

@@ -1,4 +1,4 @@
-"""When to reconcile members again whom nodes could not serve: a node lags, or a read had no room for them."""
+"""When to reconcile members again whom nodes could not serve, because a node lags or a read had no room for them."""
 
 from datetime import datetime, timedelta
 
@@ -11,15 +11,15 @@ from services.engine.decide import Action
 from services.engine.outcome import CaseOutcome
 
 LAG_SECONDS, LAG_BLOCKS = 15.0, 3
-"""Usual maximum age of a newest block: seconds, plus block times of the chain."""
+"""Usual maximum age of a node's newest block: so many seconds, plus so many block times of the chain."""
 NEXT_TURN_SECONDS = 5.0
-"""Seconds until the next reconcile of members without room."""
+"""Seconds until the next reconcile of members for whom a read had no room."""
 
 
 def after_lag(item: CaseOutcome, now: datetime) -> None:
-    """Schedule another reconcile of a member who waits for a role in vain, once no node can still lag.
+    """If a member waits for a role in vain, schedule another reconcile for when no node can still lag.
 
-    Not for answers of new blocks of followed chains: no lagging node is believed there.
+    Answers at a recent block of a followed chain need none, because lagging nodes are not believed there.
     """
     case = item.case
     if case.claim.priority not in ASKED_FOR or not case.wallets:
@@ -33,7 +33,7 @@ def after_lag(item: CaseOutcome, now: datetime) -> None:
 
 
 def for_next_turn(item: CaseOutcome) -> None:
-    """Schedule an early reconcile of a member for whom there was no room: each read has room for others."""
+    """Schedule an early reconcile of a member for whom a read had no room: the next read has room for others."""
     unknown = (one for some in item.readings.values() for one in some if one.answer is Answer.UNKNOWN)
     if item.doubtful and any(one.reason == IN_TURN for one in unknown):
         item.again_in = NEXT_TURN_SECONDS

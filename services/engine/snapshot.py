@@ -23,7 +23,7 @@ class StoredRule(NamedTuple):
     server_id: int
     role_id: str
     expression: str
-    """Its JSON as text: equal ones are parsed once."""
+    """The expression's JSON as text; equal texts are parsed once."""
     state: str
     removal_mode: str
     removal_hours: int
@@ -40,7 +40,7 @@ _RULES = f"""
          OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = r.server_id
                     AND (g.role_id = r.role_id OR r.id = ANY(g.rule_ids)))) ORDER BY id
 """
-"""Of rules paused for exceeding the limits, only those by which somebody may have a role: such roles stay."""
+"""Rules paused for exceeding the limits are left out, unless somebody may have a role by them: such roles stay."""
 
 Rules = Mapping[int, Sequence[RuleTerms]]
 """The rules to decide by, by server."""
@@ -68,7 +68,7 @@ Who = tuple[int, str]
 
 
 class SeenMember(NamedTuple):
-    """A claimed member as the gateway reported them; without roles if it never did."""
+    """A claimed member as the gateway reported them; `roles` is None if it never did."""
 
     guild_id: str = ""
     bot_invited: bool = False
@@ -87,14 +87,14 @@ class Stored(NamedTuple):
     wallets: Mapping[Who, tuple[tuple[str, str], ...]]
     grants: Mapping[Who, tuple[GrantFacts, ...]]
     at: datetime
-    """When it was read, by the database's clock, the only one that the ledger's times are compared with."""
+    """When the snapshot was read, by the database's clock; the ledger's times are compared with no other clock."""
     truces: Mapping[Who, Mapping[str, datetime]]
-    """By member, the roles that are left alone, and until when."""
+    """By member, until when each role is left alone."""
     moves: Mapping[int, MoveTerms]
     """The servers' open moves."""
 
     def only(self, servers: Collection[int]) -> "Stored":
-        """Return the part of it about these servers."""
+        """Return the part of the snapshot about these servers."""
         return Stored(
             {server_id: terms for server_id, terms in self.rules.items() if server_id in servers},
             {who: seen for who, seen in self.members.items() if who[0] in servers},

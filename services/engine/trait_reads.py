@@ -1,4 +1,4 @@
-"""Read the traits on which answers depend, and again from other sources before a role is taken."""
+"""Read the traits on which answers depend, and read them again from other sources before a role is taken."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,9 +15,10 @@ from services.holdings.shares import Delegated
 from services.rules.expression import Requirement, with_sense
 
 MOST_FETCHED = 600
-"""Tokens whose traits are fetched in one reconcile; the others stay unknown and are queued again soon."""
+"""The most tokens whose traits are fetched in one reconcile; others stay unknown, and their members are queued again
+soon."""
 MOST_ASKED_AGAIN = 6
-"""Reconciles that wait for a failing source of traits, some five minutes in all."""
+"""How many reconciles wait for a failing source of traits, about five minutes in all."""
 
 
 async def read(
@@ -25,8 +26,8 @@ async def read(
 ) -> None:
     """Read the traits of the held tokens on which an answer still depends.
 
-    For a member who waits for a role, one source's no is not enough: another source may know better. While that one
-    cannot be read, the answer is unknown for a few reconciles.
+    For a member who waits for a role, a no from one source is not enough, because another source may know more. While
+    that source cannot be read, the answer is unknown for at most MOST_ASKED_AGAIN reconciles.
     """
     tokens = _unread(cases, answers)
     if tokens:
@@ -56,7 +57,7 @@ async def read_again(
 ) -> None:
     """Read traits a second time, from other sources than the first time if there are any.
 
-    Traits from our own table are read from every source.
+    Traits that came from our own table are read from every source.
     """
     again, both, known = (
         list[stored_traits.TokenKey](),
@@ -85,7 +86,7 @@ async def read_again(
 
 
 def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:
-    """Return one source's traits with another one's whole list added."""
+    """Return one source's traits, with another source's list added if that list is whole."""
     whole = isinstance(other, TokenTraits) and other.whole and other.source != first.source
     return replace(first, also=other) if whole else first
 
@@ -120,7 +121,7 @@ def _denied(cases: Sequence[Case], answers: Mapping[ServerChain, Answers]) -> se
 def _unread(
     cases: Sequence[Case], answers: Mapping[ServerChain, Answers]
 ) -> dict[Hashable, set[stored_traits.TokenKey]]:
-    """Return by member the held tokens whose traits an answer still depends on."""
+    """Return, by member, the held tokens on whose traits an answer still depends."""
     found: dict[Hashable, set[stored_traits.TokenKey]] = {}
     for case, leaf, vaults in _trait_leaves(cases):
         told = answers.get((case.claim.server_id, leaf.chain))

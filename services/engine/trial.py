@@ -54,7 +54,7 @@ NO_TIME = N_("it was not read in time")
 OTHERS_SILENT = N_("no second node confirms it right now")
 OF_ANOTHER_KIND = N_("the address is not one of this chain")
 _RULE = 0
-"""The id of the rule in question, which need not be stored."""
+"""The id of the tried rule, which need not be stored."""
 
 
 @json_view
@@ -73,22 +73,22 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class TrialPlan:
-    """A rule and an address, with what to ask the chains about them."""
+    """A rule and an address, with the questions to the chains about them."""
 
     case: Case
     wanted: Mapping[ServerChain, HoldingsQuestion]
     words: Names
     refused: Mapping[ContractKey, str]
-    """Why no rule can name a contract, so that its answers mean nothing."""
+    """By contract, why no rule can name it; its answers mean nothing."""
     address: str
     name: str | None
     asked_by: int
 
 
 async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal, given: str) -> TrialPlan:
-    """Return what to ask about a wallet, given by its address or name, under a new, a changed or a stored rule.
+    """Return the questions about a wallet, given by its address or name, under a new, a changed or a stored rule.
 
-    The name and the role of a new rule are not needed. Raises FieldRefused, ServerNotFound, RuleNotFound, Conflict,
+    A new rule needs no name and no role. Raises FieldRefused, ServerNotFound, RuleNotFound, Conflict,
     ProviderUnavailable.
     """
     server_id, tree, delegated, lists = await asked_rule(db, outside, actor, proposal)
@@ -120,7 +120,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
 
 
 class TriedRule(NamedTuple):
-    """The server, the conditions, whether delegated vaults count, and lists of addresses that are not stored."""
+    """A rule to try: its server, its conditions, whether delegated vaults count, and its lists that are not stored."""
 
     server_id: int
     tree: Expression
@@ -129,7 +129,7 @@ class TriedRule(NamedTuple):
 
 
 async def asked_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> TriedRule:
-    """Return the conditions of a new rule, whose name and role are not needed, or of a stored or changed one.
+    """Return the rule to try: a new one, which needs no name and no role, or a stored or changed one.
 
     Raises FieldRefused, ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable.
     """
@@ -215,7 +215,7 @@ async def _confirmed(
     answers: Mapping[ServerChain, Answers],
     first: Sequence[Reading],
 ) -> list[Reading]:
-    """Return the readings of a rule that says no, confirmed by other sources; a contradicted one is unknown."""
+    """Return the readings of a rule that says no, confirmed by other sources; a contradicted reading is unknown."""
     several = {pair: one for pair, one in plan.case.delegated.known.items() if outside.chains.endpoints(pair[0]) > 1}
     questions = [(question, (answers[place],)) for place, question in plan.wanted.items()]
     again, said = await asyncio.gather(
@@ -231,7 +231,7 @@ async def _confirmed(
 def _agreed(outside: Gateways, first: Reading, second: Reading) -> Reading:
     """Return the confirmed reading.
 
-    Where no other source exists and only time could confirm it, the first one counts: a trial takes no role.
+    If no other source exists and only time could confirm it, the first reading counts, because a trial takes no role.
     """
     if first.requirement.kind.chainless:
         return first
@@ -257,7 +257,7 @@ def _outcome(case: Case, readings: Sequence[Reading]) -> Answer:
 
 
 def _explained(case: Case, reading: Reading) -> Reading:
-    """Return the reading; a no gets the reason that the address is not one of the requirement's chain, if it is not."""
+    """Return the reading; a no for an address that is not one of the requirement's chain gets that as its reason."""
     about = any(is_about(reading.requirement, scope) for scope, _ in case.wallets)
     elsewhere = reading.answer is Answer.NO and not about
     return replace(reading, reason=OF_ANOTHER_KIND) if elsewhere else reading

@@ -17,10 +17,10 @@ from services.guilds import permissions
 async def choose(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, channel_id: str | None
 ) -> str | None:
-    """Post alerts in this channel from now on (None: nowhere); return its name. A first message tests it.
+    """Choose the channel for alerts (None for no alerts) and return its name. A first message tests the channel.
 
     Raises ServerNotFound, Conflict when the bot is not in the server, FieldRefused for a channel of another server or
-    one in which the bot may not write, ProviderUnavailable.
+    one in which the bot may not read or write, ProviderUnavailable.
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
     name = None

@@ -44,7 +44,7 @@ _REASON = "The verification channel"
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The channel as it is now, and what was made or repaired; nothing if all was well."""
+    """The channel as it is now, and what was created or repaired; `done` is empty if nothing was wrong."""
 
     channel_id: str
     channel_name: str
@@ -63,7 +63,7 @@ class ChannelOption:
 class ChannelsView:
     """The verification channel as Discord shows it now: its name (None if there is none), its problems, and its panel.
 
-    `bot_id` and `server_name` are what the panel's texts name.
+    The panel's texts name the bot by `bot_id` and the server by `server_name`.
     """
 
     name: str | None
@@ -115,9 +115,9 @@ async def create_or_repair(db: AsyncSession, outside: Gateways, actor: Actor, se
 async def change_panel(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, texts: PanelTexts
 ) -> str | None:
-    """Change what the panel says, also in the message that is posted; return its channel's name, None without one.
+    """Change the panel's texts and its posted message; return the name of its channel, or None if there is none.
 
-    Raises ServerNotFound, FieldRefused for a text that Discord would not take, Conflict when the bot is not in the
+    Raises ServerNotFound, FieldRefused for a text that Discord would not accept, Conflict when the bot is not in the
     server or may not change the message, ProviderUnavailable.
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
@@ -142,7 +142,7 @@ async def change_panel(
 
 
 async def refresh_panel(db: AsyncSession, outside: Gateways, server: Server) -> bool:
-    """Bring the panel's text up to date, if there is a panel; return False if Discord did not let us."""
+    """Update the panel's text, if there is a panel; return False if Discord refused or did not answer."""
     await _lock(db, server)
     try:
         channel = await _stored(outside, server)
@@ -225,12 +225,12 @@ async def _repair(db: AsyncSession, outside: Gateways, actor: Actor, found: Righ
 
 
 def _english(done: list[str], channel: Channel) -> list[str]:
-    """Return what was done as the log keeps it."""
+    """Return what was done, in English, as the log stores it."""
     return [one.format(name=channel.name) for one in done]
 
 
 async def _lock(db: AsyncSession, server: Server) -> None:
-    """Let one change at a time through, so that two presses do not make two channels or two panels."""
+    """Serialise changes, so that two presses of a button do not create two channels or two panels."""
     await db.lock(f"channel:{server.id}", 2)
     await db.refresh(server)
 
@@ -271,7 +271,7 @@ async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, 
     guild, _standing, bot = found.guild_with_bot()
     channel = await _stored(outside, found.server)
     if channel is None:
-        # A channel whose creation went unanswered is ours too: nothing else has this topic.
+        # A channel with this topic is ours, created by a request that Discord did not answer.
         channel = next((one for one in await outside.discord.channels(guild.id) if one.topic in _topics()), None)
     if channel is None:
         lacking = [_(name) for bit, name in _NAMES.items() if not (bot.is_admin or bot.permissions & bit)]
@@ -304,7 +304,7 @@ def _topics() -> set[str]:
 
 
 def _wanted(found: Rights, channel: Channel | None, me: str) -> list[Overwrite]:
-    """Return the overwrites that everyone and the bot need; an admin's additional ones stay."""
+    """Return the overwrites that @everyone and the bot need; other permissions that an admin set there stay."""
     guild, _, bot = found.guild_with_bot()
     # A bot can only allow or deny what it has itself (docs/facts.md#discord-channels).
     can = -1 if bot.is_admin else bot.permissions
@@ -337,9 +337,10 @@ async def _stored_panel(outside: Gateways, server: Server, channel: Channel) -> 
 
 
 def _may_read(found: Rights, channel: Channel, me: str) -> bool:
-    """Return whether the list of messages is real: without Read Message History, Discord returns an empty one.
+    """Return whether the bot may read the channel's messages.
 
-    No error shows that (Discord's documentation of Get Channel Messages).
+    Without Read Message History, Discord returns an empty list and no error (its documentation of Get Channel
+    Messages).
     """
     bot = found.guild_with_bot()[2]
     have = _have(channel, me)

@@ -1,6 +1,7 @@
 """Share identical reads from Discord that one person has in flight.
 
-Answers about permissions are not cached: what people may see ends with their permissions. Changes share nothing.
+Answers about permissions are not cached, so that people lose access as soon as they lose a permission. Reads that
+precede a change are not shared.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ class GuildQuestions:
         )
 
     async def _once(self, key: tuple[str, ...], ask: Callable[[], Awaitable[object]]) -> object:
-        """Ask, or wait for the same request of the same person: nobody waits in another person's queue."""
+        """Send the request, or wait for the same person's identical one; nobody waits in another person's queue."""
         task = self._under_way.get(key)
         if task is None:
             task = self._under_way[key] = asyncio.ensure_future(ask())
@@ -50,7 +51,7 @@ class GuildQuestions:
     def _ended(self, key: tuple[str, ...], done: asyncio.Task[Any]) -> None:
         self._under_way.pop(key, None)
         if not done.cancelled():
-            # Retrieved here too, because every caller may be gone.
+            # Every caller may have been cancelled, so the exception is retrieved here too.
             done.exception()
 
 

@@ -15,11 +15,11 @@ from gateways.discord.types import DISCORD
 from gateways.transport.errors import ProviderDown
 
 KEPT_SECONDS, KEPT = 60.0, 10_000
-"""How long an answer replaces one that Discord does not give, and how many are kept."""
+"""Seconds for which an answer may be used while Discord gives none, and how many answers are kept."""
 FIRST_SECONDS, NEXT_SECONDS = 1.5, 0.25
-"""How long a read waits for Discord when there is an older answer, and how long after such a wait timed out."""
+"""Seconds that a read with an older answer waits for Discord: at first, and soon after such a wait timed out."""
 IMPATIENT_SECONDS = 10.0
-"""How long NEXT_SECONDS applies after a wait that timed out."""
+"""Seconds for which NEXT_SECONDS applies after a wait that timed out."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -30,14 +30,14 @@ class LastAnswers:
     def __init__(self) -> None:
         self._runs: OrderedDict[tuple[str, int], float] = OrderedDict()
         self._in_vain: OrderedDict[str, float] = OrderedDict()
-        """When a person's read last timed out after FIRST_SECONDS. By person, so that nobody shortens others' waits."""
+        """When each person's read last timed out after FIRST_SECONDS, so that one person's wait affects no other's."""
 
     def keep(self, person: str, server_id: int) -> None:
-        """Note that Discord has just said that the person runs the server."""
+        """Record that Discord has just said that the person runs the server."""
         _note(self._runs, (person, server_id))
 
     def drop(self, person: str, server_id: int) -> None:
-        """Note that Discord has just said that they do not."""
+        """Record that Discord has just said that the person does not run the server."""
         self._runs.pop((person, server_id), None)
 
     def stands(self, person: str, server_id: int) -> bool:
@@ -47,9 +47,9 @@ class LastAnswers:
 
     @asynccontextmanager
     async def limit(self, person: str, *, brief: bool) -> AsyncGenerator[None]:
-        """Limit the time of the block's requests to Discord if `brief`, for callers that have an older answer.
+        """With `brief`, limit how long the block's requests to Discord may take, for callers with an older answer.
 
-        Raises ProviderDown when the time is over.
+        Raises ProviderDown when the time is up.
         """
         if not brief:
             yield

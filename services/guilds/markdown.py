@@ -1,4 +1,4 @@
-"""Discord's markdown as it shows in an embed: the text in blocks, and each block in runs of one style.
+"""Discord's markdown as an embed shows it: a text as blocks, and each block as runs of one style.
 
 The rules are Discord's own (docs/facts.md#discord-messages). Nothing here is HTML: a screen draws the runs.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from locales import _
 
 MOST_NESTED = 6
-"""How deep styles may be nested; deeper marks stay as they are typed."""
+"""How deep styles may be nested; deeper marks stay as typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ _NAMES = {"@": "@member", "@&": "@role", "#": "#channel"}
 
 
 def blocks(text: str) -> tuple[Block, ...]:
-    """Return a text of several lines as Discord divides it."""
+    """Return a text of several lines divided into blocks as Discord divides it."""
     found: list[Block] = []
     end = 0
     for fence in _FENCE.finditer(text):
@@ -79,7 +79,7 @@ def blocks(text: str) -> tuple[Block, ...]:
 
 
 def runs(text: str) -> tuple[StyledRun, ...]:
-    """Return one line in runs of one style, as in an embed's title."""
+    """Return one line, such as an embed's title, divided into runs of one style."""
     return tuple(_runs(text, StyledRun(""), MOST_NESTED))
 
 
@@ -119,7 +119,7 @@ def _broken(text: str) -> tuple[StyledRun, ...]:
 
 
 def _runs(text: str, style: StyledRun, depth: int) -> Iterator[StyledRun]:
-    """Yield the runs of a text within a style. Marks without a partner stay as they are typed."""
+    """Yield the runs of a text within a style. Marks without a partner stay as typed."""
     end, typed = 0, ""
     for match in _INLINE.finditer(text):
         typed += text[end : match.start()]

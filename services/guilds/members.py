@@ -40,7 +40,7 @@ def facts_from(live: LiveMember) -> MemberFacts:
 
 
 class UnreadableMember(ValueError):
-    """Discord's description of a member is not as its documentation says."""
+    """A member's data from Discord does not have the documented form."""
 
 
 def facts_of(data: object, user_id: str) -> MemberFacts:
@@ -52,7 +52,7 @@ def facts_of(data: object, user_id: str) -> MemberFacts:
 
 
 async def live(outside: Gateways, guild_id: str, discord_id: str) -> MemberFacts | None:
-    """Return the member from Discord; None only if two different requests say that they are not there.
+    """Return the member from Discord; None only if two different requests say that the member is not there.
 
     Raises ProviderUnavailable.
     """
@@ -131,7 +131,7 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         .values(left_at=func.now(), roles=[])
     )
     await _end_memberships(db, gone)
-    # The oldest claim on a vault counts its holdings; without this member, that is another's.
+    # A vault's holdings count for the member with the oldest claim, which may now be somebody else.
     wallets = await db.execute(
         text(
             'SELECT DISTINCT w.address FROM wallet w JOIN "user" u ON u.id = w.user_id '
@@ -159,7 +159,7 @@ async def _end_memberships(db: AsyncSession, gone: Sequence[tuple[int, str]]) ->
 
 
 async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Sequence[str]]) -> None:
-    """Record that these members left and rejoined while we were offline, so that Discord removed the roles."""
+    """Record that these members left and rejoined while we were offline, and that Discord removed these roles."""
     if not gone_roles:
         return
     for (server_id, discord_id), role_ids in gone_roles.items():
@@ -180,14 +180,14 @@ async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Seque
 
 
 async def joined(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
-    """Record a member who joined and queue them; a bot holds nothing."""
+    """Store a member who joined, and queue them unless they are a bot."""
     if not member.bot:
         await queue.mark_member(db, server_id, member.discord_id, queue.JOINED)
     await keep(db, server_id, [member])
 
 
 async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
-    """Record a member's new roles, name or screening; queue them if that can matter to a role of ours."""
+    """Store a member's new roles, name or screening; queue them if the change can affect a role of ours."""
     known = await db.get(Member, (server_id, member.discord_id))
     before = set(known.roles) if known else set[str]()
     waited = bool(known and known.pending and not member.pending)
@@ -225,7 +225,8 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
 async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
     """Store a part of a server's member list.
 
-    Queues members who joined, or lost a role that a rule grants, while we were offline: perhaps they left and rejoined.
+    Queues members who, while we were offline, joined or lost a role that a rule grants: they may have left and
+    rejoined.
     """
     result = await db.execute(
         text(
@@ -245,10 +246,10 @@ async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts
 
 
 async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
-    """Record as gone the members not seen since the list began, at most LEFT_AT_ONCE; return how many.
+    """Record as gone the members not seen since the list began; return how many were missing, at most LEFT_AT_ONCE.
 
-    A missing member with a role of ours is first confirmed by name: a truncated list must not delete anything from the
-    ledger. `began` is the database's time.
+    A missing member with a role of ours is only queued, and Discord is asked about them: a truncated list must not
+    delete anything from the ledger. `began` is the database's time.
     """
     result = await db.execute(
         text(
@@ -260,7 +261,7 @@ async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
     )
     missing = [(str(discord_id), bool(doubtful)) for discord_id, doubtful in result.all()]
     if doubtful := [discord_id for discord_id, ours in missing if ours]:
-        # Their stored state is deleted, so that their reconcile begins with asking Discord.
+        # Their stored state is deleted, so that their reconcile begins by asking Discord.
         await db.execute(delete(Member).where(col(Member.server_id) == server_id, col(Member.discord_id).in_(doubtful)))
         await queue.mark_named(db, server_id, doubtful, queue.JOINED)
     await left_many(db, [(server_id, discord_id) for discord_id, ours in missing if not ours])

@@ -15,12 +15,14 @@ NOT_ASKED = N_(
     "again in each sweep."
 )
 REVIEWED_FROM = 10_000
-"""Users from which on Discord reviews who gets the intent (docs/facts.md#discord-intents)."""
+"""Number of users from which Discord reviews who gets the intent (docs/facts.md#discord-intents)."""
 WARNED_FROM = 8_000
 ENDS_BELOW = 7_500
-"""Users below which a warning in log channels is over: the number moves with everybody who joins or leaves."""
+"""Number of users below which a warning in log channels ends. The number changes with each member who joins or leaves,
+so it is less than WARNED_FROM."""
 MOST_SERVERS = 10
-"""The most servers for which the warning is posted in log channels: in more, few admins know who runs the bot."""
+"""Maximum number of servers for which the warning is posted in log channels: if there are more, few admins know who
+runs the bot."""
 
 
 async def is_off(outside: Gateways) -> bool | None:
@@ -32,19 +34,19 @@ async def is_off(outside: Gateways) -> bool | None:
 
 
 async def may_ask(outside: Gateways) -> bool:
-    """Return whether the bot's next session should ask for the intent: MEMBERS_INTENT, and for `auto` Discord."""
+    """Return whether the bot's next session should ask for the intent, by MEMBERS_INTENT; `auto` asks Discord."""
     chosen = settings().members_intent
     return chosen == "on" or (chosen == "auto" and not await is_off(outside))
 
 
 async def hears_members(db: AsyncSession) -> bool:
-    """Return whether the bot hears of members, as it last reported; True if it never did."""
+    """Return whether the bot receives events about members, as it last reported; True if it never reported."""
     (rows,) = await db.together(("SELECT reason FROM provider_state WHERE provider = 'bot' AND state = 'ok'", {}))
     return not any(reason in {NOT_TOLD, NOT_ASKED} for (reason,) in rows)
 
 
 async def may_list_members(db: AsyncSession) -> bool:
-    """Return whether the bot is connected and may list members, as it lately reported."""
+    """Return whether the bot is connected and may list members, as it reported within the last minute."""
     (rows,) = await db.together(
         (
             "SELECT reason FROM provider_state WHERE provider = 'bot' AND state = 'ok' "
@@ -56,7 +58,7 @@ async def may_list_members(db: AsyncSession) -> bool:
 
 
 def told_without_intent() -> str:
-    """Return the sentence for Health about a bot that hears nothing of members."""
+    """Return the sentence for Health about a bot that receives no events about members."""
     return NOT_ASKED if settings().members_intent == "off" else NOT_TOLD
 
 
@@ -68,7 +70,7 @@ async def count_members(db: AsyncSession) -> tuple[int, int]:
 
 
 def review_warning(count: int) -> str:
-    """Return what to know about the intent with so many users; empty if there are few."""
+    """Return the warning about Discord's review for this number of users; empty below WARNED_FROM."""
     if count < WARNED_FROM:
         return ""
     return _(

@@ -24,7 +24,7 @@ SAFETY = N_("We never DM you, never ask you to connect a wallet, never send link
 LONGEST_TITLE, LONGEST_LABEL, LONGEST_EMBED = 256, 80, 6000
 """Discord's limits in characters (docs/facts.md#discord-messages); the last one is of all texts together."""
 PLACEHOLDERS = ("{server}", "{bot}", "{button}")
-"""What a title and a text may contain: the server's name, the bot's name, and the button's label."""
+"""Placeholders that a title and a text may contain: the server's name, the bot's name, and the button's label."""
 
 _PLACEHOLDER = re.compile(r"\{[A-Za-z_]{1,40}\}")
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
@@ -36,7 +36,7 @@ _ROW, _BUTTON = 1, 2
 class PanelTexts:
     """What an admin can change: the title, the text, the first button's label, the colour as `#RRGGBB`, the language.
 
-    The language is that of the defaults, of the other buttons, and of the part that no admin can change.
+    The defaults, the other buttons and the part that no admin can change are in this language.
     """
 
     title: str
@@ -47,7 +47,7 @@ class PanelTexts:
 
 
 def default_texts(language: str = ENGLISH) -> PanelTexts:
-    """Return what a panel in this language says until an admin changes it."""
+    """Return the texts of a panel in this language until an admin changes them."""
     with speaking(language):
         return PanelTexts(
             # Translators: the title of the panel, Discord's message with the buttons.
@@ -72,7 +72,7 @@ def default_texts(language: str = ENGLISH) -> PanelTexts:
 
 
 def in_language(texts: PanelTexts, language: str) -> PanelTexts:
-    """Return the texts for another language: defaults in that one, an admin's own texts as they are."""
+    """Return the texts for another language: defaults are translated, an admin's own texts stay unchanged."""
     old, new = default_texts(texts.language), default_texts(language)
     return replace(
         texts,
@@ -84,7 +84,7 @@ def in_language(texts: PanelTexts, language: str) -> PanelTexts:
 
 
 def texts_of(server: Server) -> PanelTexts:
-    """Return what the server's panel says."""
+    """Return the texts of the server's panel."""
     default = default_texts(server.language)
     return PanelTexts(
         server.panel_title or default.title,
@@ -96,7 +96,7 @@ def texts_of(server: Server) -> PanelTexts:
 
 
 def keep(server: Server, texts: PanelTexts) -> None:
-    """Write checked texts to the server's row. What equals the default is not kept, so it follows a later default."""
+    """Write checked texts to the server's row. A text that equals the default is stored as None, to follow changes."""
     default = default_texts(texts.language)
     server.language = texts.language
     server.panel_title = texts.title if texts.title != default.title else None
@@ -106,9 +106,10 @@ def keep(server: Server, texts: PanelTexts) -> None:
 
 
 def checked(texts: PanelTexts, server_name: str, bot_id: str) -> PanelTexts:
-    """Return the texts without stray spaces, an empty one replaced by the default.
+    """Return the texts without stray spaces, and with the default in place of an empty one.
 
-    Raises FieldRefused (`title`, `text`, `button` or `color`) for an unknown placeholder, or beyond Discord's limits.
+    Raises FieldRefused (`title`, `text`, `button` or `color`) for an unknown placeholder, a character that cannot be
+    stored, an invalid colour, or a text beyond Discord's limits.
     """
     default = default_texts(texts.language)
     given = PanelTexts(
@@ -169,11 +170,11 @@ def filled(text: str, texts: PanelTexts, server_name: str) -> str:
 
 
 _MOST_ROLES = 20
-"""Roles that one message names."""
+"""How many roles one message names."""
 
 
 async def move_notice(db: AsyncSession, server: Server) -> str:
-    """Return what the panel says about the server's open move; empty without one."""
+    """Return the panel's notice about the server's open move; empty if no move is open."""
     found = await db.exec(select(ServerMove).where(ServerMove.server_id == server.id, ServerMove.state == "open"))
     move = found.first()
     if move is None:
@@ -183,9 +184,9 @@ async def move_notice(db: AsyncSession, server: Server) -> str:
 
 
 def move_text(server: Server, move: ServerMove, at: datetime) -> str:
-    """Return what members do by when in an open move, in the reader's language, in Discord's markup.
+    """Return what members must do in an open move, and by when: in the reader's language, as Discord's markup.
 
-    `at` is the present: after the move's date the text names no date, but says what still holds.
+    `at` is the present. After the move's date, the text names no date and says what still holds.
     """
     where = f"<#{server.verify_channel_id}>" if server.verify_channel_id else ""
     button = texts_of(server).button
@@ -257,7 +258,7 @@ SAFE_NAME = N_("Stay safe")
 
 @dataclass(frozen=True, slots=True)
 class FixedTexts:
-    """What no admin can change: the part by which members recognise the bot, and the other buttons' labels."""
+    """The texts that no admin can change: the part by which members recognise the bot, and the other buttons."""
 
     safe_name: str
     safe_text: str
@@ -280,12 +281,12 @@ def fixed_texts(bot_id: str, language: str = ENGLISH) -> FixedTexts:
 
 
 def is_panel(message: Message, bot_id: str) -> bool:
-    """Return whether the message is a panel of ours, of whatever age."""
+    """Return whether the message is a panel of ours, however old."""
     return message.author_id == bot_id and any(one.get("custom_id") == VERIFY for one in _buttons(message.components))
 
 
 def fits(message: Message, wanted: Mapping[str, Any]) -> bool:
-    """Return whether the message has a panel's present content; fields that Discord adds do not count."""
+    """Return whether the message has the wanted content, apart from fields that Discord adds."""
     return _said(message.embeds) == _said(wanted["embeds"]) and _offered(message.components) == _offered(
         wanted["components"]
     )

@@ -1,6 +1,6 @@
-"""The right to run a server: asked of Discord when it matters.
+"""The right to run a server, which Discord is asked about each time that it matters.
 
-Changes ask for everything, whatever was answered before. Reads (`require_admin_to_read`) share requests in flight,
+Changes ask Discord again, whatever it answered before. Reads (`require_admin_to_read`) share requests in flight,
 refuse strangers without a request, and use Discord's last answer for a minute while Discord is away.
 """
 
@@ -31,7 +31,7 @@ _log = logging.getLogger("holdfast.services.guilds.permissions")
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """An admin's standing in a guild now, with the guild as the bot sees it (None if the bot is not in it)."""
+    """An admin's present standing in a guild, and the guild as the bot sees it (None if the bot is not in it)."""
 
     server: Server
     guild: Guild | None
@@ -39,7 +39,7 @@ class Rights:
     bot: RoleStanding | None
 
     def guild_with_bot(self) -> tuple[Guild, RoleStanding, RoleStanding]:
-        """Return the guild, the person and the bot. Raises Conflict when the bot is not in it."""
+        """Return the guild, and the standings of the person and the bot. Raises Conflict when the bot is not in it."""
         if self.guild is None or self.person is None or self.bot is None:
             raise Conflict(_("The bot is not in this server. Invite it first."))
         return self.guild, self.person, self.bot
@@ -50,7 +50,7 @@ async def require_admin(
 ) -> Rights:
     """Return the actor's rights in a server. Raises ServerNotFound unless they own or administer it now.
 
-    With `brief`, for reads that work without Discord too, it waits only briefly and then raises ProviderUnavailable.
+    `brief` is for reads that can do without Discord: it waits only briefly and then raises ProviderUnavailable.
     """
     await rate_limits.spend_for(rate_limits.READS, actor)
     return await _of(db, outside, actor, await find_server(db, server_id), brief=brief)
@@ -59,8 +59,8 @@ async def require_admin(
 async def require_admin_to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Server:
     """Return the server for a read by somebody who runs it. Raises ServerNotFound for anyone else.
 
-    While Discord does not answer, its last answer counts for `last_answers.KEPT_SECONDS`, unless the bot has heard
-    otherwise since. Raises TooMany, ProviderUnavailable.
+    While Discord does not answer, its last answer counts for `last_answers.KEPT_SECONDS`, unless the bot has learnt
+    since that they no longer run it. Raises TooMany, ProviderUnavailable.
     """
     await rate_limits.spend_for(rate_limits.READS, actor)
     server = await find_server(db, server_id)
@@ -83,9 +83,9 @@ async def require_admin_to_read(db: AsyncSession, outside: Gateways, actor: Acto
 
 
 async def check_token(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
-    """Raise ServerNotFound for a token whose creator no longer runs its server; a person passes.
+    """Raise ServerNotFound for a token whose creator no longer runs its server; accept every person.
 
-    For calls that name no server: every other one checks the rights where it finds the server. Raises as
+    For calls that name no server; all others check the rights when they look up the server. Raises as
     `require_admin_to_read` does.
     """
     if actor.token is not None:
@@ -103,7 +103,7 @@ async def _asked_to_read(db: AsyncSession, outside: Gateways, actor: Actor, serv
                     guild = await asked.guild(outside.discord, server.discord_id, actor.discord_id)
                     member = await asked.member(outside.discord, guild.id, actor.discord_id)
         except (GuildGone, MissingAccess):
-            pass  # as in `_of`
+            pass  # as in `_asked`
         except MemberGone:
             raise ServerNotFound from None
         except ProviderError as fault:
@@ -122,7 +122,7 @@ async def find_server(db: AsyncSession, server_id: int) -> Server | None:
 
 
 async def is_listed(db: AsyncSession, actor: Actor, server_id: int) -> bool:
-    """Return whether the actor ran the server according to the last that Discord or the bot reported."""
+    """Return whether the actor ran the server according to the latest report by Discord or the bot."""
     if not actor.reaches(server_id) or await find_server(db, server_id) is None:
         return False
     return await db.get(Access, (server_id, actor.discord_id)) is not None
@@ -138,7 +138,7 @@ async def _was_met(db: AsyncSession, actor: Actor, server_id: int) -> bool:
 
 
 async def require_admin_by_discord_id(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
-    """Return the actor's rights in a server by Discord's id of it. Raises as `require_admin` does."""
+    """Return the actor's rights in the server with this Discord id. Raises as `require_admin` does."""
     await rate_limits.spend_for(rate_limits.READS, actor)
     server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
     return await _of(db, outside, actor, server)
@@ -186,7 +186,7 @@ async def _asked(db: AsyncSession, outside: Gateways, actor: Actor, server: Serv
             async with last_answers.of(outside.discord).limit(actor.discord_id, brief=brief):
                 return await _through_bot(outside, actor, server)
         except (GuildGone, MissingAccess):
-            pass  # the bot was removed a moment ago; the person's own list still helps
+            pass  # the bot was removed a moment ago; the person's own list of guilds can still answer
         except MemberGone:
             raise ServerNotFound from None
         except ProviderError as fault:
@@ -222,9 +222,9 @@ async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
 async def own_guilds(
     db: AsyncSession, outside: Gateways, actor: Actor, *, max_age: float = WINDOW, brief: bool = False
 ) -> list[UserGuild]:
-    """Return the actor's guilds as Discord lists them for their grant, at most `max_age` seconds old.
+    """Return the actor's guilds as Discord lists them for the actor's OAuth grant, at most `max_age` seconds old.
 
-    `brief` waits only briefly, for callers that work without the list too. Raises NotConnected, ProviderUnavailable.
+    `brief` waits only briefly, for callers that can do without the list. Raises NotConnected, ProviderUnavailable.
     """
     token = await fresh_access_token(db, outside, actor.user_id)
     await release(db)

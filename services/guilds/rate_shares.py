@@ -1,4 +1,4 @@
-"""Shares of Discord's request rate: how much each of the bot's processes may send, for a few seconds at a time.
+"""Shares of Discord's request rate: how many requests each process may send, renewed every few seconds.
 
 When Discord asks one process to pause all requests, all processes pause.
 """
@@ -23,9 +23,9 @@ TOTAL = 46.0
 """Requests a second to share out. Discord allows 50; the difference covers jitter and expired shares."""
 WEB, BOT, JOBS, WRITER = "web", "bot", "jobs", "writer"
 KEPT = {WEB: 4.0, BOT: 2.0, JOBS: 2.0, WRITER: 12.0}
-"""What the processes of each kind have together at least."""
+"""Minimum requests a second for all processes of each kind together."""
 MORE = 1.25
-"""Factor on a process's recent demand, so that it can grow."""
+"""Factor on a process's recent demand, so that its share can grow."""
 BEAT_SECONDS, LEASE_SECONDS = 2.0, 5.0
 KEY = 4_815_162_343
 """The advisory lock under which a process takes its share."""
@@ -33,7 +33,7 @@ KEY = 4_815_162_343
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A process, the requests a second that it wants, and those that it may send now."""
+    """A process, how many requests a second it wants, and how many it may send now."""
 
     process: str
     kind: str
@@ -42,11 +42,11 @@ class Wish:
 
 
 def shares(wishes: Sequence[Wish]) -> dict[str, float]:
-    """Return the share of each process, TOTAL together.
+    """Return the share of each process; together they make TOTAL.
 
-    Each gets its part of its kind's minimum. The remainder is divided equally among those that want more, up to what
-    they want. What nobody wants is split between role writes and screens, so that neither waits until its share has
-    grown.
+    Each process gets an equal part of its kind's minimum. The remainder is divided equally among the processes that
+    want more, up to what they want. The surplus is split between role writes and screens, so that neither has to wait
+    for its share to grow.
     """
     kinds = [wish.kind for wish in wishes]
     found = {wish.process: KEPT[wish.kind] / kinds.count(wish.kind) for wish in wishes}
@@ -80,7 +80,7 @@ class Share:
         self._last: float | None = None
 
     async def beat(self) -> None:
-        """Publish what this process wants, and take what the others leave of its share."""
+        """Publish what this process wants, and take its share as far as the others leave it free."""
         clock = asyncio.get_running_loop().time
         began, asked = clock(), self._turns.wanted()
         seconds = BEAT_SECONDS if self._last is None else max(began - self._last, 0.1)
@@ -100,11 +100,11 @@ class Share:
             others = [Wish(*wish) for *wish, _ in rows if wish[0] != self.name]
             if (pause := max((float(seconds) for *_, seconds in rows), default=0.0)) > 0:
                 self._turns.join_pause(pause)
-            # A process that has too much returns it at its own next beat; until then it is not available.
+            # A process with too large a share reduces it at its own next beat. Until then the excess is not free.
             free = TOTAL - sum(other.share for other in others)
             share = min(shares([*others, mine])[self.name], max(free, LAPSED_PER_SECOND))
             mine = replace(mine, share=share)
-            # A smaller share takes effect before the others see that more is free.
+            # A smaller share takes effect here before the others can see that more is free.
             self._turns.lease(share, began + LEASE_SECONDS)
             await db.together(
                 (
@@ -117,7 +117,7 @@ class Share:
             )  # fmt: skip
 
 
-# Discord's global limits apply to an IP address or to the whole bot, so a pause of one process is a pause of all.
+# Discord's global limits apply to an IP address or to the whole bot, so all processes pause when one has to.
 _READ = """
     SELECT process, kind, wanted, share, COALESCE(GREATEST(extract(epoch FROM paused_until - clock_timestamp()), 0), 0)
     FROM rate_share
@@ -131,7 +131,7 @@ _WRITE = """
 """
 
 
-# Versions that claim no interactions name their shares with hexadecimal digits alone.
+# Versions that claim no interactions give their shares names of hexadecimal digits only.
 _CLAIMS_NOTHING = """
     SELECT EXISTS (SELECT 1 FROM rate_share WHERE kind = :bot AND strpos(process, ':') = 0
                    AND seen_at > clock_timestamp() - make_interval(secs => :lease))
@@ -139,16 +139,16 @@ _CLAIMS_NOTHING = """
 
 
 async def is_beside_an_older_bot(db: AsyncSession) -> bool:
-    """Return whether a bot runs that claims no interactions, or ended less than LEASE_SECONDS ago.
+    """Return whether a bot that claims no interactions is running, or ended less than LEASE_SECONDS ago.
 
-    A bot that claims them gives `keep` its name, in which there is a colon.
+    A bot that claims them passes its name to `keep`; that name contains a colon.
     """
     found = await db.execute(text(_CLAIMS_NOTHING), {"bot": BOT, "lease": LEASE_SECONDS})
     return bool(found.scalar_one())
 
 
 async def keep(kind: str, name: str | None = None) -> None:
-    """Keep this process's share until cancelled, under this name or a random one."""
+    """Renew this process's share until cancelled, under this name or a random one."""
     share = Share(kind, gateways().discord.turns, name)
     while True:
         try:

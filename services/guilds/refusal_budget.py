@@ -26,7 +26,7 @@ async def share(refusals: Refusals) -> None:
             values = {"counts": json.dumps(guilds), "window": WINDOW, "allowed": GUILD_ALLOWED}
             db.later(_COUNT, values)
             db.later(_REST, {"counts": json.dumps(guilds), "allowed": GUILD_ALLOWED, "rests": list(RESTS)})
-        # A minute that has only partly left the window still counts as a whole.
+        # A minute that is partly outside the window still counts in full.
         (((together,),), resting) = await db.together(
             (
                 "SELECT COALESCE(sum(count), 0) FROM refusal "
@@ -62,7 +62,7 @@ _REST = """
 
 
 async def clear(db: AsyncSession) -> None:
-    """Delete minutes that no longer count, and guilds without a refusal for a day."""
+    """Delete minutes that no longer count, and guilds whose last refusals and pause are more than a day old."""
     await db.execute(text("DELETE FROM refusal WHERE minute < now() - interval '1 hour'"))
     await db.execute(
         text(

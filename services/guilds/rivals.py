@@ -1,7 +1,7 @@
 """Rivals: other bots and people who move a role that a rule of ours gives, and the truce that ends a fight with them.
 
-We never fight: once others have reversed what we did to one role of one member twice within an hour, we leave that
-role of that member alone for a day, or until an admin lets us continue.
+We never fight. Once others have twice within an hour reversed our changes of one member's role, we leave that member's
+role alone for a day, or until an admin lets us continue.
 """
 
 import json
@@ -16,16 +16,16 @@ from models.db.session import AsyncSession
 from services.core import audit, queue
 
 REVERSALS, WITHIN, TRUCE = 2, timedelta(hours=1), timedelta(hours=24)
-"""So many reversals within that time begin a truce of this length."""
+"""The number of reversals that begins a truce, the time within which they count, and the length of the truce."""
 _SKEW = timedelta(seconds=5)
-"""How far Discord's clock, by which its log dates a move, may be from the database's."""
+"""Maximum difference between Discord's clock, by which its log dates a move, and the database's."""
 _SETTLING = timedelta(seconds=60)
-"""For how long after a write of ours an event may still show the member as they were before it."""
+"""How long after a write of ours an event may still show the member's former roles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reversal:
-    """Somebody else took a role from a member, or gave it."""
+    """A role that somebody else took from a member, or gave to them."""
 
     server_id: int
     discord_id: str
@@ -34,9 +34,9 @@ class Reversal:
 
 
 async def record(db: AsyncSession, found: Sequence[Reversal], *, against: bool = False) -> None:
-    """Record what others did, as the ledger found it; with `against`, begin a truce where it is time.
+    """Record others' changes; with `against`, count them as reversals of ours and begin the truces that are due.
 
-    A role that others gave is recorded with `against` only if our last change of it was to take it.
+    With `against`, a role that others gave is recorded only if our last change was to take it.
     """
     if not found:
         return
@@ -60,9 +60,9 @@ async def record(db: AsyncSession, found: Sequence[Reversal], *, against: bool =
 async def record_theirs(
     db: AsyncSession, server_id: int, who: str, given: Collection[str], taken: Collection[str]
 ) -> None:
-    """Record which of these changes of a member's roles others made, as an event of the gateway shows them.
+    """Record those changes of a member's roles in a gateway event that others made.
 
-    Changes that are ours, or that the ledger records itself once Discord confirms them, are left out.
+    Leaves out our own changes, and those that the ledger records once Discord confirms them.
     """
     values = {"server": server_id, "who": who, "given": list(given), "taken": list(taken), "settling": _SETTLING}
     rows = (await db.execute(text(_OTHERS), values)).all()
@@ -70,8 +70,8 @@ async def record_theirs(
         await record(db, [Reversal(server_id, who, role_id, was_taken) for role_id, was_taken in rows])
 
 
-# `last` is the member's newest move of this role. One in the same direction that is newer than our own last change is
-# the same move, found in another way; but each reversal that the ledger finds is a new one.
+# `last` is the newest stored move of this member's role. If it has the same direction and is newer than our own last
+# change, it is the same move, found in another way. But each reversal that the ledger finds is a new one.
 _RECORD = """
     WITH found AS (
         SELECT m.*, w.at AS since, w.kind AS ours, l.id AS last,
@@ -122,7 +122,7 @@ _OTHERS = """
 
 
 async def last_taker(db: AsyncSession, server_id: int, who: str) -> dict[str, tuple[str, datetime]]:
-    """Return by role who last took it from a member, where that is known, and when."""
+    """Return, for each role, who last took it from a member and when; leave out roles for which that is not known."""
     rows = await db.execute(
         text(
             "SELECT DISTINCT ON (role_id) role_id, actor_name, at FROM rival_move "
@@ -134,14 +134,17 @@ async def last_taker(db: AsyncSession, server_id: int, who: str) -> dict[str, tu
 
 
 async def end(db: AsyncSession, server_id: int, role_id: str, who: Collection[str] | None = None) -> list[str]:
-    """End the truces about a role, of these members or of all; return whose ended. The rules decide again at once."""
+    """End the truces about a role for these members, or for all; return the ids of the members whose truces ended.
+
+    The rules decide about them again at once.
+    """
     which = "server_id = :server AND role_id = :role AND (:all OR discord_id = ANY(CAST(:who AS text[])))"
     values = {"server": server_id, "role": role_id, "all": who is None, "who": list(who or ())}
     return [discord_id for _, discord_id, _ in await _ended(db, which, values)]
 
 
 async def end_expired(db: AsyncSession) -> int:
-    """End the truces of one server whose time is over, record that, and return how many."""
+    """End one server's expired truces, write them to the log, and return how many there were."""
     which = "until <= now() AND server_id = (SELECT server_id FROM truce WHERE until <= now() ORDER BY until LIMIT 1)"
     ended = await _ended(db, which, {})
     await audit.record_all(
@@ -169,9 +172,9 @@ async def forget(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
 
 
 async def _ended(db: AsyncSession, which: str, values: Mapping[str, object]) -> list[GrantKey]:
-    """Delete these truces of one server, what counts towards the next one, and the ledger's lines of lost roles.
+    """Delete these truces of one server and the `lost` grants of their roles, and stop counting the former reversals.
 
-    Without a line a role is given again if a rule says yes.
+    Without a grant, the role is given again if a rule says yes.
     """
     found = await db.execute(
         text(f"SELECT server_id, discord_id, role_id FROM truce WHERE {which} ORDER BY discord_id, role_id"), values
@@ -179,7 +182,7 @@ async def _ended(db: AsyncSession, which: str, values: Mapping[str, object]) -> 
     lines = [(int(server_id), str(who), str(role_id)) for server_id, who, role_id in found.all()]
     if not lines:
         return []
-    # First, as everybody does who writes about members.
+    # Before the other writes, as in all code that writes about members.
     await queue.mark_members(db, lines[0][0], sorted({who for _, who, _ in lines}), queue.CHANGED)
     rows = {"rows": json.dumps([dict(zip(("server_id", "discord_id", "role_id"), one, strict=True)) for one in lines])}
     ended = (await db.execute(text(_END), rows)).all()

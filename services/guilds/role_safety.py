@@ -13,7 +13,7 @@ MANAGE_SERVER = 1 << 5
 UNKNOWN_ROLE = N_("Unknown Role")
 """The name shown for a role whose own name is no longer known."""
 
-# Bits and names: facts of Discord's permission table (docs/security.md names why each is dangerous).
+# Bits and names are from Discord's permission table (docs/security.md says why each is dangerous).
 DANGEROUS = {
     N_("Administrator"): 1 << 3,
     N_("Kick Members"): 1 << 1,
@@ -34,7 +34,7 @@ DANGEROUS = {
 
 
 class RoleLike(Protocol):
-    """The fields of a role that a judgement needs."""
+    """The fields of a role that these functions need."""
 
     @property
     def id(self) -> str: ...
@@ -62,7 +62,7 @@ _GIVERS = {
     ),
     "": N_("{role} is managed by Discord or an integration and cannot be given by a rule."),
 }
-"""The sentence about a role, by what gives it instead of people."""
+"""What gives a role instead of people → the sentence about such a role."""
 _CARRIES = N_("{role} carries the permission {permission}; a rule never grants a role with such power.")
 _LACKS_MANAGE_ROLES = N_("The bot lacks the permission Manage Roles in this server. Invite it again to give it that.")
 _ABOVE_THE_BOT = N_("{role} is above the bot's own role. Move the bot's role above it in Server Settings › Roles.")
@@ -75,7 +75,7 @@ _EVERYONE = N_("@everyone belongs to every member already, so a rule cannot gran
 _ABOVE_THE_PERSON = N_("{role} is not below your own highest role, so you cannot hand it out.")
 
 Rank = tuple[int, int]
-"""Higher is mightier; of two roles at one position the older (lower id) is higher."""
+"""A role's rank; a higher role has more power. Of two roles at one position, the older (lower id) is higher."""
 
 LOWEST: Rank = (-1, 0)
 
@@ -142,9 +142,9 @@ class NotGrantable:
 
 
 def translated(text: str, role: str) -> str:
-    """Return the stored text of a `NotGrantable` in the reader's language; any other text as it is.
+    """Return the stored text of a `NotGrantable` in the reader's language; return any other text unchanged.
 
-    It is stored in English, with the name that the role had.
+    The text was stored in English, with the role's name at that time.
     """
     for known in (*_GIVERS.values(), _ABOVE_THE_BOT):
         if text == known.format(role=role):
@@ -158,7 +158,7 @@ def translated(text: str, role: str) -> str:
 def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> NotGrantable | None:
     """Return why a rule cannot grant this role, or None if it can.
 
-    `person` configures the rule; without one only the role and the bot are judged (for an existing rule).
+    `person` configures the rule. Without one, for an existing rule, only the role and the bot are judged.
     """
     if role.id == guild_id:
         return NotGrantable(
@@ -211,13 +211,13 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
 
 
 def is_too_low(roles: Sequence[RoleLike], guild_id: str, bot: RoleStanding) -> bool:
-    """Return whether no role can be granted, and only the bot's own rank is in the way of some."""
+    """Return whether no role can be granted, and some cannot only because they are above the bot's role."""
     refused = [judge(role, guild_id, bot) for role in roles]
     return all(refused) and any(one is not None and one.cause == "above_bot" for one in refused)
 
 
 def refusal(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> str | None:
-    """Return the sentence of `judge` alone."""
+    """Return only the sentence of `judge`; None if the role can be granted."""
     found = judge(role, guild_id, bot, person)
     return found.text if found else None
 

@@ -1,4 +1,4 @@
-"""The conditions that alerts report: what prevents a server's roles right now, as far as the database knows."""
+"""The problems that alerts report: what keeps a server's roles from being right, as far as the database knows."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from settings import settings
 
 _BEGINS_AFTER = timedelta(seconds=30)
 _ENDS_AFTER = timedelta(seconds=60)
-"""How long a provider must have failed (or recovered) before an alert: brief failures are no news."""
+"""How long a provider must have failed, or recovered, before an alert says so; brief failures are not reported."""
 
 _TITLES = {
     "above_bot": N_("Role order broken"),
@@ -75,7 +75,7 @@ async def of_all(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
 
 
 def _each(languages: Languages, rows: Iterable[tuple[int, T]], say: Callable[[int, T], Trouble]) -> list[Trouble]:
-    """Return what is said to each server about its row, in its language."""
+    """Return the problem that each row means for its server, in the server's language."""
     found: list[Trouble] = []
     for server_id, row in rows:
         with speaking(languages.get(server_id)):
@@ -107,7 +107,7 @@ def _paused_rule(server_id: int, row: Rule) -> Trouble:
 
 
 async def _too_many(db: AsyncSession, languages: Languages) -> list[Trouble]:
-    """Return servers with rules paused for exceeding the limits, in one problem: there can be thousands."""
+    """Return one problem for each server with rules paused for exceeding the limits: it can have thousands of them."""
     rows = await db.exec(
         select(col(Rule.server_id), func.count(), func.min(Rule.pause_reason))
         .where(
@@ -270,7 +270,7 @@ def _not_followed(server_id: int, one: quarantine.Quarantined) -> Trouble:
 
 
 async def _rivals(db: AsyncSession, languages: Languages) -> list[Trouble]:
-    """Return who else moves the roles of these servers' rules, and the roles that are left alone because of that."""
+    """Return the rivals that move roles of these servers' rules, and the roles left alone because of them."""
     moving = await rival_reports.of_servers(db, list(languages))
     alone = await rival_reports.truces_of_servers(db, list(languages))
     return [
@@ -280,7 +280,7 @@ async def _rivals(db: AsyncSession, languages: Languages) -> list[Trouble]:
 
 
 async def _review(db: AsyncSession, languages: Languages) -> list[Trouble]:
-    """Return, while the bot hears of members in few servers, that Discord reviews soon whether it may."""
+    """Return for each server that Discord will soon review the intent, if the bot uses it and is in few servers."""
     count, servers = await members_intent.count_members(db)
     if servers > members_intent.MOST_SERVERS or count < members_intent.ENDS_BELOW:
         return []
@@ -303,7 +303,7 @@ def _reviewed(server_id: int, count: int) -> Trouble:
 
 
 def _moving_roles(server_id: int, one: rival_reports.Rival) -> Trouble:
-    # While the name is looked up, the alert waits for it.
+    # The alert waits while the name is looked up.
     key = f"rival:{one.role_id}:{one.actor_id or one.reason}"
     return Trouble(server_id, key, one.title, one.text, one.mend, certain=not one.searching)
 

@@ -41,7 +41,7 @@ class Telling:
 
     @property
     def mark(self) -> str:
-        """Return the text that identifies the message; at most 25 characters, the limit of Discord's nonces."""
+        """The text that identifies the message: at most 25 characters, the limit of Discord's nonces."""
         return f"alert {self.alert_id}{' over' if self.over else ''}"
 
 
@@ -139,7 +139,7 @@ def _footers(embeds: Iterable[Any]) -> set[str]:
 
 
 async def told(db: AsyncSession, telling: Telling, fault: ProviderError | None) -> None:
-    """Record the result; after a refusal, wait until somebody could have acted."""
+    """Record the result of posting; after a refusal, wait long enough for somebody to fix its cause."""
     if fault is None:
         done = {"end_told_at" if telling.over else "told_at": now()}
         await db.execute(

@@ -33,7 +33,7 @@ from services.rules import pausing
 from services.triggers import sweep
 
 LATE_AFTER = timedelta(minutes=10)
-"""How late the sweep may begin, or the first in the queue be, before that is a problem."""
+"""How late the sweep, or the first member in the queue, may be before that is a problem."""
 _LASTING_TRIES = 12
 """Failed tries after which a problem counts as lasting: their pauses add up to five minutes or more."""
 _MENDS = {
@@ -146,7 +146,7 @@ def _breaker(row: Breaker, names: dict[str, str]) -> BreakerHealth:
 
 
 def own_fault(fault: Exception) -> str:
-    """Return what Health shows about work that fails by an error of our own, to store; the jobs log has the details."""
+    """Return the text, to store for Health, about work that fails by our own error; the jobs log has the details."""
     return storable(
         "a fault of our own ({name}), which the person who runs the bot finds in the jobs' log",
         name=type(fault).__name__,
@@ -316,11 +316,11 @@ async def alerts(db: AsyncSession, server: Server) -> AlertsHealth:
 
 
 MOST_LEFT_ALONE = 20
-"""Members of a truce that are named."""
+"""The most members of a truce that Health names."""
 
 
 async def rivals(db: AsyncSession, server_id: int) -> tuple[RivalHealth, ...]:
-    """Return who else gives and takes the roles of the server's rules."""
+    """Return the rivals that give or take the roles of the server's rules."""
     return tuple(_rival(one) for one in await rival_reports.of_servers(db, [server_id]))
 
 
@@ -360,7 +360,7 @@ async def _left_alone(db: AsyncSession, one: TruceOfRole) -> tuple[LeftAlone, ..
 
 
 def _concerned(members: Sequence[LeftAlone], total: int) -> str:
-    """Return who they are, in a sentence."""
+    """Return a sentence that names the members concerned."""
     names = series(member.name for member in members)
     if more := max(0, total - len(members)):
         # Translators: {names} are names of members, {count} is how many more there are.

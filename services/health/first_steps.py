@@ -19,7 +19,7 @@ from settings import settings
 
 BOT, ORDER, RULE, CHANNEL, MEMBER = "bot", "order", "rule", "channel", "member"
 _RANK_CAUSES = ("above_bot", "manage_roles")
-"""Causes of a pause that the bot's own role explains."""
+"""The causes of a pause that lie in the bot's own role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class FirstStep:
 
 
 async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> tuple[FirstStep, ...]:
-    """Return the steps in their order for somebody who runs the server; none once all are done or they are hidden.
+    """Return the steps in order, for a person who runs the server; none once all are done or the list is hidden.
 
     Raises ServerNotFound, ProviderUnavailable.
     """

@@ -1,6 +1,6 @@
-"""Estimate the calls that following a chain costs a day, from its pace alone; `make doctor` compares them with plans.
+"""Estimate how many calls a day following a chain costs, from its pace alone; `make doctor` compares them with plans.
 
-`benchmarks/costs.py` counts the same calls while the follower works, and a test holds this estimate to its counts.
+`benchmarks/costs.py` counts the same calls while the follower works, and a test compares the estimate with the counts.
 """
 
 from math import ceil
@@ -16,8 +16,9 @@ DAY = 86_400
 def calls_a_day(chain: Chain, seconds: float, log_blocks: int | None, *, socket: bool = False) -> dict[str, float]:
     """Return the calls a day to all nodes of an EVM chain whose contracts are followed, by method.
 
-    `seconds` is the time between two polls; with 0 the chain is left to sweeps, and only Health asks. `log_blocks` is
-    how many blocks of logs a request may span, None where that has no bound. With `socket` a node announces new blocks.
+    `seconds` is the time between two polls; 0 means that the chain is left to sweeps and only Health asks its nodes.
+    `log_blocks` is how many blocks a request for logs may span, None without a limit. With `socket` a node announces
+    new blocks.
     """
     if not seconds:
         probes = DAY / PROBED_UNFOLLOWED.total_seconds()
@@ -26,10 +27,10 @@ def calls_a_day(chain: Chain, seconds: float, log_blocks: int | None, *, socket:
     polls = DAY / seconds
     if socket:
         polls = min(polls + blocks, max(polls, DAY / SOONEST_SECONDS))
-    # A poll that finds the newest block read twice reads nothing.
+    # A poll reads nothing if the newest block has already been read twice.
     readings = min(polls, 2 * blocks)
     settled = min(polls, blocks)
-    # Blocks that are not settled are read again: those since the poll before, and those that lack confirmations.
+    # Unsettled blocks are read again: those since the previous poll, and those that lack confirmations.
     since = max(1, blocks / polls)
     span = max(2 * since, since + chain.confirmations)
     turns = ceil(span / AT_ONCE)

@@ -20,7 +20,7 @@ from services.triggers.chain_cursor import CONTRACTS
 
 QUEUE_LATE_AFTER = timedelta(minutes=10)
 FOLLOWER_LATE_AFTER = timedelta(minutes=30)
-"""A lag is a warning, because sweeps find what followers miss; from this time on it is bad."""
+"""The lag from which the state is bad; a shorter one is at most a warning, because sweeps find what followers miss."""
 
 
 @json_view
@@ -68,7 +68,7 @@ class DeepHealth:
 
 
 def without_database(reason: str) -> PartHealth:
-    """Return the database's part when it does not answer."""
+    """Return the health of a database that does not answer."""
     return PartHealth(BAD, _("The database does not answer ({reason}).").format(reason=reason))
 
 

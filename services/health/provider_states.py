@@ -60,7 +60,7 @@ class Recorder:
         return dict(self._uncounted)
 
     def counted(self) -> None:
-        """Record that the last `counts` are in the database; until then they are returned again."""
+        """Record that the last `counts` are in the database; without this call they are returned again."""
         self._uncounted.clear()
 
 
@@ -70,10 +70,10 @@ def bot_is(connected: bool, reason: str | None = None) -> ProviderReport:
 
 
 async def keep(db: AsyncSession, noted: Sequence[ProviderReport]) -> None:
-    """Store reports; older ones than the stored change nothing."""
+    """Store reports; a report that is older than the stored one changes nothing."""
     if not noted:
         return
-    # Converts times of this machine's clock to the database's.
+    # `corrected` converts a time by this machine's clock to the database's.
     rows = [
         {
             "provider": one.provider, "state": one.state, "reason": one.reason, "since": (at := corrected(one.at)),
@@ -110,9 +110,10 @@ async def states(db: AsyncSession) -> dict[str, ProviderState]:
 
 
 def probed_after(chain: str) -> timedelta:
-    """Return the silence after which a node of the chain is asked.
+    """Return how long a node of the chain may be silent before it is asked.
 
-    Two polls of the follower, since nodes take turns. A plan with few requests thus saves them here too.
+    On a followed chain this is at least two pauses between polls, because nodes take turns. A plan with few requests
+    thus saves requests here too.
     """
     pause = settings().pause_between_looks(chain)
     return PROBED_UNFOLLOWED if pause is None else max(PROBED_AFTER, timedelta(seconds=2 * pause))
@@ -129,7 +130,7 @@ def nodes(outside: Gateways) -> list[str]:
 
 
 async def silent(db: AsyncSession, outside: Gateways) -> list[str]:
-    """Return whom to ask now: silent nodes, and services that did not answer last time."""
+    """Return the providers to ask now: silent nodes, and services that did not answer last time."""
     known = await states(db)
     moment = now()
     services = [
@@ -142,7 +143,7 @@ async def silent(db: AsyncSession, outside: Gateways) -> list[str]:
         row = known.get(name)
         if row is None:
             return True
-        # A failing one is asked soon, so that its recovery shows.
+        # A failing provider is asked again soon, so that its recovery shows.
         pause = probed_after(name.partition(":")[0]) if row.state == provider_reports.OK else PROBED_AFTER
         return row.checked_at < moment - pause
 

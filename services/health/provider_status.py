@@ -33,7 +33,7 @@ SAYS = {
 QUARANTINE_REASON = N_("it writes more logs in a block than nodes give. The daily sweep checks its members meanwhile.")
 _LAGS_AFTER = timedelta(minutes=5)
 _LOOKS_MISSED = 3
-"""How many times the pause between polls may pass before a chain counts as not read."""
+"""The number of pauses between polls that may pass before a chain counts as not read."""
 
 States = Mapping[str, ProviderState]
 
@@ -73,7 +73,7 @@ def _service(
 
 
 def answers_of(row: ProviderState | None, chain: str, now: datetime) -> str:
-    """Return the present state of a node of the chain; unknown if it is too old."""
+    """Return the present state of a node of the chain; unknown if the last report is too old."""
     return UNKNOWN if row is None or now - row.checked_at > silent_after(chain) else row.state
 
 
@@ -96,7 +96,7 @@ def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: 
 
 
 def consequence(title: str, count: int, well: int) -> str:
-    """Return the consequence for a chain of having only so many working nodes."""
+    """Return the sentence about a chain of which only `well` of `count` nodes work."""
     if well == 0:
         return _(
             "Nothing is given or taken on {chain} until a node answers: what cannot be read is unknown, and unknown "
@@ -146,7 +146,7 @@ def _node(
 
 
 def left_to_sweeps(used: Iterable[str]) -> tuple[LagHealth, ...]:
-    """Return the lines about those of these chains that the settings leave to sweeps."""
+    """Return a line for each of these chains that the settings leave to sweeps."""
     return tuple(
         LagHealth(
             state=OFF,

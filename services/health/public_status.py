@@ -1,6 +1,6 @@
-"""The public status: version, chains, providers and the daily sweep, for anybody. Nothing about servers or people.
+"""The public status for anybody: version, chains, providers and the daily sweep, but nothing about servers or people.
 
-It is read from our own tables, never from a provider, and kept for some seconds, so any number of callers cost one
+It is read from our own tables, never from a provider, and kept for some seconds, so any number of callers share one
 reading.
 """
 
@@ -29,9 +29,9 @@ from settings import settings, version
 
 UNKNOWN = "unknown"
 KEPT_SECONDS = 5.0
-"""How long an answer is used again."""
+"""How long an answer is reused."""
 STATEMENT_SECONDS, READING_SECONDS = 1.0, 2.0
-"""The longest time of one statement, and of the whole reading with the wait for a connection."""
+"""Time limits of one statement, and of the whole reading including the wait for a connection."""
 ALL_WELL = N_("Everything works")
 NOTHING_KNOWN = N_("Not known yet")
 _SERVICES = {provider_reports.DISCORD: "Discord", provider_reports.OPENSEA: "OpenSea"}
@@ -71,7 +71,7 @@ class ChainStatus:
 @json_view
 @dataclass(frozen=True, slots=True)
 class SweepStatus:
-    """The daily sweep: `ageSeconds` have passed since the last one ended, null before the first."""
+    """The daily sweep: `ageSeconds` have passed since the last sweep ended; null until the first one has ended."""
 
     state: str
     text: str
@@ -97,7 +97,7 @@ class StatusView:
 
 
 Views = Mapping[str, StatusView]
-"""One reading in each language: readers of every language share it."""
+"""One reading in each language, so that callers of every language share it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class _KeptStatus:
 
 
 class _Readings:
-    """The last reading and the one under way, of one event loop."""
+    """The last reading and the reading in progress, for one event loop."""
 
     def __init__(self) -> None:
         self.kept: _KeptStatus | None = None
@@ -118,7 +118,7 @@ _readings: WeakKeyDictionary[asyncio.AbstractEventLoop, _Readings] = WeakKeyDict
 
 
 async def view() -> StatusView:
-    """Return the status, at most KEPT_SECONDS old. It never raises: without the database it says so."""
+    """Return the status, at most KEPT_SECONDS old. It never raises: if the database does not answer, it says so."""
     loop = asyncio.get_running_loop()
     mine = _readings.setdefault(loop, _Readings())
     if mine.kept is not None and loop.time() < mine.kept.until:
@@ -126,7 +126,7 @@ async def view() -> StatusView:
     if mine.under_way is None:
         mine.under_way = asyncio.create_task(_read())
         mine.under_way.add_done_callback(partial(_keep, mine))
-    # A caller that leaves must not end the reading of the others.
+    # A caller that is cancelled must not cancel the reading for the others.
     return (await asyncio.shield(mine.under_way))[language()]
 
 
@@ -147,7 +147,7 @@ async def _read() -> Views:
     except NO_ANSWER:
         moment = now()
         return _in_each_language(lambda: _without_database(moment))
-    # Its time is not the database's: a process reads every catalogue when it first needs it.
+    # Outside the time limit, which is for the database: a process reads each catalogue when it first needs it.
     return _in_each_language(lambda: _view(found))
 
 
@@ -166,7 +166,7 @@ def _without_database(moment: datetime) -> StatusView:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What the tables say at a moment."""
+    """The rows of the tables at one moment."""
 
     states: Mapping[str, ProviderState]
     followed: Mapping[str, FollowView]

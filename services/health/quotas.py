@@ -1,4 +1,4 @@
-"""What Health shows of the marketplaces' limits: the reads that are left, for whom, and when they are back."""
+"""The marketplaces' limits on Health: how many reads are left, for which use, and when all of them are back."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from models.db.session import AsyncSession
 from services.health.views import GOOD, WARNING, QuotaHealth, QuotaShare
 
 FORGOTTEN_AFTER = timedelta(days=1)
-"""A limit that no answer has named for so long may be that of an earlier key."""
+"""A limit that no answer has named for this long is not shown, because it may be that of an earlier key."""
 NAMES = {
     Use.PROOF: N_("verifying wallets by bio"),
     Use.AGAIN: N_("checking bios again"),

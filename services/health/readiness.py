@@ -39,15 +39,16 @@ async def database_answers(db: AsyncSession) -> None:
 
 
 async def bot_ready(db: AsyncSession, seconds: float | None) -> bool:
-    """Return whether the bot has known all its servers, within the last `seconds` unless that is None.
+    """Return whether the bot has known all its servers: ever if `seconds` is None, otherwise in the last `seconds`.
 
-    Also if connected processes run every shard: then the bot of this machine may stand by. All times are the
-    database's, because the clock of this machine may differ, or be set.
+    If `seconds` is longer than a shard's lease, also return True if connected processes run every shard, because then
+    the bot of this machine may stand by. All times are the database's, because this machine's clock may differ or be
+    set.
     """
     found = await db.execute(text(_READY), {"name": BOT_READY, "seconds": seconds})
     if found.scalar_one():
         return True
-    # A lease from before the last `seconds` has lapsed once they are longer than a lease.
+    # If `seconds` is longer than a lease, every lease from before then has lapsed.
     return seconds is not None and seconds > shards.LEASE_SECONDS and await shards.all_connected(db)
 
 

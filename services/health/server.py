@@ -38,8 +38,8 @@ from services.rules.expression import Requirement, parse, requirements
 from services.triggers import chain_cursor, quarantine
 from services.triggers.chain_cursor import ANY, COINS, CONTRACTS, WALLETS
 
-# Bits: docs/facts.md#discord-permissions; their purposes are ours. Together they are the per-server invite's 2416004112
-# without the right to use commands, which people need and the bot does not.
+# The bits are from docs/facts.md#discord-permissions; the purposes are ours. Together the bits are the per-server
+# invite's 2416004112 without the right to use commands, which people need and the bot does not.
 NEEDED = {
     N_("Manage Roles"): (1 << 28, N_("No role can be given or taken.")),
     N_("Manage Channels"): (1 << 4, N_("The verification channel cannot be made or repaired.")),
@@ -68,8 +68,8 @@ class _Place:
 async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> HealthView:
     """Return everything about the server. Raises ServerNotFound unless the actor runs it.
 
-    While Discord does not answer, those who ran the server at its last answer may read, because then they need it. An
-    API token reads members' names only with the scope for members.
+    While Discord does not answer, people who ran the server at its last answer may read this, because they need it
+    then. An API token reads members' names only with the scope for members.
     """
     place = await _place(db, outside, actor, server_id)
     named = actor.token is None or "members" in actor.token.scopes
@@ -134,7 +134,7 @@ async def _place(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
     try:
         found = await rights.require_admin(db, outside, actor, server_id, brief=listed)
     except ProviderUnavailable:
-        # A read, not a change: those who ran the server at Discord's last answer may see it.
+        # This is a read, not a change, so people who ran the server at Discord's last answer may see it.
         server = await db.get(Server, server_id)
         if server is None or not listed:
             raise
@@ -143,7 +143,7 @@ async def _place(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
 
 
 def _followed_as(leaf: Requirement) -> str:
-    """Return the kind of following that reports what a condition counts."""
+    """Return the kind of following that notices changes to what a requirement counts."""
     if leaf.contract == ANY:
         return WALLETS
     return COINS if leaf.kind.source == "coins" else CONTRACTS
@@ -229,7 +229,7 @@ def _role_order(place: _Place, rules: Sequence[Rule]) -> RoleOrderHealth:
 
 
 def _lowest(place: _Place) -> bool:
-    """Return whether only the bot's rank keeps every role of the server from being given."""
+    """Return whether the bot can give no role of the server and its own rank is the reason for some."""
     if place.roles is None or place.bot is None:
         return False
     return is_too_low(place.roles, place.server.discord_id, place.bot)
@@ -250,7 +250,7 @@ def _gone(rule: Rule) -> RoleProblem:
 
 
 def _remembered(rule: Rule) -> RoleProblem | None:
-    """Return the gateway's last report about the rule's role, while Discord cannot be asked."""
+    """Return the problem with the rule's role that the gateway last reported, for use while Discord cannot be asked."""
     cause = rule.pause_cause
     if cause is None or cause in {pausing.AWAY, pausing.REFUSED}:
         return None

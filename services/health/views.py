@@ -1,4 +1,4 @@
-"""What Health shows of a server: each item with a state, a sentence and a remedy."""
+"""The views of a server's health: each item has a state, a sentence and a remedy."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -179,7 +179,7 @@ class AlertsHealth(HealthLine):
 @json_view
 @dataclass(frozen=True, slots=True)
 class QuotaShare:
-    """What one use of a marketplace's key may read now; `backAt` is when it may read again if that is nothing."""
+    """How much one use of a marketplace's key may read now; `backAt` is when it may read again if that is nothing."""
 
     use: str
     name: str
@@ -192,7 +192,7 @@ class QuotaShare:
 class QuotaHealth(HealthLine):
     """The reads of a marketplace's key: `left` of `reads` in its window, which ends at `backAt`.
 
-    The shares overlap: what is kept for no use counts in each of them.
+    The shares overlap: reads that are reserved for no use count in each of them.
     """
 
     provider: str
@@ -206,9 +206,9 @@ class QuotaHealth(HealthLine):
 @json_view
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RivalHealth(HealthLine):
-    """Somebody else who gave or took a role within a day: how often, and the newest times.
+    """A rival that gave or took a role within a day: how often, and the newest times.
 
-    `name` is null while it is unknown; `against` says whether that reversed what we did.
+    `name` is null while it is unknown; `against` says whether the rival reversed our changes.
     """
 
     role_id: str

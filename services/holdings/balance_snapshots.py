@@ -1,4 +1,4 @@
-"""Bulk balance readings as snapshots: the changed balances, and which wallets were read at which block."""
+"""Bulk balance readings, stored as snapshots: the changed balances, and which wallets were read at which block."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ _OF_MANY = """((address, contract) IN (
     SELECT o.address, c.contract
     FROM unnest(string_to_array(:owners, ','), CAST(string_to_array(:places, ',') AS integer[])) AS o (address, place),
     LATERAL unnest(string_to_array((SELECT string_to_array(:told, ','))[o.place], ' ')) AS c (contract))) IS TRUE"""
-"""Each wallet has contracts of its own. As a hashed set: a join might compare each with each."""
+"""The condition if wallets have different contracts. IN uses a hashed set; a join might compare all with all."""
 
 
 def _write(
@@ -97,10 +97,10 @@ def _write(
     told: Sequence[tuple[tuple[str, ...], Sequence[str]]],
     said: Sequence[_Said],
 ) -> None:
-    """Store what is in `said`; wallets not in it hold nothing of the contracts that answered for them."""
+    """Store the amounts in `said`; a wallet that is not in it holds nothing of the contracts that answered for it."""
     several = len(told) > 1
-    # A fixed order, so that two workers with the same wallets wait for each other instead of deadlocking. IN is
-    # replaced by a lookup in a hash, however few rows are expected; a join might compare each with each.
+    # A fixed order, so that two workers with the same wallets wait for each other instead of deadlocking. PostgreSQL
+    # runs IN as a hash lookup, however few rows it expects; a join might compare all with all.
     db.later(
         f"""
         WITH said AS MATERIALIZED (
@@ -147,7 +147,7 @@ def _note(db: AsyncSession, sheet: BalanceSheet, sure: Mapping[tuple[str, int], 
     """Record which contracts answered for each wallet (and server): one snapshot per set of contracts and block."""
     numbers = {contracts: number for number, contracts in enumerate(dict.fromkeys(sure.values()), 1)}
     listed = sorted(sure)
-    # By its place in an array, so that no join is needed; ids are assigned in the order of the rows.
+    # A snapshot's id is found by its place in an array, so that no join is needed: ids ascend in the order of the rows.
     db.later(
         """
         WITH made AS (

@@ -21,7 +21,7 @@ from services.holdings.evaluate import Reading
 OTHERS_SILENT = timedelta(minutes=5)
 """How long a chain's other nodes must be silent before one node may confirm its own answer at a later block."""
 APART = timedelta(minutes=10)
-"""Minimum time between two answers of an only source, and between two reads of indexers' lists."""
+"""Minimum time between two answers of a source that is the only one, and between two reads of indexers' lists."""
 ASKED_EVERY = 60.0
 """Maximum seconds after which silent nodes are asked again."""
 NOT_SETTLED = N_("not settled yet")
@@ -32,7 +32,7 @@ KEPT = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """The sources of a chain: how many nodes are configured, and how many sources have its tokens' traits."""
+    """The number of a chain's sources: how many nodes are configured, and how many sources have its tokens' traits."""
 
     nodes: int
     trait_sources: int
@@ -50,14 +50,14 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """Both answers combined. If only time is missing, `wait` is the seconds, and `why` the reason."""
+    """Both answers combined. If only time is missing, `wait` is the seconds to wait."""
 
     reading: Reading
     wait: float | None = None
 
 
 def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Means, now: datetime) -> Confirmation:
-    """Return the second answer if it confirms the first one, else unknown.
+    """Return the second answer if it confirms the first one; otherwise return unknown.
 
     `second` is of a settled block. `earlier` is an earlier reconcile's answer to the same requirement.
     """
@@ -92,7 +92,7 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
 
 
 def second_of(first: Reading, said: Sequence[Reading], earlier: Earlier | None, means: Means, now: datetime) -> Reading:
-    """Return the second answer that counts: those of other nodes first, that of the first answer's node last.
+    """Return the second answer that counts. `said` has other nodes' answers first, that of the first one's node last.
 
     A contradiction wins over all confirmations. A partial answer decides nothing and blocks no confirmation, unless the
     part that it knows contradicts the others: then the result is unknown.
@@ -126,7 +126,8 @@ def _speaks_against(partial: Reading, sure: Reading) -> bool:
 def _of_other_tokens(first: Reading, second: Reading) -> bool:
     """Return whether one answer depends on a single source about a token that the other answer lacks.
 
-    The token may have arrived after the settled block; or one node alone denies it, and one marketplace its trait.
+    The token may have arrived after the settled block. Or only one node says that it is not held, and only one
+    marketplace denies its trait.
     """
     pairs = ((first, second), (second, first))
     return any(token not in other.judged for one, other in pairs for token, _ in one.alone)
@@ -157,13 +158,16 @@ def _later(first: Reading, second: Reading, before: Earlier | None, means: Means
 
 
 def _settled(reading: Reading) -> int:
-    """Return the newest block that a second answer can settle; Solana's index cannot be asked about an earlier slot."""
+    """Return the newest block that a second answer settles.
+
+    On Solana this is earlier than the answer's slot, because its index answers only about the newest one.
+    """
     chain = CHAINS[reading.requirement.chain]
     return (reading.block or 0) - (0 if chain.family == "evm" else chain.settled_after)
 
 
 def _seconds(reading: Reading, blocks: int) -> float:
-    """Return how long so many blocks of the requirement's chain usually take, plus a margin, at most APART."""
+    """Return how many seconds `blocks` of the requirement's chain usually take, plus a margin, at most APART."""
     return min(max(0, blocks) * CHAINS[reading.requirement.chain].block_seconds + 1.0, APART.total_seconds())
 
 
@@ -192,9 +196,9 @@ def question_of(reading: Reading) -> str:
 def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before, now: datetime) -> dict[str, Earlier]:
     """Return the answers to store for the next reconcile: for each requirement the oldest one that still holds.
 
-    An earlier answer is dropped when a second reading at its block or later says something else. A contradicted answer
-    is not stored: the silence in which a node may confirm itself has not begun. If one node alone answers, its own
-    answer is stored once the other's is too old.
+    An earlier answer is dropped when a second reading at its block or later says something else. An answer that another
+    source contradicts is not stored: the silence in which a node may confirm itself has not begun. If only one node
+    answers, its own answer replaces another node's that is older than OTHERS_SILENT.
     """
     found: dict[str, Earlier] = {}
     for reading, second in zip(first, confirmed, strict=True):

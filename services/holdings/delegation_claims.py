@@ -29,7 +29,7 @@ Claims = Mapping[tuple[int, str, str], Sequence[tuple[str, Stake]]]
 async def load(
     db: AsyncSession, chains: Mapping[int, frozenset[str]], wallets: Mapping[Who, Iterable[tuple[str, str]]]
 ) -> dict[Who, Delegated]:
-    """Return what vaults let members count besides their wallets (`(scope, address)`), on each server's chains."""
+    """Return the vaults that members may count besides their wallets (`(scope, address)`), on each server's chains."""
     asked = {
         who: {(chain, address) for chain in chains.get(who[0], ()) for address in addresses_on(chain, mine)}
         for who, mine in wallets.items()
@@ -63,7 +63,7 @@ def _vaults(
     places = {(pair[0], one[0]) for pair in mine for one in said.get(pair, ())}
     for chain, address in sorted(places):
         if owned.get((who[0], chain, address)) is not None:
-            continue  # a wallet of their own anyway, or of another member, who has precedence
+            continue  # a proved wallet: the member's own, or another member's, who has precedence
         listed = claims.get((who[0], chain, address), ())
         vault = Vault(chain, address, tuple(_as_seen_by(who[1], listed)))
         if len(listed) <= MOST_CLAIMS and any(stake.mine for stake in vault.stakes):
@@ -71,7 +71,7 @@ def _vaults(
 
 
 def uncontested(address: str, fetched: Iterable[Fetched], known: Mapping[ContractKey, str]) -> Delegated:
-    """Return what vaults let a wallet count if nobody else had a claim on them. `known` are contracts' standards.
+    """Return the vaults that a wallet could count if nobody else had a claim on them. `known` are contracts' standards.
 
     Members' claims are left out, because they would reveal which wallets members have proved.
     """
@@ -98,7 +98,7 @@ def _doubt(reason: str) -> str:
 def _lone_stakes(
     chain: str, address: str, said: Said, known: Mapping[ContractKey, str]
 ) -> dict[str, list[tuple[str, Stake]]]:
-    """Return by vault the claims of one wallet, the widest first."""
+    """Return the claims of one wallet by vault, the widest first."""
     found: dict[str, list[tuple[str, Stake]]] = {}
     for vault, contract, token_id, amount, single in sorted(said, key=lambda one: one[:3]):
         most = _counting(amount or 0, single, known.get((chain, contract))) if token_id else None
@@ -122,7 +122,7 @@ def _doubts(
     said: Mapping[DelegateKey, Said],
     claims: Claims,
 ) -> dict[str, str]:
-    """Return by chain why the member may be able to count more than is known."""
+    """Return why the member may be able to count more than is known, by chain."""
     doubts: dict[str, str] = {}
     for pair in sorted(mine):
         row = reads.get(pair)
@@ -185,7 +185,7 @@ async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[Dele
 
 
 def _counting(amount: int, single: bool, standard: str | None) -> int:
-    """Return how many of a single delegated token count, which depends on the contract's standard.
+    """Return how many of a single delegated token count; this depends on the contract's standard.
 
     As in the registry's own checks, only a delegation of the same kind counts for an ERC-1155's or an ERC-721's token.
     If the standard is unknown, either counts.
@@ -198,7 +198,7 @@ def _counting(amount: int, single: bool, standard: str | None) -> int:
 
 
 async def _owned(db: AsyncSession, servers: Sequence[int], vaults: Sequence[DelegateKey]) -> Owned:
-    """Return which of these vaults are proved wallets of members there, by server, chain and address."""
+    """Return which of these vaults are proved wallets of members in these servers, by server, chain and address."""
     result = await db.execute(
         text(
             """

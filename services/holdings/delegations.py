@@ -27,10 +27,10 @@ from services.rules.terms import RuleTerms
 FRESH = timedelta(minutes=10)
 """How long an answer of the registry is reused; members waiting at a screen get a new one."""
 MOST_KEPT = 200
-"""Maximum delegations of one wallet on one chain; anybody may give anybody any number. The registry lists the oldest
-first."""
+"""Maximum delegations to one wallet on one chain, because anybody can give any number to anybody. The registry lists
+the oldest first."""
 ROWS_A_STATEMENT = 5_000
-"""Rows of one statement, which takes at most 65,535 parameters."""
+"""Maximum rows of one statement, which takes at most 65,535 parameters."""
 TOO_MANY = N_("more vaults have delegated to the wallet than are read")
 
 DelegateKey = tuple[str, str]
@@ -39,7 +39,7 @@ DelegateKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class WantedDelegations:
-    """The delegates on one chain whose delegations to read, and the earliest block."""
+    """The delegates on one chain whose delegations must be read, and the earliest block for that."""
 
     delegates: tuple[str, ...]
     not_before: int = 0
@@ -72,7 +72,7 @@ def chains_of(rules: Iterable[RuleTerms]) -> frozenset[str]:
 async def stale(
     db: AsyncSession, chains: Mapping[int, frozenset[str]], claims: Iterable[queue.Claim]
 ) -> dict[str, WantedDelegations]:
-    """Return by chain these members' wallets whose delegations are too old to decide by."""
+    """Return these members' wallets whose delegations are too old to decide by, by chain."""
     asked = sorted(
         (chain, claim.discord_id, claim.priority >= queue.WAITING)
         for claim in claims
@@ -116,9 +116,9 @@ async def read(outside: Gateways, wanted: Mapping[str, WantedDelegations]) -> li
 
 
 async def read_again(outside: Gateways, known: Mapping[DelegateKey, KnownVaults]) -> list[Fetched]:
-    """Read a second time, at a settled block: from another node if one answers, else from the same one.
+    """Read a second time, at a settled block: from another node if one answers, otherwise from the same one.
 
-    The same node confirms only what it said at that block or before, and, if there are other nodes, minutes before.
+    The same node confirms only an answer that it gave at that block or before, and minutes before if there are others.
     """
     groups: dict[tuple[str, int], list[str]] = {}
     for (chain, delegate), before in sorted(known.items()):
@@ -159,7 +159,7 @@ def disagreements(known: Mapping[DelegateKey, KnownVaults], again: Iterable[Fetc
 
 
 def said_of(listed: Sequence[RegisteredDelegation]) -> Said:
-    """Return the stored delegations as one value; of two on the same thing the larger counts."""
+    """Return the registry's delegations in the form that is stored; of two on the same thing, the larger counts."""
     best: dict[tuple[str, str, str], tuple[int | None, bool]] = {}
     for one in listed[:MOST_KEPT]:
         key = one.vault, one.contract, one.token_id
@@ -207,7 +207,7 @@ def _unread(reason: str) -> str:
 async def remember(db: AsyncSession, fetched: Iterable[Fetched]) -> None:
     """Store the registries' answers. A failed or older read overwrites nothing; only its error is recorded.
 
-    Queues the other members with a claim on a vault that was added or removed.
+    Queues the other members with a claim on a vault whose delegations changed.
     """
     for one in sorted(fetched, key=lambda one: one.chain):
         if isinstance(one.sheet, str):

@@ -23,7 +23,7 @@ from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
 
 Sheet = BalanceSheet | TokenSheet | ViewSheet
-"""What one question to a chain answered about every wallet."""
+"""A chain's answer to one question about all wallets."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Answers:
     """A chain's answers about a server's wallets; a text in place of a sheet says why there is none."""
 
     owners: frozenset[str] = frozenset()
-    """The wallets that were asked about; nothing is known of others."""
+    """The wallets that were asked about; nothing is known about others."""
     sheet: BalanceSheet | None = None
     fault: str | None = None
     tokens: dict[TokenWant, TokenSheet | str] = field(default_factory=dict[TokenWant, TokenSheet | str])
@@ -39,7 +39,7 @@ class Answers:
     calls: dict[ViewQuestion, ViewSheet | str] = field(default_factory=dict[ViewQuestion, ViewSheet | str])
     traits: dict[TokenKey, TokenTraits | str] = field(default_factory=dict[TokenKey, TokenTraits | str])
     beside: frozenset[str] = frozenset()
-    """Contracts on the sheet whose balances only add to what an indexer lists (see `Wants.beside`)."""
+    """Contracts on the sheet whose balances only add to an indexer's list (see `Wants.beside`)."""
     coins: frozenset[str] = frozenset()
     """Coins on the sheet, which are not NFTs."""
     coin_fault: str | None = None
@@ -101,7 +101,7 @@ def _has_decimals(leaf: Requirement) -> bool:
 
 
 def _why_unknown(sheet: BalanceSheet, leaf: Requirement, address: str) -> str:
-    """Return why an amount of a sheet is unknown. On Solana no contract is asked: the node says why, or is too late."""
+    """Return why an amount of a sheet is unknown. On Solana, the node gives a reason, or it was not asked in time."""
     if isinstance(sheet, SolanaBalances):
         return sheet.doubt(leaf.contract, address) or N_("it was not read in time")
     return N_("the contract gave no answer")
@@ -128,7 +128,7 @@ def _part_of(leaf: Requirement, address: str, answers: Answers, told: Sheet | st
 
 
 def _answered(leaf: Requirement, address: str, sheet: ViewSheet) -> WalletShare:
-    """Return the share made of what a view function answered about a wallet."""
+    """Return a wallet's share by a view function's answer about it."""
     value = sheet.values.get(address)
     if value is None or not isinstance(leaf.details, ViewCall):
         return WalletShare(address, 0, sheet.unsure.get(address, N_("not looked at")))
@@ -138,7 +138,7 @@ def _answered(leaf: Requirement, address: str, sheet: ViewSheet) -> WalletShare:
 def _fitting(
     leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers
 ) -> WalletShare:
-    """Return the share made of the tokens that match."""
+    """Return a wallet's share, which counts the tokens that match."""
     if leaf.kind.names_ids:
         wanted = _wanted(leaf)
         held = {one: amount for one, amount in held.items() if wanted(one)}
@@ -237,7 +237,7 @@ def _anything(
     if sheet is not None and not found:
         listed = (f"0x{sheet.contracts[at : at + 20].hex()}" for at in range(0, len(sheet.contracts), 20))
         asked = (one for one in listed if one not in answers.coins and one != NATIVE_ADDRESS)
-        # A contract that answers for no wallet proves nothing and must not affect the others.
+        # A contract that answers for no wallet proves nothing and must not affect the other contracts.
         amounts = {
             contract: sheet.amount(contract, address)
             for contract in asked
@@ -254,7 +254,7 @@ def _anything(
 
 
 def verdict(tree: Expression, wallets: Iterable[tuple[str, str]], answer: Callable[[Requirement], Answer]) -> Answer:
-    """Return yes, no or unknown; no without a wallet (`(scope, address)`) that counts on a chain of the rule.
+    """Return yes, no or unknown; always no without a wallet (`(scope, address)`) that counts on a chain of the rule.
 
     Otherwise a member without wallets would satisfy a "must not hold".
     """
@@ -265,7 +265,7 @@ def verdict(tree: Expression, wallets: Iterable[tuple[str, str]], answer: Callab
 
 
 def verdict_by(tree: Expression, wallets: Iterable[tuple[str, str]], answers: Iterable[Answer]) -> Answer:
-    """Return the verdict by an answer for each leaf, left to right: equal leaves may have different ones."""
+    """Return the verdict by one answer for each leaf, left to right: equal leaves may have different answers."""
     given = iter(answers)
     return verdict(tree, wallets, lambda _: next(given))
 
@@ -328,7 +328,7 @@ def read(
 ) -> Reading:
     """Evaluate a requirement for wallets (`(scope, address)`); amounts add up, and unknown shares stay unknown.
 
-    `delegated` are the vaults that count besides, if the rule counts them.
+    `delegated` has the vaults that count too, if the rule counts delegations.
     """
     addresses = addresses_on(leaf.chain, wallets)
     if not addresses:

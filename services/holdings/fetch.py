@@ -1,4 +1,4 @@
-"""Fetch holdings from the chains in bulk, a second time if a role depends on it, and store them."""
+"""Fetch holdings from the chains in bulk, fetch them a second time if a role depends on them, and store them."""
 
 import asyncio
 import random
@@ -30,13 +30,13 @@ S = TypeVar("S", BalanceSheet, TokenSheet, ViewSheet)
 
 OUT_OF_TIME = N_("it was not read in the time that one server may take")
 MOST_SORTED = 3
-"""Contracts without any balance whose standard is read, for one request."""
+"""Maximum contracts without any balance whose standard is read for one request."""
 SORTING_SECONDS = 5.0
 SORTED_FOR = 600.0
 """Seconds for which a contract of no known standard is not asked again."""
 AT_ONCE = 4
-"""Contracts of one chain that are read token by token at a time, and as many functions; each uses several of a node's
-connections."""
+"""Maximum contracts of one chain that are read token by token at a time, and maximum functions. Each uses several of a
+node's connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ async def ask_again(
 ) -> Answers:
     """Read a second time, at a settled block: from another node, or from the same one if no other answers.
 
-    `before` are the first answers, then incomplete second ones; the nodes that gave these are not asked again. What was
-    unknown at first stays so. Traits are left unknown, because they need a second read of their own.
+    `before` has the first answers, then incomplete second ones; the nodes that gave these are not asked again. Anything
+    that was unknown at first stays unknown. Traits are left unknown, because they need their own second read.
     """
     return await _Reader(outside, question, before, joint).all()
 
@@ -90,7 +90,7 @@ async def ask_all_again(
 
 
 _no_collections: dict[tuple[str, str], float] = {}
-"""Chain and contract of what turned out not to be a collection, and when, in monotonic seconds."""
+"""Chain and contract that turned out not to be a collection → when, in monotonic seconds."""
 MOST_REMEMBERED = 10_000
 
 
@@ -124,7 +124,7 @@ class _Reader:
         async def balances() -> None:
             said = await self._get(lambda one: one.sheet or one.fault or one.coin_fault, self._balances)
             if isinstance(said, str):
-                # Without an answer, additional balances make nothing unknown.
+                # A missing answer about balances that are only additional makes nothing unknown.
                 answers.fault = said if wants.balances else None
                 answers.coin_fault = said if wants.coins else None
             else:
@@ -205,7 +205,7 @@ class _Reader:
     async def _get(
         self, part: Callable[[Answers], S | str | None], call: Callable[[int | None], Awaitable[S]]
     ) -> S | str:
-        """Read first from any node; a second time from another one, and from the same only if no other answers.
+        """Read the first time from any node, the second time from another one, or the same one if no other answers.
 
         The second read is of a settled block. Nodes whose answers were incomplete are not asked again.
         """

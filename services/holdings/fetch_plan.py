@@ -1,4 +1,4 @@
-"""Plan what to fetch from each chain for a server's rules: balances if they suffice, else tokens, else anything."""
+"""Plan what to fetch from each chain for a server's rules: balances if they suffice, or single tokens, or anything."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -53,7 +53,7 @@ class Wants:
     tokens: tuple[TokenWant, ...] = ()
     anything: bool = False
     beside: tuple[str, ...] = ()
-    """If any collection counts: contracts to ask for a balance too, besides an indexer's list. A balance there is a
+    """If any collection counts: contracts to ask for a balance in addition to an indexer's list. A balance there is a
     yes; a missing answer means nothing."""
     with_traits: frozenset[str] = field(default_factory=frozenset[str])
     """Contracts whose tokens' traits matter."""
@@ -82,7 +82,7 @@ def want_of(leaf: Requirement, standards: Mapping[ContractKey, str]) -> TokenWan
 
 
 def call_of(leaf: Requirement) -> ViewQuestion | None:
-    """Return what a requirement asks of a view function; None if no such function answers it."""
+    """Return the requirement's question to a view function; None if no such function answers it."""
     return leaf.details.question(leaf.contract) if isinstance(leaf.details, ViewCall) else None
 
 
@@ -134,7 +134,7 @@ def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[Contrac
 
 
 def with_vaults(wants: Wants, leaves: Iterable[Requirement], vaults: Iterable[Vault]) -> Wants:
-    """Return the wants with the tokens added that single claims on vaults are on.
+    """Return the wants, and add the tokens that are named in claims on single tokens of vaults.
 
     `leaves` are the requirements of one chain that count delegations.
     """

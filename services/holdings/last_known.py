@@ -81,7 +81,7 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
         key = (chain, contract, address, BALANCE)
         before = memory.get(key)
         if before is None or before.block <= one.block:
-            # Unchanged since, by the snapshot, or never more than nothing.
+            # By the snapshot, the amount has not changed since, or the wallet never held any.
             part = before.part if before is not None else WalletShare(address, 0)
             memory[key] = LastKnown(part, one.block, one.source, one.observed_at)
     tokens = await db.exec(select(Tally).where(col(Tally.contract).in_(contracts), col(Tally.address).in_(addresses)))
@@ -128,7 +128,7 @@ def _seen(leaf: Requirement, asked: WalletShare, memory: Memory) -> LastKnown | 
 
 
 async def remember(db: AsyncSession, readings: Iterable[Reading]) -> None:
-    """Store what was read token by token.
+    """Store the amounts that were read token by token.
 
     A complete reading is replaced only by a newer one that is complete, or that shows more.
     """
@@ -139,7 +139,7 @@ async def remember(db: AsyncSession, readings: Iterable[Reading]) -> None:
             continue  # stored in tables of its own
         scope = scope_of(leaf)
         for part in reading.parts:
-            if part.address and (part.mark or not reading.by_balance):  # else nobody's, or stored with the balances
+            if part.address and (part.mark or not reading.by_balance):  # others have no wallet, or are in snapshots
                 rows[leaf.chain, leaf.contract, part.address, scope + part.mark] = part, reading
     if not rows:
         return

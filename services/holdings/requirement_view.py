@@ -18,7 +18,7 @@ from services.rules.wording import Names, in_words
 @json_view
 @dataclass(frozen=True, slots=True)
 class RequirementView:
-    """One requirement and the last known holdings; `wallet` only for those who may see it."""
+    """One requirement and the last known holdings; `wallet` is set only for people who may see it."""
 
     text: str
     needed: Amount
@@ -61,7 +61,7 @@ def _view(reading: Reading, wallets: Sequence[WalletShare], names: Names) -> Req
         source=reading.source,
         observed_at=reading.observed_at,
         outcome=reading.answer.value,
-        # What was stored, or is about to be, is English.
+        # A reason that was stored, or is about to be, is in English.
         reason=said(reading.reason) if reading.reason else reading.reason,
         most=None if most is None else leaf.in_json(most),
         amounts=_amounts(leaf, reading.held),
@@ -69,7 +69,7 @@ def _view(reading: Reading, wallets: Sequence[WalletShare], names: Names) -> Req
 
 
 def _shown(part: WalletShare) -> str:
-    """Return a shortened wallet; a vault with the wallet that it delegated to."""
+    """Return a shortened wallet; for a vault, with the wallet that it delegated to."""
     if not part.through:
         return shorten(part.address)
     told = _("{wallet}, through delegation from {vault}")

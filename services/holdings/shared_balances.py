@@ -31,7 +31,7 @@ class _Asked:
 
     @property
     def weight(self) -> int:
-        """How much of a request it makes up."""
+        """Its weight in a request of at most MOST_WEIGHT."""
         return OF_A_SERVER + len(self.contracts) * (OF_A_CONTRACT + len(self.owners))
 
 
@@ -67,7 +67,7 @@ class JointBalances:
         group = self._open.get((chain, endpoint))
         if group is None:
             group = self._open[chain, endpoint] = []
-            # Callers of this turn of the loop have been scheduled before this call.
+            # All callers in this turn of the event loop were scheduled before `_send`.
             loop.call_soon(self._send, chain, endpoint)
         asked = _Asked(contracts, owners, coins, not_before, loop.create_future())
         group.append(asked)
@@ -147,7 +147,7 @@ class JointBalances:
 
 
 def _questions(group: Sequence[_Asked]) -> list[list[_Asked]]:
-    """Split what is asked together into requests of at most MOST_WEIGHT, or of one heavier server.
+    """Split the group into requests of at most MOST_WEIGHT, or of one heavier server.
 
     Servers with the same contracts are grouped, because these are asked once. Large requests take long and come last,
     so that small ones do not wait for them.
@@ -164,7 +164,7 @@ def _questions(group: Sequence[_Asked]) -> list[list[_Asked]]:
 
 
 def _deliver(done: asyncio.Task[Sequence[BalanceSheet | Exception]], group: Sequence[_Asked]) -> None:
-    """Deliver each of a group its sheet, or the error."""
+    """Deliver its sheet, or the error, to each server of a group."""
     if done.cancelled():
         for one in group:
             one.answer.cancel()
@@ -191,7 +191,7 @@ def _shares(sheet: BalanceSheet, some: Sequence[_Asked]) -> list[BalanceSheet]:
     if len(some) == 1:
         return [sheet]
     if isinstance(sheet, SolanaBalances):
-        # Its owners are texts, and an amount of somebody whom a server did not ask about is not told.
+        # The sheet's owners are texts, and it hides the amounts of owners that are not in `asked`.
         return [replace(sheet, asked=sheet.asked.intersection(one.owners)) for one in some]
     columns = {sheet.owners[at : at + 20]: at // 20 for at in range(0, len(sheet.owners), 20)}
     return [_share(sheet, packed(one.owners), columns) for one in some]

@@ -14,7 +14,7 @@ from services.rules.expression import Requirement
 
 @dataclass(frozen=True, slots=True)
 class WalletShare:
-    """How many matching tokens one wallet holds; there may be more because of `reason`, unless it is None.
+    """How many matching tokens one wallet holds; if there is a `reason`, there may be more.
 
     For a vault, `through` is the member's wallet that it delegated to. If only some of its tokens are this member's,
     `mark` is a digest of them. An empty address stands for unknown vaults.
@@ -143,7 +143,7 @@ class Vault:
 
 @dataclass(frozen=True, slots=True)
 class Delegated:
-    """The vaults that one member may count, by chain and vault; `doubts` says by chain why there may be more.
+    """The vaults that one member may count, by chain and vault; `doubts` says for a chain why there may be more.
 
     `known` is the registry's last answer about each of the member's wallets, by chain.
     """
@@ -208,8 +208,8 @@ def conclude(parts: Iterable[WalletShare], needed: int, most: int | None = None)
 def counting(leaf: Requirement, own: Iterable[WalletShare], vaults: Iterable[WalletShare]) -> tuple[WalletShare, ...]:
     """Return the shares that count: those of the member's own wallets, and of vaults delegated to them.
 
-    Anybody can delegate a vault to anybody. Where more can turn a yes into a no, the vaults that fit count, and only
-    for a member whose own wallets say no: so no stranger's delegation takes a role.
+    Anybody can delegate a vault to anybody. If a larger amount can turn a yes into a no, only vaults that help towards
+    a yes count, and only if the member's own wallets say no. So a stranger's delegation cannot take a role.
     """
     mine, others = tuple(own), tuple(vaults)
     may_fall = leaf.details is not None and leaf.details.may_fall
@@ -224,13 +224,13 @@ def counting(leaf: Requirement, own: Iterable[WalletShare], vaults: Iterable[Wal
         fitting = (*mine, *_fitting_in(leaf.most, held, order))
         if conclude_for(leaf, fitting)[0] is Answer.YES:
             return fitting
-    # A vault that is not fully known might fit, whatever is known of it so far.
+    # A vault that is not fully known might fit, whatever is known about it so far.
     unknown = tuple(replace(part, amount=0) for part in others if part.reason is not None)
     return (*mine, *(unknown or others))
 
 
 def _fitting_in(most: int | None, held: int, parts: Iterable[WalletShare]) -> Iterator[WalletShare]:
-    """Yield the shares that lift the sum, and not above `most`; above it, those that lower it."""
+    """Yield the shares that raise the sum to at most `most`; while it is above `most`, yield those that lower it."""
     for part in parts:
         if part.amount < 0 if most is not None and held > most else part.amount > 0:
             if most is not None and part.amount > 0 and held + part.amount > most:

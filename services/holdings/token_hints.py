@@ -25,7 +25,7 @@ async def load(db: AsyncSession, chain: str, contracts: Sequence[str], owners: S
     rows = await db.exec(
         select(models.TokenTrail).where(
             models.TokenTrail.chain == chain,
-            # One parameter each: a statement takes 65,535 of them.
+            # Each list as one parameter, because a statement takes at most 65,535 of them.
             col(models.TokenTrail.contract) == any_(literal(list(contracts), ARRAY(Text))),
             col(models.TokenTrail.address) == any_(literal(list(owners), ARRAY(Text))),
         )
@@ -42,8 +42,8 @@ async def load(db: AsyncSession, chain: str, contracts: Sequence[str], owners: S
 async def remember(db: AsyncSession, found: Iterable[tuple[str, str, str, TokenHints]]) -> None:
     """Store hints (chain, contract, wallet, hints), merged with those stored meanwhile.
 
-    Ids are added, and dropped only if a read says so: blocks that count as searched must not lose their finds. The next
-    read finds an id that returned meanwhile, because it first asks for what the owner holds.
+    Ids are added, and dropped only if a read says so: blocks that count as searched are not searched again for them.
+    The next read finds an id that returned meanwhile, because it first asks which tokens the owner holds.
     """
     merged: dict[tuple[str, str, str], TokenHints] = {}
     for chain, contract, address, trail in found:

@@ -26,7 +26,7 @@ LONGEST_SHOWN = 500
 
 @dataclass(frozen=True, slots=True)
 class CallTrial:
-    """A view call as a form or a program sends it, with the wallet to ask about; nothing of it is checked yet."""
+    """A view call as a form or a program sends it, with the wallet to ask about; none of it is checked yet."""
 
     chain: str
     contract: str

@@ -1,7 +1,7 @@
-"""Hand-over of wallets from one Discord account of a person to another: both sides prove that they are theirs.
+"""Hand-over of wallets from one Discord account of a person to another; the person proves that both are theirs.
 
-The one account makes a code, the other enters it. Wallets, choices and payout addresses move in one transaction; the
-new account is decided first, the old one a moment later.
+One account makes a code and the other enters it. Wallets, choices and payout addresses move in one transaction. The new
+account is reconciled first, the old one a moment later.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from settings import settings
 
 LIFETIME = timedelta(minutes=10)
 LATER = timedelta(seconds=60)
-"""How long after the new account the old one is decided."""
+"""How long after the new account the old one is reconciled."""
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _LENGTH = 12
 NO_SUCH_CODE = N_("This code is not valid. It may have expired or been used: make a new one in the other account.")
@@ -82,14 +82,14 @@ async def preview(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
 
 
 async def take(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
-    """Make the wallets of a code the actor's, with the former account's choices and payout addresses.
+    """Move the wallets of a code to the actor, with the former account's choices and payout addresses.
 
-    The former owner gets a notice. Raises FieldRefused, also for more wallets than a person can have, and TooMany.
+    The former owner gets a notice. Raises FieldRefused, also if the actor would have too many wallets, and TooMany.
     """
     row, giver = await _read(db, actor, code)
     keys = {f"{one.family}:{one.address}" for one in await _wallets(db, row)}
     for key in sorted(keys):
-        # As a proof does: nobody else gets the wallet meanwhile.
+        # A proof takes the same lock, so nobody else gets the wallet meanwhile.
         await db.lock(key, WALLET_LOCKS)
     wallets = await _wallets(db, row)
     if not wallets or {f"{one.family}:{one.address}" for one in wallets} != keys:
@@ -116,7 +116,7 @@ async def take(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
 
 
 async def _record(db: AsyncSession, actor: Actor, giver: str) -> None:
-    """Write to each server's log that an account handed wallets over or got some; neither names the other one."""
+    """Write to each server's log that an account handed over or got wallets; no line names the other account."""
     lines = [audit.line("wallet.handed_over", actor=giver, subject=giver)]
     rows = await db.execute(text(_MEMBERSHIPS), {"people": [giver, actor.discord_id]})
     lines.extend(
@@ -158,9 +158,9 @@ def _hash(code: str) -> bytes:
     return hashlib.sha256(code.encode()).digest()
 
 
-# An account that had no wallet, and chose nothing for a server, takes the choice over as it is. Otherwise the stricter
-# one counts, in each server for which the former account chose something: nothing is shown or counted that one of both
-# did not want.
+# For each server where the former account made a choice: a new account that had no wallet and made no choice there
+# takes that choice over as it is. Otherwise the stricter choice counts, so that nothing is shown or counted that one of
+# the accounts did not want.
 _CHOICES = """
     INSERT INTO member_choice (server_id, user_id, use_wallets, share_wallets, payout_wallet_id)
     SELECT x.server_id, :taker,
@@ -177,7 +177,7 @@ _PAYOUTS_GONE = """
     UPDATE member_choice SET payout_wallet_id = NULL
     WHERE user_id = :giver AND payout_wallet_id = ANY(CAST(:moved AS integer[]))
 """
-# The new account gets its roles first. A mark that comes meanwhile brings the old one forward.
+# Delays the old account, so that the new one gets its roles first. A later mark brings the old account forward again.
 _LATER = """
     UPDATE due SET due_at = now() + make_interval(secs => :seconds)
     WHERE kind = 'member' AND key IN (

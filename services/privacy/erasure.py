@@ -63,7 +63,7 @@ class Forgotten:
 
 
 async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]:
-    """Return the end of each of the person's roles once none of their wallets counts."""
+    """Return how each of the person's roles ends once none of their wallets counts."""
     found: list[EndingRole] = []
     claims = [queue.Claim(server_id, actor.discord_id, 0, 0, 0) for server_id in await _places(db, actor)]
     for case in await load(db, claims):
@@ -86,7 +86,7 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
 
 
 async def _places(db: AsyncSession, actor: Actor) -> list[int]:
-    """Return the servers where the ledger has a line of the person."""
+    """Return the servers where the person has a grant."""
     result = await db.execute(
         text('SELECT DISTINCT server_id FROM "grant" WHERE discord_id = :who ORDER BY server_id'),
         {"who": actor.discord_id},
@@ -99,7 +99,7 @@ async def _rules(db: AsyncSession, server_id: int) -> list[Rule]:
 
 
 def _without_wallets(case: Case) -> list[Decision]:
-    """Return the policy's decisions about the member without wallets but with all roles of ours."""
+    """Return the decisions about the member as if they had no wallet but every role that we gave."""
     answers = {rule.id: Answer.NO for rule in case.rules if rule.decides}
     grants = [replace(grant, gift=False, protected=False) for grant in case.grants]
     return decide(case.rules, answers, grants, frozenset(grant.role_id for grant in case.grants), now())
@@ -124,10 +124,10 @@ def _told(case: Case, decision: Decision, ledger: GrantFacts, *, stopped: bool) 
 
 
 async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
-    """Delete everything about the person at once, except the ledger's lines of roles that are yet to be taken.
+    """Delete the person's data now, except the grants of roles that are still to be taken and what `finish` removes.
 
     Their wallets stop counting now, so the next reconcile takes each role by its rules' removal policy; `finish` then
-    removes the remaining data. Signs them out everywhere. A second call is not an error.
+    removes the remaining data. Signs the person out everywhere. A second call is not an error.
     """
     ending = await consequences(db, actor)
     places = await _places(db, actor)
@@ -149,8 +149,8 @@ async def _wallets(db: AsyncSession, actor: Actor) -> list[Wallet]:
     return list((await db.exec(select(Wallet).where(Wallet.user_id == actor.user_id))).all())
 
 
-# In this order: wallets' readings are found by the wallet. Sessions, wallets, challenges with their trails, and choices
-# are deleted with the user's own row.
+# The order matters: readings are found by the wallet. Sessions, wallets, challenges with their trails, and choices are
+# deleted with the user's own row.
 _AT_ONCE = (
     """
     INSERT INTO farewell (discord_id, pseudonym, asked_at) VALUES (:who, :pseudonym, now())
@@ -181,10 +181,10 @@ _AT_ONCE = (
 
 
 async def finish(db: AsyncSession) -> int:
-    """Replace the names of forgotten people in the log, and delete the farewells of those without a role of ours.
+    """Replace forgotten people's ids in the log, and delete the farewells of people who have no grant or have returned.
 
-    Return how many were deleted. Each call rewrites at most LINES_AT_ONCE lines of the log. For people who have
-    returned, only lines from before their return are rewritten.
+    Return how many farewells were deleted. Each call rewrites at most LINES_AT_ONCE lines of the log. For people who
+    have returned, it rewrites only lines from before their return.
     """
     waiting = await db.exec(select(Farewell).order_by(col(Farewell.asked_at)).with_for_update(skip_locked=True))
     gone, left = 0, LINES_AT_ONCE
@@ -193,7 +193,7 @@ async def finish(db: AsyncSession) -> int:
         roles = await db.execute(text('SELECT 1 FROM "grant" WHERE discord_id = :who LIMIT 1'), {"who": row.discord_id})
         over = back is not None or roles.first() is None
         if over or row.renamed_at is None:
-            # Without a return there is no limit: lines that another process wrote by its own clock are theirs too.
+            # Without a return there is no time limit, so lines that another process dated by its own clock count too.
             values = {"who": row.discord_id, "pseudonym": row.pseudonym, "before": back or _NEVER}
             for statement in _LINES:
                 if left > 0:

@@ -15,7 +15,8 @@ NOT_IN_HERE = N_(
     "not even we have a readable copy; they are not in this file."
 )
 
-# The bot searched there for somebody who was never seen there: others' servers, which are counted and not named.
+# Servers where the bot only searched for the person and never saw them. They belong to others, so they are counted and
+# not named.
 _ONLY_SEARCHED = """
     m.left_at IS NOT NULL AND m.met_at IS NULL AND m.avatar IS NULL AND m.roles = '{}'
     AND NOT EXISTS (SELECT 1 FROM event e WHERE e.server_id = m.server_id AND e.subject = m.discord_id)

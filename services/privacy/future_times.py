@@ -15,7 +15,7 @@ A_DAY = timedelta(days=1)
 """The longest quarantine, and how far ahead the bot may plan to identify."""
 SOON = timedelta(minutes=1)
 
-# Release claims and leases, end pauses, and treat as outdated what seems to have been read in the future.
+# Release claims and leases, end pauses, and treat readings with a future time as outdated.
 _CORRECTIONS = (
     "UPDATE due SET claimed_until = NULL, claimed_by = NULL WHERE key = ANY(ARRAY("
     "SELECT key FROM due WHERE claimed_until > now() + :lease ORDER BY key FOR UPDATE))",
@@ -40,7 +40,7 @@ _CORRECTIONS = (
 
 
 async def correct(db: AsyncSession) -> None:
-    """Correct every time that no right clock could have set."""
+    """Correct every stored time that no correct clock could have set."""
     values = {
         "lease": LONGEST_LEASE, "rest": LONGEST_REST, "wait": LONGEST_WAIT, "day": A_DAY, "soon": SOON,
     }  # fmt: skip

@@ -1,7 +1,7 @@
-"""The log's partitions, one a month: create those to come, and drop those with lines that are kept no longer.
+"""The monthly partitions of the log: create the next ones, and drop those whose lines are no longer kept.
 
 A partition has a range of ids, and the database function `event_months` moves the sequence of ids to the next range at
-the turn of the month. So no line lacks a partition, whatever its time: at worst it is in that of the month before.
+the turn of the month. So every line has a partition, whatever its time; at worst it is in the previous month's.
 """
 
 import logging
@@ -20,11 +20,11 @@ log = logging.getLogger("holdfast.services.privacy")
 SCHEDULE = "log_months"
 """The name of its row in the schedule."""
 AHEAD = 3
-"""How many months have a partition before they begin."""
+"""How many months ahead partitions are created."""
 LOCK_MILLISECONDS = 400
 """How long a turn waits for a lock, while others wait behind it. PostgreSQL looks for deadlocks after a second."""
 ANALYZED_FROM = 10_000
-"""How many lines the log has before it is analyzed as a whole."""
+"""How many lines the log must have to be analyzed as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Partition:
 
 
 async def keep(db: AsyncSession) -> None:
-    """Create a partition for each of the next months, drop one that is past, or analyze the log: one of these a turn.
+    """Do one of these in each turn: create the next months' partitions, drop a past partition, or analyze the log.
 
-    After a change the next turn is due at once. If somebody has a table locked, the next turn tries again.
+    After a change the next turn is due at once. If a table is locked, the next turn tries again.
     """
     await db.execute(text(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}"))
     try:
@@ -67,7 +67,7 @@ async def past(db: AsyncSession, days: int) -> list[Partition]:
 
 
 async def kept_from(db: AsyncSession, days: int) -> int:
-    """Return the first id behind the oldest partitions that are past: they are dropped whole."""
+    """Return the first id after the oldest past partitions, which are dropped whole."""
     first = 0
     for partition in await past(db, days):
         (before,) = (await db.execute(text(_ANY_BEFORE), {"first": first, "end": partition.end_id})).one()
@@ -78,7 +78,7 @@ async def kept_from(db: AsyncSession, days: int) -> int:
 
 
 async def _has_newer(db: AsyncSession, partition: Partition, days: int) -> bool:
-    # The line with the greatest id is nearly always the newest, and only after it says "no" all lines are read.
+    # The line with the greatest id is nearly always the newest; all lines are read only if that one is too old.
     for lines in ("(SELECT at FROM {} ORDER BY id DESC LIMIT 1) newest", "{}"):
         found = await db.execute(
             text(
@@ -98,7 +98,7 @@ async def _create(db: AsyncSession) -> bool:
 
 
 async def _drop(db: AsyncSession, days: int) -> bool:
-    """Drop the oldest partition that is past, and have the verified people in it counted again."""
+    """Drop the oldest past partition, if any, and have the verified people in it counted again."""
     for partition in (await past(db, days))[:1]:
         await db.execute(
             text(
@@ -119,7 +119,7 @@ async def _analyze(db: AsyncSession) -> None:
         await db.execute(text("ANALYZE event"))
 
 
-# The sequence has moved on, so nobody writes there. A month is past at the earliest when the one after it has begun.
+# The sequence has passed these partitions, so nobody writes to them. A month is past only after the next has begun.
 _ENDED = """
     SELECT name, end_id FROM event_partitions() WHERE end_id <= (SELECT last_value FROM event_id_seq)
     AND to_date(CAST(end_id / 1000000000 AS text), 'YYYYMM') < now() - make_interval(days => :days)

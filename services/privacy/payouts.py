@@ -31,12 +31,12 @@ from services.runtime.loop_steps import in_steps
 from services.servers import csv_tables
 
 PAGE, LEAST_PAGE = 200, 10
-"""Members whose lines are made at a time, and at least so many where a server has many rules."""
+"""How many members' lines are made at a time, and the minimum if a server has many rules."""
 ANSWERS_A_PAGE = 20_000
-"""Members times rules of a page: each answer may be a piece of its text, which is in memory as a whole."""
+"""The most members times rules of a page: each answer may add text to the page, which is in memory as a whole."""
 HEAD = NP_("column", "address"), NP_("column", "holdings"), NP_("column", "block")
 SHOWN = 20
-"""Downloads that a member sees for a server, the newest."""
+"""How many of the newest downloads a member sees for a server."""
 UNKNOWN = "unknown"
 _ON_ONE_CHAIN = N_("This address is a contract on one chain alone. Choose a wallet that exists on all chains.")
 
@@ -44,7 +44,7 @@ _ON_ONE_CHAIN = N_("This address is a contract on one chain alone. Choose a wall
 @json_view
 @dataclass(frozen=True, slots=True)
 class PayoutDownload:
-    """A download of a list with the member's payout address: the admin's name, and when; one each day is noted."""
+    """A download of a list with the member's payout address: the admin's name and the time, noted once a day."""
 
     by: str
     at: datetime
@@ -69,7 +69,7 @@ async def check(db: AsyncSession, actor: Actor, wallet_id: int) -> None:
 
 
 async def downloads(db: AsyncSession, actor: Actor) -> Mapping[int, tuple[PayoutDownload, ...]]:
-    """Return by server who downloaded the person's payout address, the newest first."""
+    """Return, by server, the downloads of the person's payout address, newest first."""
     rows = await db.execute(
         text(
             """
@@ -91,7 +91,7 @@ async def downloads(db: AsyncSession, actor: Actor) -> Mapping[int, tuple[Payout
 
 
 async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, rule_id: int | None) -> int:
-    """Check that the actor runs the server, record the download in the log, and return the members of a page.
+    """Check that the actor runs the server, record the download in the log, and return the size of a page.
 
     Raises ServerNotFound, RuleNotFound, ProviderUnavailable.
     """
@@ -117,7 +117,7 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
     return max(LEAST_PAGE, min(PAGE, ANSWERS_A_PAGE // max(1, int(rules.scalar_one()))))
 
 
-# Consent ends with the membership, the wallet, or the choice that wallets count here at all.
+# Consent ends with the membership, with the wallet, or when the member's wallets no longer count in the server.
 _CHOSEN = """
     FROM member_choice c JOIN "user" u ON u.id = c.user_id
     JOIN wallet w ON w.id = c.payout_wallet_id AND w.user_id = c.user_id
@@ -146,7 +146,7 @@ def head() -> str:
 async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[Chosen], rule_id: int | None) -> str:
     """Return the rows of these members, and note for each that the actor downloaded them.
 
-    With a rule, only those whom it entitles by the newest readings, or for whom that is unknown.
+    With a rule, only members whom it entitles by the newest readings, or for whom that is unknown, get a row.
     """
     found = await cases.load(db, [Claim(server_id, one.discord_id, 0, 0, 0) for one in people])
     rules = [
@@ -212,7 +212,10 @@ def _answer(case: Case, terms: RuleTerms, lines: Mapping[tuple[Requirement, bool
 
 
 def _cells(lines: Sequence[_Line]) -> tuple[str, str]:
-    """Return the holdings and the block; of several requirements each with its name, but not what is missing whole."""
+    """Return the cells for holdings and block.
+
+    With several requirements each part has a name, and requirements for which nothing is held are left out.
+    """
     if len(lines) == 1:
         return lines[0].held, "" if lines[0].block is None else str(lines[0].block)
     blocks = dict.fromkeys(f"{one.chain}: {one.block}" for one in lines if one.block is not None)

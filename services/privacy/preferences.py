@@ -50,7 +50,7 @@ class PayoutChoice:
 
 
 async def choices(db: AsyncSession, actor: Actor) -> list[ChoiceView]:
-    """Return the servers with the bot of which the person is a member, by name, with their choice there."""
+    """Return the person's choice in each server that both they and the bot are in, ordered by the server's name."""
     rows = await db.exec(
         select(Server, MemberChoice)
         .join(Member, col(Member.server_id) == col(Server.id))
@@ -80,7 +80,7 @@ async def choices(db: AsyncSession, actor: Actor) -> list[ChoiceView]:
 
 
 async def _roles(db: AsyncSession, actor: Actor) -> dict[int, tuple[str, ...]]:
-    """Return by server the names of the roles that the person has from us."""
+    """Return, by server, the names of the roles that we gave the person and they still have."""
     result = await db.execute(
         text(
             """
@@ -103,9 +103,9 @@ async def choose(
     share_wallets: bool | None = None,
     payout: PayoutChoice | None = None,
 ) -> ChoiceView:
-    """Choose whether one's wallets count in a server, whether its admins may see them, and the payout address.
+    """Store whether the person's wallets count in a server, whether its admins may see them, and the payout address.
 
-    None changes nothing. Roles follow: those earned only by wallets end by their rules' removal policy. Raises
+    None leaves a choice as it is. Roles follow: those earned only by wallets end by their rules' removal policy. Raises
     ServerNotFound unless the person is a member of that server and the bot is in it, WalletNotFound, FieldRefused.
     """
     before = next((one for one in await choices(db, actor) if one.server_id == server_id), None)

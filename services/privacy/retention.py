@@ -20,23 +20,23 @@ from settings import settings
 SCHEDULE = "housekeeping"
 """The name of its row in the schedule."""
 LEFT_DAYS = 30
-"""How long a member who left a server is kept there; the privacy policy names all of these times."""
+"""How long a member who left a server is kept there; the privacy policy states all of these times."""
 TOLD_DAYS, UNTOLD_DAYS = 30, 365
-"""How long a notice is kept after it was shown, and if it never is; the latter also for ended alerts."""
+"""How long a notice is kept after it was shown, and if it never is; ended alerts are kept for the latter time."""
 TALLY_DAYS, TRAIL_DAYS = 30, 180
 """How long a wallet's count of matching tokens is kept, and the list of tokens that have reached it."""
 RIVAL_DAYS = 30
-"""How long it is kept who else gave or took a role of a rule."""
+"""How long a record of a rival that gave or took a role is kept."""
 STRANGERS = "strangers"
 """The name of the schedule that deletes members for whom there is no reason to store them."""
 SERVERS_AT_ONCE = 50
-"""Servers that one turn looks through for them."""
+"""The most servers that one turn searches for such members."""
 AT_ONCE = 50_000
 """Lines of the log that one transaction deletes."""
 
 
 async def housekeep(db: AsyncSession) -> None:
-    """Delete everything that is kept too long. If the log may hold more of it, make the next turn due at once.
+    """Delete everything that is older than it may be. If the log may have more of it, make the next turn due at once.
 
     `log_partitions` drops whole months of the log.
     """
@@ -48,9 +48,9 @@ async def housekeep(db: AsyncSession) -> None:
 
 
 async def forget_strangers(db: AsyncSession) -> None:
-    """Delete members for whom there is no reason any more, some at a time, server after server.
+    """Delete members for whom there is no reason to store them any more, some at a time, one server after the other.
 
-    Versions before this one stored every member; an erased person's row ends here too.
+    Earlier versions stored every member. The row of an erased person is deleted here too.
     """
     (found,) = await db.together(("SELECT done FROM schedule WHERE name = :name", {"name": STRANGERS}))
     server_id, gone = int(found[0][0]) if found else 0, 0
@@ -127,8 +127,8 @@ async def clear_expired(db: AsyncSession) -> None:
 async def clear_log(db: AsyncSession, days: int) -> int:
     """Delete the oldest lines of the log older than `days`, at most AT_ONCE; return how many.
 
-    With 0 days the log is kept forever. Lines are read in the order of their ids, which is that of time. Months of
-    which no line is kept are left to `log_partitions`, which drops them whole.
+    With 0 days the log is kept forever. Lines are read in the order of their ids, which is the order of time. Months
+    without a line to keep are left to `log_partitions`, which drops them whole.
     """
     if days == 0:
         return 0

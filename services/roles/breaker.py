@@ -17,14 +17,14 @@ MOST_PEOPLE = 5
 MOST_SHARE_PERCENT = 20
 LARGE_ROLE = 1_000
 MOST_SHARE_BEYOND_PERCENT = 5
-"""Share of the holders beyond LARGE_ROLE: 20 % of a large role would be too many people."""
+"""The limit in percent of the holders beyond LARGE_ROLE, because 20 % of a large role would be too many people."""
 APPROVED_FOR = timedelta(hours=24)
 
 
 def too_many(losing: int, holders: int) -> bool:
     """Return whether so many losses within a day are too many for a role with `holders` holders.
 
-    Too many are more than 5 people, and more than 20 % of the first thousand holders plus 5 % of the others.
+    They are too many if they exceed both 5 people and 20 % of the first thousand holders plus 5 % of the others.
     """
     first = min(holders, LARGE_ROLE)
     share = first * MOST_SHARE_PERCENT + (holders - first) * MOST_SHARE_BEYOND_PERCENT
@@ -35,7 +35,7 @@ def too_many(losing: int, holders: int) -> bool:
 class Removal:
     """A removal before it is written to the ledger. `one_source`: its evidence depends on one source alone.
 
-    `counts` is False if the role was still to be given, so that nobody loses it.
+    `counts` is False if the role had not been given yet, so that nobody loses it.
     """
 
     server_id: int
@@ -48,10 +48,10 @@ class Removal:
 async def stop_excess(db: AsyncSession, candidates: Iterable[Removal]) -> set[tuple[int, str]]:
     """Trip the breaker of each role that would lose too many members; return the roles whose removals are stopped.
 
-    Roles are pairs of server id and role id; those whose breaker tripped before are among them. Counts the people from
-    whom the role was taken within 24 hours and who do not have it back, those from whom it is being taken, and the new
-    ones, whatever the cause. A lock serialises workers, so that two batches cannot pass together. Of removals by one
-    source alone, more than 5 people a day are too many.
+    Roles are pairs of server id and role id, and include those whose breaker tripped before. Whatever the cause, the
+    count covers people from whom the role was taken within 24 hours and who do not have it back, people from whom it is
+    being taken, and the new removals. A lock serialises workers, so that two batches cannot pass together. If the
+    evidence comes from one source alone, more than 5 people a day are too many.
     """
     new: dict[tuple[int, str], set[Removal]] = {}
     for one in candidates:
@@ -70,7 +70,7 @@ async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, remo
     breaker = await db.get(Breaker, (server_id, role_id))
     if breaker is not None and breaker.approved_at is None and breaker.dismissed_at is None:
         return True
-    # An approval is for what the admin saw that day, not for later removals; a dismissal permits none.
+    # An approval holds for a day, not for later removals; a dismissal permits none.
     if breaker is not None and breaker.approved_at is not None and breaker.approved_at > now() - APPROVED_FOR:
         return False
     if not removals:
@@ -129,7 +129,7 @@ _WAITING = (col(Breaker.approved_at).is_(None), col(Breaker.dismissed_at).is_(No
 
 
 async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
-    """Return by server how many roles' removals wait for an admin; servers without any are absent."""
+    """Return, by server, for how many roles removals wait for an admin; servers without any are absent."""
     rows = await db.exec(
         select(Breaker.server_id, func.count())
         .where(col(Breaker.server_id).in_(list(server_ids)), *_WAITING)
@@ -141,8 +141,8 @@ async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]
 async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | None = None) -> int:
     """Permit the stopped removals of a server, or of one role, for a day; return the number of roles.
 
-    A dismissed removal can still be approved: its member is then judged again. Where no role is named, that holds for
-    what was dismissed within the day, if nothing else waits: nobody is shown an older dismissal.
+    A dismissed removal can still be approved; its member is then reconciled again. Without `role_id` this concerns only
+    roles dismissed within a day, and only if no other role waits, because nobody is shown an older dismissal.
     """
     stopped = (*_of(server_id, role_id), col(Breaker.approved_at).is_(None))
     lately = col(Breaker.dismissed_at) > now() - APPROVED_FOR
@@ -169,12 +169,13 @@ async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | N
 async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | None = None) -> int:
     """Let the members whose removal was stopped keep the role until a rule says yes to them again.
 
-    Restarts the count of removals of the role, and returns the number of roles. Approving later is still possible.
+    Return the number of roles. Later removals are counted again and can trip the breaker again. The removals can still
+    be approved later.
     """
     which = (*_of(server_id, role_id), *_WAITING)
     roles = col(Grant.role_id).in_((await db.exec(select(Breaker.role_id).where(*which))).all())
     of_them = select(Grant.discord_id).where(Grant.server_id == server_id, roles, _STOPPED).distinct()
-    # A running reconcile must not take what is left to them now.
+    # A running reconcile must not take the roles that these members now keep.
     await queue.mark_members(db, server_id, (await db.exec(of_them)).all(), queue.CHANGED)
     locked = await _locked(db, which)
     for breaker in locked:
@@ -195,7 +196,7 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
 
 
 async def _locked(db: AsyncSession, which: Sequence[ColumnElement[bool]]) -> Sequence[Breaker]:
-    """Return these rows, locked, as they are now: what somebody else decided meanwhile is not among them."""
+    """Return these rows, locked and as they are now, without those that somebody else decided meanwhile."""
     rows = await db.exec(
         select(Breaker)
         .where(*which)

@@ -1,7 +1,7 @@
 """Role writes in doubt: Discord did not answer and may still carry them out, so the opposite change waits.
 
-Otherwise a removal that takes effect after the role was given back would look as if somebody else had taken it. So a
-removal is recorded before it is sent: the process may not live to see the answer.
+Otherwise a removal that takes effect after the role was given back would look as if somebody else had taken it. A
+removal is recorded before it is sent, because the process may end before the answer arrives.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from models import GrantKey
 from models.db.session import AsyncSession
 
 LATE = timedelta(seconds=60)
-"""How long after our timeout Discord may still carry out a request; our assumption, it promises nothing."""
+"""How long after our timeout Discord may still carry out a request. We assume this; Discord promises nothing."""
 
 STILL_OPEN = """
     EXISTS (SELECT 1 FROM unanswered u WHERE u.server_id = g.server_id AND u.discord_id = g.discord_id
             AND u.role_id = g.role_id AND u.giving <> (g.state = 'giving') AND u.at > now() - CAST(:late AS interval))
 """
-"""SQL condition on a grant `g` with a pending change: the opposite may still be carried out; `late` is LATE."""
+"""SQL condition on a grant `g` with a pending change: Discord may still carry out the opposite. `late` is LATE."""
 
 
 async def sending(db: AsyncSession, line: GrantKey) -> bool:
@@ -46,7 +46,7 @@ async def over(db: AsyncSession, line: GrantKey) -> None:
 
 
 async def removals(db: AsyncSession, lines: Sequence[GrantKey]) -> set[GrantKey]:
-    """Return those of these lines with a removal of ours in doubt: if the role is gone, we took it."""
+    """Return the lines for which a removal of ours is in doubt: if the role is gone, we took it."""
     if not lines:
         return set()
     result = await db.execute(

@@ -1,4 +1,4 @@
-"""The outbox: give or take one role at a time as the ledger says, and read it back in case of doubt."""
+"""The outbox: give or take one role at a time as the ledger says, and read the member first in case of doubt."""
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
@@ -39,13 +39,13 @@ INTENT_CHANNEL = "holdfast_intent"
 """The NOTIFY channel for roles to give or take."""
 
 STALE_AFTER = timedelta(seconds=60)
-"""A removal that could not be sent for so long is decided again: the wallet may have been refilled."""
+"""A removal that could not be sent for this long is decided again: the wallet may have been refilled."""
 
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_ODD_PAUSE = 2.0, 300, 30
 """Seconds. The whole guild pauses too, so a short pause of each change costs Discord no more requests."""
 
 EACH = 4
-"""Concurrent changes of one guild: while Discord does not answer, others still have places."""
+"""The most concurrent changes of one guild: while Discord does not answer for it, other guilds still have places."""
 
 RESTS = """
     (g.state = 'giving' AND g.gift_since IS NULL AND cardinality(g.rule_ids) > 0 AND NOT EXISTS (
@@ -72,18 +72,18 @@ class Intent:
     gift: bool = False
     request_id: str | None = None
     age: timedelta = timedelta()
-    """How long ago it was written to the ledger, by the database's clock, when it was read."""
+    """How long before the read it was written to the ledger, by the database's clock."""
     given_ago: timedelta | None = None
-    """How long ago the grant was created, likewise."""
+    """How long before the read the grant was created, by the database's clock."""
     trial: bool = False
     """Whether Discord refused the role lately, so that this change shows whether it still does."""
     language: str = ENGLISH
-    """The server's, in which its own audit log says why."""
+    """The server's language, for the reason in its own audit log."""
     read_at: float = field(default_factory=time.monotonic)
 
     @property
     def line(self) -> GrantKey:
-        """The line of the ledger."""
+        """The key of the grant."""
         return self.server_id, self.discord_id, self.role_id
 
     @property
@@ -105,13 +105,13 @@ class WriteResult(Enum):
 
     DONE = "done"
     ALREADY = "already"
-    """It had happened before, or was never needed."""
+    """The change had already happened, or was never needed."""
     WAIT = "wait"
     """Membership screening is not done, or Discord is failing: try again later."""
     NOT_YET = "not yet"
     """Discord's limit for the server is used up; nothing was sent and nothing changes."""
     AGAIN = "again"
-    """Too old to trust, cancelled, or about a role that is gone without us: decide again."""
+    """Too old to trust, cancelled, or about a role that somebody else took: decide again."""
     LEFT = "left"
     NO_ROLE = "no_role"
     REFUSED = "refused"
@@ -120,7 +120,7 @@ class WriteResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """The result of one change, the member as seen on the way, and the reason of a failure."""
+    """The result of one change, the member if one was read, and the reason for a failure."""
 
     result: WriteResult
     member: GuildMember | None = None
@@ -131,7 +131,7 @@ class WriteOutcome:
     outage: bool = False
     """Whether Discord is failing, perhaps only for this guild."""
     code: int | None = None
-    """Discord's own code of a refusal."""
+    """Discord's code for a refusal."""
 
 
 def question(limit: int, busy: Collection[int], resting: Collection[str] = (), after: int = 0) -> Question:
@@ -155,8 +155,8 @@ GIFT_FIRST_SECONDS = 30
 _GIFT_FIRST = f"""EXISTS (
     SELECT 1 FROM "grant" o WHERE o.server_id = g.server_id AND o.discord_id = g.discord_id AND o.state = 'giving'
     AND o.next_at <= now() AND o.intended_at > now() - interval '{GIFT_FIRST_SECONDS} seconds')"""
-"""Whether the member is about to get another role: it is given first, so that nobody is without a role between two
-tiers. A gift that cannot be sent delays a removal by at most GIFT_FIRST_SECONDS."""
+"""SQL condition: the member is about to get another role. It is given first, so that nobody is without a role between
+two tiers. If it cannot be given, it delays a removal by at most GIFT_FIRST_SECONDS."""
 
 # Open changes are found by index jumps from guild to guild, and within a guild from role to role, so the cost depends
 # on the guilds served and not on the number of open lines.
@@ -231,7 +231,7 @@ _OPEN = f"""
 
 
 def answered(rows: Iterable[Sequence[Any]]) -> list[Intent]:
-    """Return the changes in the rows of such a query, in their order."""
+    """Return the changes in the rows that a `question` returned, in their order."""
     return [Intent(*row) for row in rows]
 
 
@@ -240,10 +240,10 @@ async def carry_out(
 ) -> WriteOutcome:
     """Give or take the role.
 
-    `sure` says that nobody can have sent this change yet; otherwise the member is read first, and nothing is written
-    twice. Before a removal they are always read: they may have left and rejoined, or lost the role to somebody else,
-    while the bot was offline. `begin` records that a removal is about to be sent, and returns whether it is still
-    wanted. Raises TokenRejected, after which no writer may continue.
+    `sure` means that nobody can have sent this change yet; otherwise the member is read first, so that nothing is
+    written twice. Before a removal the member is always read: they may have left and rejoined, or somebody else may
+    have taken the role, while the bot was offline. `begin` records that a removal is about to be sent, and returns
+    whether it is still wanted. Raises TokenRejected, after which no writer may continue.
     """
     sent = False
     try:
@@ -279,7 +279,7 @@ async def carry_out(
             _role_there(outside, intent), WriteOutcome(WriteResult.NO_ROLE, error=str(fault)), intent
         )
     except (GuildGone, MissingAccess) as fault:
-        # A guild that the bot has left answers 10004 itself, and 50001 for all of its parts.
+        # For a guild that the bot has left, Discord answers 10004 about the guild and 50001 about its parts.
         away = replace(odd(intent, str(fault)), result=WriteResult.NO_GUILD)
         return await _unless_there(_bot_there(outside, intent), away, intent)
     except NotYet as fault:
@@ -318,7 +318,7 @@ async def _bot_there(outside: Gateways, intent: Intent) -> bool:
 
 
 async def _unless_there(there: Coroutine[None, None, bool], gone: WriteOutcome, intent: Intent) -> WriteOutcome:
-    """Return `gone` only if a second, different request says the same; one wrong answer must change nothing."""
+    """Return `gone` only if a second, different request confirms it, because one wrong answer must change nothing."""
     try:
         if not await there:
             return gone

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from models.db.session import AsyncSession
 
 TOGETHER = timedelta(minutes=10)
-"""Removals of one role that begin within so long of the first share a batch, whichever worker decides them."""
+"""Removals of one role that begin within this time of the first share a batch, whichever worker decides them."""
 
 
 async def of_removals(db: AsyncSession, roles: Iterable[tuple[int, str]]) -> dict[tuple[int, str], UUID]:

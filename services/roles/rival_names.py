@@ -1,4 +1,4 @@
-"""Name who moved the roles of our rules, by a server's audit log where the bot may read it."""
+"""Find the names of rivals that moved the roles of our rules, in a server's audit log where the bot may read it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,19 +22,19 @@ NO_PERMISSION, NOT_FOUND = "no_permission", "not_found"
 """Why a name stays unknown."""
 LEASE = timedelta(seconds=60)
 PAUSES = (timedelta(seconds=3), timedelta(seconds=30), timedelta(minutes=5))
-"""Between reads of a log that does not have the move yet."""
+"""The pauses between reads of a log that does not have the move yet."""
 NO_ANSWER_PAUSE, REFUSED_PAUSE = timedelta(seconds=30), timedelta(minutes=10)
 LOOK_BACK = timedelta(days=1)
-"""How old a move may be that is still looked up, and an entry that nobody noticed otherwise."""
+"""The greatest age of a move that is still looked up, and of an entry that is stored although nothing else shows it."""
 FORWARD, BACKWARD = timedelta(seconds=60), timedelta(seconds=5)
-"""How far an entry may be newer than when it was noticed, or older than our change before it: clocks differ."""
+"""How much newer than the noticed move, or older than our change before it, an entry may be, because clocks differ."""
 MOST_PAGES = 10
-"""Pages of a log that are read at a time; our own changes are in it too."""
+"""The most pages of a log that are read at a time; they contain our own changes too."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenMove:
-    """A move without a name."""
+    """A move whose maker is not known by name yet."""
 
     id: int
     discord_id: str
@@ -46,7 +46,7 @@ class OpenMove:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The moves of one server that its log may name; `allowed` is what the gateway says about the permission."""
+    """The moves of one server that its log may name; `allowed` is whether the bot has the permission, if known."""
 
     server_id: int
     guild_id: str
@@ -82,16 +82,16 @@ _CLAIM = f"""
 
 @dataclass(frozen=True, slots=True)
 class RoleLog:
-    """What the log said: its entries, or why there are none. `denied`: the bot may not read it."""
+    """The result of reading the log: its entries, or why there are none. `denied`: the bot may not read it."""
 
     entries: tuple[RoleEntry, ...] = ()
-    """Those of others, not ours."""
+    """The entries of others, without our own."""
     denied: bool = False
     fault: ProviderError | None = None
 
 
 async def read(outside: Gateways, search: Search) -> RoleLog:
-    """Read the log back until it names every move, or is older than all of them can be."""
+    """Read the log backwards until it names every move, or its entries are older than all of them can be."""
     if search.allowed is False:
         return RoleLog(denied=True)
     found: list[RoleEntry] = []
@@ -114,7 +114,7 @@ async def read(outside: Gateways, search: Search) -> RoleLog:
 
 
 def match(moves: Sequence[OpenMove], entries: Sequence[RoleEntry]) -> dict[int, RoleEntry]:
-    """Return by move the entry that says who made it: of those that fit the nearest, and each entry for one move."""
+    """Return, by move, the nearest fitting entry, which says who made it; each role change in an entry serves once."""
     waiting: dict[tuple[str, str, bool], list[RoleEntry]] = {}
     for entry in entries:
         for place in _places(entry):
@@ -132,7 +132,7 @@ def match(moves: Sequence[OpenMove], entries: Sequence[RoleEntry]) -> dict[int, 
 
 
 def _places(entry: RoleEntry) -> list[tuple[str, str, bool]]:
-    """Return whose role the entry is about, which one, and whether it was taken."""
+    """Return, for each role change in the entry, the member, the role and whether it was taken."""
     return [
         (entry.target_id, role_id, taken)
         for taken, roles in ((True, entry.removed), (False, entry.added))
@@ -141,7 +141,7 @@ def _places(entry: RoleEntry) -> list[tuple[str, str, bool]]:
 
 
 async def keep(db: AsyncSession, search: Search, said: RoleLog) -> None:
-    """Store the names, and when the log is read again for moves that it does not name (yet)."""
+    """Store the names, and schedule the next read of the log for moves that it does not name (yet)."""
     ids = [one.id for one in search.moves]
     if said.denied:
         values = {"ids": ids, "reason": NO_PERMISSION, "pause": REFUSED_PAUSE if search.allowed else timedelta()}
@@ -154,7 +154,7 @@ async def keep(db: AsyncSession, search: Search, said: RoleLog) -> None:
     found = match(search.moves, said.entries)
     rows = [{"id": move_id, **_columns(entry)} for move_id, entry in sorted(found.items())]
     others = [row for row in _rows(said.entries) if row["at"] > now() - LOOK_BACK]
-    # An entry that was kept without a move before is the same move.
+    # An entry that was stored earlier, before its move was known, is the same move.
     await db.execute(text(_REPLACED), {"server": search.server_id, "rows": _json(rows)})
     named = {int(one) for (one,) in (await db.execute(text(_NAMED), {"rows": _json(rows)})).all()}
     await db.execute(text(_OTHERS), {"server": search.server_id, "rows": _json(others)})
@@ -171,7 +171,7 @@ def _columns(entry: RoleEntry) -> dict[str, object]:
 
 
 def _rows(entries: Sequence[RoleEntry]) -> list[dict[str, Any]]:
-    """Return each role of each entry by others."""
+    """Return one row for each role change in these entries."""
     return [
         {"discord_id": who, "role_id": role_id, "taken": taken, **_columns(entry)}
         for entry in entries
@@ -213,7 +213,7 @@ _OTHERS = """
         AND r.deleted_at IS NULL)
     ORDER BY n.entry_id ON CONFLICT DO NOTHING
 """
-# What only an event of the gateway showed, and a log that could be read does not have, did not happen.
+# A move that only a gateway event showed, and that a readable log does not have, did not happen.
 _UNCONFIRMED = """
     DELETE FROM rival_move WHERE id = ANY(CAST(:ids AS bigint[])) AND NOT against
     AND attempts >= cardinality(CAST(:pauses AS interval[]))

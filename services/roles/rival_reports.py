@@ -18,9 +18,9 @@ from settings import settings
 SHOWN = timedelta(hours=24)
 """How long a move is shown."""
 MOST = 20
-"""Rivals that are shown for a server."""
+"""The most rivals that are shown for a server."""
 MOST_TIMES = 3
-"""Times that a sentence names."""
+"""The most times that a sentence names."""
 _WHY_UNKNOWN = {
     NO_PERMISSION: N_("Who it was is unknown: the bot lacks the permission View Audit Log, which would tell."),
     "": N_("Who it was is still looked up in the server's audit log."),
@@ -31,7 +31,7 @@ _ALLOW = N_("Switch on View Audit Log for the bot's role in Server Settings › 
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """What one of them did to one role of a server within a day."""
+    """One rival's moves of one role of a server within a day."""
 
     server_id: int
     role_id: str
@@ -51,14 +51,14 @@ class Rival:
 
     @property
     def title(self) -> str:
-        """Return the title of an alert."""
+        """The title of an alert."""
         if self.bot and self.against:
             return _("Two bots fight over {role}").format(role=self.role_name)
         return _("Somebody else moves {role}").format(role=self.role_name)
 
     @property
     def text(self) -> str:
-        """Return what they did, and when."""
+        """Sentences about what the rival did, and when."""
         parts = [self._did(count, taken=taken) for count, taken in ((self.took, True), (self.gave, False)) if count]
         times = listed([day_and_time(moment) for moment in self.times[:MOST_TIMES]])
         # Translators: {times} are the newest dates and times of what was said before.
@@ -81,7 +81,7 @@ class Rival:
 
     @property
     def mend(self) -> str:
-        """Return what ends it."""
+        """Advice on how to end it."""
         if self.name is None:
             return _(_ALLOW) if self.reason == NO_PERMISSION else _("Look at Server Settings › Audit Log.")
         if self.bot:
@@ -105,7 +105,7 @@ class TruceOfRole:
 
     @property
     def title(self) -> str:
-        """Return the title of an alert."""
+        """The title of an alert."""
         said = ngettext(
             "{product} leaves {role} of {count} member alone", "{product} leaves {role} of {count} members alone",
             self.total,
@@ -114,7 +114,7 @@ class TruceOfRole:
 
     @property
     def text(self) -> str:
-        """Return why, and until when."""
+        """Sentences about why the role is left alone, and until when."""
         told = _(
             "Others reversed it twice within an hour. {product} does not fight: it neither gives nor takes the role "
             "there until {time}, and then follows the rules again."
@@ -123,12 +123,15 @@ class TruceOfRole:
 
     @property
     def mend(self) -> str:
-        """Return how to end it earlier."""
+        """Advice on how to end the truce earlier."""
         return _("Find out on Health who moves the role. Once that has ended, press Follow the rules again there.")
 
 
 async def of_servers(db: AsyncSession, servers: Sequence[int]) -> list[Rival]:
-    """Return who else moved roles in these servers within a day: the newest first, at most MOST a server."""
+    """Return the rivals that moved roles in these servers within a day, at most MOST for each server.
+
+    Rivals that reversed our changes come first, then the newest.
+    """
     values = {"servers": list(servers), "shown": SHOWN, "most": MOST, "denied": NO_PERMISSION}
     rows = (await db.execute(text(_RIVALS), values)).all()
     return [Rival(*row[:-1], times=tuple(row[-1])) for row in rows]
@@ -174,7 +177,7 @@ async def truces_of_servers(db: AsyncSession, servers: Sequence[int]) -> list[Tr
 async def follow_again(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str, discord_id: str | None = None
 ) -> int:
-    """End the truce about a role, for one member or for all; return for how many. The rules decide again at once.
+    """End the truce about a role for one member or for all; return for how many. The rules decide again at once.
 
     Raises ServerNotFound unless the actor runs the server, ProviderUnavailable.
     """

@@ -1,6 +1,6 @@
 """Record the result of a role change: in the ledger, the stored member, the log and the queue.
 
-Discord's reasons for a refusal have their sentences here.
+The sentences for Discord's refusals are here too.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _ADVICE = {
         "off in this server under Server Settings › Safety Setup."
     ),
 }
-"""A refusal with what to do about it, by Discord's code (docs/facts.md#discord-error-codes)."""
+"""By Discord's code, a refusal with advice on what to do about it (docs/facts.md#discord-error-codes)."""
 
 
 async def stands(db: AsyncSession, intent: Intent) -> bool:
@@ -40,8 +40,7 @@ async def stands(db: AsyncSession, intent: Intent) -> bool:
 async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
     """Record the result of a change, if the ledger still wants it.
 
-    Without a line in the ledger, the member has left, and perhaps rejoined: the result belongs to the membership that
-    ended.
+    If the grant is gone, the member has left, and perhaps rejoined: the result belongs to the membership that ended.
     """
     if outcome.result is WriteResult.AGAIN:
         await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
@@ -71,7 +70,7 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
             await _postpone(db, intent, outcome)
         case WriteResult.REFUSED:
             await _refused(db, intent, outcome)
-    # Last, because every write updates the same few rows and waits for the one before it to commit.
+    # Last, because every write updates the same few rows and waits until the previous one commits.
     change = "give" if intent.giving else "take"
     await counters.add(db, counters.ROLE_WRITES, {(change, outcome.result.value): 1})
 
@@ -82,7 +81,7 @@ def _standing(intent: Intent) -> Any:
 
 
 def _taken(intent: Intent) -> Any:
-    """Return the line of a role that was taken, even if the removal was cancelled (by a pause) while in progress."""
+    """Return the condition on the grant of a taken role, even if a pause cancelled the removal while in progress."""
     states = col(Grant.state).in_(("taking", "held", "lost"))
     return (col(Grant.id) == intent.id) & states & (col(Grant.intended_at) == intent.intended_at)
 
@@ -139,7 +138,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
 
 
 async def _mark_replaced(db: AsyncSession, intent: Intent, rule_ids: Sequence[int]) -> None:
-    """Queue the member if another role waits for this one: a rule gave that before, and gives this one now."""
+    """Queue the member if the removal of another role waits for this one: its rule gave that one and now gives this."""
     waits = await db.execute(
         text(
             'SELECT 1 FROM "grant" WHERE server_id = :server AND discord_id = :who AND role_id <> :role '

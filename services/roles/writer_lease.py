@@ -1,4 +1,4 @@
-"""The role writer's lease: of all processes that could write roles, one does, and the others wait for it."""
+"""The role writer's lease: of all processes that could write roles, only its holder does; the others wait for it."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,7 +20,7 @@ NOTICE_OUR_END = (
     "SELECT set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), "
     "set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '10000', false)"
 )
-"""Lets the server notice within half a minute that this machine has vanished, instead of two hours."""
+"""Lets the database server notice within half a minute, instead of two hours, that this machine has vanished."""
 
 
 class LeaseLost(Exception):
@@ -28,7 +28,7 @@ class LeaseLost(Exception):
 
 
 class Lease:
-    """A held lease; `since` is the database's time of its beginning."""
+    """A held lease; `since` is the database's time when it began."""
 
     def __init__(self, connection: psycopg.AsyncConnection[tuple[Any, ...]], since: datetime) -> None:
         self._connection: psycopg.AsyncConnection[tuple[Any, ...]] = connection
@@ -80,7 +80,7 @@ async def keeps_sessions(url: str, connect: Connect = WatchedConnection.connect)
     async with await connect(address, autocommit=True) as mine:
         before = await (await mine.execute(session)).fetchone()
         async with AsyncExitStack() as others:
-            # Each takes the free session that was used last, which is ours if it is free at all, and keeps it.
+            # Each takes the most recently used free session, and keeps it. That session is ours if ours is free.
             for _ in range(3):
                 other = await others.enter_async_context(await connect(address, autocommit=False))
                 taken = await (await other.execute(session)).fetchone()

@@ -18,12 +18,12 @@ from services.rules.expression import ANY_CONTRACT, AtLeast, Expression, Not, re
 from services.rules.types.coin import CoinAmount
 
 Decimals = Mapping[ContractKey, int]
-"""How many decimals the coins of a rule have, by chain and contract."""
+"""Chain and contract of a rule's coin → its number of decimals."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleContracts:
-    """The standards of the contracts of a rule; `found` were read just now, with the names in `named`.
+    """The standards of a rule's contracts: `known` were stored; `found` were read just now, with names in `named`.
 
     `refused` says why no rule can use a contract. `decimals` are those of coins, which are read each time.
     """
@@ -38,7 +38,7 @@ class RuleContracts:
 async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> Decimals:
     """Check that every contract of a rule exists with a readable standard; store it with its name.
 
-    A contract that is only called just has to exist. Contracts with a stored standard are not read again. The
+    A contract whose functions are called only has to exist. Contracts with a stored standard are not read again. The
     decimals of coins are read each time and returned; `completed` puts them into the tree. Call it before any write.
     Raises FieldRefused, ProviderUnavailable.
     """
@@ -52,7 +52,7 @@ async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> Decima
 
 
 async def read(db: AsyncSession, outside: Gateways, tree: Expression) -> RuleContracts:
-    """Return what is known about the contracts of a rule, and store nothing. Raises ProviderUnavailable."""
+    """Read the standards of a rule's contracts without storing anything. Raises ProviderUnavailable."""
     leaves = [leaf for leaf in requirements(tree) if leaf.contract != ANY_CONTRACT and not leaf.kind.chainless]
     collections = {(leaf.chain, leaf.contract) for leaf in leaves if leaf.kind.source not in {"calls", "coins"}}
     places = dict.fromkeys((leaf.chain, leaf.contract) for leaf in leaves if leaf.kind.source != "coins")

@@ -130,7 +130,7 @@ def without_lists(draft: RuleDraft, lists: GivenLists) -> RuleDraft:
 
 
 def with_lists(draft: RuleDraft, lists: GivenLists) -> RuleDraft:
-    """Return the draft with what names its lists, once they are read."""
+    """Return the draft with the digests of its lists, which have been read."""
     return replace(draft, details=lists.put_in(draft.details), expression=lists.put_in(draft.expression))
 
 
@@ -228,7 +228,7 @@ def _normal_leaf(leaf: Requirement) -> Requirement:
     _check_amounts(leaf.min_tokens, leaf.max_tokens)
     _check_leaf(leaf)
     if leaf.kind.source == "anything" and leaf.max_tokens:
-        # One token is enough to answer this type, so nobody counts the others.
+        # One token is enough to answer this type, so the others are not counted.
         raise FieldRefused(
             "maxTokens", _("The maximum of any NFT can only be 0. Choose a collection to count its tokens.")
         )
@@ -303,7 +303,7 @@ def _contract(leaf: Requirement) -> str:
     if leaf.kind.source == "coins" and given.lower() == NATIVE:
         return NATIVE
     if leaf.chain == SOLANA:
-        # A view call is refused there whatever it names.
+        # A view call on Solana is refused later, whatever its contract.
         if is_solana(given) or leaf.kind.source == "calls":
             return given
         if leaf.kind.source == "coins":

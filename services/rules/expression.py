@@ -16,64 +16,64 @@ ANY_NFT = "any_nft"
 ANY_CONTRACT = "any"
 """The contract of a requirement that names none."""
 Amount = int | str
-"""A number of tokens, or a decimal text, such as one in whole coins, which loses no digit."""
+"""A number of tokens; or any other amount, such as one in whole coins, as a decimal text that loses no digit."""
 MAX_DEPTH = 4
 MAX_LEAVES = 40
 _GROUPS = frozenset({"all", "any", "not", "atLeast"})
 _LEAF_FIELDS = frozenset({"type", "chain", "contract", "minTokens", "maxTokens", "trait", "traits", "tokenIds"})
 MOST_TRAITS = 10
-"""How many traits one token may be asked to have."""
+"""Maximum number of traits that one token may be required to have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A leaf: how much of what a member has to hold."""
+    """A leaf: what a member has to hold, and how much of it."""
 
     type: str
     chain: str
     contract: str
     min_tokens: int = 1
     traits: tuple[tuple[str, str], ...] = ()
-    """Pairs of a type and a value, which one token must have together."""
+    """Pairs of a type and a value; one token must have all of them."""
     token_ids: tuple[str, ...] = ()
     max_tokens: int | None = None
-    """At most so many tokens; None without a limit."""
+    """The maximum number of tokens; None for no maximum."""
     details: Details | None = None
     """The fields that only its type has."""
     kind: RuleType = field(init=False, repr=False, compare=False)
-    """What is declared for its type: looked up once, for a sweep asks it for every member."""
+    """The declaration of its type, looked up once because a sweep needs it for every member."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", rule_type(self.type))
 
     @property
     def least(self) -> int:
-        """How many matching tokens satisfy it: one if its type does not count them."""
+        """The least amount that satisfies it; at most one token if its type does not count them."""
         if self.details is not None:
             return self.details.bounds()[0]
         return self.min_tokens if self.kind.counts else min(self.min_tokens, 1)
 
     @property
     def most(self) -> int | None:
-        """How many matching tokens it allows; None without a limit."""
+        """The largest amount that it allows; None for no limit."""
         return self.details.bounds()[1] if self.details is not None else self.max_tokens
 
     def shown(self, amount: int) -> str:
-        """Return an amount that it counts as documents contain it, in every language the same."""
+        """Return an amount as documents write it, the same in every language."""
         return self.details.shown(amount) if self.details is not None else str(amount)
 
     def spoken(self, amount: int) -> str:
-        """Return an amount that it counts in the reader's language."""
+        """Return an amount in the reader's language."""
         return self.details.spoken(amount) if self.details is not None else number(amount)
 
     def in_json(self, amount: int) -> Amount:
-        """Return an amount that it counts as documents contain it: a number of tokens, any other amount as a text."""
+        """Return an amount for a JSON document: a number for tokens, a text for any other amount."""
         return amount if self.details is None else self.shown(amount)
 
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """A node that holds if at least `n` of its branches do; all and any are its extremes."""
+    """A node that holds if at least `n` of its branches do; `all` and `any` are special cases of it."""
 
     n: int
     of: tuple["Expression", ...]
@@ -105,7 +105,7 @@ def evaluate(expression: Expression, answer: Callable[[Requirement], Answer]) ->
 
 
 def requirements(expression: Expression) -> Iterator[Requirement]:
-    """Return every leaf, left to right."""
+    """Yield every leaf, left to right."""
     if isinstance(expression, Requirement):
         yield expression
     elif isinstance(expression, Not):
@@ -122,7 +122,7 @@ def lists_in(expression: Expression) -> list[AddressList]:
 
 @lru_cache(maxsize=2_000)
 def with_sense(expression: Expression) -> tuple[tuple[Requirement, bool], ...]:
-    """Return every leaf, left to right, and whether it can help to satisfy the tree: if not, it must not hold."""
+    """Return every leaf, left to right, with True if it helps to satisfy the tree, and False if it must not hold."""
     return tuple(_with_sense(expression, wanted=True))
 
 
@@ -154,7 +154,7 @@ def _parse(document: object, depth: int) -> Expression:
         raise ExpressionRefused(_("A condition must be an object."))
     node = cast(dict[str, Any], document)
     if (groups := node.keys() & _GROUPS) and len(node) > 1:
-        # Two meanings in one object: following only one would give roles by half of what was written.
+        # An object with two meanings: following only one would give roles by half of what the admin wrote.
         raise ExpressionRefused(_("{fields} must stand alone in its object.").format(fields=listed(sorted(groups))))
     if "all" in node:
         branches = _branches(node["all"], depth)
@@ -187,7 +187,7 @@ def _at_least(value: object, depth: int) -> AtLeast:
 
 
 def _only(node: Mapping[str, Any], known: AbstractSet[str], refusal: str) -> None:
-    """Refuse unknown fields: a misspelt one would be a requirement that nobody checks."""
+    """Refuse unknown fields: a misspelt one would be a requirement that is never checked."""
     if strange := sorted(node.keys() - known):
         raise ExpressionRefused(_(refusal).format(field=strange[0][:40]))
 
@@ -201,7 +201,7 @@ def _leaf(node: Mapping[str, Any]) -> Requirement:
     if not all(isinstance(node.get(name), str) and node[name] for name in needed):
         raise ExpressionRefused(_("A condition needs type, chain and contract."))
     if kind.source != "nothing":
-        # A newer version may know the type, and with it fields that this one does not.
+        # A newer version may know the type, with fields that this version does not know.
         _only(node, _LEAF_FIELDS | kind.names, N_("A condition has no field {field}."))
     most = node.get("maxTokens")
     floor = 1 if most is None else 0
@@ -223,7 +223,7 @@ def _leaf(node: Mapping[str, Any]) -> Requirement:
 
 
 def _chainless(node: Mapping[str, Any], kind: RuleType) -> Requirement:
-    """Return a requirement that tables of ours answer; for a chain and a contract it has an empty text."""
+    """Return a requirement that our own tables answer; its chain and its contract are empty texts."""
     _only(node, {"type", *(one.name for one in kind.fields)}, N_("This condition has no field {field}."))
     return Requirement(node["type"], "", "", details=kind.details.parse(node) if kind.details is not None else None)
 

@@ -25,13 +25,15 @@ _CHAINLESS = "".join(f' || @.type == "{name}"' for name, kind in RULE_TYPES.item
 _CONDITIONS = f"strict $.** ? (exists(@.chain){_CHAINLESS})"
 """The conditions in an expression's document; those that our own tables answer have no chain."""
 LARGEST_RULE = 64 * 1024
-"""Bytes of one rule's conditions in JSON, without the addresses of its lists: each line of the log has them twice."""
+"""Maximum bytes of one rule's conditions in JSON, without the addresses of its lists. A line of the log contains the
+conditions twice."""
 FAR_BEYOND = 5
-"""A server with more than this many times a limit keeps only the oldest rules within the limits; others keep all."""
+"""A server with more than this many times a limit keeps only its oldest rules within the limits; any other server keeps
+all its rules."""
 
 
 def reason() -> str:
-    """Return why such a rule is paused, for the admins, as it is stored."""
+    """Return the reason for such a pause, as it is stored for admins."""
     limits = settings()
     return storable(
         "This server has far more rules than a server can have ({rules} rules with {conditions} conditions). The "
@@ -42,7 +44,7 @@ def reason() -> str:
 
 
 async def pause(db: AsyncSession) -> int:
-    """Pause the rules beyond the limits in servers far beyond them; return how many. Given roles stay."""
+    """Pause the rules beyond the limits in servers that are FAR_BEYOND them; return how many. Given roles stay."""
     limits = settings()
     found = await db.execute(
         text(
@@ -137,11 +139,11 @@ async def room(db: AsyncSession, server_id: int) -> RoomView:
 
 
 async def lock(db: AsyncSession, server_id: int) -> None:
-    """Lock the addition to a server's rules until the transaction ends.
+    """Let no other transaction add to a server's rules until this one ends.
 
     Take it before locking any row of a rule, so that two writers never deadlock.
     """
-    # Not the server's row: the bot writes that too, in an order of its own.
+    # The server's row is not locked: the bot writes that too, in another order.
     await db.lock(f"rules of server {server_id}")
 
 

@@ -80,7 +80,7 @@ def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
     if fields or (state != "paused" and state != rule.state):
         fill(rule, _changed(_draft_of(rule), fields), found)
     if fields and rule.pause_cause is not None and "state" not in changes:
-        # The cause of its automatic pause was checked just now and is gone, so it resumes.
+        # The check has just shown that the cause of the automatic pause is gone, so the rule resumes.
         state = "active"
     if "state" in changes or state != rule.state:
         rule.pause_reason = N_("Paused by an admin") if state == "paused" else None
@@ -112,7 +112,7 @@ def _draft_of(rule: Rule) -> RuleDraft:
 def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
     values = {ours: fields[theirs] for theirs, ours in _FIELDS.items() if theirs in fields}
     if "role_id" in values and not values.get("role_color"):
-        # A new role without a given colour has its own colour.
+        # If no colour is given, the new role's own colour is used.
         values["role_color"] = None
     if "token_ids" in values:
         values["token_ids"] = tuple(values["token_ids"] or ())
@@ -127,7 +127,7 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
         # Stored facts about the former condition, such as decimals, are dropped and read again.
         values["details"] = {name: draft.details[name] for name in DETAIL_FIELDS if name in draft.details} | given
     if "expression" not in values and values.keys() & of_condition:
-        # Fields of one condition make a rule of that condition alone.
+        # A change of the fields of one condition makes this condition the whole rule.
         values["expression"] = None
     removal = fields.get("removal")
     if isinstance(removal, Mapping):

@@ -72,8 +72,8 @@ async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, whic
 
 
 async def decide_again(db: AsyncSession, server_id: int, roles: Collection[str] | None = None) -> None:
-    """Queue a server's members because rules for these roles changed (None: for any), and call off their removals."""
-    # First, as everybody does who writes about members.
+    """Queue a server's members after rules for these roles (None: any) changed, and cancel removals of the roles."""
+    # Before the other writes, as in all code that writes about members.
     await queue.mark_server(db, server_id, queue.CHANGED)
     await call_off_removals(db, server_id, roles)
 
@@ -81,10 +81,10 @@ async def decide_again(db: AsyncSession, server_id: int, roles: Collection[str] 
 async def call_off_removals(
     db: AsyncSession, server_id: int, roles: Collection[str] | None = None, *, of_queued: bool = False
 ) -> None:
-    """Call off the removals of these roles, or all, that are in progress; the members have been queued before.
+    """Cancel the removals of these roles, or of all roles, that are in progress. Queue the members first.
 
-    With `of_queued`, where only those were queued whom a change concerns, the removals of the others go on: nobody
-    would begin them again.
+    Use `of_queued` if only the members concerned by a change were queued: the removals of all others continue, because
+    nothing would begin them again.
     """
     which: list[ColumnElement[bool]] = [true() if roles is None else col(Grant.role_id).in_(roles)]
     if of_queued:
@@ -94,9 +94,9 @@ async def call_off_removals(
 
 
 async def begin_grace_again(db: AsyncSession, server_id: int, rule_ids: Collection[int]) -> None:
-    """Let the grace time of what these rules gave begin now: while they were paused nobody looked who had bought back.
+    """Restart the grace times of roles that these rules gave: while the rules were paused, holdings were not checked.
 
-    The members have been queued before.
+    A member may have bought back in that time. Queue the members first.
     """
     given = col(Grant.server_id) == server_id, col(Grant.rule_ids).op("&&")(list(rule_ids))
     waiting = col(Grant.state) == "held", col(Grant.no_since).is_not(None)
@@ -143,9 +143,9 @@ async def accepted(db: AsyncSession, server_id: int, role_id: str) -> None:
 
 
 async def retry_refused(db: AsyncSession) -> int:
-    """Resume the rules of refused roles whose delay is over and for which no change waits; return how many.
+    """Resume the rules of refused roles whose delay is over and for which no change waits; return how many roles.
 
-    The next reconcile then finds a change, which is the next try.
+    The next reconcile then decides on a change, which is the next try.
     """
     found = await db.execute(
         text(
@@ -167,7 +167,7 @@ async def retry_refused(db: AsyncSession) -> int:
 
 
 async def forget_refusals(db: AsyncSession) -> None:
-    """Delete the refusals of roles without paused rules and without a refusal for a day."""
+    """Delete the refusals of roles whose next try has been due for a day and for which no rule is paused by them."""
     await db.execute(
         text(
             """
@@ -182,8 +182,8 @@ async def forget_refusals(db: AsyncSession) -> None:
 async def resume_role(db: AsyncSession, server_id: int, role_id: str) -> int:
     """Resume the rules of a role that may be granted again; return how many.
 
-    Rules paused by a refusal of Discord's stay paused: their role looked right all the time, and each role event would
-    cause the next refusal. So do rules beyond the limits, which have no fault in their role.
+    Rules paused because Discord refused a change stay paused: their role never looked wrong, so each role event would
+    cause the next refusal. Rules beyond the limits stay paused too: the cause is not in their role.
     """
     return await _resume(db, server_id, role_id, col(Rule.pause_cause).not_in([REFUSED, TOO_MANY]))
 

@@ -99,8 +99,8 @@ async def change(
 ) -> RuleView:
     """Change fields of a rule (named as in the payload), pause it, resume it or put it in shadow.
 
-    What the rule has already changes nothing, is not in the log and queues nobody. Raises RuleNotFound, FieldRefused,
-    Conflict, ProviderUnavailable (a new contract could not be read).
+    A value that the rule already has changes nothing, is not logged and queues nobody. Raises RuleNotFound,
+    FieldRefused, Conflict, ProviderUnavailable (a new contract could not be read).
     """
     rule, found = await own(db, outside, actor, rule_id)
     changes, read = await given_lists.read_out(changes)
@@ -132,7 +132,7 @@ async def change(
 
 
 def _pause(rule: Rule) -> tuple[str | None, str | None]:
-    """Return why a rule is paused, which its document does not say."""
+    """Return the cause and the reason of a rule's pause, which its document does not contain."""
     return rule.pause_cause, rule.pause_reason
 
 
@@ -141,7 +141,7 @@ async def activate_all(
 ) -> int:
     """Activate rules of a server that are in shadow: all of them or none; return how many.
 
-    A rule that is not in shadow any more, or was deleted, stays as it is. Raises ServerNotFound, FieldRefused (a role
+    A rule that is not in shadow any more, or was deleted, stays unchanged. Raises ServerNotFound, FieldRefused (a role
     that cannot be granted), Conflict.
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
@@ -162,7 +162,7 @@ async def activate_all(
 
 
 def in_shadow(server_id: int, rule_ids: Sequence[int]) -> SelectOfScalar[Rule]:
-    """Return the query for those of these rules of a server that are in shadow, oldest first."""
+    """Return the query for a server's rules with these ids that are in shadow, oldest first."""
     few = [one for one in rule_ids if 0 < one < 2**31]
     return (
         select(Rule)
@@ -173,10 +173,10 @@ def in_shadow(server_id: int, rule_ids: Sequence[int]) -> SelectOfScalar[Rule]:
 
 
 async def mark_changed(db: AsyncSession, rule: Rule, before: Mapping[str, Any]) -> None:
-    """Queue the members whom a changed rule can concern, and call off their removals.
+    """Queue the members whom a changed rule can concern, and cancel their removals.
 
-    Another list of addresses concerns only those with a wallet on one of both. Deletes the lists that the rule was the
-    last to use. `before` is the former document.
+    If only a list of addresses was replaced, this concerns only members with a wallet on just one of the two lists.
+    Deletes the lists that no rule uses any more. `before` is the former document.
     """
     former = {one.list: one for one in lists_in(parse(before["expression"]))}
     present = {one.list: one for one in lists_in(parse(rule.expression))}
@@ -193,7 +193,7 @@ async def mark_changed(db: AsyncSession, rule: Rule, before: Mapping[str, Any]) 
 
 
 def _renamed(document: Any, former: AddressList, present: AddressList) -> Any:
-    """Return a document with one list in another one's place."""
+    """Return a document with the list `former` replaced by `present`."""
     if isinstance(document, list):
         return [_renamed(one, former, present) for one in cast("list[Any]", document)]
     if not isinstance(document, Mapping):
@@ -203,7 +203,7 @@ def _renamed(document: Any, former: AddressList, present: AddressList) -> Any:
 
 
 async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> int:
-    """Delete a rule; return how many members' roles are first settled by its removal policy."""
+    """Delete a rule; return how many members hold its role, which its removal policy must settle first."""
     rule, _ = await own(db, outside, actor, rule_id)
     await limits.lock(db, rule.server_id)
     rule = await _locked(db, rule_id)
@@ -243,7 +243,7 @@ async def _locked(db: AsyncSession, rule_id: int) -> Rule:
 
 
 def line(kind: Kind, rule: Rule, actor: str | None, batch: UUID, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the line of the log about a rule that was changed together with others of the batch."""
+    """Return the log's line about a rule that was changed together with the others of the batch."""
     return audit.line(
         kind, server_id=rule.server_id, actor=actor, role_id=rule.role_id, rule_id=rule.id, batch=batch,
         data={"before": before, "after": document(rule)},

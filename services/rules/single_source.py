@@ -10,14 +10,14 @@ from services.rules.expression import Expression, Requirement, requirements
 from settings import settings
 
 MOST_BY_ONE_SOURCE = 5
-"""How many people may lose a role in 24 hours on one source's word before an admin reviews it."""
+"""How many people may lose a role in 24 hours by the answers of a single source before an admin reviews it."""
 _BOUND = N_("At most {most} members a day lose the role by it unless an admin approves more.")
 
 
 @json_view
 @dataclass(frozen=True, slots=True)
 class SingleSource:
-    """What a condition asks for that one source alone can tell: what that means, and which setting adds another."""
+    """A part of a condition that only one source can answer: what that means, and which setting adds another source."""
 
     chain: str
     verification_type: str
@@ -26,12 +26,12 @@ class SingleSource:
 
 
 def single_sources(tree: Expression) -> tuple[SingleSource, ...]:
-    """Return what in a rule depends on one source in the present configuration, each once."""
+    """Return the parts of a rule that depend on a single source in the present configuration, each once."""
     return tuple(dict.fromkeys(one for leaf in requirements(tree) for one in of_condition(leaf)))
 
 
 def of_condition(leaf: Requirement) -> tuple[SingleSource, ...]:
-    """Return what in one condition depends on one source."""
+    """Return the parts of one condition that depend on a single source."""
     if leaf.chain not in CHAINS:
         return ()
     return tuple(SingleSource(leaf.chain, leaf.type, text, remedy) for text, remedy in _reasons(leaf))

@@ -22,7 +22,7 @@ from services.rules.wording import Line, Names, in_lines, in_words
 @json_view
 @dataclass(frozen=True, slots=True)
 class RemovalPolicy:
-    """When a role is taken that no rule gives any more: `now`, or after some hours of `grace`."""
+    """When a role that no rule gives any more is taken: `now`, or after some hours of `grace`."""
 
     mode: str
     hours: int
@@ -31,7 +31,7 @@ class RemovalPolicy:
 @json_view
 @dataclass(frozen=True, slots=True)
 class RuleList:
-    """A list of addresses that a rule names: how many there are, and the call that gives them out to admins."""
+    """A list of addresses that a rule names: how many there are, and the API call with which admins download them."""
 
     list: str
     count: int
@@ -41,10 +41,10 @@ class RuleList:
 @json_view
 @dataclass(frozen=True, slots=True)
 class RuleView:
-    """A stored rule; `holders` have its role from us, `summary` says in words what it asks for.
+    """A stored rule; `holders` counts members with its role from us, `summary` says in words what it asks for.
 
-    `expression` is its document. `singleSources` is empty where a second source can confirm every loss. The flat fields
-    repeat the first condition; `blockchain` and `contractAddress` are empty where it names none.
+    `expression` is its document. `singleSources` is empty if a second source can confirm every loss. The flat fields
+    repeat the first condition; `blockchain` and `contractAddress` are empty if it names none.
     """
 
     id: int

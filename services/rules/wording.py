@@ -18,9 +18,9 @@ Names = Mapping[tuple[str, str], str]
 
 NAMED_TOKEN_IDS = 3
 NAMED_CONDITIONS = 3
-"""How many of them an automatic name lists."""
+"""How many conditions an automatic name lists."""
 NAMED_IDS = 6
-"""How many token ids and ranges a sentence lists; it counts the others."""
+"""How many token ids and ranges a sentence lists; it only counts the others."""
 _LEAST, _MOST = N_("{trait} of at least {limit}"), N_("{trait} of at most {limit}")
 _BOUNDS = {
     ">=": _LEAST, "≥": _LEAST, "<=": _MOST, "≤": _MOST,
@@ -188,7 +188,7 @@ def _trait(kind: str, wanted: str) -> str:
     if dots and (first := first.strip()) and (last := last.strip()):
         return _("{trait} of {first} to {last}").format(trait=kind, first=first, last=last)
     for sign, said in _BOUNDS.items():
-        # No regular expression: one that may begin and end in spaces takes cubic time on a text of spaces.
+        # Not a regular expression: one that allows spaces at both ends takes cubic time on a text of spaces.
         limit = wanted.strip().removeprefix(sign).strip()
         # A single sign may also begin a text, such as <3.
         if limit and wanted.strip().startswith(sign) and (len(sign) == 2 or sign in "≥≤" or _is_number(limit)):

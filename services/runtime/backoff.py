@@ -1,4 +1,4 @@
-"""Pauses between two tries, each twice the one before."""
+"""Pauses between attempts, each twice the one before."""
 
 from collections.abc import Generator
 
@@ -11,6 +11,6 @@ def backoff(first: float, longest: float) -> Generator[float]:
 
 
 def doubled(first: float, times: int, longest: float) -> float:
-    """Return a pause of `first` seconds doubled so many times, at most `longest`; any number of times will do."""
-    # A number of attempts that nobody bounds must not overflow the power.
+    """Return a pause of `first` seconds doubled `times` times, at most `longest`; `times` has no limit."""
+    # An unlimited number of attempts must not overflow the power.
     return min(first * 2.0 ** min(times, 60), longest)

@@ -7,11 +7,11 @@ from sqlalchemy import text
 from models.db.session import AsyncSession
 
 ANSWERS = "provider_answers"
-"""By provider (a node is `base:0`) and by outcome: `ok`, `down`, … and `throttled` for each 429."""
+"""Counts by provider (a node is `base:0`) and by outcome: `ok`, `down`, … and `throttled` for each 429."""
 EVENTS = "gateway_events"
-"""By the event's name, and `skipped` for those that could not be read."""
+"""Counts of events that could not be read, by the event's name; the outcome is `skipped`."""
 ROLE_WRITES = "role_writes"
-"""By `give` or `take`, and by outcome as in `services.roles.outbox.Result`."""
+"""Counts by `give` or `take`, and by outcome as in `services.roles.outbox.Result`."""
 
 
 async def add(db: AsyncSession, name: str, counts: Mapping[tuple[str, str], int]) -> None:

@@ -10,11 +10,11 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 from models import DatabaseUrlMissing
 
 DATABASE_FAULTS = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
-"""The families of errors in which a database that is away or overloaded shows itself."""
+"""The classes of errors raised when the database is absent or overloaded."""
 NOT_DONE = (DBAPIError, NoneFree)
-"""What a transaction raises that the database did not do, also because no connection was free for it."""
+"""The errors of a transaction that the database did not carry out, including when no connection was free for it."""
 NO_ANSWER = (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError)
-"""What a reading within a time limit raises when the database does not answer."""
+"""The errors of a read with a time limit when the database does not answer."""
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _CONNECTION, _ENDING, _FULL = "08", "57P0", "53300"
 _READ_ONLY = "25006"
@@ -31,8 +31,8 @@ _told: dict[str, float] = {}
 def is_absent(fault: BaseException) -> bool:
     """Return whether the database does not answer: a connection was refused or lost.
 
-    A server with too many connections, or one that is starting or stopping, is absent too. Any other answer means that
-    it is there: a deadlock, a cancelled statement, a full disk, a standby.
+    A server with too many connections, or one that is starting or stopping, counts as absent too. Any other answer
+    means that it is present: a deadlock, a cancelled statement, a full disk, a standby.
     """
     if not isinstance(fault, DATABASE_FAULTS):
         return False
@@ -56,7 +56,7 @@ def first_line(fault: BaseException) -> str:
 
 
 def tell(log: logging.Logger, fault: BaseException, then: str) -> None:
-    """Log an error and its consequence `then`: in one line if the database is absent, else in full once an hour."""
+    """Log an error and its consequence `then`: one line if the database is absent, otherwise in full once an hour."""
     if is_absent(fault):
         log.warning("database did not answer, %s reason=%s", then, first_line(fault))
         return

@@ -16,9 +16,9 @@ _collected = monotonic()
 
 
 def settle() -> None:
-    """Exempt all present objects from collection, and enable it; call once, after the imports and before any work.
+    """Exempt all existing objects from collection, and enable it; call once, after the imports and before any work.
 
-    A process disables it while it imports: little of an import is garbage, and the search takes a quarter of its time.
+    A process disables it during imports: they create little garbage, and the search takes a quarter of their time.
     A full collection over the modules of web3, nextcord and Reflex blocks for a tenth of a second or more, and one runs
     whenever the new objects of a batch reach 25 % of the old ones.
     """

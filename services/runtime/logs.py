@@ -13,7 +13,7 @@ from services.core import request_ids
 from settings import settings, version
 
 _SECRET = "session|code|state|access_token|refresh_token|client_secret|code_verifier"
-# Of people: a member's wallet, and what an admin looks for in the list of members.
+# Personal data: a member's wallet, and the text that an admin searches for in the list of members.
 _PERSONAL = "address|wallet|query"
 _PARAMETERS = re.compile(rf"""\b((?:{_SECRET}|{_PERSONAL})=)(?!\[redacted\])[^\s&"'#;,)}}\]]+""", re.I)
 _COOKIES = re.compile(r"\b((?:__Host-)?hf_(?:session|login)=)[^\s;\"',]+", re.I)
@@ -22,7 +22,8 @@ _HEADERS = re.compile(
     r"""((?:set-)?cookie|(?:proxy-)?authorization|x-session-id)(\\?["']?\s*[:=,]\s*)(?:b?(\\?["'])(?:(?!\3).)*\3|[^\r\n]*)""",
     re.I,
 )
-# Of EVM chains and of Solana, where a signature is longer; a line break that repr() escapes may stand before one.
+# Addresses on EVM chains and on Solana, and Solana's longer signatures. The `\n` of a line break that repr() escapes
+# may directly precede one.
 _ADDRESSES = re.compile(r"0[xX][0-9a-fA-F]{40,}|[1-9A-HJ-NP-Za-km-z]{32,}")
 _SCHEMES = re.compile(r"\b((?:Bearer|Bot|Basic)\s+)[A-Za-z0-9._~+/=-]{16,}")
 
@@ -35,13 +36,13 @@ def set_up() -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
-    # They log every request or tick; we log what matters of it.
+    # These log every request or tick; we log the ones that matter.
     for chatty in ("apscheduler", "nextcord", "httpx", "httpcore", "web3"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def note_start(part: str) -> None:
-    """Log that a process has begun, with the product's version."""
+    """Log that a process has started, with the product's version."""
     logging.getLogger("holdfast").info("started %s version=%s", part, version())
 
 

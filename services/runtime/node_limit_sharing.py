@@ -45,7 +45,7 @@ async def exchange() -> None:
 
 
 async def run() -> None:
-    """Store news within seconds and read others' now and then, until cancelled."""
+    """Store new limits within seconds and read those of other processes every few minutes, until cancelled."""
     seen = float("-inf")
     while True:
         try:

@@ -20,9 +20,9 @@ MINUTE = 60.0
 PATIENCE = 1.0
 """Seconds to wait for Redis."""
 MOST_KEYS = 50_000
-"""Keys that one process remembers; about 10 MB."""
+"""How many keys one process remembers; about 10 MB."""
 
-# The server's clock decides and the script is atomic: processes and their clocks need not agree.
+# The clock of Redis decides and the script is atomic, so the clocks of the processes need not agree.
 _SPEND = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
@@ -95,14 +95,14 @@ class SharedCounts:
 _log = logging.getLogger(__name__)
 
 PER_ADDRESS = 2
-"""Shares of one person that an address has: a household or an office has one address for everybody."""
+"""How many times a person's limit an address has: a household or an office shares one address."""
 TOKENS_TOGETHER = 3
-"""Shares of one person that all tokens of a person for one server have together: a new token brings no more."""
+"""How many times a person's limit all tokens of one person for one server share; another token does not raise it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """An action with a limit per minute; its setting is `LIMIT_` and its name."""
+    """An action with a limit per minute; its setting is named `LIMIT_` plus its name."""
 
     name: str
 
@@ -132,9 +132,9 @@ async def spend(limit: Limit, user_id: int) -> None:
 
 
 async def spend_for(limit: Limit, actor: Actor) -> None:
-    """Count one request of a person, or of a token, which has the limits of a person for itself. Raises TooMany.
+    """Count one request of a person, or of a token, which has a person's limits for itself. Raises TooMany.
 
-    The tokens that a person made for one server have TOKENS_TOGETHER times these limits together.
+    The tokens that a person made for one server also share TOKENS_TOGETHER times these limits.
     """
     await _spend(f"{limit.name}:{actor.limit_key}", limit.per_minute)
     if actor.token is not None:
@@ -168,7 +168,7 @@ def _in_force() -> Counts:
 
 
 async def forget() -> None:
-    """Close the connection to Redis and drop this process's own counts."""
+    """Close the connection to Redis, or drop this process's own counts."""
     global _counts
     counts, _counts = _counts, None
     if counts is not None:

@@ -9,9 +9,9 @@ _log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 60.0
 MOST_KINDS = 200
-"""Kinds counted separately in a minute; further kinds count as others."""
+"""How many kinds are counted separately in a minute; further kinds count as OTHERS."""
 SHOWN = 10
-"""Kinds that a line names, the most frequent first."""
+"""How many kinds a line names, the most frequent first."""
 OTHERS = "others"
 
 _counts: Counter[str] = Counter()
@@ -19,7 +19,7 @@ _lock = Lock()
 
 
 def count(kind: str) -> None:
-    """Count one rejection of a kind, in a few words without the content. Thread-safe."""
+    """Count one rejection; `kind` describes it in a few words, without its content. Thread-safe."""
     with _lock:
         _counts[kind if kind in _counts or len(_counts) < MOST_KINDS else OTHERS] += 1
 
@@ -36,7 +36,7 @@ def write() -> None:
 
 
 async def write_on() -> None:
-    """Log every minute until cancelled, and once more then."""
+    """Log every minute until cancelled, and once more on cancellation."""
     try:
         while True:
             await asyncio.sleep(EVERY_SECONDS)

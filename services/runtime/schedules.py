@@ -8,11 +8,11 @@ from sqlalchemy import text
 from models.db.session import AsyncSession
 
 Work = Callable[[AsyncSession], Awaitable[object]]
-"""What a job does, in the transaction that claims its turn."""
+"""The work of a job, done in the transaction that claims its turn."""
 SWEEP = "sweep"
 """The schedule of the sweep over everybody."""
 APART = timedelta(minutes=1)
-"""How far apart two transactions that claim a schedule together may have begun."""
+"""The most by which the start times of two transactions that claim a schedule concurrently may differ."""
 
 
 async def ensure(db: AsyncSession, name: str, every: timedelta) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 
 async def stop(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel the tasks and wait until each has ended; raise what one failed with.
+    """Cancel the tasks and wait until each has ended; raise the error of a failed one.
 
     Not `suppress(CancelledError)` around `await task`: a caller cancelled meanwhile would swallow its own cancellation
     and run forever.

@@ -28,15 +28,15 @@ from services.rules.expression import parse, requirements
 from services.servers.activity_sentences import KnownNames, actor_name, readings_of, sentence
 
 BY_ITSELF = "itself"
-"""The actor of events without a person."""
+"""The value of `actor` for events that no person caused."""
 UNDOABLE = frozenset(kind for kind, declared in EVENT_KINDS.items() if declared.undoable)
 UNDONE: Final = "batch.undone"
 LONGEST_QUERY = 100
 _RULE_IDS = literal_column("(event.data -> 'ruleIds')", JSONB)
 FEW_LINES = 500
-"""Up to so many lines about a rule are read by their ids."""
+"""The most lines about a rule that are read by their ids."""
 FEW_PEOPLE = 500
-"""Up to so many people with a matching name are read by their ids."""
+"""The most people with a matching name whose lines are found by their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ async def lines(
         query = query.where(await _by_rule(db, server_id, wanted.rule_id))
     order = [col(Event.id)]
     if wanted.since is not None or wanted.until is not None:
-        # By time, which is also the order of ids: by id, all lines after `until` would be read first.
+        # Ordered by time, which is also the order of ids. By id, all lines after `until` would be read first.
         order = [col(Event.at), col(Event.id)]
     if before is not None and len(order) == 1:
         query = query.where(col(Event.id) < before)
@@ -184,7 +184,7 @@ async def _about(db: AsyncSession, server_id: int, member: str) -> ColumnElement
     found = (await db.exec(select(named.discord_id).where(*theirs).limit(FEW_PEOPLE + 1))).all()
     if len(found) <= FEW_PEOPLE:
         return col(Event.subject).in_([*found, member])
-    # So many that lines about them are everywhere: scanning line by line soon fills a page.
+    # Lines about so many people are everywhere, so scanning line by line soon fills a page.
     same = exists().where(*theirs, col(named.discord_id) == Event.subject)
     return or_(col(Event.subject) == member, same)
 
@@ -194,7 +194,7 @@ async def _by_rule(db: AsyncSession, server_id: int, rule_id: int) -> ColumnElem
     about, named = col(Event.rule_id) == rule_id, _RULE_IDS.contains([rule_id])
     if (await rollups.holders(db, [server_id])).get(rule_id, 0) > FEW_LINES:
         return or_(about, named)
-    # The planner assumes that every rule is common and would scan line by line, for a rare one the whole log.
+    # The planner assumes that every rule is common and would scan line by line; for a rare rule, the whole log.
     hits = (
         select(Event.id)
         .where(Event.server_id == server_id, named)
@@ -232,7 +232,7 @@ def _places(data: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 async def _people(db: AsyncSession, server_id: int, people: set[str]) -> dict[str, str]:
-    """Return people's names in the server, or else at Discord."""
+    """Return people's names by Discord id: their name in the server or, without one, their name at Discord."""
     result = await db.execute(
         text(
             """
@@ -247,7 +247,7 @@ async def _people(db: AsyncSession, server_id: int, people: set[str]) -> dict[st
     return {str(discord_id): str(name) for discord_id, name in result.all() if name}
 
 
-# Rules by their present names; deleted ones by the last name in the log.
+# The names of rules: the present name or, for a deleted rule, the last name in the log.
 _RULES = """
     SELECT w.id, COALESCE(r.name, (
         SELECT COALESCE(e.data -> 'rule' ->> 'name', e.data -> 'after' ->> 'name') FROM event e
@@ -280,7 +280,7 @@ async def role_names(db: AsyncSession, server_id: int, role_ids: Sequence[str]) 
 
 
 async def _told_apart(db: AsyncSession, server_id: int, named: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Return rules' names; deleted ones say so, and those that share a name say when each was created (UTC)."""
+    """Return rules' names with notes: that a rule is deleted and, if rules share a name, when it was created (UTC)."""
     present = set(
         (await db.exec(select(Rule.id).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)))).all()
     )
@@ -308,7 +308,7 @@ async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     await permissions.require_admin_to_read(db, outside, actor, server_id)
     found: list[list[str]] = []
     for column in ("role_id", "rule_id", "actor"):
-        # An index jump from each value to the next, however many lines have the same.
+        # Jumps in the index from each value to the next, however many lines share a value.
         following = f"SELECT min({column}) FROM event WHERE server_id = :server AND {column}"
         rows = await db.execute(
             text(

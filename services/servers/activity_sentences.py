@@ -130,7 +130,7 @@ class NamedEvent:
 
 
 def actor_name(event: EventView, known: KnownNames) -> str:
-    """Return the name of who acted; a program is named by its API token and the person who made it."""
+    """Return the actor's name; a program is named by its API token and the person who made the token."""
     person, token = known.person(event.actor), event.data.get(BY_TOKEN)
     if not isinstance(token, str) or not token:
         return person

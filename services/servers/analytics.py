@@ -31,7 +31,7 @@ class AnalyticsView:
 @json_view
 @dataclass(frozen=True, slots=True)
 class RuleHistory:
-    """A rule and how many members had its role by it at the end of each day."""
+    """A rule, and how many members had its role because of it at the end of each day."""
 
     id: int
     name: str
@@ -43,7 +43,7 @@ class RuleHistory:
 @json_view
 @dataclass(frozen=True, slots=True)
 class HistoryView:
-    """What happened on each day (in UTC, the last one is today); every series is as long as `days`."""
+    """The counts of each day (in UTC; the last day is today); every series is as long as `days`."""
 
     days: tuple[date, ...]
     proofs: tuple[int, ...]
@@ -53,7 +53,7 @@ class HistoryView:
 
 
 async def totals(db: AsyncSession, actor: Actor) -> AnalyticsView:
-    """Return the number of verified members, active rules, and servers with the bot (else of all known servers)."""
+    """Return the number of verified members, active rules, and servers with the bot (or, if none, of known servers)."""
     result = await db.execute(
         text(
             """
@@ -76,7 +76,7 @@ async def totals(db: AsyncSession, actor: Actor) -> AnalyticsView:
 async def history(db: AsyncSession, actor: Actor, days: int, server_id: int | None = None) -> HistoryView:
     """Return the last `days` days in one of the actor's servers, or in all of them together.
 
-    Proofs are those of present members whose wallets count there, each counted once even if its member is in several of
+    Only proofs of present members whose wallets count there are included, each once even if its member is in several of
     these servers. Roles given and taken, and the holders of each rule at the end of each day, come from stored counts.
     Raises FieldRefused for another range, ServerNotFound for a server that the actor does not run.
     """
@@ -111,14 +111,14 @@ _RULES = """
 
 
 async def _holders(db: AsyncSession, servers: list[int], shown: tuple[date, ...]) -> tuple[RuleHistory, ...]:
-    """Return the series of each rule, most holders now first, computed backwards from the present holders."""
+    """Return each rule's series, computed backwards from its present holders; the most present holders come first."""
     kept = await rollups.holder_steps(db, servers, shown[0])
     found: list[RuleHistory] = []
     for rule_id, name, server, color in (await db.execute(text(_RULES), {"servers": servers})).all():
         rule = kept.get(rule_id, rollups.HolderSteps(0, {}))
         count, series = rule.present, list[int]()
         for day in reversed(shown):
-            series.append(max(count, 0))  # the log's past need not match the ledger
+            series.append(max(count, 0))  # the log need not match the ledger
             count -= rule.steps.get(day, 0)
         found.append(RuleHistory(rule_id, name, server, color, tuple(reversed(series))))
     return tuple(sorted(found, key=lambda rule: (-rule.holders[-1], rule.id)))

@@ -44,8 +44,9 @@ class Loser:
 class HeldBackView:
     """The stopped removals of one role.
 
-    `wouldLose` of `holders` tripped the breaker: roles taken within the day, being taken, and about to be. `losers` are
-    those who wait now, `total` of them; `cause` is the latest change before, in words, or empty.
+    `wouldLose` of `holders` tripped the breaker: members whose role was taken within the day, is being taken or was
+    about to be. `losers` are the members who wait now, `total` of them. `cause` is the latest change to a rule before
+    the trip, in words, or empty.
     """
 
     role_id: str
@@ -68,14 +69,17 @@ async def of_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """What an admin is shown of a role: when the breaker tripped, and how many members wait."""
+    """The state of a role as an admin was shown it: when the breaker tripped, and how many members wait."""
 
     tripped_at: datetime
     total: int
 
 
 async def trips(db: AsyncSession, server_id: int) -> dict[str, Trip]:
-    """Return the roles with stopped removals, without checking permissions; only to decide about `of_server`."""
+    """Return the roles with stopped removals, without checking permissions.
+
+    Use it only to decide whether to call `of_server`.
+    """
     waiting = await breaker.tripped(db, server_id)
     counts = await db.execute(text(_COUNTS), {"server": server_id, "roles": [row.role_id for row in waiting]})
     totals = {str(role_id): int(count) for role_id, count in counts.all()}
@@ -92,7 +96,7 @@ async def approve(
 ) -> int:
     """Permit the stopped removals of one role or of all; return the number of roles.
 
-    Raises as `of_server` does, and Conflict if the role does not wait for what was `seen` any more.
+    Raises as `of_server` does, and Conflict if the role no longer waits as `seen` says.
     """
     await _check(db, outside, actor, server_id, role_id, seen)
     return _counted(await release_removals(db, actor, server_id, role_id), seen)
@@ -122,7 +126,7 @@ async def dismiss(
 async def _check(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None, seen: Trip | None
 ) -> None:
-    """Raise Conflict if another trip waits than was seen, more members, or nobody any more."""
+    """Raise Conflict if the role no longer waits, has tripped again since `seen`, or more members wait than then."""
     await permissions.require_admin(db, outside, actor, server_id)
     if seen is None:
         return
@@ -134,7 +138,7 @@ async def _check(
 
 
 def _counted(roles: int, seen: Trip | None) -> int:
-    """Return the number of roles. Raises Conflict if somebody else decided about the one that was seen meanwhile."""
+    """Return the number of roles. Raises Conflict if somebody else has decided about the seen role meanwhile."""
     if seen is not None and not roles:
         raise Conflict(_(DECIDED))
     return roles

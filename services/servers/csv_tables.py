@@ -1,4 +1,4 @@
-"""CSV tables (RFC 4180, UTF-8), the audit log's among them, without anything that a spreadsheet would run."""
+"""CSV tables (RFC 4180, UTF-8), such as that of the audit log, without anything that a spreadsheet would run."""
 
 import csv
 import io
@@ -13,12 +13,12 @@ HEAD = (
     NP_("column", "done by (id)"), NP_("column", "member"), NP_("column", "member (id)"), NP_("column", "role"),
     NP_("column", "role (id)"), NP_("column", "rule"), NP_("column", "rule (id)"), NP_("column", "batch"),
 )  # fmt: skip
-"""The names of the columns, in the catalogue under `column`."""
+"""The names of the columns; their context in the catalogue is `column`."""
 _RUNS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""A cell that begins so is a formula, in some spreadsheets also with the full-width characters of East Asian keyboards;
-a leading apostrophe makes it text."""
+"""A cell that begins with one of these is a formula, in some spreadsheets also with the full-width characters of East
+Asian keyboards. A leading apostrophe makes it text."""
 _INNER = re.compile(r'([;|\t\r\n])(?=[ "]{0,20}[=+\-@\uff1d\uff0b\uff0d\uff20])')
-"""Where a spreadsheet that separates by `;` (Excel in most of Europe) finds such a cell within one of ours."""
+"""Where a spreadsheet that separates by `;` (Excel in most of Europe) would find such a cell inside one of ours."""
 
 
 def head() -> str:

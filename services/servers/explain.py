@@ -59,7 +59,7 @@ class RoleWhy:
     granted_by_us: bool
     next: str
     left_alone_until: datetime | None = None
-    """Until when it is neither given nor taken, because others reversed us repeatedly."""
+    """Until when the role is neither given nor taken, because rivals reversed our changes repeatedly."""
 
 
 @json_view
@@ -157,7 +157,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
 def _requirement(
     leaf: Requirement, case: Case, vaults: Delegated | None, memory: Memory, names: Names, *, shared: bool
 ) -> RequirementView:
-    """Return what was last read about a requirement; our own tables are read now."""
+    """Return the view of a requirement from its last reading; our own tables are read now."""
     if leaf.kind.chainless:
         return view_of_reading(read_own(leaf, case.wallets, case.tables), names, shared=shared)
     known = last_known.recall(leaf, case.wallets, memory, vaults)
@@ -198,7 +198,7 @@ def _next(
 
 
 def _waits_for_the_end(decision: Decision, moving: Collection[str]) -> bool:
-    """Return whether only an open move keeps the role, of which `moving` has those in the ledger."""
+    """Return whether only an open move keeps the role; `moving` has the roles in the ledger that the move keeps."""
     match decision.action:
         case Action.WAIT | Action.ADOPT:
             return decision.no_since is not None and decision.due_at is None

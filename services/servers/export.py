@@ -14,7 +14,7 @@ from services.servers import csv_tables, member_list
 from services.servers.member_list import MemberRow
 
 PAGE = 200
-"""Members read at a time; a server may have more than fit into memory."""
+"""How many members are read at a time, because a server may have more than fit into memory."""
 HEAD = (
     NP_("column", "member"), NP_("column", "member (id)"), NP_("column", "has a wallet that counts"),
     NP_("column", "roles"), NP_("column", "roles from us"), NP_("column", "wallets shared with admins"),

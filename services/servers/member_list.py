@@ -21,7 +21,7 @@ from services.guilds import permissions
 PAGE_SIZE = 50
 LONGEST_QUERY = 100
 FEW = 1_000
-"""With fewer matches, one pass over the names both counts and lists them; with more, a page is soon filled."""
+"""With fewer matches than this, one pass over the names counts and lists them; with more, a page fills quickly."""
 OURS = frozenset({"held", "taking"})
 """The states of the ledger in which a member has a role from us."""
 
@@ -99,7 +99,7 @@ async def list_members(
         else:
             total = await rollups.members(db, server_id)
         size = max(0, min(PAGE_SIZE, total - first))
-        # From the nearer end, because the members before the page are skipped one by one.
+        # Read from the nearer end, because the members before the page are skipped one by one.
         from_end = first > total // 2
         skipped = max(0, total - first - size) if from_end else first
         ids = await _ids(db, condition, values, size=size, skipped=skipped, from_end=from_end)
@@ -122,8 +122,8 @@ async def _ids(
     return ids[::-1] if from_end else ids
 
 
-# The columns of the index on names, under its names, so that searching and paging read no table row. Bots are left out,
-# because they can prove no wallet.
+# Only columns of the index on names, spelt as in the index, so that searching and paging read no table row. Bots are
+# left out, because they cannot prove a wallet.
 _LISTED = "server_id = :server AND left_at IS NULL AND NOT bot"
 _FITTING = "(lower(name) LIKE lower(CAST(:part AS text)) OR discord_id = :wanted)"
 
@@ -131,7 +131,7 @@ _FITTING = "(lower(name) LIKE lower(CAST(:part AS text)) OR discord_id = :wanted
 async def after(db: AsyncSession, server_id: int, discord_id: str, limit: int) -> tuple[MemberRow, ...]:
     """Return up to `limit` members except bots after this id, in the order of ids, without checking permissions.
 
-    Their roles are only those that they have, or that we gave.
+    Each row has only the roles that the member has, or that we gave.
     """
     found = await db.exec(
         select(Member)
@@ -152,7 +152,7 @@ async def _rows(
     proved = await wallets_of(db, server_id, people)
     roles = await _roles(db, server_id)
     ours = await _ours(db, server_id, people)
-    # Four objects a role, however many members there are: 50 members of 250 roles would be 12,500.
+    # Four shared views for each role, however many members there are: 50 members times 250 roles would be 12,500.
     views = {
         role_id: {
             (held, granted): MemberRoleView(role_id, name, color, held, granted)

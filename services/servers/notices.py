@@ -24,7 +24,7 @@ MOST_NOTICES = 10
 
 @dataclass(frozen=True, slots=True)
 class MemberContext:
-    """A member in a server; the actor's `user_id` is 0 for somebody without a row."""
+    """A member in a server; the actor's `user_id` is 0 for a person without a row."""
 
     actor: Actor
     server_id: int
@@ -34,7 +34,7 @@ class MemberContext:
 
 @dataclass(frozen=True, slots=True)
 class NoticeView:
-    """A sentence for the member: something that they have not been shown yet, or with id 0 a reminder."""
+    """A sentence for the member: a notice that they have not been shown yet, or a reminder, whose id is 0."""
 
     id: int
     text: str
@@ -75,7 +75,7 @@ async def waiting(db: AsyncSession, member: MemberContext) -> list[NoticeView]:
 
 
 async def _move_reminders(db: AsyncSession, member: MemberContext) -> list[NoticeView]:
-    """Return what a member without a wallet has to do for roles of an open move; it is shown each time."""
+    """Return a reminder for a member without a wallet who has roles of an open move; it is shown each time."""
     rows = (await db.execute(text(_UNVERIFIED), {"server": member.server_id, "who": member.actor.discord_id})).all()
     if not rows:
         return []

@@ -1,4 +1,4 @@
-"""Protection: members from whom, and roles for which, nothing is taken until an admin ends it."""
+"""Protection: members who lose no role, and roles that nobody loses, until an admin ends the protection."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ ROLE: Final = "role.protected"
 @json_view
 @dataclass(frozen=True, slots=True)
 class ProtectedMember:
-    """A member who keeps every role that we gave them; for one who left, the name is the id."""
+    """A member who keeps every role that we gave them; the name of an unknown member is the id."""
 
     discord_id: str
     name: str
@@ -40,7 +40,7 @@ class ProtectedMember:
 @json_view
 @dataclass(frozen=True, slots=True)
 class ProtectedRole:
-    """A role that we take from nobody; `by` and `since` say who protected it and when, while the log has it."""
+    """A role that we take from nobody; `by` and `since` say who protected it and when, while the log has the line."""
 
     role_id: str
     role_name: str
@@ -114,7 +114,7 @@ def _in_order(roles: Sequence[ProtectedRole]) -> tuple[ProtectedRole, ...]:
 async def of_member(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str, protected: bool
 ) -> None:
-    """Protect a member or end that; for one who left it can only be ended.
+    """Protect a member, or end the protection; for a member who left it can only be ended.
 
     Raises ServerNotFound, MemberNotFound, ProviderUnavailable.
     """
@@ -131,7 +131,7 @@ async def of_member(
 async def of_role(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str, protected: bool
 ) -> None:
-    """Protect a role of the server's rules, or end that.
+    """Protect a role of the server's rules, or end the protection.
 
     Raises ServerNotFound, RuleNotFound, ProviderUnavailable.
     """

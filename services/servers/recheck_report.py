@@ -64,7 +64,7 @@ async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
 
 
 async def since(db: AsyncSession, actor: Actor, server_id: int, before: frozenset[str]) -> RecheckReport:
-    """Return the differences from `before` (role ids), and the reasons for the others. Raises MemberNotFound."""
+    """Return the differences from `before` (role ids), and the reasons for the other roles. Raises MemberNotFound."""
     seen = await explain.own(db, actor, server_id)
     why_unknown = await _doubt(db, actor, server_id)
     return compare(seen, before, why_unknown, settled=await settled(db, actor, server_id))
@@ -86,13 +86,13 @@ def _line(role: RoleWhy) -> RoleLine:
 
 
 def _lack(role: RoleWhy) -> RoleLine:
-    """Return what each rule of the role lacks; if none lacks anything, what happens next."""
+    """Return what the member lacks for each rule of the role or, if no rule says no, what happens next."""
     lacks = [_missed(rule) for rule in role.rules if rule.state == "active" and rule.outcome == Answer.NO.value]
     return RoleLine(role.role_name, "; ".join(lacks) or role.next)
 
 
 def _missed(rule: RuleWhy) -> str:
-    """Return needed and held amounts of a rule with one requirement; for a composed one, /why shows all parts."""
+    """Return the needed and held amounts of a rule with one requirement; for a composed rule, /why shows all parts."""
     if len(rule.requirements) != 1 or rule.requirements[0].outcome != Answer.NO.value:
         return _("{name} is not fulfilled").format(name=rule.name)
     (one,) = rule.requirements

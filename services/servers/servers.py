@@ -35,15 +35,16 @@ from settings import settings
 
 PRIORITY_SPEAKER, SEND_SPOKEN, USE_COMMANDS = 1 << 8, 1 << 12, 1 << 31
 SERVER_PERMISSIONS = MANAGE_CHANNELS | VIEW | SEND | EMBED | HISTORY | MANAGE_ROLES | USE_COMMANDS
-"""The permissions that a server's invite link asks for: all that the bot uses (docs/facts.md#discord-permissions)."""
+"""The permissions that a server's invite link asks for: those that the bot uses, and the right to use commands, which
+people need (docs/facts.md#discord-permissions)."""
 NAVIGATION_PERMISSIONS = PRIORITY_SPEAKER | SEND_SPOKEN | MANAGE_ROLES
-"""The permissions of the navigation's invite link; of these the bot uses Manage Roles."""
+"""The permissions of the navigation's invite link; the bot uses only Manage Roles."""
 
 DISCORD_CDN = "https://cdn.discordapp.com"
 ASK_AGAIN = timedelta(minutes=5)
 """How long the list of a person's servers is used before Discord is asked again."""
 BELIEVED = timedelta(hours=1)
-"""How long it is used while Discord cannot be asked."""
+"""How long that list is used while Discord cannot be asked."""
 LONGEST_NAME = 100
 LONGEST_DESCRIPTION = 500
 
@@ -91,7 +92,7 @@ class RoleView:
     assignable: bool
     reason: str | None
     short_reason: Internal[str]
-    """The reason in a few words; empty if it could."""
+    """The reason in a few words; empty if the rule could grant it."""
 
 
 async def list_servers(db: AsyncSession, actor: Actor) -> list[ServerView]:
@@ -136,7 +137,7 @@ async def _views(db: AsyncSession, rows: list[tuple[Server, bool]]) -> list[Serv
 async def sync(db: AsyncSession, outside: Gateways, actor: Actor, *, brief: bool = False) -> int:
     """Read from Discord which servers the person runs; return how many of them we know.
 
-    `brief` waits for Discord a moment only. Raises NotConnected, ProviderUnavailable.
+    `brief` waits only a moment for Discord. Raises NotConnected, ProviderUnavailable.
     """
     # The result is used for minutes, so it must not come from a list that is already cached.
     guilds = {guild.id: guild for guild in await permissions.own_guilds(db, outside, actor, max_age=0, brief=brief)}
@@ -164,7 +165,7 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor, *, brief: bool
 
 
 async def look_for(db: AsyncSession, actor: Actor) -> None:
-    """Have the bot look for somebody in its servers, if those are few: Discord did not tell where they are."""
+    """Have the bot search its servers for the actor, if the servers are few: Discord did not say where the actor is."""
     await known_people.look_elsewhere(db, None, actor.discord_id, actor.username)
 
 
@@ -174,8 +175,8 @@ _asking: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 async def ask_again(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
     """Read from Discord which servers the person runs, if a part of the list is older than ASK_AGAIN.
 
-    Otherwise the list would continue for somebody who left while the bot was offline. While Discord cannot be asked, an
-    answer younger than BELIEVED is used; after that NotConnected and ProviderUnavailable are raised.
+    Otherwise somebody who left a server while the bot was offline would keep it in their list. While Discord cannot be
+    asked, an answer younger than BELIEVED is used; after that NotConnected and ProviderUnavailable are raised.
     """
     if await _age(db, actor) < ASK_AGAIN:
         return
@@ -200,9 +201,9 @@ async def _age(db: AsyncSession, actor: Actor) -> timedelta:
 
 
 async def _runs_none(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
-    """Ask through the bot before an empty list from Discord removes every server from somebody's dashboard.
+    """Check through the bot before an empty list from Discord removes every server from a person's dashboard.
 
-    Raises ProviderUnavailable when the bot sees them run one of those servers, or cannot see.
+    Raises ProviderUnavailable when the bot sees that the person runs one of those servers, or cannot see it.
     """
     listed = select(Access.server_id).join(Server, col(Server.id) == Access.server_id)
     mine = await db.exec(listed.where(Access.discord_id == actor.discord_id, col(Server.bot_invited).is_(True)))
@@ -215,7 +216,7 @@ async def _runs_none(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
 
 
 async def allow(db: AsyncSession, server_id: int, discord_id: str, *, owner: bool) -> None:
-    """Add a server to somebody's list of servers they run; every change is checked live nevertheless."""
+    """Add a server to the list of servers that a person runs; each change by them is still checked live."""
     row = insert(Access).values(server_id=server_id, discord_id=discord_id, owner=owner, checked_at=now())
     await db.execute(
         row.on_conflict_do_update(
@@ -226,7 +227,7 @@ async def allow(db: AsyncSession, server_id: int, discord_id: str, *, owner: boo
 
 
 async def invite_list(db: AsyncSession, outside: Gateways, actor: Actor) -> list[GuildView]:
-    """Return every Discord server that the person runs, with whether the bot is in it, by name."""
+    """Return every Discord server that the person runs, and whether the bot is in it, ordered by name."""
     guilds = [
         guild for guild in await permissions.own_guilds(db, outside, actor, max_age=KEPT_SECONDS) if guild.is_admin
     ]
@@ -248,7 +249,7 @@ async def add(
     icon: str | None,
     description: str | None,
 ) -> ServerView:
-    """Add a server by the form, for somebody who runs it; adding it twice updates its fields.
+    """Add a server from the form, for a person who runs it; adding it again updates its fields.
 
     Raises FieldRefused, ServerNotFound, NotConnected, ProviderUnavailable.
     """
@@ -323,7 +324,7 @@ def navigation_invite_url(outside: Gateways) -> str:
 
 
 async def roles(db: AsyncSession, outside: Gateways, actor: Actor, discord_server_id: str) -> list[RoleView]:
-    """Return a server's roles, highest first, without @everyone, each with why it could not be granted.
+    """Return a server's roles, highest first, without @everyone, each with the reason if it could not be granted.
 
     Raises ServerNotFound unless the actor runs it, Conflict while the bot is not in it.
     """

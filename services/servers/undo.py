@@ -1,6 +1,6 @@
-"""Undo events of the audit log: restore a rule, or give a role back to those from whom it was taken.
+"""Undo events of the audit log: restore a rule, or give a role back to members who lost it.
 
-A batch can be undone once, as long as its lines are kept (`log_days` in the settings).
+A batch can be undone once, while its lines are kept (`log_days` in the settings).
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ async def give_back(db: AsyncSession, found: Rights, _actor: Actor, event: Event
     """Give the role of a batch of removals back to all members who are still there.
 
     They get it as a gift: it stays until a rule says yes to them again. Pending removals are cancelled. Raises Conflict
-    when the role cannot be granted (any more).
+    when the role cannot be granted (any more), or when nobody is left to get it back.
     """
     name = _grantable(found, event.role_id or "")
     who = {"server": event.server_id, "role": event.role_id, "batch": event.batch}
@@ -70,7 +70,7 @@ async def give_back(db: AsyncSession, found: Rights, _actor: Actor, event: Event
 
 
 async def give_again(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
-    """Give a role of ours again to members from whom somebody else took it; its rules continue to decide.
+    """Give a role of ours again to members from whom somebody else took it; its rules decide about it as before.
 
     Raises Conflict when the role cannot be granted (any more), or when nobody lacks it.
     """
@@ -115,7 +115,7 @@ _CONCERNED = """
 """
 
 
-# One attempt counts as made: the writer then reads the member first, for the role may (still) be there.
+# The role may (still) be there, so `attempts` starts at 1: the writer first reads the member.
 _TURN_ROUND = """
     UPDATE "grant" SET state = 'giving', attempts = 1, gift_since = now(), no_since = NULL, held_back_at = NULL,
         intended_at = now(), next_at = now(), updated_at = now()
@@ -290,7 +290,7 @@ async def resume(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -
 
 
 async def _use_lists(db: AsyncSession, rule: Rule) -> None:
-    """Raise Conflict if the rule names a list of addresses that was deleted with it or with the change."""
+    """Mark the rule's address lists as used. Raises Conflict if one was deleted with the rule or with the change."""
     try:
         await stored_lists.use(db, rule.server_id, lists_in(parse(rule.expression)))
     except FieldRefused:
@@ -336,7 +336,7 @@ def _draft(document: Mapping[str, Any], server_id: int) -> RuleDraft:
 @json_view
 @dataclass(frozen=True, slots=True)
 class UndoView:
-    """What undoing a batch does, or did, in words, and how many members get a role at once."""
+    """The result of undoing a batch, or of a preview of that, in words, and how many members get a role at once."""
 
     batch: str
     text: str
@@ -348,7 +348,7 @@ async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 
     Raises ServerNotFound, BatchNotFound, Conflict when it cannot be undone (any more), ProviderUnavailable.
     """
-    # Before the savepoint, which would keep the connection while Discord is asked.
+    # Before the savepoint, which would hold the connection while Discord is asked.
     found = await permissions.require_admin(db, outside, actor, server_id)
     nothing = await db.begin_nested()
     try:

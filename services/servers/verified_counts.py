@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from models.db.session import AsyncSession
 
-# People whose verification may have changed since they were counted: their counted and their present state.
+# People whose verification may have changed since they were counted, with their counted and their present state.
 _CHANGED = """
     WITH stale AS MATERIALIZED (SELECT DISTINCT discord_id FROM verified_stale),
     changed AS MATERIALIZED (
@@ -58,7 +58,7 @@ async def people(db: AsyncSession, server_ids: Iterable[int]) -> int:
 
 
 async def proofs(db: AsyncSession, server_ids: Iterable[int], first: date) -> dict[date, int]:
-    """Return by day since `first` how many wallets were proved by people verified in one of the servers."""
+    """Return, by day since `first`, how many wallets were proved by people verified in one of the servers."""
     rows = await db.execute(
         text(
             f"""
@@ -77,10 +77,10 @@ async def proofs(db: AsyncSession, server_ids: Iterable[int], first: date) -> di
 
 
 async def fold(db: AsyncSession) -> int:
-    """Count people with a recorded change again; return how many records were used, 0 while another process folds."""
+    """Recount people with a recorded change; return how many records were used, 0 while another process folds."""
     return int((await db.execute(text("SELECT verified_fold()"))).scalar_one())
 
 
 async def rebuild(db: AsyncSession) -> None:
-    """Count everybody again; writers of members, wallets and the log are not blocked."""
+    """Recount everybody; writers of members, wallets and the log are not blocked."""
     await db.execute(text("SELECT verified_rebuild()"))

@@ -26,7 +26,7 @@ RENEWED_EVERY = timedelta(seconds=5)
 class Position:
     """The last settled block up to which a chain has been read; 0 before the first read.
 
-    Without its hash the block is not compared with the chain's.
+    A block without its hash is not compared with the chain's.
     """
 
     block: int
@@ -41,7 +41,7 @@ class Overtaken(Exception):
 class FollowView:
     """How far a chain has been followed: `behind` counts blocks; `fault` is why the last try failed.
 
-    `slices` is the number of polls in which the wallets are read, if there are too many for one.
+    `slices` is the number of polls that it takes to read all wallets, if they are too many for one.
     """
 
     chain: str
@@ -124,7 +124,7 @@ async def release_leases(db: AsyncSession, is_dead: Callable[[str], bool]) -> No
 async def advancing(
     cursor: str, owner: str, position: Position, head: int, slices: int = 1
 ) -> AsyncGenerator[AsyncSession]:
-    """Return a transaction that first advances the cursor. Raises Overtaken, and rolls back, if the lease is lost."""
+    """Open a transaction that first advances the cursor. Raises Overtaken, and rolls back, if the lease is lost."""
     values = {
         "block": position.block, "hash": position.block_hash, "head": head, "lease": lease(), "chain": cursor,
         "owner": owner, "slices": slices,
@@ -154,7 +154,7 @@ async def failed(db: AsyncSession, cursor: str, owner: str, fault: str) -> None:
 
 
 async def still_follows(db: AsyncSession, cursor: str, owner: str) -> None:
-    """Record that the follower is at work after an answer, though its share of the rate limit lets it ask no more."""
+    """Record that the follower got an answer and is at work, though its share of the rate limit is used up."""
     await db.execute(
         text(
             "UPDATE cursor SET updated_at = now() "

@@ -9,7 +9,7 @@ from services.rules.expression import parse, requirements
 
 
 class NamedContract(NamedTuple):
-    """A contract that a rule names, and whether as a coin."""
+    """A contract that a rule names, and whether the rule names it as a coin."""
 
     chain: str
     contract: str
@@ -27,7 +27,7 @@ class PlacesByExpression:
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        # By digest: a text can have tens of thousands of token ids, which are of no use here.
+        # By digest: a text can have tens of thousands of token ids, which are not needed here.
         self._known: OrderedDict[bytes, frozenset[NamedContract]] = OrderedDict()
         self.bytes: int = 0
 

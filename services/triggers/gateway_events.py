@@ -53,7 +53,7 @@ class GuildFacts:
 async def seen(db: AsyncSession, guild: GuildFacts) -> None:
     """Record that the bot is in this guild, and judge its roles; if it is new there, queue its known members.
 
-    Its members follow: parts of their list by `listed`, then `list_ended` and `who_runs`.
+    Report its members after that: the pages of their list to `listed`, then call `list_ended` and `who_runs`.
     """
     server = await known(db, guild.id)
     came = server is None or not server.bot_invited
@@ -73,7 +73,7 @@ async def seen(db: AsyncSession, guild: GuildFacts) -> None:
 
 
 async def list_begins(db: AsyncSession, guild_id: str) -> datetime:
-    """Return the database's time, from which `list_ended` finds members missing on the list."""
+    """Return the database's time, by which `list_ended` finds the members that are missing from the list."""
     await known_people.list_begins(db, guild_id)
     return await db.now()
 
@@ -89,7 +89,7 @@ async def listed(
 
 
 async def list_ended(db: AsyncSession, guild_id: str, began: datetime) -> int:
-    """Record as gone the members missing on the list that began then, some at a time; return how many."""
+    """Record as gone some of the members that are missing from the list that began then; return how many."""
     server = await known(db, guild_id)
     if server is None:
         return 0
@@ -100,7 +100,7 @@ async def list_ended(db: AsyncSession, guild_id: str, began: datetime) -> int:
 
 
 async def who_runs(db: AsyncSession, guild: GuildFacts, *, whole: bool = True) -> None:
-    """Update the list of those who run the guild, after roles or members changed.
+    """Update the list of people who run the guild, after roles or members changed.
 
     Without `whole`, the guild's members are unknown, and only its name, picture and owner are stored.
     """
@@ -160,9 +160,9 @@ async def left(db: AsyncSession, guild_id: str) -> None:
 
 
 async def present(db: AsyncSession, guild_ids: Sequence[str], numbers: Collection[int] = (0,), count: int = 1) -> None:
-    """Record that of the guilds of these shards (of `count`) the bot is in exactly these.
+    """Record that on these shards (of `count`), the bot is in exactly these guilds.
 
-    It may have left others while offline.
+    It may have left others while it was offline.
     """
     known = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
     of_shards = {guild_id for guild_id in known.all() if (int(guild_id) >> 22) % count in numbers}
@@ -178,7 +178,7 @@ async def ready(db: AsyncSession) -> None:
 async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
     """Pause the rules whose role is deleted, dangerous, managed, or above the bot.
 
-    Resume those paused for such a cause whose role is right again.
+    Resume the rules paused for such a cause whose role can be granted again.
     """
     server = await known(db, guild.id)
     if server is None:
@@ -211,7 +211,7 @@ async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) ->
 async def member_changed(
     db: AsyncSession, guild_id: str, member: MemberFacts, mighty: frozenset[str] = frozenset()
 ) -> None:
-    """Record a change of a member's roles, name or screening; roles in `mighty` make an administrator."""
+    """Record a change of a member's roles, name or screening; any role in `mighty` makes them an administrator."""
     server = await known(db, guild_id)
     if server is None or server.id is None:
         return
@@ -237,7 +237,7 @@ async def member_read(db: AsyncSession, guild_id: str, member: MemberFacts) -> N
 async def member_met(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
     """Record a member as an interaction shows them, if that differs from what is stored.
 
-    Somebody new is looked for in the other servers too: nothing else reports where they are.
+    A new person is looked for in the other servers too, because nothing else reports where they are members.
     """
     server = await known(db, guild_id)
     if server is not None and await member_rereads.differs(db, server.id or 0, member):

@@ -1,4 +1,4 @@
-"""People who are read from Discord again in each sweep, while the bot hears nothing of members."""
+"""People who are read from Discord again in each sweep, while the bot receives no events about members."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -30,9 +30,9 @@ async def to_read(
 ) -> list[KnownMember]:
     """Return people not read since the present sweep began, those read longest ago first.
 
-    They have a wallet or a role of ours; nobody else is ever asked about. Somebody with a wallet who left is looked for
-    until housekeeping deletes the row, because nothing reports a return. The guilds in `without` are skipped, and those
-    of other shards than these `numbers` of `count`.
+    Only people with a wallet or a role of ours are read. A person with a wallet who left is read again until
+    housekeeping deletes their row, because nothing reports a return. Skips the guilds in `without`, and those of all
+    shards (of `count`) except these `numbers`.
     """
     values = {"sweep": schedules.SWEEP, "limit": limit, "without": list(without)}
     (rows,) = await db.together((_TO_READ, {**values, "numbers": sorted(numbers), "count": count}))
@@ -42,7 +42,7 @@ async def to_read(
 async def never_read(
     db: AsyncSession, limit: int, without: Collection[str] = (), numbers: Collection[int] = (0,), count: int = 1
 ) -> list[KnownMember]:
-    """Return people whom a sign-in or the use of the bot elsewhere made known, and who were not read here yet."""
+    """Return people known from a sign-in, or from their use of the bot elsewhere, who were not read here yet."""
     values = {"limit": limit, "without": list(without), "numbers": sorted(numbers), "count": count}
     (rows,) = await db.together((_NEVER_READ, values))
     return [KnownMember(*row) for row in rows]
@@ -68,7 +68,7 @@ _TO_READ = """
 
 
 async def was_read(db: AsyncSession, one: KnownMember) -> None:
-    """Record that somebody was read, also if they are not in the server."""
+    """Record that a person was read, even if they are not in the server."""
     await db.execute(
         text("UPDATE member SET seen_at = now() WHERE server_id = :server AND discord_id = :who"),
         {"server": one.server_id, "who": one.discord_id},
@@ -87,7 +87,7 @@ async def differs(db: AsyncSession, server_id: int, facts: MemberFacts) -> bool:
 
 
 async def first_met(db: AsyncSession, server_id: int, discord_id: str) -> bool:
-    """Note that a member used the bot here; return whether it is the first time."""
+    """Record that a member used the bot here; return whether it is the first time."""
     first = await db.execute(
         text(
             "UPDATE member SET met_at = now() WHERE server_id = :server AND discord_id = :who AND met_at IS NULL "
@@ -99,9 +99,9 @@ async def first_met(db: AsyncSession, server_id: int, discord_id: str) -> bool:
 
 
 async def met_elsewhere(db: AsyncSession, discord_id: str, name: str, servers: Collection[int]) -> None:
-    """Note somebody as a member of servers that Discord listed for them; their roles are read soon.
+    """Store a person as a member of the servers that Discord listed for them; their roles are read soon.
 
-    Members who are stored already stay as they are, except those who had left.
+    A member who is stored already stays unchanged, unless they had left.
     """
     await db.execute(
         text(

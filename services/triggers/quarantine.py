@@ -14,7 +14,7 @@ from models.db.session import AsyncSession
 from services.core import queue
 
 FIRST_PAUSE, LONGEST_PAUSE, GROWTH = timedelta(minutes=10), timedelta(days=1), 6
-"""How long the first quarantine of an address lasts, and the growth of later ones."""
+"""How long an address's first quarantine and the longest one last, and the factor by which each is longer."""
 REMEMBERED = timedelta(days=7)
 """How long after its end a quarantine makes the next one longer."""
 
@@ -35,7 +35,7 @@ async def begin(
 ) -> None:
     """Stop following these addresses for a while, and queue their members with the sweep's priority.
 
-    `servers` are those whose rules name a contract.
+    `servers` has the servers whose rules name a contract, by contract.
     """
     await db.execute(
         text(

@@ -26,7 +26,7 @@ async def of_member(db: AsyncSession, outside: Gateways, actor: Actor, server_id
 
 
 async def waiting(db: AsyncSession, server_id: int, discord_id: str | None = None) -> int:
-    """Return how many members of a server wait or are being reconciled, or 0 or 1 for one member.
+    """Return how many members of a server wait or are being reconciled; for one member, return 0 or 1.
 
     Excludes members scheduled for later (a grace time, a pause after a failure). Checks no permissions.
     """

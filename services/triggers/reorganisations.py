@@ -1,4 +1,4 @@
-"""Notice a reorganisation: blocks that the chain has replaced, and the transfers that it took back with them."""
+"""Detect a reorganisation: blocks that the chain has replaced, and the transfers that disappeared with them."""
 
 from gateways.evm.transfer_logs import Transfer, TransferLogs
 from services.triggers.chain_cursor import Position
@@ -12,14 +12,14 @@ MOST_SEEN = 50_000
 
 
 async def is_on_chain(transfers: TransferLogs, chain: str, stored: Position, endpoint: int) -> bool:
-    """Return whether the stored position is still on the chain, as this endpoint knows it."""
+    """Return whether the stored position is still on the chain, according to this endpoint."""
     if not stored.block_hash:
         return True
     return await transfers.block_hash(chain, stored.block, endpoint) == stored.block_hash
 
 
 def read_back_from(stored: Position) -> Position:
-    """Return where to read again from when the stored position has left the chain."""
+    """Return the position from which to read again after the stored position has left the chain."""
     return Position(max(1, stored.block - LOOKED_BACK), "")
 
 

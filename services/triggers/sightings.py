@@ -17,7 +17,7 @@ KEPT = timedelta(days=2)
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 120.0
 """Seconds between two marks of one wallet by one contract's logs; doubled each time while they continue."""
 NOTED_EVERY = timedelta(minutes=5)
-"""How often it is noted at most that the tokens of a counted collection moved."""
+"""Minimum time between two records that the tokens of a counted collection moved."""
 MOST_REMEMBERED = 100_000
 """Wallets and contracts whose last marks are remembered; the oldest are dropped first."""
 
@@ -25,7 +25,7 @@ MOST_REMEMBERED = 100_000
 class Moved(NamedTuple):
     """An address that a token of the contract left or reached, in this block.
 
-    The contract is ANY if wallets are followed and not contracts.
+    The contract is ANY if wallets are followed instead of contracts.
     """
 
     contract: str
@@ -35,9 +35,9 @@ class Moved(NamedTuple):
 
 @dataclass
 class Marks:
-    """When each wallet was last marked, or will be, by contract. Anybody may write logs that name a wallet.
+    """When each wallet was last marked, or will be, by contract: strangers can write many logs that name a wallet.
 
-    The first mark is immediate. Further ones within the pause become one mark at its end.
+    The first mark is immediate. Further ones within the pause become one mark at the end of the pause.
     """
 
     _last: dict[tuple[str, str], tuple[float, float]] = field(
@@ -72,7 +72,7 @@ def concern(
 ) -> None:
     """Store the sightings, and queue the wallets' owners in the `servers` whose rules name the contract.
 
-    No answer from before these blocks may decide about the wallets. `clock` is loop time.
+    After that, no answer from before these blocks decides about the wallets. `clock` is loop time.
     """
     newest: dict[str, int] = {}
     for _, address, block in moved:
@@ -93,18 +93,18 @@ def concern(
         """,
         {
             "chain": chain, "family": CHAINS[chain].family,
-            # JSON, because the planner estimates the rows of an array and so plans each time.
+            # JSON, because with an array the planner estimates its rows, and so plans each time.
             "seen": json.dumps([{"address": address, "block": block} for address, block in newest.items()]),
         },
     )  # fmt: skip
     _note_move(db, chain, moved)
-    # Any token counts for a rule about any NFT, also one of a contract that other rules name.
+    # Any token counts for a rule about any NFT, including a token of a contract that other rules name.
     places = {(contract, address) for contract, address, _ in moved} | {(ANY, address) for address in newest}
     _mark(db, chain, [place for place in places if servers.get(place[0])], servers, newest, marks, clock)
 
 
 def _note_move(db: AsyncSession, chain: str, moved: Collection[Moved]) -> None:
-    """Note that the counts of these contracts are out of date; one that is being advanced has to wait for its next."""
+    """Record that the censuses of these contracts are out of date; skip one that is being advanced just now."""
     contracts = {one.contract for one in moved} - {ANY}
     if contracts:
         db.later(
@@ -134,8 +134,8 @@ def _mark(
     if not seen:
         return
     asking = {contract: list(servers[contract]) for contract in {str(one["contract"]) for one in seen}}
-    # A running reconcile does not know of this block, so the version is raised in any case. A repeated mark is delayed:
-    # a queued reconcile does not start later because of it, and a running one is repeated soon.
+    # A running reconcile does not know this block, so the version is always raised. A repeated mark is delayed: it does
+    # not make a queued reconcile start later, and it makes a running one repeat soon.
     db.later(
         """
         WITH seen AS MATERIALIZED (

@@ -18,9 +18,9 @@ from services.triggers.transfer_poller import UnreadableTransfers
 
 SOLANA = CHAINS["solana"].key
 OWNERS_AT_ONCE = 200
-"""Wallets per question: few enough for the time limit of a node where each is read alone."""
+"""Maximum wallets per question: few enough for the time limit of a node that reads each wallet separately."""
 MOST_JOINED = 40
-"""Questions that are asked together where the node lists the whole collection."""
+"""Maximum questions that are asked together if the node lists the whole collection."""
 
 ListKey = tuple[str, str]
 """A collection (or ANY) and a wallet."""
@@ -39,9 +39,9 @@ class AssetQuestion:
 
 
 class QuestionTurn:
-    """The questions left in one turn over all members, those about a short collection asked together.
+    """The questions left in one turn over all members; those about a short collection are asked together.
 
-    A collection that is shorter than the list of wallets is read whole, which costs the same for any number of them.
+    A collection shorter than the list of wallets is read whole, which costs the same for any number of wallets.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class QuestionTurn:
         return bool(self._left)
 
     def begin(self, questions: Iterable[AssetQuestion]) -> None:
-        """Add the questions of a new turn, those about one collection after one another."""
+        """Add the questions of a new turn, grouped by collection."""
         self._left.extend(questions)
 
     def next(self) -> list[AssetQuestion]:
@@ -67,13 +67,13 @@ class QuestionTurn:
         return found
 
     def answered(self, question: AssetQuestion, requests: int) -> None:
-        """Note how many requests the answer took."""
+        """Record how many requests the answer took."""
         self.failed(question)
         if not question.coin and question.collection != ANY and requests < len(question.owners):
             self._short.add(question.collection)
 
     def failed(self, question: AssetQuestion) -> None:
-        """Note that the question was not answered, so that the next one is about fewer wallets."""
+        """Record that the question was not answered, so that the next one is about fewer wallets."""
         self._short.discard(question.collection)
 
 
@@ -122,7 +122,7 @@ async def questions(db: AsyncSession) -> list[AssetQuestion]:
 
 @dataclass
 class Poll:
-    """The last seen lists of wallets, each as one number: millions of tokens would not fit."""
+    """The last seen lists of wallets' tokens, each as one number: millions of tokens would not fit into memory."""
 
     lists: dict[ListKey, int] = field(default_factory=dict[ListKey, int])
 
@@ -167,5 +167,5 @@ class Poll:
         self.lists.update(polled.lists)
 
     def forget(self) -> None:
-        """Forget all lists, because another process reads on: all will be new to us."""
+        """Forget all lists, because another process polls from now on: if this one polls again, all lists are new."""
         self.lists.clear()

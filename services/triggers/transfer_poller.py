@@ -1,7 +1,7 @@
 """Poll a chain's transfers since the last poll, up to settled blocks.
 
-Unsettled blocks are read again at every poll, by each node in turn. So a node that omits something, or a
-reorganisation (`reorganisations.py`), costs a moment and no change. `sightings.py` turns what moved into due members.
+Unsettled blocks are read again at every poll, by each node in turn. So if a node omits a transfer, or the chain is
+reorganised (`reorganisations.py`), a change is found later but not missed. `sightings.py` queues members by what moved.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ AT_ONCE = 2_000
 SOONEST_SECONDS = 1.0
 """Shortest time between two polls, however often new blocks are announced."""
 WAITED_FOR = 60.0
-"""Seconds for which an unanswering node keeps blocks from being settled by the others."""
+"""Seconds for which a node that does not answer keeps the others from settling blocks."""
 BEYOND_SECONDS = 180.0
-"""Seconds for which all nodes must be behind the stored position until it counts as wrong."""
+"""Seconds for which all nodes must be behind the stored position before it counts as wrong."""
 BEFORE_THE_HEAD_SECONDS = 60
 MOST_BEHIND_SECONDS = 86_400
-"""A chain further behind than this is not read back: all its members are queued once."""
+"""If a chain is further behind than this, the missed blocks are not read: all its members are queued once."""
 
 
 def followed_chains(outside: Gateways) -> list[str]:
@@ -58,7 +58,7 @@ class PollResult:
     missed: bool = False
     """Whether so much was missed that all members must be queued."""
     went_back: bool = False
-    """Whether the position before was beyond the chain."""
+    """Whether the former position was beyond the chain's head."""
 
 
 class UnreadableTransfers(Exception):
@@ -82,18 +82,18 @@ class _Memory:
     read: dict[int, int] = field(default_factory=dict[int, int])
     """Endpoint → the block up to which it has reported transfers."""
     answered: dict[int, float] = field(default_factory=dict[int, float])
-    """Endpoint → when (loop time) it last did, or when it was first asked."""
+    """Endpoint → when (loop time) it last reported, or when it was first asked."""
     turn: int = 0
     fresh: bool = True
     """Whether nothing has been read since this process began to follow the chain."""
     end: tuple[str, Sequence[str]] | None = None
     """The hash of the newest head up to which everything was read, and the addresses watched then."""
     end_told: list[int] = field(default_factory=list[int])
-    """The endpoints that read up to it, one entry per reading."""
+    """The endpoints that read up to that head, one entry per reading."""
     lower: dict[int, float] = field(default_factory=dict[int, float])
     """Endpoint → since when (loop time) its head is behind the stored position."""
     silent: set[int] = field(default_factory=set[int])
-    """Endpoints that did not report their head when last asked because of that."""
+    """Endpoints that were asked for their head because of that, and did not report it the last time."""
     heads: dict[int, tuple[int, float]] = field(default_factory=dict[int, tuple[int, float]])
     """Endpoint → its last reported head, and when (loop time)."""
     reach: dict[int, int] = field(default_factory=dict[int, int])
@@ -153,7 +153,7 @@ class Reader:
         missed = self._missed(stored, head)
         excessive: Mapping[str, str] = {}
         if not missed and self._memory.is_unchanged((newest.block_hash, addresses), endpoint):
-            # The same head is the same chain: only the head is read until there is another block.
+            # The same head means the same chain: only the head is read until there is another block.
             last, news, position = head, set[Transfer](), stored
         else:
             if missed or stored.block == 0:
@@ -174,7 +174,7 @@ class Reader:
             self._pace(endpoint, stored.block, last, read.last)
             last, excessive = read.last, read.excessive
             if position.block > last:
-                position = stored  # hash of a block that this poll did not reach; the next one asks for less
+                position = stored  # the hash is of a block that this poll did not reach; the next one asks for less
             found = read.transfers
             doubtful = self._memory.seen.doubtful(found, stored.block + 1, last)
             replaced = await replaced_blocks(transfers, self.chain, doubtful, endpoint)
@@ -237,7 +237,7 @@ class Reader:
     ) -> PollResult | None:
         """Return a result that moves back to the chain's head, if all nodes have long been behind the position.
 
-        A wrong head led there. Until then return None.
+        Such a position came from a wrong head. Returns None before that.
         """
         memory, clock = self._memory, asyncio.get_running_loop().time()
         try:
@@ -321,7 +321,7 @@ class Reader:
 class WalletReader:
     """Reads the logs that name members' wallets, at most `most` of them in each poll, in turn.
 
-    With the kind COINS only those of certain coins.
+    With the kind COINS, it reads only the logs of certain coins.
     """
 
     def __init__(self, chain: str, most: int, kind: str = WALLETS) -> None:

@@ -1,4 +1,4 @@
-"""Correct stored blocks that no chain has reached, after a node's wrong head was believed."""
+"""Correct stored block numbers that their chain has not reached, which came from a node's wrong head."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from gateways.chains.catalogue import CHAINS
 from models.db.session import AsyncSession
 
 MARGIN_SECONDS = 3_600
-"""A block is wrong if the chain, at its usual pace, needs this much time beyond the head's age to reach it."""
+"""A block is wrong if the chain, at its usual pace, needs more than this time to get there from its known head."""
 LONG = timedelta(minutes=10)
 """Minimum age of a reading that is corrected, and maximum age of the head that it is compared with."""
 
@@ -19,7 +19,7 @@ _REACHED = """
         WHERE c.head > 0 AND c.updated_at > now() - CAST(:long AS interval))
 """
 # Balances and snapshots keep their values, moved to the block that the chain has reached. Rows that only state a block,
-# and tokens counted one by one, are deleted and read again.
+# and tokens counted one by one, are deleted and read again. Hints keep their ids, but their blocks are searched again.
 _CORRECTIONS = (
     "UPDATE observation t SET block = r.head FROM reached r "
     "WHERE t.chain = r.chain AND t.block > r.most AND t.observed_at <= now() - CAST(:older AS interval)",

@@ -27,8 +27,8 @@ Servers = Mapping[str, Mapping[str, frozenset[int]]]
 class Watched:
     """What is watched on one chain: collections by their contracts, and wallets if any token counts.
 
-    Of coins, their transfers from and to certain wallets, which are their `holders`. Includes the delegation registry
-    if a rule counts delegations. Two are equal if their addresses are.
+    Coins are watched by their transfers from and to certain wallets, the `holders`. `contracts` includes the delegation
+    registry if a rule counts delegations. Two values are equal if their addresses are.
     """
 
     contracts: tuple[str, ...] = ()
@@ -38,9 +38,9 @@ class Watched:
     servers: Mapping[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]], compare=False)
     """Contract (or ANY) → the servers whose rules name it."""
     released: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
-    """Kind and address of those released from quarantine, until that is stored."""
+    """Kind and address of the addresses released from quarantine, until their release is stored."""
     away: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
-    """Kind and address of those in quarantine."""
+    """Kind and address of the addresses in quarantine."""
     late: tuple[str, ...] = field(default=(), compare=False)
     """Wallets that may have existed for longer than they have been watched."""
     late_holders: tuple[str, ...] = field(default=(), compare=False)
@@ -55,7 +55,7 @@ class Watched:
         return {CONTRACTS: self.contracts, WALLETS: self.wallets, COINS: self.holders}[kind]
 
     def named_by(self, kind: str) -> Mapping[str, frozenset[int]]:
-        """Return the servers that a transfer concerns, by contract; a coin's concerns no rule about any NFT."""
+        """Return the servers that a transfer concerns, by contract; coin transfers concern no rule about any NFT."""
         return self.servers if kind != COINS else {coin: self.servers[coin] for coin in self.coins}
 
     def late_of(self, kind: str) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ _STAMPS: Question = (
     """,
     {},
 )
-"""A stamp that changes when rules, servers, wallets or vaults do; far cheaper to read than these."""
+"""The query for stamps that change when rules, servers, wallets or vaults do; far cheaper to read than these."""
 
 _QUARANTINE: Question = ("SELECT chain, kind, address, until > now() FROM quarantine WHERE ended_at IS NULL", {})
 
@@ -98,10 +98,10 @@ Watching = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """What rules name: servers by chain and contract, and by chain the contracts whose own logs are followed.
+    """What rules name: the servers by chain and contract, and the contracts whose own logs are followed, by chain.
 
-    `coins` are followed by the wallets of their servers. `asking` are the servers whose members' wallets are followed,
-    with whether vaults count too.
+    `coins` are followed by the wallets of members in their servers. `asking` has the servers whose members' wallets are
+    followed, each with whether vaults count too.
     """
 
     servers: Servers
@@ -127,7 +127,7 @@ def _named(rows: Sequence[Sequence[object]]) -> _Named:
                 contracts.setdefault(registry, set()).add(server)
                 followed.setdefault(chain, set()).add(registry)
             if is_coin and contract == NATIVE:
-                continue  # its transfers have no logs
+                continue  # transfers of a chain's own coin have no logs
             if is_coin or contract == ANY:
                 wallets = asking.setdefault((COINS if is_coin else WALLETS, chain), {})
                 wallets[server] = wallets.get(server, False) or bool(delegated)

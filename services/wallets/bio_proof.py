@@ -27,7 +27,7 @@ from services.wallets.ownership import VERIFIED, LinkedProfile, Verdict, WalletP
 from settings import settings
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""No i, l, o, 0 and 1: people copy a code by eye."""
+"""The characters of a code, without i, l, o, 0 and 1: people copy a code by eye."""
 
 CODE_LENGTH = 10
 
@@ -44,7 +44,7 @@ class Marker(Enum):
     BARE_PRODUCT = "bare_product"
     """Only the product's name, which anybody's bio may contain."""
     BARE_HANDLE = "bare_handle"
-    """Only the person's name, and anybody can take a name that is in a stranger's bio."""
+    """Only the person's name; anybody can take a name that appears in a stranger's bio."""
     NOTHING = "nothing"
 
 
@@ -59,12 +59,12 @@ def new_code() -> str:
 
 
 def handle_marker(username: str) -> str:
-    """Return what a member may write instead of their code: the product's name and their Discord name."""
+    """Return the text that a member may write instead of their code: the product's name and their Discord name."""
     return f"{prefix()}:{bare_name(username)}"
 
 
 def bare_name(username: str) -> str:
-    """Return a Discord name without the number that old names carried."""
+    """Return a Discord name without the number that old names have."""
     return username.split("#", 1)[0].strip()
 
 
@@ -98,17 +98,17 @@ def _ends_word(rest: str) -> bool:
 
 METHOD = ownership.BY_BIO
 LONG_WAIT = 20
-"""Seconds of waiting from which the other way to prove a wallet is offered."""
+"""The shortest wait in seconds for which the other way to prove a wallet is offered."""
 LONGEST_NAME = 50
 CODE_SECONDS = 4.0
-"""Seconds for which a proof waits for a chain to say whether the wallet is a contract there."""
+"""Seconds that a proof waits for a chain to say whether the wallet is a contract there."""
 _OTHER_WAY = N_("Or choose Transaction Proof, which does without OpenSea.")
 
 
 async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challenge, *, again: bool = False) -> Verdict:
-    """Check the profile of the challenge's address, and keep the wallet if it carries the member's own marker.
+    """Check the profile of the challenge's address, and store the wallet if the profile has the member's own marker.
 
-    A check `again`, which nobody has just asked for, leaves the marketplace's reads to requested ones.
+    `again` marks an automatic check; it leaves the marketplace's reads to requested checks.
     """
     if row.family != "evm":
         return Verdict(
@@ -121,7 +121,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     username, use = actor.username, Use.AGAIN if again else Use.PROOF
     await release(db)
     try:
-        # Read from Discord now: somebody who took over a name must not prove wallets with it.
+        # The name is read from Discord now: a stored one may no longer be the person's, and must not prove wallets.
         username = (await outside.discord.user(actor.discord_id)).username
         with on_behalf_of(f"user:{actor.user_id}"):
             profile = await outside.opensea.profile(row.address, use=use)
@@ -167,9 +167,10 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
 
 
 async def _contracts(outside: Gateways, address: str) -> list[str]:
-    """Return the chains on which the address is known to be a contract; one that does not answer in time says nothing.
+    """Return the chains on which the address is known to be a contract; one that does not answer in time is left out.
 
-    A profile does not tell on which chain its account is the person's, and another's can be at the same address.
+    A profile does not say on which chain the account belongs to the person, and on another chain somebody else's
+    account can have the same address.
     """
     chains = outside.transactions.chains()
 
@@ -194,7 +195,7 @@ def _no_contract(address: str, chains: Sequence[str]) -> str:
 
 
 def busy(fault: ProviderBusy, outlook: Outlook) -> Verdict:
-    """Return the verdict while OpenSea allows no read; `outlook` is that of requested reads."""
+    """Return the verdict while OpenSea allows no read; `outlook` is the outlook for requested reads."""
     wait = max(1.0, fault.retry_after or 5.0)
     if outlook.wait <= 0 and fault.retry_after is not None and wait >= LONG_WAIT:
         said = _(
@@ -228,7 +229,7 @@ def _stretch(outside: Gateways) -> float:
 def _linked(outside: Gateways, address: str, profile: Profile) -> Verdict:
     """Return the verdict on a wallet that OpenSea has linked to a profile of another address.
 
-    That profile is evidence for the wallet that it names, no matter who linked this one to it.
+    That profile proves only the wallet that it names, no matter who linked this one to it.
     """
     mine, name = shorten(address), plain(profile.username or "", LONGEST_NAME)
     try:

@@ -1,18 +1,18 @@
 """When a bio is checked again without a request: soon at first, then less and less often.
 
-Marketplaces show a change some minutes late, and one key has few reads. A person who saved the code and asks for a
-check is worth more of them than many early checks.
+Marketplaces show a change some minutes late, and one key allows few reads. They are better spent on a person who has
+saved the code and asks for a check than on many early checks.
 """
 
 from dataclasses import dataclass, replace
 
 FIRST, SHOWN = 5.0, 15.0
-"""Seconds until the first check: after a request, and after the code was shown, which takes time to copy and save."""
+"""Seconds until the first check: after a request, and after the code was shown (it takes time to copy and save)."""
 LONGEST = 160.0
 LASTS = 600.0
 """Seconds after which checks stop; waiting for the marketplace's limit does not count."""
 LONGEST_SHORT = 3_900.0
-"""Seconds that we wait for the marketplace's limit: its windows last an hour."""
+"""The most seconds in all that we wait for the marketplace's limit: its windows last an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Looks:
     def after(self, *, wait: float = 0.0, stretch: float = 1.0) -> "Looks":
         """Return the remaining checks after one that found nothing.
 
-        `wait`: the marketplace allowed no check, and the next one is possible in so many seconds. `stretch`: the factor
-        on the usual gap while reads are scarce.
+        If the marketplace allowed no check, `wait` is the seconds until the next one is possible. `stretch` is the
+        factor on the usual gap while reads are scarce.
         """
         if wait > 0:
             short = self._short + wait

@@ -28,7 +28,7 @@ _AMOUNTS = 10**6
 
 @dataclass(frozen=True, slots=True)
 class ChallengeView:
-    """What to show for one address, in its profile or by a transaction, and until when.
+    """What proves one address, in its profile or by a transaction, and until when it is valid.
 
     `name` is the name that was resolved to the address, if any. `chains` are the EVM chains on which it may send to
     itself; a Solana wallet has a `memo` instead.
@@ -74,10 +74,10 @@ async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, claimed: 
 
 
 async def current(db: AsyncSession, actor: Actor, family: str, address: str) -> Challenge:
-    """Return the member's open challenge for an address, made if there is none."""
+    """Return the member's open challenge for an address; make a new one if none is open for long enough."""
     row = await newest(db, actor, family, address)
     if not _lasts(row):
-        # One at a time, or concurrent calls would make several codes for one address.
+        # One call at a time: concurrent calls would make several codes for one address.
         await db.lock(f"challenge {actor.user_id} {family} {address}")
         row = await newest(db, actor, family, address)
     if not _lasts(row):
@@ -95,7 +95,7 @@ async def current(db: AsyncSession, actor: Actor, family: str, address: str) -> 
 
 
 def _lasts(row: Challenge | None) -> TypeGuard[Challenge]:
-    """Return whether a challenge is open, and for long enough to be shown."""
+    """Return whether a challenge is open, and stays so for long enough to be shown."""
     return row is not None and row.used_at is None and row.expires_at > now() + SMALLEST_GAP
 
 

@@ -13,7 +13,7 @@ from services.core.errors import FieldRefused
 
 LONGEST = 255
 PATIENCE, AT_ONCE = 5.0, 20
-"""Seconds that looking up the names of wallets may take, and for how many wallets."""
+"""The longest time in seconds to look up the names of wallets, and the most wallets to look up at once."""
 
 
 class NameRefused(Exception):
@@ -26,7 +26,7 @@ def is_name(text: str) -> bool:
 
 
 async def wallet_of(outside: Gateways, text: str) -> tuple[str, str, str | None]:
-    """Return `(family, address, name)` of a wallet given by its address or its name; an address has no name.
+    """Return `(family, address, name)` of a wallet given by its address or its name; `name` is None for an address.
 
     Raises FieldRefused for the field `address`.
     """
@@ -91,9 +91,9 @@ async def _on_solana(outside: Gateways, given: str) -> tuple[str, str]:
 
 
 async def primary_names(outside: Gateways, addresses: Sequence[str]) -> dict[str, str]:
-    """Return the Ethereum names of these wallets, for names that resolve back to the wallet.
+    """Return the Ethereum names of these wallets by address, if they resolve back to the wallet.
 
-    Only decoration: wallets that cannot be looked up in time have no name.
+    The names are only decoration: wallets that cannot be looked up in time have none.
     """
     asked = [address for address in addresses if address.startswith("0x")][:AT_ONCE]
     tasks = {asyncio.create_task(outside.names.primary(address)): address for address in asked}

@@ -21,7 +21,7 @@ VERIFIED = N_("Your wallet has been successfully verified!")
 HELD = N_("Somebody else has verified this wallet by its key, so what a contract does at its address does not move it.")
 BY_BIO = "opensea_bio"
 WALLET_LOCKS = 1
-"""The space of the locks on wallets, by family and address."""
+"""The lock space for wallets; the key is the family and the address."""
 SPENT = N_("This transaction has verified a wallet before, and each one counts once. Send a new one, exactly as shown.")
 
 
@@ -61,10 +61,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class WalletProof:
-    """How a wallet was proved. A `strong` proof cannot be made by taking over a name, so it moves a wallet.
+    """How a wallet was proved. A `strong` proof cannot be made by taking over a name, so it may move a wallet.
 
     `evidence` is stored with the wallet. `spends` is the transaction (hash, chain) that must not prove anything again.
-    `chain` is where a contract account was proved, and alone counts; empty for a wallet that counts everywhere.
+    `chain` is the only chain on which a proved contract account counts; empty for a wallet that counts everywhere.
     """
 
     method: str
@@ -115,10 +115,10 @@ async def check_room(db: AsyncSession, user_id: int, family: str, address: str) 
 
 
 async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProof) -> None:
-    """Make the challenge's address the actor's wallet, use the challenge up, and queue the actor.
+    """Make the challenge's address the actor's wallet, use up the challenge, and queue the people concerned.
 
     Raises HeldByAnother, AlreadySpent and TooManyWallets without writing anything. It is not an error if a concurrent
-    check has used the challenge up for the actor.
+    check has used up the challenge for the actor.
     """
     key = f"{row.family}:{row.address}"
     await db.lock(key, WALLET_LOCKS)
@@ -137,7 +137,7 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
     await queue.mark_people(db, sorted(people), [row.address])
     if proof.spends is not None:
         await _spend(db, *proof.spends)
-    # A wallet that counts everywhere does not become one of a single chain by a further proof of its owner.
+    # A further proof by its owner does not limit a wallet that counts everywhere to a single chain.
     if not any(one.user_id == actor.user_id and one.chain in {"", proof.chain} for one in former):
         moved_from = await _remove(db, actor, former)
         wallet = {
@@ -149,7 +149,7 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
         line = audit.line("wallet.proved", actor=actor.discord_id, subject=actor.discord_id, data=data)
         await audit.record(db, line)
     elif not proof.chain and proof.method != BY_BIO:
-        # From now on no contract's proof moves it; its number stays, by which payouts name it.
+        # From now on no contract's proof moves it. Its id stays the same, because payouts refer to it.
         for one in former:
             if one.user_id == actor.user_id and one.method == BY_BIO:
                 one.method, one.evidence = proof.method, dict(proof.evidence)
@@ -167,7 +167,7 @@ async def _spend(db: AsyncSession, hash: str, chain: str) -> None:
 
 
 def spent_by(hash: str, account: str) -> str:
-    """Return the key of an account's part of a transaction: a bundle can hold the operations of many accounts."""
+    """Return the key of one account's part of a transaction: a bundle can hold the operations of many accounts."""
     return f"{hash}:{account}"
 
 
@@ -181,7 +181,7 @@ async def _replaced(db: AsyncSession, row: Challenge, chain: str) -> list[Wallet
     """Return the stored wallets of the challenge's address that a proof for this chain concerns.
 
     A proof by the key has no chain and concerns all of them: its owner has the address everywhere. A contract account
-    is a wallet of its own on each chain; its proof concerns those of that chain and those without a chain.
+    is a separate wallet on each chain; its proof concerns the wallets of that chain and those without a chain.
     """
     found = await db.exec(
         select(Wallet).where(Wallet.family == row.family, Wallet.address == row.address).order_by(col(Wallet.id))
@@ -190,7 +190,7 @@ async def _replaced(db: AsyncSession, row: Challenge, chain: str) -> list[Wallet
 
 
 def _is_of_a_key(wallet: Wallet) -> bool:
-    """Return whether a transaction that its key signed proved the wallet, so that it is nobody's contract account."""
+    """Return whether a transaction signed by its key proved the wallet; such a wallet is not a contract account."""
     return not wallet.chain and wallet.method != BY_BIO
 
 
@@ -203,7 +203,7 @@ def _may_move(wallet: Wallet, proof: WalletProof) -> bool:
 
 
 async def _remove(db: AsyncSession, actor: Actor, former: Sequence[Wallet]) -> str | None:
-    """Remove the wallets that a proof replaces; return whom the address was taken from, if it was another's."""
+    """Remove the wallets that a proof replaces; return the Discord id of another person who lost one, or None."""
     moved_from = None
     for one in former:
         if one.user_id != actor.user_id:

@@ -18,7 +18,7 @@ from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
 
 CLOCKS_DIFFER = timedelta(seconds=60)
-"""A block's time may be slightly earlier than the sending of its transactions."""
+"""By how much a block's time may be earlier than the time at which its transactions were sent."""
 WEI_DIGITS = 18
 # Explorers besides those in the chain table that show one chain's transactions (blockscout's addresses).
 _OTHER_SITES = {
@@ -33,7 +33,7 @@ _HASH = re.compile(r"(?<![0-9a-zA-Z])0x[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
 
 
 class TransactionOutcome(Enum):
-    """The value of a transaction for a challenge."""
+    """The result of judging a transaction for a challenge."""
 
     PROVES = "proves"
     WAITS = "waits"
@@ -43,7 +43,7 @@ class TransactionOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WantedTransaction:
-    """What one challenge asks for; `first_blocks` has the head of each chain when it was made, if known."""
+    """What one challenge asks for; `first_blocks` has the head of each chain, if known, when the challenge was made."""
 
     address: str
     code: str
@@ -70,7 +70,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class TransactionReference:
-    """A transaction that somebody named; `chain` if the link contains it."""
+    """A transaction that somebody named; `chain` is set if the link contains it."""
 
     hash: str
     chain: str | None
@@ -125,7 +125,7 @@ def _chain_of_site(host: str) -> str | None:
 def marker(transaction: Transaction, wanted: WantedTransaction) -> str:
     """Return which mark of the challenge the transaction carries: `amount`, `code`, or empty.
 
-    For a contract account, the mark of a call to itself.
+    For a contract account it is the mark of a call to itself.
     """
     if transaction.calls:
         return next(filter(None, (_mark(call, wanted) for call in _to_itself(transaction, wanted))), "")
@@ -133,7 +133,7 @@ def marker(transaction: Transaction, wanted: WantedTransaction) -> str:
 
 
 def _to_itself(transaction: Transaction, wanted: WantedTransaction) -> list[Transaction | AccountCall]:
-    """Return what the wallet sent to itself: the transaction, or a contract account's calls without a doubt."""
+    """Return what the wallet sent to itself: the transaction, or a contract account's calls that raise no doubt."""
     sent = [call for call in transaction.calls if call.doubt is None] if transaction.calls else [transaction]
     return [one for one in sent if one.to == wanted.address]
 
@@ -145,7 +145,7 @@ def _mark(sent: Transaction | AccountCall, wanted: WantedTransaction) -> str:
 
 
 def is_bound(transaction: Transaction) -> bool:
-    """Return whether the transaction proves a contract account, which counts on its chain alone."""
+    """Return whether the transaction proves a contract account, which counts only on its chain."""
     return bool(transaction.calls) or transaction.from_contract
 
 
@@ -220,7 +220,7 @@ def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
 
 
 def waits(chain: str, confirmations: int) -> str:
-    """Return the sentence about the right transaction while it lacks confirmations, to store."""
+    """Return the sentence to store about the right transaction while it lacks confirmations."""
     title, needed = CHAINS[chain].title, CHAINS[chain].confirmations
     if confirmations == 0:
         return storable("Your transaction waits to be taken into a block of {title}.", title=title)
@@ -237,10 +237,10 @@ def waits(chain: str, confirmations: int) -> str:
 
 
 def judge_memo(transaction: SolanaTransaction, wanted: WantedTransaction) -> Judgement:
-    """Judge a finalized transaction on Solana, which has the code as its memo and the wallet's signature alone.
+    """Judge a finalized transaction on Solana: its memo must be the code, and the wallet must be its only signer.
 
-    A wallet that a transaction only mentions has signed nothing (docs/facts.md#solana-transactions). One that signed
-    beside others may have paid the fee for them, whatever their memo says.
+    A wallet that a transaction only mentions has signed nothing (docs/facts.md#solana-transactions). A wallet that
+    signed together with others may only have paid the fee for them, whatever the memo says.
     """
     if wanted.address not in transaction.signers:
         return _refused(

@@ -24,11 +24,11 @@ CONTRACTS_SEND = frozenset({"abstract"})
 """Chains where smart-contract accounts are the sender of their transactions, as other accounts are
 (docs/facts.md#accounts-on-abstract)."""
 NOTING = 4.0
-"""Seconds that showing a challenge may wait for the chains; the next check reads slower ones."""
+"""The longest time in seconds that showing a challenge waits for chains; the next check reads slower ones."""
 
 
 async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[OpenChallenge]:
-    """Start watching for a challenge on every chain where that has not begun, and check often for a while."""
+    """Start watching for a challenge on every chain where that has not begun, and check it often for a while."""
     watched = await watch_schedule.load(db, [row.id or 0])
     if any(not set(watch.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
         await release(db)
@@ -57,7 +57,7 @@ async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge],
 
 
 async def status(db: AsyncSession, row: Challenge) -> Verdict:
-    """Return what the scheduled checks have found, without asking any chain; keeps them frequent."""
+    """Return the result of the scheduled checks without asking any chain, and keep these checks frequent."""
     if row.used_at is not None:
         return Verdict(True, _(VERIFIED))
     await _touch(db, row)
@@ -131,7 +131,7 @@ async def _pasted_signature(
 
 
 async def _answered(db: AsyncSession, one: OpenChallenge) -> Verdict:
-    """Return the verdict on a pasted transaction; a wrong one does not exclude a right one later."""
+    """Return the verdict on a pasted transaction; after a wrong one the right one can still be pasted."""
     if one.judged is not None and one.judged.outcome is TransactionOutcome.REFUSED:
         return Verdict(False, one.judged.message)
     return await _settled(db, one)
@@ -157,7 +157,7 @@ async def _on_any(
 
 
 async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
-    """Store what was found, and return its verdict."""
+    """Store the result of a check, and return the verdict on it."""
     await watch_schedule.settle(db, [one])
     row = await db.get_one(Challenge, one.challenge_id)
     if row.used_at is not None:
@@ -168,7 +168,7 @@ async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
 
 
 def _waiting(one: OpenChallenge) -> Verdict:
-    """Return the progress as a verdict, also if no transaction was seen yet."""
+    """Return the progress as a verdict, even if no transaction was seen yet."""
     if one.seen is not None:
         told = said(one.note or waits(one.seen.chain, one.seen.confirmations))
         title = CHAINS[one.seen.chain].title

@@ -67,7 +67,7 @@ async def remove(db: AsyncSession, actor: Actor, wallet_id: int) -> None:
     if wallet is None or wallet.user_id != actor.user_id:
         raise WalletNotFound
     await queue.mark_people(db, [actor.discord_id], [wallet.address])
-    # A hand-over may have been completed while this waited: the wallet is another account's then.
+    # A hand-over may have been completed while this waited; the wallet then belongs to another account.
     wallet = await db.get(Wallet, wallet_id, populate_existing=True, with_for_update=True)
     if wallet is None or wallet.user_id != actor.user_id:
         raise WalletNotFound
@@ -97,12 +97,12 @@ async def verify(
     *,
     again: bool = False,
 ) -> Verdict:
-    """Check for proof that the claimed address is the member's, and keep the wallet if there is.
+    """Check for proof that the claimed address is the member's, and store the wallet if there is proof.
 
     `transaction` is a pasted hash or explorer link. Everything that a person can correct is a Verdict with a sentence,
     never an exception; a failing provider means "try again", never a verdict on the wallet. A name itself is never
-    proved: the verdict says which address it stands for, and the person claims that address. `again`: nobody has just
-    asked.
+    proved: the verdict says which address it stands for, and the person claims that address. `again` marks an
+    automatic check.
     """
     if not claimed.strip():
         return Verdict(False, _("Please enter a wallet address."))
@@ -130,7 +130,7 @@ async def verify(
 
 
 async def _just_proved(db: AsyncSession, actor: Actor, family: str, address: str) -> bool:
-    """Return whether a concurrent check of the member's found the proof, so that this one needs no new code."""
+    """Return whether another check of the member has just found the proof, so that this one needs no new code."""
     row = await challenges.newest(db, actor, family, address)
     if row is None or row.used_at is None or row.used_at < now() - JUST:
         return False
@@ -139,7 +139,7 @@ async def _just_proved(db: AsyncSession, actor: Actor, family: str, address: str
 
 
 async def check_again(db: AsyncSession, outside: Gateways, actor: Actor, address: str, method: str) -> Verdict:
-    """Return whether the proof has arrived by now; for a screen that asks every few seconds.
+    """Return whether the proof has arrived by now; a screen calls this every few seconds.
 
     The scheduler looks for a transaction while a screen asks, so this sends no request to a chain.
     """

@@ -27,7 +27,7 @@ from services.wallets.transaction_check import (
 log = logging.getLogger("holdfast.services.wallets.watch")
 
 AT_ONCE = timedelta(seconds=30)
-"""Watching that begins within this time covers the challenge from its first block."""
+"""Watching that begins within this time after the challenge was made covers it from its first block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,14 @@ class JudgedTransaction:
     hash: str
     block: int | None
     bound: bool = False
-    """Whether a contract account did it, which counts on this chain alone."""
+    """Whether a contract account made it, which counts only on this chain."""
     part: bool = False
-    """Whether others may have done something in it too."""
+    """Whether it may contain operations of other accounts too."""
 
 
 @dataclass(slots=True)
 class OpenChallenge:
-    """One challenge with what a check found: points of trails, a transaction, a judgement.
+    """One challenge with the results of a check: points of trails, a transaction, a judgement.
 
     `unreachable` are chains that did not answer. `judged` is the judgement of `found`. `stored` is the row's `seen` and
     `note`.
@@ -103,7 +103,7 @@ class OpenChallenge:
 
 
 async def follow(outside: Gateways, watched: list[OpenChallenge]) -> None:
-    """Read each wallet's new signatures, and the transactions among them whose memo has its code."""
+    """Read each wallet's new signatures, and those of their transactions whose memo has the challenge's code."""
     if any("solana" not in one.points for one in watched):
         slot = (await outside.chains.head("solana")).block
         for one in watched:
@@ -112,7 +112,7 @@ async def follow(outside: Gateways, watched: list[OpenChallenge]) -> None:
         try:
             await _follow_wallet(outside, one)
         except ProviderError:
-            # A wallet with very many new transactions is refused on its own.
+            # A wallet with very many new transactions fails without affecting the others.
             one.unreachable.add("solana")
 
 
@@ -129,9 +129,10 @@ async def _follow_wallet(outside: Gateways, one: OpenChallenge) -> None:
 
 
 async def judge_signature(outside: Gateways, watched: Sequence[OpenChallenge], signature: str) -> OpenChallenge | None:
-    """Judge a transaction by its signature, for the newest of these challenges of one wallet that it answers.
+    """Judge the transaction with this signature for the newest of a wallet's challenges that it proves.
 
-    Returns that challenge, else the newest; None until Solana has finalized the transaction. Raises ProviderError.
+    Return that challenge, or the newest one if it proves none; None until Solana has finalized the transaction. Raises
+    ProviderError.
     """
     found = await outside.solana.memo_transaction(signature)
     if found is None:
@@ -158,10 +159,10 @@ async def _agree(
     first: int,
     ask: Callable[[int], Awaitable[TransactionOutcome]],
 ) -> None:
-    """Have a node other than the `first` confirm what is about to prove a wallet; wait while it says otherwise.
+    """Have a node other than `first` confirm a transaction that is about to prove a wallet; wait while it disagrees.
 
-    A node that lies must not give a wallet away. Where no other node answers, one node's word has to do, as on a
-    chain that has only one: a node that is away for days would keep everybody from proving anything.
+    A lying node must not be able to give a wallet away. Where no other node answers, or the chain has only one, a
+    single node is enough: otherwise a node that is down for days would keep everybody from proving a wallet.
     """
     if judged.outcome is not TransactionOutcome.PROVES:
         return
@@ -186,7 +187,7 @@ PATIENCE = 12.0
 OVERLAP = 3
 """Blocks read again: a node's answers for its head and for an account may be a block or two apart."""
 SCANNED_AT_ONCE, SCANNED_AT_MOST = 300, 2_000
-"""Blocks read at once, and the maximum if no node knows the account's past; beyond that, only the hash helps."""
+"""Blocks read at once, and the maximum if no node knows the account's past; beyond it, the hash is needed."""
 SCANNED_IN_ALL = 10_000
 """Blocks read for one account on one chain until it counts as too busy to watch."""
 REORGANISED = 12
@@ -277,7 +278,7 @@ async def _follow_contracts(outside: Gateways, chain: str, acting: Sequence[Open
 
 
 async def _search(outside: Gateways, chain: str, busy: list[tuple[OpenChallenge, int]], head: int) -> None:
-    """Find what each account sent to itself since its point, and move the points to the head."""
+    """Find the transactions that each account sent to itself since its point, and move the points to the head."""
     near = [(one, sent) for one, sent in busy if head - one.points[chain].block <= SCANNED_AT_ONCE]
     if near:
         first = min(_first_block(one.points[chain]) for one, _ in near)
@@ -290,7 +291,7 @@ async def _search(outside: Gateways, chain: str, busy: list[tuple[OpenChallenge,
 
 
 async def _catch_up(outside: Gateways, chain: str, one: OpenChallenge, sent: int, head: int) -> None:
-    """Catch up after a long pause: by a node that knows the account's past, else block by block, else give up."""
+    """Catch up after a long pause: by a node that knows the account's past, otherwise block by block, or give up."""
     point = one.points[chain]
     first, own = _first_block(point), list[Transaction]()
     try:
@@ -342,7 +343,7 @@ async def _judge(outside: Gateways, one: OpenChallenge) -> None:
 
 
 async def conclude(outside: Gateways, one: OpenChallenge, found: Transaction) -> None:
-    """Judge a transaction for the challenge, by a second node too before it proves anything; remember one that waits.
+    """Judge a transaction for the challenge, and remember one that waits. A second node confirms one that proves it.
 
     Raises no ProviderError.
     """
@@ -369,7 +370,7 @@ def _take(one: OpenChallenge, found: Transaction) -> Judgement:
 
 
 def _seen(found: Transaction, before: int) -> SeenTransaction:
-    """Return what to remember; `before` is its last known block, in case it is in none now."""
+    """Return the transaction to remember; `before` is its last known block, in case it is in no block now."""
     block = found.block if found.block is not None else before
     needed = CHAINS[found.chain].confirmations
     return SeenTransaction(found.chain, found.hash, block, found.nonce, min(found.confirmations, needed), needed)

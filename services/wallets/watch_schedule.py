@@ -26,10 +26,10 @@ METHOD = "transaction"
 SOON, SLOWLY = timedelta(seconds=5), timedelta(seconds=60)
 """How often challenges with an open screen (or a waiting transaction) are checked, and how often all others."""
 SCREEN_OPEN = timedelta(seconds=15)
-"""A screen that asked within this time is still open."""
+"""A screen that asked within this time counts as open."""
 SCHEDULE_SOON, SCHEDULE_ALL = "challenges.soon", "challenges.all"
 MOST_OF_ONE = 20
-"""Open challenges watched per person, the newest ones; the others are proved by a hash."""
+"""How many open challenges are watched per person, the newest ones; the others need the transaction's hash."""
 
 _OPEN = """
     SELECT c.id FROM (
@@ -48,7 +48,7 @@ async def prepare(db: AsyncSession) -> None:
 
 
 async def tick(outside: Gateways) -> int:
-    """Check the challenges whose turn it is, unless another scheduler does; return how many.
+    """Check the challenges that are due, unless another scheduler does so; return how many.
 
     Each chain gets one request, whatever the number of challenges.
     """
@@ -64,10 +64,10 @@ async def tick(outside: Gateways) -> int:
 
 
 async def settle_apart(watched: Sequence[OpenChallenge]) -> None:
-    """Store a check of many people's challenges, so that an error in one affects no other.
+    """Store a check of many people's challenges, so that an error in one does not affect the others.
 
     A trail that moved past an unwritten proof would never find it again, so a challenge with more to write than its
-    trail gets a transaction of its own for both.
+    trail gets its own transaction for everything.
     """
     async with transaction() as db:
         await _write_points(db, [one for one in watched if not _changed(one)])
@@ -130,7 +130,7 @@ def seen_of(stored: dict[str, Any]) -> SeenTransaction | None:
 
 
 async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
-    """Store the results of a check; proved wallets get their owner."""
+    """Store the results of a check, and assign proved wallets to their owners."""
     await _write_points(db, watched)
     for one in watched:
         if not _changed(one):
@@ -153,7 +153,7 @@ async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
 
 
 _REFUSALS: dict[type[Exception], str] = {ownership.AlreadySpent: SPENT, ownership.HeldByAnother: ownership.HELD}
-"""Sentences for the other errors."""
+"""The sentence to store for each error that has none itself."""
 
 
 def proof(one: OpenChallenge) -> WalletProof:

@@ -73,7 +73,7 @@ class HandoverState(rx.State):
 
     @signed_in
     async def look(self, actor: Actor) -> None:
-        """Open the dialog with what the entered code does."""
+        """Open the dialog that shows what the entered code would do."""
         self.fault = ""
         try:
             async with transaction() as db:

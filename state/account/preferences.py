@@ -44,7 +44,7 @@ class ChoiceRowView:
     payout: str
     """The id of the wallet for payouts, or empty."""
     downloads: list[str]
-    """The admins with a download of the address, and when each was."""
+    """The admins who downloaded the address, each with the time."""
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,11 @@ from state.core.watchers import Watcher
 LOOK_EVERY = 5.0
 """Seconds between two checks for a transaction while the screen is open."""
 RETURN_GAP = timedelta(seconds=5)
-"""No check of the bio when the tab comes back sooner than this after the last one."""
+"""The least time since the last check of the bio for another one when the person returns to the tab."""
 BIO, TRANSACTION = wallets.BIO, wallets.TRANSACTION
 OFFERED_METHODS = wallets.METHODS
 MARKER_PREFIX = bio_proof.prefix()
-"""What the marker of a bio has before the colon and the username."""
+"""The part of a bio's marker before the colon and the username."""
 VERIFIED_TITLE, VERIFIED_TEXT = N_("Wallet Verified"), N_("Your wallet has been successfully verified!")
 FAILED_TITLE = N_("Verification Failed")
 UNCONFIRMED = N_("Confirm the address above first.")
@@ -57,7 +57,7 @@ class WalletProofState(rx.State):
     pending: bool = False
     note: str = ""
     address_fault: str = ""
-    """What is wrong with the address or the name, shown below its field; else empty."""
+    """What is wrong with the address or the name, shown below its field; otherwise empty."""
 
     code: str = ""
     """The person's code for the address; empty until the field holds an address."""
@@ -75,7 +75,7 @@ class WalletProofState(rx.State):
 
     looking: bool = False
     shortage: str = ""
-    """Why the profile cannot be read at present; else empty."""
+    """Why the profile cannot be read at present; otherwise empty."""
     linked_address: str = ""
     """The wallet and name of the OpenSea profile to which the claimed wallet is linked."""
     remark: str = ""
@@ -95,7 +95,7 @@ class WalletProofState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Start with an empty form, unless only the connection was lost: people leave to send a transaction."""
+        """Start with an empty form, except after a mere reconnect, because people leave to send a transaction."""
         visit = (await self.get_state(SessionState)).visit
         if self._visit == visit:
             self.pending = False
@@ -180,7 +180,7 @@ class WalletProofState(rx.State):
 
     @signed_in
     async def confirm_name(self, actor: Actor):
-        """Use the name's address, which the person says is theirs."""
+        """Use the name's address, which the person confirms is theirs."""
         if not self.named_address:
             return
         name, self.address = self.name, self.named_address
@@ -207,7 +207,7 @@ class WalletProofState(rx.State):
 
     @signed_in
     async def paste(self, actor: Actor, value: str) -> None:
-        """Take a transaction's hash, or a link to it."""
+        """Store a transaction's hash, or a link to it."""
         self.pasted = value.strip()[:500]
 
     @background

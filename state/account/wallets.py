@@ -17,7 +17,7 @@ from state.core.toasts import say
 from state.core.watchers import Watcher
 
 METHOD_WORDS = {wallets.BIO: N_("opensea bio"), wallets.TRANSACTION: N_("transaction")}
-"""The methods of a proof as they are within a sentence."""
+"""The methods of a proof, as worded within a sentence."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class WalletRowView:
     since: str
     name: str = ""
     only_on: str = ""
-    """The chain on which alone a contract account counts; empty for other wallets."""
+    """The only chain on which a contract account counts; empty for other wallets."""
 
 
 class WalletsState(rx.State):
@@ -70,7 +70,7 @@ class WalletsState(rx.State):
     @background
     @signed_in
     async def name_rows(self, actor: Actor) -> None:
-        """Add the names whose address is the wallet; without them the list stays as it is."""
+        """Add the names that lead to the wallets; if there are none, the list stays as it is."""
         async with self:
             asked = [row.address for row in self.rows if row.address not in self._names]
         if not asked:

@@ -7,7 +7,7 @@ from services.core.errors import FieldRefused
 
 
 def start_of_day(value: str, field: str) -> datetime | None:
-    """Return the first moment of the day in UTC, or None if there is none. Raises FieldRefused for another text."""
+    """Return the first moment of the day in UTC, or None for an empty text. Raises FieldRefused for any other text."""
     if not value:
         return None
     try:
@@ -17,6 +17,6 @@ def start_of_day(value: str, field: str) -> datetime | None:
 
 
 def end_of_day(value: str, field: str) -> datetime | None:
-    """Return the last second of the day in UTC, or None if there is none. Raises FieldRefused for another text."""
+    """Return the last second of the day in UTC, or None for an empty text. Raises FieldRefused for any other text."""
     start = start_of_day(value, field)
     return None if start is None else start + timedelta(seconds=86_399)

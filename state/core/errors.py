@@ -36,14 +36,14 @@ def show_fault(exception: Exception) -> EventSpec | None:
 
 
 def _speak_as_the_handler() -> None:
-    # Reflex calls this in a task that does not come from the handler's.
+    # Reflex calls this in a task that does not inherit the handler's context.
     with suppress(LookupError):
         headers = EventContext.get().router_data.get("headers", {})
         speak(asked_for(headers.get("cookie"), headers.get("accept-language")))
 
 
 def sentence_of(exception: Exception) -> str:
-    """Return what a person reads about an exception; log the ones that are not ours."""
+    """Return the sentence that a person reads about an exception; log exceptions that are not ours."""
     exception = explained(exception)
     if isinstance(exception, HoldfastError):
         return exception.message
@@ -57,7 +57,7 @@ def sentence_of(exception: Exception) -> str:
 def note_report(exception: Exception) -> None:
     """Handle a frontend exception for Reflex: log the browser's report in one line.
 
-    Anybody can send any report, so it adds no further lines and the number of reports is limited.
+    Anybody can send any report, so a report cannot add further lines, and the number of reports is limited.
     """
     now = time.monotonic()
     if len(_reported) == REPORTS_A_MINUTE and now - _reported[0] < 60:

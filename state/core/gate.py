@@ -52,9 +52,9 @@ class Refused(Exception):
 class Gate(Middleware):
     """Refuses malformed events before any handler runs, and calls `arrive` for each (re)connecting browser.
 
-    `arrive` is passed whether only the connection is new, for a page that was open before. `recognise` runs before
-    every other event, because a stranger who knows a tab's name can send events to it without connecting first. While
-    the database does not answer either, `unread` returns what to tell the browser instead, and no handler runs.
+    The second argument of `arrive` is whether the page was open before and only its connection is new. `recognise` runs
+    before every other event, because a stranger who knows a tab's name can send events to it without connecting first.
+    If the database does not answer one of these two, no handler runs, and the browser gets what `unread` returns.
 
     Reflex does not enforce a handler's type hints: a client may send any JSON, and any storage value at any time.
     """
@@ -90,7 +90,7 @@ class Gate(Middleware):
 
 
 def exists(name: str) -> bool:
-    """Return whether a screen may call this handler. Of Reflex's own, they never call `setvar` or `hydrate`."""
+    """Return whether a screen may call this handler; screens never call Reflex's own `setvar` and `hydrate`."""
     return name in RegistrationContext.get().event_handlers and not name.endswith(_UNUSED)
 
 
@@ -197,7 +197,7 @@ def handshake_session_id(state: BaseState) -> str | None:
 
 
 async def actor_of(state: BaseState) -> Actor | None:
-    """Return who is signed in on this socket, read from the database."""
+    """Return the person who is signed in on this socket, read from the database; None if nobody is."""
     session_id = handshake_session_id(state)
     if session_id is None:
         return None
@@ -231,7 +231,7 @@ def signed_in(handler: Callable[Concatenate[Any, Actor, P], Any]) -> Any:
         return await handler(self, await _required_actor(self), *args, **kwargs)
 
     guarded: Any = streamed if inspect.isasyncgenfunction(handler) else awaited
-    # Reflex and the gate must see what the browser sends: every argument but the actor.
+    # Reflex and the gate must see the arguments that the browser sends, which are all except the actor.
     signature = inspect.signature(handler)
     names = list(signature.parameters)
     hints = get_type_hints(handler)

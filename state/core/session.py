@@ -39,7 +39,7 @@ class SessionState(rx.State):
     """The URL of a page that only reconnected."""
 
     async def _meet(self) -> None:
-        """Set the audience by the handshake's cookie. For another person than before, every field is reset."""
+        """Set the audience by the handshake's cookie. If it is another person than before, reset every field."""
         actor = await actor_of(self)
         user_id = 0 if actor is None else actor.user_id
         if user_id != self._of_user:
@@ -50,7 +50,7 @@ class SessionState(rx.State):
 
     @public
     async def settle(self) -> EventSpec | None:
-        """Run on every page load: match local storage with the cookie, and remove `?session=` from the URL.
+        """Match local storage with the cookie, and remove `?session=` from the URL; runs on every page load.
 
         The id in a foreign link matches no cookie of this browser, so it is never stored.
         """
@@ -77,7 +77,7 @@ class SessionState(rx.State):
 
 
 async def arrive(state: BaseState, came_back: bool) -> None:
-    """Run by the gate for each (re)connecting browser, before anything is sent to it."""
+    """Set the audience and clear the toast; the gate runs this for each (re)connecting browser before it sends."""
     session = cast(SessionState, await state.get_state(SessionState))
     await session._meet()
     session._same_page = str(session.router.url) if came_back else ""
@@ -87,7 +87,7 @@ async def arrive(state: BaseState, came_back: bool) -> None:
 
 
 async def recognise(state: BaseState) -> None:
-    """Run by the gate before any other event: a different cookie than this state's resets the state.
+    """Read the session again if the cookie differs from this state's; the gate runs this before any other event.
 
     Otherwise a stranger who knows a tab's name could read its screen without the cookie.
     """
@@ -97,7 +97,7 @@ async def recognise(state: BaseState) -> None:
 
 
 async def say_unread(state: BaseState) -> StateUpdate:
-    """Return the toast of a database that does not answer, for a browser that cannot be recognised now."""
+    """Return the toast about a database that does not answer, for a browser that cannot be recognised now."""
     toasts = cast(ToastState, await state.get_state(ToastState))
     toasts._say(_("Error"), _(DATABASE_AWAY), destructive=True)
     root = state._get_root_state()

@@ -26,8 +26,9 @@ _at_work: dict[tuple[str, str], "Watcher"] = {}
 class Watcher:
     """One loop of a kind in a tab; a newer one of that kind in the same tab and process replaces it.
 
-    It runs one step after `every` seconds, or steps until `lasts` is over. `first` is the delay of the first step, and
-    `next_in` may be set after a step to change the next delay. Without an actor, anybody may be signed in.
+    It runs one step after `every` seconds or, with `lasts`, a step every `every` seconds for so long. `first` is the
+    delay of the first step, and `next_in` may be set after a step to change the next delay. Without an actor, it does
+    not check who is signed in.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Watcher:
 
     @property
     def replaced(self) -> bool:
-        """Return whether a newer loop has replaced this one."""
+        """Whether a newer loop has replaced this one."""
         return self._ends.is_set()
 
     async def looks(
@@ -57,7 +58,7 @@ class Watcher:
     ) -> AsyncGenerator[None]:
         """Yield every `every` seconds, as often as fits into `lasts`, while the screen needs it.
 
-        Only the newest loop runs, after the previous one has ended: many events cost no more than one.
+        Only the newest loop runs, after the previous one has ended, so many events cost no more than one.
 
         It ends with the tab, the session, a newer loop, or on a page outside `pages` (by default the page it began on).
         A step beyond the person's `limit` is skipped.
@@ -91,7 +92,7 @@ class Watcher:
     async def _rounds_while_open(self, pages: Collection[str]) -> AsyncGenerator[None]:
         away, wait, looks = 0.0, self._first, 0
         while looks < self._rounds:
-            # In parts, so that a loop with long waits also ends with its tab.
+            # Wait in parts, so that a loop with long waits ends soon after its tab.
             part = min(wait, AWAY_SECONDS / 2)
             await self._pause(part)
             wait -= part

@@ -22,7 +22,7 @@ from state.dashboard.charts import (
 
 RANGES = analytics.RANGES
 EVERYWHERE = "0"
-"""The choice that stands for all servers."""
+"""The choice that means all servers."""
 
 
 class AnalyticsState(rx.State):

@@ -34,7 +34,7 @@ class ServerPageState(rx.State):
     loaded: bool = False
     missing: bool = False
     fault: str = ""
-    """Why not even the server's name could be read; else empty."""
+    """Why not even the server's name could be read; otherwise empty."""
     bot_invited: bool = True
     _read_for: int = 0
 
@@ -110,17 +110,17 @@ async def open_tab(state: rx.State, *tabs: str) -> ServerPageState | None:
 
 
 class ServerTab(rx.State, mixin=True):
-    """What every tab of a server has: the server whose content it shows, or why there is none."""
+    """The fields of every tab of a server: the server whose content it shows, or why it shows none."""
 
     shown_for: int = 0
     """The internal id of the server whose content is shown; 0 at first."""
     fault: str = ""
-    """Why nothing could be read; else empty."""
+    """Why nothing could be read; otherwise empty."""
 
     async def _tried(self, page: ServerPageState, read: Callable[[], Awaitable[T]]) -> T | None:
-        """Return what the tab shows; None if there is no such server any more, or after a failure.
+        """Return what `read` returns for the tab; None if the server no longer exists, or after a failure.
 
-        If the tab shows its content already, that stays, and the failure is raised for a toast.
+        If the tab already shows its content, the content stays, and the failure is raised for a toast.
         """
         self.fault = ""
         try:

@@ -37,7 +37,7 @@ class ServerCardView:
     rules: int
     verified_members: int
     held_back: str
-    """What waits for the admin's decision, as a sentence; else empty."""
+    """The removals that wait for the admin's decision, as a sentence; otherwise empty."""
     configure_url: str
 
 
@@ -74,7 +74,7 @@ class DashboardState(rx.State):
 
     @signed_in
     async def focused(self, actor: Actor) -> None:
-        """Read stale servers again when the window gets the focus; they always are."""
+        """Read stale servers again when the window gets the focus; servers are always stale."""
         if time.monotonic() - self._read_at >= SERVERS_STALE_SECONDS:
             await self._read(actor)
 

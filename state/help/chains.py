@@ -7,5 +7,5 @@ __all__ = ["chain_list", "evm_titles"]
 
 
 def chain_list() -> str:
-    """Return the EVM chains as they stand in a sentence: `a, b and c`."""
+    """Return the EVM chains as a list within a sentence: `a, b and c`."""
     return listed(evm_titles())

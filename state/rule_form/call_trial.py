@@ -1,6 +1,6 @@
 """The view call in the rule form: templates to begin with, and what its function answers for a wallet.
 
-What the whole rule says about a wallet is in `trial.py`.
+`trial.py` tries the whole rule with a wallet.
 """
 
 import reflex as rx
@@ -21,13 +21,13 @@ from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.conditions import ConditionList
 
 TEMPLATE_OPTIONS = tuple((one.key, one.label) for one in call_templates.TEMPLATES)
-"""What can be chosen to begin with, and its label in the catalogue."""
+"""The templates to choose from: each one's key, and its label in the catalogue."""
 WALLET_INPUT = "trialWallet"
 LONGEST = 100
 
 
 class ViewCallTrial(ConditionList, mixin=True):
-    """The wallet to try the open condition's view call with, and what came back."""
+    """The wallet to try the open condition's view call with, and the answer."""
 
     trial_wallet: str = ""
     trying: bool = False
@@ -52,7 +52,7 @@ class ViewCallTrial(ConditionList, mixin=True):
             self.collection = ""
         self.tried = ""
         self._changed()
-        # What is being typed stays where the template names no contract.
+        # If the template names no contract, the contract that is being typed stays.
         return rx.set_value(CONTRACT_INPUT, self.contract) if chosen.contract else None
 
     @signed_in

@@ -9,12 +9,12 @@ from services.rules.types.declaration import DetailField, Details, ExpressionRef
 from services.rules.types.registry import RULE_TYPES, rule_type
 
 TYPE_OPTIONS = tuple((name, one.label) for name, one in RULE_TYPES.items())
-"""What can be chosen, and how it is called."""
+"""The types to choose from: each one's name, and its label."""
 OF_COLLECTIONS = tuple(name for name, one in RULE_TYPES.items() if one.of_collection)
 CALLING = tuple(name for name, one in RULE_TYPES.items() if one.source == "calls")
 CONTRACT_HINTS: dict[str, str] = {name: one.contract_hint for name, one in RULE_TYPES.items()}
 NOTES: dict[str, str] = {name: one.note for name, one in RULE_TYPES.items() if one.note}
-"""What the form says about the contract of each type, and about how some are read."""
+"""The form's note on the contract of a type, or on how the type is read."""
 OF_COINS = tuple(name for name, one in RULE_TYPES.items() if one.source == "coins")
 COUNTING = tuple(name for name, one in RULE_TYPES.items() if one.counts)
 WITH_TRAITS = tuple(name for name, one in RULE_TYPES.items() if one.names_trait)
@@ -23,7 +23,7 @@ WITH_IDS = tuple(name for name, one in RULE_TYPES.items() if one.names_ids)
 CHAINLESS = tuple(name for name, one in RULE_TYPES.items() if one.chainless)
 """The types that name no chain."""
 DETAILS: dict[str, tuple[DetailField, ...]] = {name: one.fields for name, one in RULE_TYPES.items() if one.fields}
-"""The fields that single types have of their own."""
+"""The fields that only one type has, by type."""
 LIMITED = tuple(name for name in OF_COLLECTIONS if RULE_TYPES[name].limited)
 """The types that show the maximum."""
 DEFAULT_TYPE = TYPE_OPTIONS[0][0]
@@ -31,7 +31,7 @@ DEFAULT_CHAIN = "ethereum"
 _RANGE = re.compile(r"[+-]?[0-9.]+\s*\.\.\s*[+-]?[0-9.]+")
 EXACTLY, AT_LEAST, AT_MOST, MORE, LESS, BETWEEN = "", ">=", "<=", ">", "<", ".."
 COMPARISONS = (EXACTLY, AT_LEAST, AT_MOST, MORE, LESS, BETWEEN)
-"""How a trait's value is meant; a range is typed as 5..10."""
+"""How a trait's value is compared; a range is typed as 5..10."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class ConditionDraft:
     more_traits: tuple[tuple[str, str], ...] = ()
     """Further traits of the same token."""
     details: tuple[tuple[str, str], ...] = ()
-    """What is typed into the fields that only its type has, by their names."""
+    """The texts typed into the fields that only its type has, by field name."""
 
     @property
     def kind(self) -> RuleType:
-        """What is declared for its type."""
+        """The declaration of its type."""
         return rule_type(self.type)
 
     @property
@@ -86,7 +86,7 @@ class ConditionDraft:
 
     @property
     def leaf(self) -> Requirement:
-        """Return the condition as it would be stored, without any check."""
+        """The condition as it would be stored, without any check."""
         if self.kind.chainless:
             return Requirement(self.type, "", "", details=self._parsed)
         return Requirement(
@@ -102,7 +102,7 @@ class ConditionDraft:
 
     @property
     def _traits(self) -> tuple[tuple[str, str], ...]:
-        """Return all traits; the one in the fields may be left empty once there are others."""
+        """All traits; the one in the fields may be left empty once there are others."""
         typed = self.trait_type.strip(), self.wanted
         return self.more_traits if self.more_traits and not any(typed) else (*self.more_traits, typed)
 
@@ -115,7 +115,7 @@ class ConditionDraft:
 
 
 def as_typed(value: float | None) -> str:
-    """Return a number of a number field as text, without an exponent below 10^15; an emptied field is not a number."""
+    """Return the value of a number field as text, without an exponent below 10^15; empty if the field was emptied."""
     return "" if value is None else f"{value:.15g}"[:20]
 
 

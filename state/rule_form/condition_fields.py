@@ -81,7 +81,7 @@ class ConditionFields(rx.State, mixin=True):
     min_tokens: str = "1"
     max_tokens: str = ""
     details: dict[str, str] = dict.fromkeys(DETAIL_FIELDS, "")
-    """What is typed into the fields that single types have of their own, by their names."""
+    """The texts typed into the fields that only one type has, by field name."""
     more_traits: list[TraitView] = []
     trait_type: str = ""
     trait_compare: str = EXACTLY
@@ -100,26 +100,26 @@ class ConditionFields(rx.State, mixin=True):
     """The number of the open condition."""
     _given: str = ""
     _unread: dict[tuple[str, str], str] = {}
-    """Why the collection at a chain and an address could not be read, as the last lookup there said."""
+    """Why the last lookup of a collection failed, by chain and address."""
 
     @rx.var
     def chain_name(self) -> str:
-        """The chosen chain as people write it."""
+        """Return the chosen chain as people write it."""
         return chain_title(self.chain)
 
     @rx.var
     def type_choices(self) -> list[str]:
-        """The trait types to choose from, with the chosen one even if it is no longer listed."""
+        """Return the trait types to choose from, with the chosen one even if it is no longer listed."""
         return _with(self.trait_types, self.trait_type)
 
     @rx.var
     def value_choices(self) -> list[str]:
-        """The values to choose from, with the chosen one."""
+        """Return the values to choose from, with the chosen one."""
         return _with(self.trait_values, self.trait_value)
 
     @rx.var
     def numeric(self) -> bool:
-        """Whether all listed values are numbers, so that at least and at most make sense."""
+        """Return whether all listed values are numbers, so that at least and at most make sense."""
         return bool(self.trait_values) and all(_NUMBER.fullmatch(value) for value in self.trait_values)
 
     def _changed(self) -> None:
@@ -170,7 +170,7 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def enter_contract(self, actor: Actor, number: int, value: str):
-        """Take what is typed or pasted; look it up once it is an address or a URL."""
+        """Store the typed or pasted text; look it up once it is an address or a URL."""
         if number == self.open:
             async for outcome in self._take(actor, value):
                 yield outcome
@@ -208,7 +208,7 @@ class ConditionFields(rx.State, mixin=True):
                 yield outcome
 
     def _is_whole(self, given: str) -> bool:
-        """Return whether what is typed names a contract, or the chain's own coin where a coin is asked for."""
+        """Return whether the typed text names a contract or, if the condition asks for a coin, the chain's own coin."""
         return catalogue.is_whole(given) or (self.type in OF_COINS and is_native(given))
 
     def _forget(self, *, keep_typed: bool = False) -> None:
@@ -304,7 +304,7 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def choose_compare(self, actor: Actor, value: str) -> None:
-        """Choose how the value is meant: exactly, as a bound, or as a range."""
+        """Choose how the value is compared: exactly, as a bound, or as a range."""
         if value in COMPARISONS:
             self.trait_compare = value
             self._changed()
@@ -317,7 +317,7 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def enter_min_tokens(self, actor: Actor, value: float | None) -> None:
-        """Set the minimum number of tokens; an emptied field is not a number."""
+        """Set the minimum number of tokens; `value` is None for an emptied field."""
         self.min_tokens = as_typed(value)
         self._changed()
 

@@ -69,12 +69,12 @@ class RuleOutcome(rx.State, mixin=True):
         self._name_role()
 
     def _hours(self) -> int:
-        """The grace time in hours; -1 if it is not a number."""
+        """Return the grace time in hours; -1 if it is not a number."""
         hours = self.grace_hours if self.removal == GRACE else "0"
         return int(hours) if hours.isascii() and hours.isdigit() else -1
 
     def _new_state(self) -> str:
-        """The new state of a stored rule; empty if unchanged."""
+        """Return the new state of a stored rule; empty if unchanged."""
         if self.paused or self.shadow == (self._stored_state == SHADOW):
             return ""
         return SHADOW if self.shadow else "active"

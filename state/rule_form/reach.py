@@ -1,4 +1,4 @@
-"""How many addresses the rule of the form reaches: the count on its way, its numbers, and those of the last days."""
+"""How many addresses meet the rule in the form: the running count, its numbers, and those of the last days."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
 
 EVERY_SECONDS, LONGEST_SECONDS = 2.0, 3_600.0
-"""How often the form asks how far a count is, and for how long."""
+"""How often the form asks for a count's progress, and for how long."""
 _FEWEST_DAYS = 14
-"""Days for which the chart has room at least."""
+"""The least number of days that the chart has room for."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class ReachState(rx.State):
     places: list[str] = []
     """For each chain, up to which block it was counted."""
     note: str = ""
-    """What nobody confirms."""
+    """A caveat about the count: which numbers no second node confirms."""
     fault: str = ""
     of_rule: str = ""
-    """The version of the rule that the numbers are about; under another one they are hidden."""
+    """The version of the rule that the numbers are about; they are hidden for any other version."""
     bars: list[BarView] = []
     days: list[ReachDayView] = []
     summary: str = ""
@@ -61,7 +61,7 @@ class ReachState(rx.State):
 
     @signed_in
     async def count(self, actor: Actor):
-        """Have the addresses counted that meet the rule as it is filled in now."""
+        """Start to count the addresses that meet the rule as it is filled in now."""
         rule = await self.get_state(RuleFormState)
         page = await self.get_state(ServerPageState)
         self._proposal = Proposal(rule._draft(page.server_id))
@@ -73,7 +73,7 @@ class ReachState(rx.State):
     @background
     @signed_in
     async def watch(self, actor: Actor) -> None:
-        """Begin the count and follow it to its end; a newer one replaces the one before."""
+        """Begin the count and follow it until it is finished; a newer count replaces it."""
         async with self:
             turn, proposal = self._turn, self._proposal
         if proposal is None:

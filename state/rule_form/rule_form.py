@@ -65,30 +65,30 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
     missing: bool = False
     unknown_server: bool = False
     load_fault: str = ""
-    """Why the stored rule could not be read; else empty."""
+    """Why the stored rule could not be read; otherwise empty."""
     visit: int = -1
     """The page load that the fields belong to; the fields of an earlier one are hidden and reset."""
     loaded: bool = False
     members_unheard: bool = False
-    """Whether the bot hears nothing of members, so that a take-over reaches only people it knows."""
+    """Whether the bot receives no member events, so that a take-over reaches only people it knows."""
     rule_name: str = ""
     room: str = ""
     """How much of its limits the server has used."""
     full: str = ""
-    """Why no rule can be added, shown before anything is entered; else empty."""
+    """Why no rule can be added, shown before anything is entered; otherwise empty."""
     chains: list[ChainOptionView] = CHAIN_OPTIONS
     pending: bool = False
     asking: bool = False
-    """Whether the dialog is open that comes before a change is saved."""
+    """Whether the dialog that asks before a change is saved is open."""
     fault: str = ""
     turn: int = 0
     """Changes with the rule that is shown, so that the inputs are created again."""
     proposal_key: str = ""
     """Changes with each version of the rule that could be saved; empty while something is missing."""
     conditions_key: str = ""
-    """Changes with what decides about a wallet: the conditions, and whether delegated vaults count."""
+    """Changes with everything that decides about a wallet: the conditions, and whether delegated vaults count."""
     _kept: tuple[str, str] = ("", "")
-    """A stored rule's conditions and name. The name stays while the conditions do."""
+    """A stored rule's conditions and name. The name is kept while the conditions are unchanged."""
 
     @signed_in
     async def load(self, actor: Actor):
@@ -140,7 +140,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
         self._offer(found)
 
     def _failed(self, fault: Exception) -> None:
-        """Note what could not be read: without its rule there is no form, without the roles there is."""
+        """Note what could not be read: the form is not shown without its rule, but it is shown without the roles."""
         message = sentence_of(fault)
         _log.info("rule form not loaded rule=%s reason=%s", self.rule_id, message)
         if self.rule_id and not self._kept[1]:
@@ -208,7 +208,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
     def _first_fault(self) -> tuple[str, int]:
         """Return what is wrong with the rule, and the number of the condition; ("", 0) if nothing is.
 
-        The conditions come first, as on the screen: their name follows from them, and nobody can type it.
+        The conditions come first, as on the screen: the rule's name follows from them and cannot be typed.
         """
         for slot in self._ordered():
             draft = self._drafted(slot.draft, None)
@@ -216,7 +216,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
             if fault := _half_a_token(slot.draft) or _refused(named, OWN_FIELDS if self.too_deep else None):
                 return fault, slot.number
         if not self.rule_name:
-            # The name lacks a collection's: why is of more use than that it is missing.
+            # The name lacks that of a collection: why it could not be read helps more than that the name is missing.
             unread = ((self._unread.get((one.draft.chain, one.draft.contract)), one.number) for one in self._ordered())
             return next(((said, number) for said, number in unread if said), (_("Rule name is required"), self.open))
         if not self.role_id:
@@ -225,7 +225,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
 
     @rx.var
     def tiered(self) -> bool:
-        """Whether further tiers can be added: for a new rule with one condition that counts."""
+        """Return whether further tiers can be added: for a new rule with one condition that counts."""
         return not self.rule_id and not self.composed and self.type in COUNTING and self.type in LIMITED
 
     @property
@@ -238,7 +238,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
 
     @signed_in
     async def preview(self, actor: Actor):
-        """Read whom the rule concerns as it is now."""
+        """Read which members the rule concerns as it is filled in now."""
         impact = await self.get_state(ImpactState)
         impact._ask(await self._proposal() if self.proposal_key else None)
         return ImpactState.watch
@@ -250,7 +250,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
 
     @signed_in
     async def refresh_name(self, actor: Actor) -> None:
-        """Make the automatic name again."""
+        """Restore the automatic name."""
         if not self.contract and self.type in OF_COLLECTIONS and not self.too_deep:
             await refuse(self, _("No contract address"))
         if self._composed_name():
@@ -276,7 +276,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
         )  # fmt: skip
 
     def _changes(self, draft: RuleDraft) -> dict[str, Any]:
-        """Return the changes to a stored rule: its conditions, and what it gives to whom."""
+        """Return the changes to a stored rule: its conditions, and which role it gives to whom."""
         changes: dict[str, Any] = {
             "ruleName": draft.rule_name, "roleId": draft.role_id, "takesOver": draft.takes_over,
             "delegated": draft.delegated,
@@ -374,7 +374,7 @@ def _digest(what: object) -> str:
 
 
 def _refused(draft: RuleDraft, only: Collection[str] | None = None) -> str:
-    """Return why a rule with this one condition is refused, if because of one of these fields; else empty."""
+    """Return why a rule with this one condition is refused, if one of these fields is the reason; otherwise empty."""
     try:
         rule_form.expression_of(rule_form.check(draft))
     except FieldRefused as refused:

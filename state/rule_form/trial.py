@@ -31,7 +31,7 @@ class TrialState(rx.State):
     lines: list[RequirementLineView] = []
     fault: str = ""
     of_rule: str = ""
-    """The version of the rule that the answer is about; under another one it is hidden."""
+    """The version of the rule that the answer is about; it is hidden for any other version."""
     _given: str = ""
     _proposal: Proposal | None = None
     _turn: int = 0
@@ -56,7 +56,7 @@ class TrialState(rx.State):
     @background
     @signed_in
     async def watch(self, actor: Actor) -> None:
-        """Read the answer; a newer address replaces the one before."""
+        """Read the answer; a newer address replaces it."""
         async with self:
             turn, proposal, given = self._turn, self._proposal, self._given
         if proposal is None:

@@ -35,7 +35,7 @@ PERIODS = (("1", N_("The last day")), ("7", N_("The last 7 days")), ("30", N_("T
 
 @dataclass(frozen=True)
 class EventRowView:
-    """A line of the log, or several alike that belong together; then `more` has the other sentences.
+    """A line of the log, or several adjacent lines of one batch, of which `more` has the other sentences.
 
     `batch` is the id to undo it by, empty if it cannot be undone; `member` can be opened in the Members tab.
     """
@@ -108,7 +108,7 @@ class ActivityState(ServerTab, rx.State):
 
     def _clear(self, member: str = "") -> None:
         self.kind = self.subject = self.done_by = self.days = ""
-        # A new input loses what somebody begins to type at the same time, so it is made only for another text.
+        # A new input loses text that somebody types at the same time, so it is created only if the text differs.
         if self.member != member:
             self.member, self.member_key = member, self.member_key + 1
 
@@ -216,7 +216,7 @@ class ActivityState(ServerTab, rx.State):
 
     @signed_in
     async def undo(self, actor: Actor):
-        """Undo what the dialog is about."""
+        """Undo the batch that the dialog asks about."""
         batch, self.asked_batch = self.asked_batch, ""
         if not batch:
             return

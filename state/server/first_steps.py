@@ -58,7 +58,7 @@ class FirstStepsState(rx.State):
         except NotFound:
             page._lost()
         except ProviderUnavailable:
-            pass  # The tab below says so. The steps of this server stay as they were last read.
+            pass  # The tab below shows the error. The steps of this server stay as they were last read.
         else:
             left = [step.key for step in found if not step.done]
             self.steps = [StepView(step.key, step.title, step.text, step.done, step.key == left[0]) for step in found]

@@ -24,7 +24,7 @@ HEADLINES = {
     "bad": N_("There is a problem"),
 }
 _FOLLOWED = {WALLETS: N_("{chain}, members' wallets"), COINS: N_("{chain}, coins")}
-"""Replaces the chain in a title where a follower reads something else than the contracts of rules."""
+"""Titles of followers that read something other than the contracts of rules."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class HealthLineView:
     mend: str
     since: str
     role: str = ""
-    """The role that the rules can follow again by a button, or empty."""
+    """The role about which a button lets the rules decide again; otherwise empty."""
 
 
 class ServerHealthState(ServerTab, rx.State):

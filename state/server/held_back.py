@@ -42,7 +42,7 @@ class HeldBackRoleView:
 
 
 class HeldBackState(rx.State):
-    """What waits for an admin in the server, and the dialog before the decision."""
+    """The removals that wait for an admin of the server, and the dialog before the decision."""
 
     shown_for: int = 0
     roles: list[HeldBackRoleView] = []
@@ -54,14 +54,14 @@ class HeldBackState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read what waits, if a tab with the banner is open."""
+        """Read the removals that wait, if a tab with the banner is open."""
         self.asked_role = ""
         if (page := await open_tab(self, *SHOWN_ON)) is not None:
             await self._read(actor, page)
 
     @signed_in
     async def look(self, actor: Actor) -> None:
-        """Read it again when other roles wait than those shown, or other members, unless the dialog is open."""
+        """Read them again if they concern other roles or members than those shown, unless the dialog is open."""
         page = await open_tab(self, *SHOWN_ON)
         if page is None or self.asked_role or self.deciding:
             return
@@ -81,7 +81,7 @@ class HeldBackState(rx.State):
             page._lost()
             self.roles = []
         except ProviderUnavailable as fault:
-            # The tab below says so too. `look` tries again while something waits.
+            # The tab below shows the error too. `look` tries again while removals wait.
             _log.info("held-back removals not read server=%s reason=%s", page.server_id, fault.message)
         else:
             self.roles, self.shown_for = [_role(view) for view in found], page.server_id

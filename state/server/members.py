@@ -70,7 +70,7 @@ class RoleWhyView:
     held: bool
     then: str
     alone: bool
-    """Whether it is left alone, so that a button lets the rules decide again."""
+    """Whether rules leave it alone, so that a button lets them decide again."""
     rules: list[RuleWhyView]
 
 
@@ -89,9 +89,9 @@ class MembersState(ServerTab, rx.State):
     why_protected: bool = False
     """Whether the open member is protected."""
     why_of: str = ""
-    """The member whose reasons are loaded; those of another one are still loading."""
+    """The member whose reasons are loaded; the reasons of any other open member are still loading."""
     why_fault: str = ""
-    """Why the reasons could not be read; else empty."""
+    """Why the reasons could not be read; otherwise empty."""
     checking: str = ""
     left: int = 0
     asked: int = 0
@@ -107,7 +107,7 @@ class MembersState(ServerTab, rx.State):
         named = self.router.url.query_parameters.get("member", "")[:32]
         if self.shown_for != page.server_id or named:
             self.page, self.opened, self.checking = 1, named, ""
-            # A new input loses what somebody begins to type at the same time, so it is made only for another text.
+            # A new input loses text that somebody types at the same time, so it is created only if the text differs.
             if self.query != named:
                 self.query, self.search_key = named, self.search_key + 1
         if await self._read(actor, page):
@@ -116,7 +116,7 @@ class MembersState(ServerTab, rx.State):
             await self._read_why(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> bool:
-        """Read the page of the list; return False after a failure, or if the person runs the server no more."""
+        """Read the page of the list; return False after a failure, or if the person no longer runs the server."""
 
         async def read() -> MembersPage:
             async with transaction() as db:
@@ -238,7 +238,7 @@ class MembersState(ServerTab, rx.State):
     async def follow(self, actor: Actor) -> None:
         """Show how many members still wait for the recheck, and read everything again when none does.
 
-        A role is written only after its decision, so read once more a moment later.
+        A role is written only after its decision, so this reads once more a moment later.
         """
         page = await open_tab(self, "members")
         if page is None or not self.checking or self.shown_for != page.server_id:

@@ -1,4 +1,4 @@
-"""A collection that migrated: the form, what each rule becomes, the dialog before it, and migrations that run."""
+"""A collection that migrated: the form, what each rule becomes, the dialog before it, and running migrations."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,7 +41,7 @@ class OldContractView:
 
 @dataclass(frozen=True)
 class MigratedRuleView:
-    """A rule that is carried over, with what it asks for then, line by line."""
+    """A rule that is carried over, with its new requirements line by line."""
 
     id: int
     name: str
@@ -63,7 +63,7 @@ class LeftRuleView:
 
 @dataclass(frozen=True)
 class RunningMigrationView:
-    """A migration in which both contracts count: what it is, and until when, as sentences."""
+    """A migration in which both contracts count: its title, and until when, as sentences."""
 
     id: int
     title: str
@@ -77,7 +77,7 @@ class MigrationState(ServerTab, rx.State):
     running: list[RunningMigrationView] = []
     old: str = ""
     new_chain: str = ""
-    """The chain of the new contract; empty for that of the old one."""
+    """The chain of the new contract; empty for the chain of the old one."""
     new: str = ""
     same_ids: bool = False
     both: bool = True
@@ -91,7 +91,7 @@ class MigrationState(ServerTab, rx.State):
     rules: list[MigratedRuleView] = []
     left: list[LeftRuleView] = []
     looked: bool = False
-    """Whether the two lists belong to what the form says."""
+    """Whether the two lists are about the form as it is filled in."""
 
     asked: str = ""
     asked_title: str = ""
@@ -100,12 +100,12 @@ class MigrationState(ServerTab, rx.State):
 
     @rx.var
     def changing(self) -> int:
-        """How many rules the migration changes."""
+        """Return how many rules the migration changes."""
         return len(self.rules)
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read the contracts that rules name, and the migrations that run, if the tab of the rules is open."""
+        """Read the contracts that rules name, and the running migrations, if the Rules tab is open."""
         page = await open_tab(self, "rules")
         if page is not None:
             self.asked = ""
@@ -198,7 +198,7 @@ class MigrationState(ServerTab, rx.State):
             self.looking = False
 
     def _order(self) -> MigrationOrder:
-        """Return what the form says. Raises FieldRefused for what is not a date."""
+        """Return the order that the form describes. Raises FieldRefused for a text that is not a date."""
         chain, _colon, contract = self.old.partition(":")
         return MigrationOrder(
             chain=chain, contract=contract, new_contract=self.new, new_chain=self.new_chain, same_ids=self.same_ids,
@@ -207,7 +207,7 @@ class MigrationState(ServerTab, rx.State):
 
     @signed_in
     async def ask_apply(self, actor: Actor):
-        """Open the dialog with what the migration does to members."""
+        """Open the dialog that shows what the migration would do to members."""
         if not self.looked or not self.rules:
             return
         self.asked, self.asked_id = APPLY, 0
@@ -218,7 +218,7 @@ class MigrationState(ServerTab, rx.State):
 
     @signed_in
     async def ask_end(self, actor: Actor, migration_id: int):
-        """Open the dialog with what the end of a migration does to members."""
+        """Open the dialog that shows what the end of a migration would do to members."""
         one = next((one for one in self.running if one.id == migration_id), None)
         if one is None:
             return
@@ -235,7 +235,7 @@ class MigrationState(ServerTab, rx.State):
 
     @signed_in
     async def confirm(self, actor: Actor):
-        """Do what the dialog is about."""
+        """Carry out what the dialog asks about."""
         what, self.asked = self.asked, ""
         if what not in {APPLY, END}:
             return

@@ -26,14 +26,14 @@ from state.rule_form.preview import ImpactState
 from state.server.channels import ChannelOptionView
 
 NONE = "none"
-"""There is no move; the other states are those of `views`."""
+"""The state without a move; the other states are those of `views`."""
 END, UNDO = "end", "undo"
 """The actions that a dialog asks about."""
 USUAL_DAYS = 30
 MOST_DAYS = 60
-"""Days of the chart, the newest."""
+"""Days that the chart shows, the newest ones."""
 FEWEST_DAYS = 14
-"""Days for which the chart has room at least, so that the first ones are not wide blocks."""
+"""The least number of days that the chart has room for, so that the first ones are not wide blocks."""
 _BAR_SHARE = 0.8
 
 
@@ -49,7 +49,7 @@ class MoveChoiceView:
 
 @dataclass(frozen=True)
 class MovingRoleView:
-    """A role of the move: its holders by standing, with each one's share of the bar, and who else moves it."""
+    """A role of the move: its holders by standing, with each one's share of the bar, and who else gives or takes it."""
 
     id: str
     name: str
@@ -157,7 +157,7 @@ class MoveState(ServerTab, rx.State):
         self.shown_for = page.server_id
 
     def _fill(self, seen: MoveScreen) -> None:
-        """Fill in the form: with the open move, or with what is usual."""
+        """Fill in the form with the open move, or with defaults."""
         move = seen.move if seen.move is not None and seen.move.state != views.APPROVED else None
         chosen = {role.role_id for role in move.roles} if move else {one.role_id for one in seen.roles}
         self.choices = [
@@ -188,7 +188,7 @@ class MoveState(ServerTab, rx.State):
 
     @public
     def edit(self, is_open: bool) -> None:
-        """Open or close the form of a move that there is already."""
+        """Open or close the form of an existing move."""
         self.editing = is_open
         self.fault_field = self.fault_text = ""
 
@@ -239,7 +239,7 @@ class MoveState(ServerTab, rx.State):
             self.saving = False
 
     def _order(self) -> MoveOrder:
-        """Return what the form says. Raises FieldRefused for what is not a date."""
+        """Return the order that the form describes. Raises FieldRefused for a text that is not a date."""
         until = end_of_day(self.until, "until")
         if until is None:
             raise FieldRefused("until", _("Choose the last day of the move."))
@@ -249,7 +249,7 @@ class MoveState(ServerTab, rx.State):
 
     @signed_in
     async def show_names(self, actor: Actor, role_id: str, standing: str) -> None:
-        """List the members of one standing of a role; pressed again, hide the list."""
+        """List the members of one standing of a role; hide the list when pressed again."""
         role = next((one for one in self.roles if one.id == role_id), None)
         if role is None or standing not in coverage.STANDINGS:
             return
@@ -279,7 +279,7 @@ class MoveState(ServerTab, rx.State):
 
     @signed_in
     async def ask_end(self, actor: Actor):
-        """Open the dialog with what the end of the move does."""
+        """Open the dialog that shows what the end of the move would do."""
         if self.state not in {views.RUNNING, views.OVER}:
             return
         self.asked = END

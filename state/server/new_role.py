@@ -45,7 +45,7 @@ class NewRoleState(rx.State):
 
     looking: bool = False
     looked: bool = False
-    """Whether the sentences belong to what the form says."""
+    """Whether the sentences are about the form as it is filled in."""
     summary: str = ""
     rules: list[str] = []
     left: list[LeftRuleView] = []
@@ -102,7 +102,7 @@ class NewRoleState(rx.State):
 
     @signed_in
     async def look(self, actor: Actor):
-        """Show which rules give the new role then; changes nothing."""
+        """Show which rules would give the new role; changes nothing."""
         self._changed()
         if not self.new:
             self.fault_field, self.fault_text = "newRole", _("Choose the role that takes its place.")
@@ -135,7 +135,7 @@ class NewRoleState(rx.State):
 
     @signed_in
     async def ask(self, actor: Actor):
-        """Open the dialog with what the change does to members."""
+        """Open the dialog that shows what the change would do to members."""
         if not self.looked or not self.rules:
             return
         self.asked = True

@@ -26,7 +26,7 @@ _FIELDS = {"title": TITLE, "text": TEXT, "button": BUTTON, "color": COLOR}
 
 @dataclass(frozen=True)
 class RunView:
-    """A part of a line and its look: `kind` is empty, `code`, `link`, `mention`, `spoiler` or `break`."""
+    """A part of a line and its style: `kind` is empty, `code`, `link`, `mention`, `spoiler` or `break`."""
 
     text: str
     kind: str
@@ -55,7 +55,7 @@ class PanelState(rx.State):
     color: str = ""
     language: str = ENGLISH
     faults: dict[str, str] = NO_FAULTS
-    """What is wrong, by the field's name."""
+    """What is wrong with a field, by its name."""
     left: str = ""
     saving: bool = False
     shown_title: list[RunView] = []
@@ -69,14 +69,14 @@ class PanelState(rx.State):
     _stored: PanelTexts | None = None
 
     def _open(self, server_id: int, seen: ChannelsView) -> None:
-        """Show what is stored; what an admin has typed meanwhile stays."""
+        """Show the stored texts, but keep texts that an admin has typed meanwhile."""
         self._bot_id, self._server_name = seen.bot_id, seen.server_name
         if self.shown_for != server_id or self._typed() == self._stored:
             self._fill(seen.panel)
         self._stored, self.shown_for = seen.panel, server_id
 
     def _fill(self, texts: PanelTexts) -> None:
-        # New inputs lose what somebody begins to type at the same time, so they are made only for other texts.
+        # New inputs lose text that somebody types at the same time, so they are created only if the texts differ.
         if texts != self._typed():
             self.title, self.text, self.button, self.color = texts.title, texts.text, texts.button, texts.color
             self.language = texts.language
@@ -129,7 +129,7 @@ class PanelState(rx.State):
 
     @signed_in
     async def choose_language(self, actor: Actor, value: str) -> None:
-        """Take the chosen language: default texts are in it from now on, an admin's own stay as they are."""
+        """Take the chosen language. Default texts are now in that language; an admin's own texts stay as they are."""
         self._fill(panel.in_language(self._typed(), value))
 
     @signed_in

@@ -25,7 +25,7 @@ from state.server.protected_roles import ProtectedRolesState
 PAUSE, RESUME, ACTIVATE, DELETE = "pause", "resume", "activate", "delete"
 ACTIVATE_ALL = "activate all"
 _SEVERAL = -1
-"""Stands for several rules where a dialog is about one."""
+"""The id that means several rules, in a dialog that is otherwise about one."""
 AT_ONCE = N_("Taken as soon as it is no longer earned")
 
 
@@ -49,7 +49,7 @@ class RuleRowView:
     delegated: bool
     holders: int
     reach: str
-    """How many addresses meet it, and on which day they were counted; empty if they were not."""
+    """How many addresses meet it, and on which day they were counted; empty if they were not counted."""
     edit_url: str
 
 
@@ -68,7 +68,7 @@ class RulesState(ServerTab, rx.State):
 
     @rx.var
     def waiting(self) -> int:
-        """How many rules are in shadow."""
+        """Return how many rules are in shadow."""
         return len(self._in_shadow())
 
     @signed_in
@@ -143,7 +143,7 @@ class RulesState(ServerTab, rx.State):
 
     @signed_in
     async def confirm(self, actor: Actor):
-        """Do what the dialog is about."""
+        """Carry out what the dialog asks about."""
         rule_id, self.asked_id = self.asked_id, 0
         if rule_id == _SEVERAL and self.asked_what == ACTIVATE_ALL:
             await self._activate_all(actor)
@@ -180,7 +180,7 @@ class RulesState(ServerTab, rx.State):
 
 @dataclass(frozen=True)
 class _Found:
-    """What the tab shows: the rules, how much of its limits the server has used, and what was counted by rule."""
+    """What the tab shows: the rules, how much of its limits the server has used, and each rule's last count."""
 
     rules: list[rules.RuleView]
     room: str

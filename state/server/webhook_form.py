@@ -71,7 +71,7 @@ class WebhookState(rx.State):
     _shown_for: int = 0
 
     def _open(self, server_id: int, found: WebhookView | None) -> None:
-        """Show the webhook; what an admin has typed meanwhile stays, unless it was for another server."""
+        """Show the webhook, but keep the text that an admin has typed meanwhile for the same server."""
         if self._shown_for != server_id:
             self._shown_for, self.secret = server_id, ""
             self._close()
@@ -117,7 +117,7 @@ class WebhookState(rx.State):
 
     @public
     def set_typed(self, value: str) -> None:
-        """Type the address."""
+        """Set the typed address."""
         self.typed = value[:LONGEST_TYPED]
 
     @public
@@ -127,7 +127,7 @@ class WebhookState(rx.State):
 
     @signed_in
     async def save(self, actor: Actor):
-        """Set the webhook; the first time its secret is shown, this once."""
+        """Set the webhook; its secret is shown only once, the first time."""
         self.saving, self.fault_field, self.fault_text = True, "", ""
         yield
         try:
@@ -195,7 +195,7 @@ class WebhookState(rx.State):
                     await webhooks.remove(db, gateways(), actor, page.server_id)
                     self.secret = ""
                 else:
-                    # As it is stored: another admin may have changed it since it was shown.
+                    # Read it again: another admin may have changed it since it was shown.
                     stored = await webhooks.view(db, gateways(), actor, page.server_id)
                     made = await webhooks.put(
                         db, gateways(), actor, page.server_id, stored.url, stored.events, new_secret=True

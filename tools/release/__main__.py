@@ -24,7 +24,7 @@ OWN_VERSION = re.compile(r'(?<=^version = ")[^"\n]*(?="$)', re.M)
 
 
 def released(changelog: str, version: str, date: str) -> str:
-    """Return the changelog with what is unreleased under a heading of the version. Raises NotReleasable.
+    """Return the changelog with the unreleased changes under a heading of the version. Raises NotReleasable.
 
     It stays as it is if it has such a heading and nothing is unreleased: an earlier try may have ended before its tag.
     """

@@ -1,7 +1,7 @@
 """Install the newest wheel on a minimal Debian, and start it as an ordinary user: `make fresh-wheel`.
 
-After `make wheel`. It prints how long pip takes, and how long `holdfast run` takes until /health answers. Then it
-updates the wheel to one whose web fails, which is taken back, and to one that works. The sandbox's local Discord and
+Run it after `make wheel`. It prints how long pip takes, and how long `holdfast run` takes until /health answers. Then
+it updates the wheel to one whose web fails, which is undone, and to one that works. The sandbox's local Discord and
 marketplaces run outside of the machine. Needs root, `debootstrap` and a network.
 """
 
@@ -60,7 +60,7 @@ def try_out(number: str, home: Path, wheel: Path) -> Machine:
         account = ["useradd", "--uid", str(ACCOUNT), "--create-home", "--home-dir", str(HOME), "ada"]
         run(machine, ["chroot", str(machine.root), *account])
     for path in (one.expanduser() for one in PIP_FILES):
-        if path.is_file():  # an ordinary user reads no other settings
+        if path.is_file():  # an ordinary user reads only /etc/pip.conf
             shutil.copy(path, machine.root / "etc" / "pip.conf")
     shutil.rmtree(inside / "data", ignore_errors=True)
     shutil.copy(wheel, inside)

@@ -1,4 +1,4 @@
-"""Print what CHANGELOG.md says of a version, for its release: `python3 -m tools.release.notes VERSION`."""
+"""Print what CHANGELOG.md says about a version, for its release: `python3 -m tools.release.notes VERSION`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Update an older version to the present commit and back, on real data: `python -m tools.release.way_back [COMMIT]`.
 
 It takes some minutes and a network. A clone at COMMIT gets rules, wallets, grants and sessions. Then it is updated to a
-version whose migration fails, to one whose web fails, and to the present commit, and what it holds is compared after
-each. If COMMIT can be updated to, the last step is the way back to it.
+version whose migration fails, to one whose web fails, and to the present commit, and its rows are compared after each.
+If an update can return to COMMIT, the last step does so.
 """
 
 from __future__ import annotations

@@ -18,22 +18,22 @@ from services.core.errors import NotSignedIn
 LARGEST_BODY = 64 * 1024
 """Bytes; the largest rule has 40 leaves and takes a few thousand."""
 LARGEST_LIST = 2 * 1024 * 1024
-"""Bytes of a call that may have a list of addresses, or a document of rules: 20,000 take less than half of it."""
+"""Bytes of a call that may contain a list of addresses, of which 20,000 take less than half, or a rules document."""
 LISTS_AT_ONCE = 8
 """Calls beyond LARGEST_BODY whose bodies one process holds at a time."""
 LISTS_OF_PERSON, LISTS_OF_ADDRESS = 2, 4
-"""How many of them may be one person's, with all tokens, and one address's: slow bodies leave places to others."""
+"""How many of them one person (with all tokens) and one address may have, so that slow bodies leave room for others."""
 SLOWEST_BODY = 15.0
-"""Seconds; a slower body would hold a place that others need."""
+"""Seconds in which a body must arrive; a slower one would hold a place that others need."""
 _WITH_LISTS = re.compile(
     r"/api/verification-rules(?:/[0-9]{1,10}|/preview|/try|/reach)?|/api/servers/[0-9]{1,10}/(?:address-lists|import)"
 )
 
 
 class BodyLimit:
-    """Refuses (413) a call whose body is larger than LARGEST_BODY, announced or not, or (408) too slow to come.
+    """Refuses a call whose body is larger than LARGEST_BODY, announced or not (413), or arrives too slowly (408).
 
-    Calls that may have a list of addresses or a document are read up to LARGEST_LIST, for people who are signed in.
+    For signed-in people, calls that may contain a list of addresses or a document are read up to LARGEST_LIST.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -68,7 +68,7 @@ class BodyLimit:
         try:
             await self._within(LARGEST_LIST, scope, receive, send)
         finally:
-            # The difference has no key at 0, so nobody's is kept.
+            # The difference drops keys at 0, so the counter does not grow with each caller.
             self._held = self._held - Counter(places.keys())
 
     async def _within(self, most: int, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,10 +87,10 @@ class BodyLimit:
 
 
 class _Unreadable(Exception):
-    """The body has ended too early: its sender hung up, or it is not encoded as its headers say.
+    """Raised when a body ended too early: its sender hung up, or it is not encoded as its headers say.
 
-    The server below does not say which of the two. What is answered to somebody who hung up goes nowhere; without an
-    answer the server makes one of its own, a 500 without a number.
+    The web server does not say which of the two. An answer to a sender who hung up is lost, but without any answer the
+    web server sends its own, a 500 without a request id.
     """
 
 
@@ -100,9 +100,9 @@ def _too_large(most: int) -> JSONResponse:
 
 
 async def _with_list_from(scope: Scope) -> Actor | None:
-    """Return who makes a call that may have a list of addresses or a document, or None for any other call.
+    """Return the caller if the call may contain a list of addresses or a document; None for any other call.
 
-    None too for somebody who is not signed in.
+    Also None if the caller is not signed in.
     """
     if scope["method"] not in {"POST", "PATCH"} or not _WITH_LISTS.fullmatch(str(scope["path"])):
         return None

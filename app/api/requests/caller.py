@@ -1,4 +1,4 @@
-"""The caller: the session of a request, by cookie or by header, or its API token, and the person behind it."""
+"""The caller of a request: its session (by cookie or header) or its API token, and the person behind it."""
 
 from typing import Annotated, cast
 
@@ -29,7 +29,7 @@ def shown_session_id(headers: Headers) -> str | None:
 def shown_token(headers: Headers) -> str | None:
     """Return the API token of a request, or None. Raises NotSignedIn when it has a session as well."""
     scheme, _, token = headers.get("authorization", "").strip().partition(" ")
-    # Proxies add credentials of their own, which are none of ours.
+    # Proxies add credentials of their own, which are not meant for us.
     if scheme.lower() != "bearer" or not token.strip().startswith(tokens.PREFIX):
         return None
     if shown_session_id(headers) is not None:
@@ -38,9 +38,9 @@ def shown_token(headers: Headers) -> str | None:
 
 
 async def caller_of(request: Request) -> Actor:
-    """Return the signed-in person of a request, or a token's creator with its bounds, and count the call.
+    """Return the signed-in person of a request, or a token's creator within the token's bounds, and count the call.
 
-    Raises NotSignedIn, TooMany, and for a token what `scopes.check` raises.
+    Raises NotSignedIn, TooMany, and for a token the errors of `scopes.check`.
     """
     actor = await known_caller(request)
     actors.begin(actor)
@@ -65,4 +65,4 @@ async def known_caller(request: Request) -> Actor:
 
 
 Caller = Annotated[Actor, Depends(caller_of)]
-"""The signed-in person, or a program by its token; without either the call answers 401 before any other check."""
+"""The signed-in person, or a program with its token. Without either, the call answers 401 before any other check."""

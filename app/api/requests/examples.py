@@ -93,7 +93,7 @@ VALUES: Mapping[str, Any] = {
     "BreakerTrippedEvent.id": BATCH, "SentTestEvent.id": BATCH,
     "SingleSource.text": "Only OpenSea tells the traits of this collection.",
 }  # fmt: skip
-"""The value of a field, or of one schema's field; a text needs one, booleans are false and numbers 3 without."""
+"""Values by field, or by field of one schema. A text needs one; without one a boolean is false and a number is 3."""
 
 NO_VALUE = "?"
 """The example of a text that has no value here."""
@@ -161,7 +161,7 @@ def _of_object(name: str, schemas: Schema) -> Any:
 
 
 def _fits(value: object, schema: Schema) -> bool:
-    """Return whether a value is of the schema's type, so that a field's name may mean different things."""
+    """Return whether a value has the schema's type; fields of one name may have different types."""
     kinds = {one.get("type") for one in schema.get("anyOf", [schema])}
     if kinds == {None}:
         return True

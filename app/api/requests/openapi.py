@@ -20,7 +20,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'
 
 
 class DescribedApi(FastAPI):
-    """An API whose description has examples, and the scopes that a call needs of a token, as `x-scopes`."""
+    """An API whose description has examples and, as `x-scopes`, the scopes that a token needs for each call."""
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document; it is made once."""
@@ -51,7 +51,7 @@ async def page(request: Request) -> Response:
     return HTMLResponse(_page(request.app), headers={"Content-Security-Policy": _POLICY, "Vary": "Accept"})
 
 
-# Anybody may ask at any rate, and the answer does not change while the process runs.
+# Cached because anybody may ask at any rate; the answer does not change while the process runs.
 @cache
 def _document(app: FastAPI) -> bytes:
     return bytes(JSONResponse(app.openapi()).body)

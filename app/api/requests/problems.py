@@ -87,7 +87,7 @@ async def _provider_at_fault(_request: Request, error: Exception) -> Response:
 
 
 async def _not_the_shape(request: Request, error: Exception) -> Response:
-    """Return which fields do not match the call's shape, without repeating their values."""
+    """Return an answer that names the fields that do not match the call's shape, without repeating their values."""
     assert isinstance(error, RequestValidationError)
     if any(fault["type"] == "json_invalid" for fault in error.errors()) and (nobody := await _nobody(request)):
         return nobody
@@ -100,7 +100,7 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
 
 
 async def _nobody(request: Request) -> Response | None:
-    """Return the 401 for a body that is not JSON: FastAPI reads the body before it checks the caller."""
+    """Return the 401 for a caller who is not signed in: FastAPI refuses a bad body before it checks the caller."""
     try:
         await known_caller(request)
     except NotSignedIn as nobody:
@@ -132,8 +132,8 @@ async def _database_away(request: Request, error: Exception) -> Response:
 class Faults:
     """Answers 500 for unexpected errors; the log has the cause under the request id of the answer.
 
-    It is inside the other middleware, so that this answer has an id and headers like any other. (Starlette's own
-    handler would be outside of all of it.)
+    It runs inside the other middleware, so that this answer has an id and headers like any other. Starlette's own
+    handler would run outside all of it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -158,7 +158,7 @@ class Faults:
 @router.api_route("/api", methods=_METHODS)
 @router.api_route("/api/{rest:path}", methods=_METHODS)
 async def no_such_call(request: Request) -> Response:
-    """Answer requests under /api that match no call: 405 if a call exists with another method, else 404."""
+    """Answer requests under /api that match no call: 405 if a call exists with another method, otherwise 404."""
     path = request.url.path
     taken = sorted({method for call, methods in _calls(request.app) if call.match(path) for method in methods})
     if taken:

@@ -52,10 +52,10 @@ OPEN: Mapping[str, frozenset[str]] = {
     f"GET {_AT}/protection": MEMBERS,
     f"PUT {_AT}/protection/members/{{discord_id}}": MEMBERS,
     f"POST {_AT}/health/follow-again": MEMBERS,
-    # They have the addresses of lists, which are as those of `address-lists`; the second has members too.
+    # Both contain the addresses of lists, as `address-lists` does; the second contains members too.
     f"GET {_AT}/rules.json": READ | RULES,
     f"GET {_AT}/export": READ | RULES | MEMBERS,
-    # They have members by name, and what rules ask for.
+    # These contain members by name, and the requirements of rules.
     f"GET {_AT}/breaker": READ | MEMBERS,
     f"POST {_AT}/move/preview": RULES | MEMBERS,
     f"POST {_AT}/migrations/preview": RULES | MEMBERS,
@@ -65,13 +65,13 @@ OPEN: Mapping[str, frozenset[str]] = {
     f"GET {_AT}/events/{{batch}}/undo": RULES | MEMBERS,
     f"POST {_AT}/events/{{batch}}/undo": RULES | MEMBERS,
 }
-"""The scopes of each call, all of which a token needs. A call's path is as in the OpenAPI document."""
+"""The scopes of each call; a token needs all of them. Paths are those of the OpenAPI document."""
 
 
 def check(token: TokenUse, method: str, path: str, server_id: str | None) -> None:
-    """Raise ServerNotFound for a call about another server, Forbidden for one that the token's scopes do not open.
+    """Raise ServerNotFound for a call about another server, Forbidden for one outside the token's scopes.
 
-    `server_id` is the one in the call's path, if any; the services check servers that calls name otherwise.
+    `server_id` is the one in the call's path, if any; the services check a server that a call names elsewhere.
     """
     if server_id is not None and server_id != str(token.server_id):
         raise ServerNotFound

@@ -64,7 +64,7 @@ def _kept(text: str) -> str:
 
 
 def _internal_id(value: object) -> int:
-    """Return an id of ours; an impossible one becomes 0, which nothing has, so the answer is the usual "not found"."""
+    """Return an internal id; an impossible one becomes 0, which no row has, so the answer is the usual "not found"."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("an id is a whole number")
     text = str(value)
@@ -78,7 +78,7 @@ def _or_empty(value: object) -> object:
 Text = Annotated[str, AfterValidator(_kept)]
 """A text from the URL."""
 Loose = Annotated[str, BeforeValidator(_or_empty), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})]
-"""A text in a payload; null counts as empty, because the service has the sentence for a missing field."""
+"""A text in a payload; null counts as empty, because the service has the message for a missing field."""
 InternalId = Annotated[int, BeforeValidator(_internal_id)]
 PathId = Annotated[int, BeforeValidator(_internal_id), Path()]
 QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]

@@ -17,7 +17,7 @@ router = calls(tags=["servers"])
 
 
 class ExportedList(ApiAnswer):
-    """A list of addresses that rules name, whole."""
+    """A whole list of addresses that rules name."""
 
     list: str
     count: int
@@ -30,9 +30,9 @@ class ExportedList(ApiAnswer):
     openapi_extra={"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 async def add_list(caller: Caller, server_id: PathId, request: Request) -> StoredList:
-    """Store addresses, one or more a line, or the lines of a CSV file, for a condition that names the list.
+    """Store a list of addresses for a condition that names it: one or more on each line, or a CSV file.
 
-    Mistakes and repetitions are reported by their lines. A list that no rule uses is deleted after a day.
+    Mistakes and repetitions are reported with their lines. A list that no rule uses is deleted after a day.
     """
     given = (await request.body()).decode("utf-8", "replace")
     async with transaction() as db:

@@ -31,7 +31,7 @@ class NewTokenPayload(Payload):
 
 
 class NewTokenAnswer(ApiAnswer):
-    """The token, which is shown this once, and what lists have of it."""
+    """The token, which is shown only this once, and its fields in the list of tokens."""
 
     id: int
     name: str
@@ -102,7 +102,7 @@ class WebhookPayload(Payload):
 
 
 class WebhookAnswer(ApiAnswer):
-    """The webhook as it is now; `secret` is shown this once, when it was just made."""
+    """The webhook as it is now; `secret` is shown only once, right after it was made."""
 
     webhook: WebhookView
     secret: str | None
@@ -119,7 +119,7 @@ async def webhook(caller: Caller, server_id: PathId) -> WebhookView:
 
 @router.put("/webhook")
 async def set_webhook(caller: Caller, server_id: PathId, payload: WebhookPayload, answer: Response) -> WebhookAnswer:
-    """Set the address that the server's events are posted to, signed; the first time it returns the secret."""
+    """Set the address to which the server's events are posted, signed; the first call returns the secret."""
     async with transaction() as db:
         now = await webhooks.put(
             db, gateways(), caller, server_id, payload.url, payload.events, new_secret=payload.new_secret
@@ -138,7 +138,7 @@ async def send_test(caller: Caller, server_id: PathId) -> AcceptedAnswer:
 
 @router.delete("/webhook")
 async def delete_webhook(caller: Caller, server_id: PathId) -> Done:
-    """Delete the server's webhook with everything that waits for it."""
+    """Delete the server's webhook and all deliveries that wait for it."""
     async with transaction() as db:
         await webhooks.remove(db, gateways(), caller, server_id)
     return Done()

@@ -20,7 +20,7 @@ router = calls(tags=["servers"])
 
 
 class ExportedRole(ApiAnswer):
-    """A role that rules are about and that the member has."""
+    """A role of the member's that at least one rule is about."""
 
     role_id: str
     role_name: str
@@ -40,7 +40,7 @@ class ExportedMember(ApiAnswer):
 class ServerExportAnswer(ApiAnswer):
     """The rules of one server, with their lists of addresses, and its members.
 
-    `format` and `version` are those of `rules.json`: an import takes this document too.
+    `format` and `version` are those of `rules.json`, so this document can be imported too.
     """
 
     format: str = own_format.FORMAT

@@ -20,21 +20,21 @@ async def look(caller: Caller, server_id: PathId) -> HealthView:
 
 
 class FollowAgainPayload(Payload):
-    """The role, and one member if it is not about all."""
+    """The role, and one member unless the call is about all of them."""
 
     role_id: str
     discord_id: str | None = None
 
 
 class FollowAgainAnswer(ApiAnswer):
-    """For how many members the rules decide about the role again."""
+    """The number of members for whom the rules decide about the role again."""
 
     members: int
 
 
 @router.post("/follow-again")
 async def follow_again(caller: Caller, server_id: PathId, payload: FollowAgainPayload) -> FollowAgainAnswer:
-    """Give and take a role by its rules again that was left alone because others reversed it repeatedly."""
+    """Let rules give and take a role again that was left alone because others had reversed it repeatedly."""
     async with transaction() as db:
         ended = await rival_reports.follow_again(db, gateways(), caller, server_id, payload.role_id, payload.discord_id)
     return FollowAgainAnswer(members=ended)

@@ -35,13 +35,13 @@ def _in_utc(given: datetime) -> datetime:
 
 From = Annotated[datetime, BeforeValidator(_start_of_day), AfterValidator(_in_utc)]
 Until = Annotated[datetime, BeforeValidator(_end_of_day), AfterValidator(_in_utc)]
-"""A time in UTC, or a date alone: then the start or the end of that day."""
+"""A time, in UTC unless it has a zone, or a date alone, for the start (`From`) or the end (`Until`) of that day."""
 
 
 class MovePayload(Payload):
     """A move: the roles that are handed over, until when, from when (now by default), and where to announce it.
 
-    A date without a time is meant in UTC: `until` to the end of that day, `beginsAt` from its start.
+    A date without a time is in UTC: `until` means the end of that day, `beginsAt` its start.
     """
 
     until: Until
@@ -52,14 +52,14 @@ class MovePayload(Payload):
 
 @router.get("")
 async def move(caller: Caller, server_id: PathId) -> MoveView:
-    """Return the server's move: per role who has arrived, who has not, and who else moves it."""
+    """Return the server's move: for each role who has arrived, who has not, and who else gives or takes it."""
     async with transaction() as db:
         return await views.view(db, gateways(), caller, server_id)
 
 
 @router.put("")
 async def put_move(caller: Caller, server_id: PathId, payload: MovePayload) -> MoveView:
-    """Begin a move, or change the one that runs. Until an admin approves its end nobody loses a role of it."""
+    """Begin a move, or change the running one. Nobody loses a role of the move until an admin approves its end."""
     order = MoveOrder(payload.until, payload.roles, payload.begins_at, payload.channel_id)
     async with transaction() as db:
         is_told = await lifecycle.begin_or_change(db, gateways(), caller, server_id, order)
@@ -69,7 +69,7 @@ async def put_move(caller: Caller, server_id: PathId, payload: MovePayload) -> M
 
 @router.delete("")
 async def undo_move(caller: Caller, server_id: PathId) -> MoveUndone:
-    """Call the move off, or undo it after its approval: what it took is given back, and everybody keeps its roles."""
+    """Cancel the move, or undo its approved end: roles that it took are given back, and everybody keeps its roles."""
     async with transaction() as db:
         return await lifecycle.undo(db, gateways(), caller, server_id)
 
@@ -88,7 +88,7 @@ async def move_members(
 
 
 class MovePreview(ApiAnswer):
-    """How many would gain, keep or lose a role at the end, and their names; `looked` of `concerned` were read."""
+    """How many members would gain, keep or lose a role, and their names; `looked` of `concerned` members were read."""
 
     gain: int
     keep: int
@@ -116,7 +116,7 @@ async def preview_end(caller: Caller, server_id: PathId) -> MovePreview:
 
 @router.post("/approve")
 async def approve_end(caller: Caller, server_id: PathId) -> MoveView:
-    """End the move once its time is over: rules decide about its roles, and removals pass the breaker."""
+    """End the move once its time is over: rules then decide about its roles, and the breaker limits removals."""
     async with transaction() as db:
         is_told = await lifecycle.approve(db, gateways(), caller, server_id)
     async with transaction() as db:

@@ -1,4 +1,4 @@
-"""A collection or coin with a new contract, or a role in another's place, in all rules of a server at once."""
+"""Replace the contract of a collection or coin, or a role, in all rules of a server at once."""
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
@@ -17,10 +17,10 @@ router = calls("/servers/{server_id}/migrations", tags=["migrations"])
 
 
 class MigrationPayload(Payload):
-    """This contract became that one, on the same chain unless `newChain` names another.
+    """The old contract and the new one, which is on the same chain unless `newChain` names another.
 
-    `sameIds` says that each token has the same ID there. With `both`, each contract counts, `until` a date or, without
-    one, until somebody ends that. With `apply` the rules are changed; without it nothing is.
+    `sameIds` says that each token has the same ID in the new contract. With `both`, both contracts count `until` a date
+    or, without one, until somebody ends the migration. Rules are changed only with `apply`.
     """
 
     chain: Loose = ""
@@ -50,7 +50,7 @@ async def both_counting(caller: Caller, server_id: PathId) -> tuple[RunningMigra
 
 @router.post("")
 async def migrate(caller: Caller, server_id: PathId, payload: MigrationPayload) -> MigrationView:
-    """Return what each rule that names the old contract becomes, and why some stay; with `apply`, change them."""
+    """Return how each rule with the old contract changes, and why some rules stay; with `apply`, change them."""
     async with transaction() as db:
         work = contract_migrations.apply if payload.apply else contract_migrations.preview
         return await work(db, gateways(), caller, server_id, payload.order())
@@ -63,7 +63,7 @@ async def preview_migration(caller: Caller, server_id: PathId, payload: Migratio
 
 
 class RoleReplacementPayload(Payload):
-    """The role `oldRole` became the role `newRole`, by their Discord IDs. With `apply` the rules are changed."""
+    """The role `newRole` replaces the role `oldRole`, by their Discord IDs. Rules are changed only with `apply`."""
 
     old_role: Loose = ""
     new_role: Loose = ""
@@ -76,7 +76,7 @@ class RoleReplacementPayload(Payload):
 
 @router.post("/role")
 async def replace_role(caller: Caller, server_id: PathId, payload: RoleReplacementPayload) -> RoleReplacement:
-    """Return which rules give the new role in place of the old one; with `apply`, let them do so from now on."""
+    """Return which rules would give the new role in place of the old one; with `apply`, change them."""
     async with transaction() as db:
         work = new_role.apply if payload.apply else new_role.preview
         return await work(db, gateways(), caller, server_id, payload.order())
@@ -90,7 +90,7 @@ async def preview_replaced_role(caller: Caller, server_id: PathId, payload: Role
 
 @router.post("/{migration_id}/preview")
 async def preview_migration_end(caller: Caller, server_id: PathId, migration_id: PathId) -> MovePreview:
-    """Return what letting only the new contract count would do to members; changes nothing."""
+    """Return what would happen to members if only the new contract counted; changes nothing."""
     return await previewed(caller, Proposal(server_id=server_id, ends_migration=migration_id))
 
 

@@ -59,8 +59,8 @@ async def rules_document(caller: Caller, server_id: PathId) -> Response:
 class ImportPayload(Payload):
     """A document of rules and where it comes from: `collabland`, `guild` or `holdfast`.
 
-    The document is JSON, or a text of it: at most 1 MiB and 200 rules. With `apply` its rules are made, in shadow;
-    `only` chooses some of them by their `number`.
+    The document is JSON, or a string with that JSON: at most 1 MiB and 200 rules. With `apply` its rules are created
+    in shadow; `only` chooses some of them by their `number`.
     """
 
     source: str
@@ -70,7 +70,7 @@ class ImportPayload(Payload):
 
 
 _ENVELOPE = 1024
-"""Bytes of an import's body beside its document."""
+"""Bytes that the body of an import may have besides its document."""
 
 
 @router.post(
@@ -83,9 +83,9 @@ _ENVELOPE = 1024
     },
 )
 async def import_rules(caller: Caller, server_id: PathId, request: Request) -> ImportView:
-    """Return what each rule of another bot, or of an export, becomes here, and why some become none.
+    """Return which rule each rule of another bot or of an export becomes here, and why some cannot be imported.
 
-    With `apply` they are made as rules in shadow, which give and take nothing until somebody activates them.
+    With `apply` they are created as rules in shadow, which give and take nothing until somebody activates them.
     """
     async with transaction() as db:
         await imports.allow(db, gateways(), caller, server_id)

@@ -1,4 +1,4 @@
-"""The bodies that are posted to a server's webhook, for the OpenAPI document and for those who write receivers."""
+"""The bodies that are posted to a server's webhook, for the OpenAPI document and for developers of receivers."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -26,7 +26,7 @@ class WalletEventData(ApiAnswer):
 
 
 class RuleEventData(ApiAnswer):
-    """Which rule, and what happened to it: `created`, `changed`, `paused`, `resumed` or `deleted`."""
+    """A rule, and what happened to it: `created`, `changed`, `paused`, `resumed` or `deleted`."""
 
     rule_id: int | None
     rule_name: str | None
@@ -34,7 +34,7 @@ class RuleEventData(ApiAnswer):
 
 
 class BreakerEventData(ApiAnswer):
-    """The role whose removals wait for an admin: how many of its holders would have lost it."""
+    """The role whose removals wait for an admin, and how many of its holders would have lost it."""
 
     role_id: str | None
     would_lose: int | None
@@ -46,7 +46,7 @@ class NoEventData(ApiAnswer):
 
 
 class PostedEvent(ApiAnswer):
-    """What every event has; `id` is the same in each repetition of a delivery, `guildId` is Discord's id."""
+    """The fields of every event; `id` is the same in each repetition of a delivery, `guildId` is Discord's id."""
 
     id: str
     created_at: datetime

@@ -1,4 +1,4 @@
-"""The gate of every socket: how many an address may open, how soon it must speak, and what it may send how fast."""
+"""The gate of every socket: limits on how many an address may open, and on what a socket sends, when and how fast."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ class _Refused(Exception):
 
 
 class _Pace:
-    """The rate limit of an address: when its messages so far are paid off (monotonic seconds)."""
+    """The rate limit of an address: the monotonic time up to which its messages so far have used its rate."""
 
     def __init__(self) -> None:
         self.made_up = 0.0
@@ -89,7 +89,7 @@ class SocketGate:
         try:
             await self._admit(scope, address)
         except _Refused as refused:
-            # A socket that is not open yet cannot get a reason: the server answers 403.
+            # A socket that is not open yet cannot be given a reason: the server answers 403.
             rejections.count(f"socket not opened: {refused}")
             await receive()
             await send({"type": "websocket.close", "code": refused.code, "reason": str(refused)})

@@ -19,7 +19,7 @@ EVERY_SECONDS = 1.0
 
 @asynccontextmanager
 async def dropping() -> AsyncGenerator[None]:
-    """Drop the oldest while the block lasts, if states are in this process's memory and not in Redis."""
+    """Drop the oldest states while the block runs, if states are in this process's memory and not in Redis."""
     task = asyncio.create_task(_drop_for_ever())
     try:
         yield
@@ -48,5 +48,5 @@ def drop(manager: StateManagerMemory, connected: Container[str]) -> None:
     for tabs in left.values():
         for _, token in sorted(tabs, key=lambda tab: tab[0])[:-KEPT]:
             lock = manager._states_locks.get(token.lock_key)
-            if lock is None or not lock.locked():  # else one of its handlers still runs
+            if lock is None or not lock.locked():  # otherwise one of its handlers still runs
                 manager._purge_token(token)

@@ -54,7 +54,7 @@ class Meter:
 
     @property
     def unfinished(self) -> int:
-        """Return the bytes held at the last check; below 0 if a delivery came after it."""
+        """The bytes held at the last check; below 0 if a delivery came after it."""
         return 0 if self.cut else self._received - self._finished
 
     def deliver(self, text: str) -> None:

@@ -78,7 +78,7 @@ class Calls:
         return cast("ActivationAnswer", self._call("POST", "/api/verification-rules/activate", body=body))
 
     def approve_move(self, server_id: int) -> MoveView:
-        """End the move once its time is over: rules decide about its roles, and removals pass the breaker.
+        """End the move once its time is over: rules then decide about its roles, and the breaker limits removals.
 
         Needs the scope rules.
         """
@@ -96,10 +96,10 @@ class Calls:
         )
 
     def count_reach(self, body: PreviewPayload) -> ReachAnswer:
-        """Have the addresses counted that meet a new rule, or the stored one of `id`, on chain; needs no name and
+        """Start to count, on chain, the addresses that meet a new rule or the stored one of `id`; needs no name or
         role.
 
-        The same conditions are counted once an hour.
+        The same conditions are counted at most once an hour.
 
         Needs the scope rules.
         """
@@ -123,7 +123,7 @@ class Calls:
         )
 
     def delete_rule(self, rule_id: int) -> DeletedAnswer:
-        """Delete a rule; roles that only it kept follow its removal policy.
+        """Delete a rule; roles that members held only because of it follow its removal policy.
 
         Needs the scope rules.
         """
@@ -243,18 +243,19 @@ class Calls:
         )
 
     def find_collection(self, body: CollectionPayload) -> CollectionView:
-        """Return the collection of an address or a page; a token's page leads to the token's collection.
+        """Return the collection at an address or a marketplace page; the page of a token gives the token's
+        collection.
 
-        Where another is meant than can be told, or it is on another chain, the error carries `offers`:
-        collections that
-        can be taken over as they stand.
+        If several collections match, or the collection is on another chain, the error has `offers`: collections
+        that a
+        client can use unchanged.
 
         Needs the scope rules.
         """
         return cast("CollectionView", self._call("POST", "/api/collection/parse", body=body))
 
     def follow_again(self, server_id: int, body: FollowAgainPayload) -> FollowAgainAnswer:
-        """Give and take a role by its rules again that was left alone because others reversed it repeatedly.
+        """Let rules give and take a role again that was left alone because others had reversed it repeatedly.
 
         Needs the scope members.
         """
@@ -274,7 +275,7 @@ class Calls:
         return cast("HealthView", self._call("GET", "/api/servers/{server_id}/health", places={"server_id": server_id}))
 
     def get_move(self, server_id: int) -> MoveView:
-        """Return the server's move: per role who has arrived, who has not, and who else moves it.
+        """Return the server's move: for each role who has arrived, who has not, and who else gives or takes it.
 
         Needs the scope read.
         """
@@ -306,9 +307,10 @@ class Calls:
         return cast("RuleView", self._call("GET", "/api/verification-rules/{rule_id}", places={"rule_id": rule_id}))
 
     def import_rules(self, server_id: int, body: ImportPayload) -> ImportView:
-        """Return what each rule of another bot, or of an export, becomes here, and why some become none.
+        """Return which rule each rule of another bot or of an export becomes here, and why some cannot be imported.
 
-        With `apply` they are made as rules in shadow, which give and take nothing until somebody activates them.
+        With `apply` they are created as rules in shadow, which give and take nothing until somebody activates
+        them.
 
         Needs the scope rules.
         """
@@ -331,7 +333,7 @@ class Calls:
         since: str | None = None,
         until: str | None = None,
     ) -> list[LogLine]:
-        """Return the events, newest first; `before` is the id of the last line of the page already read.
+        """Return the events, newest first; `before` is the id of the last line of the previous page.
 
         Needs the scope members.
         """
@@ -421,14 +423,14 @@ class Calls:
         return cast("list[RuleView]", self._call("GET", "/api/verification-rules", query={"serverId": server_id}))
 
     def list_servers(self) -> list[ServerView]:
-        """Return the known servers where the caller is owner or administrator; for an API token its own.
+        """Return the known servers where the caller is owner or administrator; for an API token, the token's server.
 
         Needs the scope read.
         """
         return cast("list[ServerView]", self._call("GET", "/api/servers"))
 
     def list_trait_types(self, contract: str, *, blockchain: str | None = None) -> TraitTypesAnswer:
-        """Return the kinds of traits of a collection's tokens: from OpenSea, or else from some of the tokens.
+        """Return the kinds of traits of a collection's tokens: from OpenSea, otherwise from some of the tokens.
 
         Needs the scope rules.
         """
@@ -443,7 +445,7 @@ class Calls:
         )
 
     def list_trait_values(self, contract: str, trait_type: str, *, blockchain: str | None = None) -> TraitValuesAnswer:
-        """Return the values of one kind of trait; none for numbers, of which OpenSea has only bounds.
+        """Return the values of one kind of trait; none for numbers, for which OpenSea has only bounds.
 
         Needs the scope rules.
         """
@@ -458,7 +460,7 @@ class Calls:
         )
 
     def migrate_contract(self, server_id: int, body: MigrationPayload) -> MigrationView:
-        """Return what each rule that names the old contract becomes, and why some stay; with `apply`, change them.
+        """Return how each rule with the old contract changes, and why some rules stay; with `apply`, change them.
 
         Needs the scope rules.
         """
@@ -480,7 +482,7 @@ class Calls:
         )
 
     def preview_migration_end(self, server_id: int, migration_id: int) -> MovePreview:
-        """Return what letting only the new contract count would do to members; changes nothing.
+        """Return what would happen to members if only the new contract counted; changes nothing.
 
         Needs the scopes members and rules.
         """
@@ -588,7 +590,7 @@ class Calls:
         )
 
     def replace_role(self, server_id: int, body: RoleReplacementPayload) -> RoleReplacement:
-        """Return which rules give the new role in place of the old one; with `apply`, let them do so from now on.
+        """Return which rules would give the new role in place of the old one; with `apply`, change them.
 
         Needs the scope rules.
         """
@@ -598,7 +600,7 @@ class Calls:
         )
 
     def set_move(self, server_id: int, body: MovePayload) -> MoveView:
-        """Begin a move, or change the one that runs. Until an admin approves its end nobody loses a role of it.
+        """Begin a move, or change the running one. Nobody loses a role of the move until an admin approves its end.
 
         Needs the scope rules.
         """
@@ -634,7 +636,7 @@ class Calls:
         )
 
     def undo_move(self, server_id: int) -> MoveUndone:
-        """Call the move off, or undo it after its approval: what it took is given back, and everybody keeps its
+        """Cancel the move, or undo its approved end: roles that it took are given back, and everybody keeps its
         roles.
 
         Needs the scope rules.
@@ -644,9 +646,9 @@ class Calls:
         )
 
     def upload_address_list(self, server_id: int, csv: str) -> StoredList:
-        """Store addresses, one or more a line, or the lines of a CSV file, for a condition that names the list.
+        """Store a list of addresses for a condition that names it: one or more on each line, or a CSV file.
 
-        Mistakes and repetitions are reported by their lines. A list that no rule uses is deleted after a day.
+        Mistakes and repetitions are reported with their lines. A list that no rule uses is deleted after a day.
 
         Needs the scope rules.
         """

@@ -12,7 +12,7 @@ class AcceptedAnswer(TypedDict):
 
 
 class ActivationAnswer(TypedDict):
-    """How many rules became active; one that had left the shadow stays as it was."""
+    """How many rules became active; a rule that was no longer in shadow stays as it was."""
 
     activated: int
 
@@ -54,7 +54,7 @@ class BreakerAnswer(TypedDict):
 
 
 class BreakerEventData(TypedDict):
-    """The role whose removals wait for an admin: how many of its holders would have lost it."""
+    """The role whose removals wait for an admin, and how many of its holders would have lost it."""
 
     roleId: str | None
     wouldLose: int | None
@@ -138,7 +138,7 @@ class CoverageDay(TypedDict):
 
 
 class DeletedAnswer(TypedDict):
-    """The deletion of a rule; the roles of `members` are settled now."""
+    """The rule is deleted; the roles of `members` people are decided again now."""
 
     success: NotRequired[bool]
     members: int
@@ -151,7 +151,7 @@ class Done(TypedDict):
 
 
 class ExportedList(TypedDict):
-    """A list of addresses that rules name, whole."""
+    """A whole list of addresses that rules name."""
 
     list: str
     count: int
@@ -169,7 +169,7 @@ class ExportedMember(TypedDict):
 
 
 class ExportedRole(TypedDict):
-    """A role that rules are about and that the member has."""
+    """A role of the member's that at least one rule is about."""
 
     roleId: str
     roleName: str
@@ -191,13 +191,13 @@ class ExportedRule(TypedDict):
 
 
 class FollowAgainAnswer(TypedDict):
-    """For how many members the rules decide about the role again."""
+    """The number of members for whom the rules decide about the role again."""
 
     members: int
 
 
 class FollowAgainPayload(TypedDict):
-    """The role, and one member if it is not about all."""
+    """The role, and one member unless the call is about all of them."""
 
     roleId: str
     discordId: NotRequired[str | None]
@@ -227,9 +227,11 @@ class HealthView(TypedDict):
 class HeldBackView(TypedDict):
     """The stopped removals of one role.
 
-    `wouldLose` of `holders` tripped the breaker: roles taken within the day, being taken, and about to be.
-    `losers` are
-    those who wait now, `total` of them; `cause` is the latest change before, in words, or empty.
+    `wouldLose` of `holders` tripped the breaker: members whose role was taken within the day, is being taken or
+    was
+    about to be. `losers` are the members who wait now, `total` of them. `cause` is the latest change to a rule
+    before
+    the trip, in words, or empty.
     """
 
     roleId: str
@@ -253,7 +255,7 @@ class HolderName(TypedDict):
 class HoldersPage(TypedDict):
     """One page of a role's holders with one standing; pages are counted from 1.
 
-    `named` is false where so few could be right that names would say which wallet is whose.
+    `named` is false if so few could be right that names would reveal which wallet is whose.
     """
 
     members: list[HolderName]
@@ -266,9 +268,9 @@ class HoldersPage(TypedDict):
 class ImportPayload(TypedDict):
     """A document of rules and where it comes from: `collabland`, `guild` or `holdfast`.
 
-    The document is JSON, or a text of it: at most 1 MiB and 200 rules. With `apply` its rules are made, in
-    shadow;
-    `only` chooses some of them by their `number`.
+    The document is JSON, or a string with that JSON: at most 1 MiB and 200 rules. With `apply` its rules are
+    created
+    in shadow; `only` chooses some of them by their `number`.
     """
 
     source: str
@@ -278,7 +280,7 @@ class ImportPayload(TypedDict):
 
 
 class ImportView(TypedDict):
-    """What a document becomes in a server. `warning` says if the server has no room for all of it, or is empty."""
+    """The rules that a document becomes in a server; `warning` is empty, or says that there is no room for them all."""
 
     rules: list[ImportedRule]
     skipped: list[SkippedEntry]
@@ -287,9 +289,9 @@ class ImportView(TypedDict):
 
 
 class ImportedRule(TypedDict):
-    """What an entry becomes: the `payload` of a new rule, in words, and what to know about it.
+    """The rule that an entry becomes: its `payload`, its requirements in words, and notes about it.
 
-    `number` counts the rules of the document. `id` is the rule's, once it is made.
+    `number` is the rule's number in the document. `id` is set once the rule has been created.
     """
 
     number: int
@@ -332,7 +334,7 @@ class LeftAlone(TypedDict):
 
 
 class LeftRule(TypedDict):
-    """A rule that names the old contract and stays as it is, and why."""
+    """A rule that names the old contract and stays unchanged, and why."""
 
     id: int
     name: str
@@ -429,7 +431,7 @@ class MembersPage(TypedDict):
 
 
 class MigratedRule(TypedDict):
-    """A rule that is carried over: what it asks for now and then, in words, and what to know about it."""
+    """A rule that is carried over: what it asks for `before` and `after`, in words, and notes about it."""
 
     id: int
     name: str
@@ -444,11 +446,11 @@ class MigratedRule(TypedDict):
 
 
 class MigrationPayload(TypedDict):
-    """This contract became that one, on the same chain unless `newChain` names another.
+    """The old contract and the new one, which is on the same chain unless `newChain` names another.
 
-    `sameIds` says that each token has the same ID there. With `both`, each contract counts, `until` a date or,
-    without
-    one, until somebody ends that. With `apply` the rules are changed; without it nothing is.
+    `sameIds` says that each token has the same ID in the new contract. With `both`, both contracts count `until`
+    a date
+    or, without one, until somebody ends the migration. Rules are changed only with `apply`.
     """
 
     chain: NotRequired[str | None]
@@ -462,7 +464,7 @@ class MigrationPayload(TypedDict):
 
 
 class MigrationView(TypedDict):
-    """What a migration does to the rules of a server, or did; `batch` undoes it, `id` is that of one with both."""
+    """What a migration does, or did, to a server's rules; `batch` undoes it, `id` is set if both contracts count."""
 
     rules: list[MigratedRule]
     left: list[LeftRule]
@@ -482,7 +484,7 @@ class MissingPermission(TypedDict):
 class MovePayload(TypedDict):
     """A move: the roles that are handed over, until when, from when (now by default), and where to announce it.
 
-    A date without a time is meant in UTC: `until` to the end of that day, `beginsAt` from its start.
+    A date without a time is in UTC: `until` means the end of that day, `beginsAt` its start.
     """
 
     until: str
@@ -492,7 +494,7 @@ class MovePayload(TypedDict):
 
 
 class MovePreview(TypedDict):
-    """How many would gain, keep or lose a role at the end, and their names; `looked` of `concerned` were read."""
+    """How many members would gain, keep or lose a role, and their names; `looked` of `concerned` members were read."""
 
     gain: int
     keep: int
@@ -511,7 +513,7 @@ class MoveRival(TypedDict):
 
 
 class MoveUndone(TypedDict):
-    """What the end of a move without removals did, in words; `members` get a role back at once."""
+    """The result of undoing a move, in words; `members` is how many get a role back at once."""
 
     text: str
     members: int
@@ -520,10 +522,11 @@ class MoveUndone(TypedDict):
 class MoveView(TypedDict):
     """A move: `planned`, `running`, `over` (it waits for an approval) or `approved`.
 
-    Until the approval nobody loses a role of it that others gave them, or for lack of a wallet. `days` are the
-    stored
-    counts of all roles together. `messagesUpdated` is false if Discord did not let us change the panel or the
-    announcement.
+    Until the approval nobody loses a role of the move that others gave them, and nobody without a wallet loses
+    one.
+    `days` are the stored counts of all roles together. `messagesUpdated` is false if Discord did not let us
+    change the
+    panel or the announcement.
     """
 
     state: str
@@ -589,7 +592,9 @@ class PermissionsHealth(TypedDict):
 class PreviewAnswer(TypedDict):
     """How many members would gain, keep or lose the role or are unknown, and their names.
 
-    `looked` of `concerned` members were read: in a large server those who have the role and a sample of the rest.
+    `looked` of `concerned` members were read; in a large server these are the holders of the role and a sample of
+    the
+    rest.
     """
 
     gain: int
@@ -603,9 +608,10 @@ class PreviewAnswer(TypedDict):
 
 
 class PreviewPayload(TypedDict):
-    """A proposal: a new rule, or with `id` a change of that rule, its new `state`, or its deletion.
+    """A proposal: a new rule or, with `id`, a change to that rule, its new `state`, or its deletion.
 
-    `activate` are ids of rules in shadow of the server `serverId`: what they would do if all of them were active.
+    `activate` lists ids of rules in shadow in the server `serverId`, to preview what they would do if all were
+    active.
     """
 
     maxTokens: NotRequired[Any]
@@ -634,14 +640,14 @@ class PreviewPayload(TypedDict):
 
 
 class ProtectedMember(TypedDict):
-    """A member who keeps every role that we gave them; for one who left, the name is the id."""
+    """A member who keeps every role that we gave them; the name of an unknown member is the id."""
 
     discordId: str
     name: str
 
 
 class ProtectedRole(TypedDict):
-    """A role that we take from nobody; `by` and `since` say who protected it and when, while the log has it."""
+    """A role that we take from nobody; `by` and `since` say who protected it and when, while the log has the line."""
 
     roleId: str
     roleName: str
@@ -650,7 +656,7 @@ class ProtectedRole(TypedDict):
 
 
 class ProtectionPayload(TypedDict):
-    """Whether it is protected from now on."""
+    """Whether the member or the role is protected from now on."""
 
     protected: bool
 
@@ -700,7 +706,7 @@ class QueueHealth(TypedDict):
 class QuotaHealth(TypedDict):
     """The reads of a marketplace's key: `left` of `reads` in its window, which ends at `backAt`.
 
-    The shares overlap: what is kept for no use counts in each of them.
+    The shares overlap: reads that are reserved for no use count in each of them.
     """
 
     state: str
@@ -715,7 +721,7 @@ class QuotaHealth(TypedDict):
 
 
 class QuotaShare(TypedDict):
-    """What one use of a marketplace's key may read now; `backAt` is when it may read again if that is nothing."""
+    """How much one use of a marketplace's key may read now; `backAt` is when it may read again if that is nothing."""
 
     use: str
     name: str
@@ -753,14 +759,14 @@ class ReachView(TypedDict):
 
 
 class RemovalPolicy(TypedDict):
-    """When a role is taken that no rule gives any more: `now`, or after some hours of `grace`."""
+    """When a role that no rule gives any more is taken: `now`, or after some hours of `grace`."""
 
     mode: str
     hours: int
 
 
 class RequirementView(TypedDict):
-    """One requirement and the last known holdings; `wallet` only for those who may see it."""
+    """One requirement and the last known holdings; `wallet` is set only for people who may see it."""
 
     text: str
     needed: int | str
@@ -776,9 +782,9 @@ class RequirementView(TypedDict):
 
 
 class RivalHealth(TypedDict):
-    """Somebody else who gave or took a role within a day: how often, and the newest times.
+    """A rival that gave or took a role within a day: how often, and the newest times.
 
-    `name` is null while it is unknown; `against` says whether that reversed what we did.
+    `name` is null while it is unknown; `against` says whether the rival reversed our changes.
     """
 
     state: str
@@ -836,7 +842,7 @@ class RoleProblem(TypedDict):
 
 
 class RoleReplacement(TypedDict):
-    """What replacing a role does to the rules of a server, or did; `members` have the old role from us.
+    """What replacing a role does, or did, to a server's rules; `members` counts those who have the old role from us.
 
     They get the new role first and lose the old one after that. `batch` undoes it.
     """
@@ -851,7 +857,7 @@ class RoleReplacement(TypedDict):
 
 
 class RoleReplacementPayload(TypedDict):
-    """The role `oldRole` became the role `newRole`, by their Discord IDs. With `apply` the rules are changed."""
+    """The role `newRole` replaces the role `oldRole`, by their Discord IDs. Rules are changed only with `apply`."""
 
     oldRole: NotRequired[str | None]
     newRole: NotRequired[str | None]
@@ -903,7 +909,7 @@ class RuleChangedEvent(TypedDict):
 
 
 class RuleChanges(TypedDict):
-    """Changes of a rule; absent fields stay as they are."""
+    """Changes to a rule; fields that are left out stay as they are."""
 
     maxTokens: NotRequired[Any]
     traits: NotRequired[list[TraitPayload] | None]
@@ -927,7 +933,7 @@ class RuleChanges(TypedDict):
 
 
 class RuleEventData(TypedDict):
-    """Which rule, and what happened to it: `created`, `changed`, `paused`, `resumed` or `deleted`."""
+    """A rule, and what happened to it: `created`, `changed`, `paused`, `resumed` or `deleted`."""
 
     ruleId: int | None
     ruleName: str | None
@@ -935,7 +941,7 @@ class RuleEventData(TypedDict):
 
 
 class RuleList(TypedDict):
-    """A list of addresses that a rule names: how many there are, and the call that gives them out to admins."""
+    """A list of addresses that a rule names: how many there are, and the API call with which admins download them."""
 
     list: str
     count: int
@@ -943,7 +949,7 @@ class RuleList(TypedDict):
 
 
 class RuleOfRole(TypedDict):
-    """A rule that gives the new role from then on; `state` is the one that it has then."""
+    """A rule that is changed to give the new role; `state` is its state after that."""
 
     id: int
     name: str
@@ -975,18 +981,18 @@ class RulePayload(TypedDict):
 
 
 class RuleRemoval(TypedDict):
-    """When a role is taken that no rule gives any more: `now`, or after some hours of `grace`."""
+    """When a member loses a role that no rule gives any more: `now`, or after some hours of `grace`."""
 
     mode: NotRequired[str]
     hours: NotRequired[Any]
 
 
 class RuleView(TypedDict):
-    """A stored rule; `holders` have its role from us, `summary` says in words what it asks for.
+    """A stored rule; `holders` counts members with its role from us, `summary` says in words what it asks for.
 
-    `expression` is its document. `singleSources` is empty where a second source can confirm every loss. The flat
+    `expression` is its document. `singleSources` is empty if a second source can confirm every loss. The flat
     fields
-    repeat the first condition; `blockchain` and `contractAddress` are empty where it names none.
+    repeat the first condition; `blockchain` and `contractAddress` are empty if it names none.
     """
 
     id: int
@@ -1065,7 +1071,7 @@ class SentTestEvent(TypedDict):
 class ServerExportAnswer(TypedDict):
     """The rules of one server, with their lists of addresses, and its members.
 
-    `format` and `version` are those of `rules.json`: an import takes this document too.
+    `format` and `version` are those of `rules.json`, so this document can be imported too.
     """
 
     format: NotRequired[str]
@@ -1092,7 +1098,7 @@ class ServerView(TypedDict):
 
 
 class SingleSource(TypedDict):
-    """What a condition asks for that one source alone can tell: what that means, and which setting adds another."""
+    """A part of a condition that only one source can answer: what that means, and which setting adds another source."""
 
     chain: str
     verificationType: str
@@ -1101,14 +1107,14 @@ class SingleSource(TypedDict):
 
 
 class SkippedEntry(TypedDict):
-    """An entry that became no rule: what it is in the document, and why."""
+    """An entry that became no rule: its label in the document, and why it became none."""
 
     what: str
     why: str
 
 
 class StoredList(TypedDict):
-    """A stored list: what a condition names it by, and how many addresses it has."""
+    """A stored list: the digest by which conditions name it, and how many addresses it has."""
 
     list: str
     count: int
@@ -1159,7 +1165,7 @@ class Trial(TypedDict):
 
 
 class TrialPayload(TypedDict):
-    """A rule as for a preview, without a required name and role, and the address or name of a wallet."""
+    """A rule as for a preview, but with optional name and role, and the address or name of a wallet."""
 
     maxTokens: NotRequired[Any]
     traits: NotRequired[list[TraitPayload] | None]
@@ -1202,7 +1208,7 @@ class TruceHealth(TypedDict):
 
 
 class UndoView(TypedDict):
-    """What undoing a batch does, or did, in words, and how many members get a role at once."""
+    """The result of undoing a batch, or of a preview of that, in words, and how many members get a role at once."""
 
     batch: str
     text: str

@@ -41,7 +41,7 @@ def handover_card() -> rx.Component:
 
 
 def _begin() -> rx.Component:
-    # The wallets stand in the list beside this card already; only who hands them over needs them a second time.
+    # The list beside this card already shows the wallets; a second list is only for people who hand them over.
     return rx.el.div(button(_("Choose wallets to hand over"), class_name="btn-sm", on_click=HandoverState.begin))
 
 

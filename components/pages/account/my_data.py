@@ -130,7 +130,7 @@ def _choice(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
 
 
 def _payout(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
-    """Return the choice of an address for the server's airdrop list, and who downloaded it."""
+    """Return the choice of an address for the server's airdrop list, and the admins who downloaded it."""
     return rx.el.div(
         rx.el.label(
             rx.el.span(_("Address for payouts"), class_name="text-sm"),

@@ -355,7 +355,7 @@ def _live() -> rx.Component:
 
 def _outcome() -> rx.Component:
     return rx.el.div(
-        # The toast says the same, so it comes first and this stays afterwards.
+        # The toast says the same first; this note replaces it once it is gone.
         rx.cond(
             (WalletProofState.note != "") & (ToastState.title == ""),
             rx.el.p(WalletProofState.note, class_name="mb-3 break-words"),

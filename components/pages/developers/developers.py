@@ -12,7 +12,7 @@ from state.server.developers import DevelopersState
 
 
 def developers_tab() -> rx.Component:
-    """Return the two cards, and where the calls are described."""
+    """Return the two cards, and a link to the description of the calls."""
     return once_loaded(
         DevelopersState,
         DevelopersState.load,

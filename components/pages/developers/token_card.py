@@ -15,7 +15,7 @@ from state.server.developers import LIVES, DevelopersState, ScopeChoiceView, Tok
 
 
 def tokens_card() -> rx.Component:
-    """Return the tokens, and what there is to do with them."""
+    """Return the tokens, and the buttons to create and revoke them."""
     return card(
         card_title(
             _("API tokens"),

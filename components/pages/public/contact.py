@@ -23,7 +23,7 @@ def _support() -> tuple[rx.Component, ...]:
 
 
 def _mail() -> tuple[rx.Component, ...]:
-    """Return the card of the e-mail address; without one, and without a support chat, that there is none."""
+    """Return the card of the e-mail address; with neither address nor support chat, a card that says so."""
     if address := settings().contact_address:
         return (
             card(

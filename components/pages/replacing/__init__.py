@@ -1,1 +1,1 @@
-"""What replaces something that rules name: another contract, another role."""
+"""Replacing what rules name: a contract by another contract, a role by another role."""

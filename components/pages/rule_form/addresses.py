@@ -1,4 +1,4 @@
-"""The addresses of a list: pasted or from a file, with what is wrong in them line by line."""
+"""The addresses of a list, pasted or from a file, with their mistakes line by line."""
 
 import reflex as rx
 
@@ -26,7 +26,7 @@ def _stored(name: rx.Var[str], count: rx.Var[int]) -> tuple[rx.Var[str], rx.Var[
 
 
 class _Addresses(rx.Component):
-    """Sends the addresses to a call of their own, and says how the list is stored."""
+    """Sends the addresses in a call of their own, and passes on the name and the length of the stored list."""
 
     library = "$/public/screens/addresses.js"
     tag = "Addresses"

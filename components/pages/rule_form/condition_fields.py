@@ -71,7 +71,7 @@ def _note(text: str) -> rx.Component:
 
 
 def _is_one_of(types: Sequence[str]) -> rx.Var[bool]:
-    """Whether the condition is of one of these types, as an expression for the browser."""
+    """Return whether the condition is of one of these types, as an expression for the browser."""
     return rx.Var.create(reduce(operator.or_, (RuleFormState.type == one for one in types))).to(bool)
 
 

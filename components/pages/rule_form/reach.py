@@ -12,7 +12,7 @@ from state.rule_form.rule_form import RuleFormState
 
 
 def reach_panel() -> rx.Component:
-    """Return the button, under the rule that they are about the numbers, and for a stored rule its days."""
+    """Return the button, the numbers while they are about the rule as filled in, and a stored rule's days."""
     return rx.el.div(
         rx.el.div(
             button(

@@ -21,7 +21,7 @@ def trial_form() -> rx.Component:
 
 
 def trial_panel() -> rx.Component:
-    """Return the entry and, under the rule that it is about, the answer."""
+    """Return the entry, and the answer while it is about the rule as filled in."""
     return rx.el.div(
         field(
             _("Address"),

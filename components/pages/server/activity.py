@@ -242,7 +242,7 @@ def _more(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
 
 
 def _mark(kind: rx.Var[str]) -> rx.Component | rx.Var[rx.Component]:
-    """Return the event's icon; the sentence beside it has the meaning."""
+    """Return the event's icon; the sentence beside it carries the meaning."""
     return rx.match(
         kind,
         *((key, rx.icon(icon, size=18, class_name=_COLORS[tone], aria_hidden="true")) for key, icon, tone in MARKS),

@@ -13,7 +13,7 @@ EVERY_SECONDS = 10.0
 
 
 def first_steps() -> rx.Component:
-    """Return the checklist, or nothing once every step is done; it follows what happens elsewhere."""
+    """Return the checklist, refreshed while the page is visible, or nothing once every step is done."""
     count = rx.Var.create(FirstStepsState.steps).to(list).length()
     return rx.cond(
         count > 0,
@@ -49,7 +49,7 @@ def _step(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
                 rx.el.span(" ", rx.cond(step.done, _("(done)"), _("(to do)")), class_name="sr-only"),
                 class_name="font-semibold",
             ),
-            # On a phone the tab below is what people came for: a step that is done is one line there.
+            # On a phone a finished step takes one line, because people came for the tab below.
             rx.el.p(step.text, class_name=rx.cond(step.done, "muted text-sm max-sm:hidden", "muted text-sm")),
             class_name="min-w-0 flex-1 basis-56",
         ),
@@ -62,7 +62,7 @@ def _step(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
 
 
 def _way(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
-    """Return the button that does the step, or leads to where it is done; the next one stands out."""
+    """Return the button that does the step, or leads to where it is done; the next step's button stands out."""
     return rx.el.div(rx.cond(step.next, _button(step, "btn-sm btn-primary"), _button(step, "btn-sm btn-outline")))
 
 

@@ -1,4 +1,4 @@
-"""What a server's screens show while they load, after a failure, and for a server that is not there."""
+"""What a server's screens show while they load, after a failure, and for a server that does not exist."""
 
 import reflex as rx
 
@@ -12,7 +12,7 @@ from state.dashboard.server_page import ServerPageState, ServerTab
 def once_loaded(
     tab: type[ServerTab], load: rx.event.EventType[()], content: rx.Component, *outline: rx.Component
 ) -> rx.Component:
-    """Return the tab's content; before it, the outline; after a failure, the reason and a button to try again."""
+    """Return the tab's content; until it is loaded, its outline; after a failure, the reason and a retry button."""
     return rx.cond(
         tab.shown_for == ServerPageState.server_id,
         content,

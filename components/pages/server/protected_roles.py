@@ -41,7 +41,7 @@ def protected_roles() -> rx.Component:
             ),
             _question(),
         ),
-        # Without the rules, their own part of the tab says what is wrong.
+        # If the rules could not be read, their own part of the tab says why.
         rx.cond(
             (rx.Var.create(RulesState.rows).length() > 0) & (RulesState.shown_for == ServerPageState.server_id),
             rx.el.div(

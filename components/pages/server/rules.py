@@ -89,7 +89,7 @@ _IMPORT_WORDS = {
 
 
 class _RuleImport(rx.Component):
-    """Sends a document of rules to a call of its own, and shows what each becomes."""
+    """Sends a document of rules in a call of its own, and shows what each rule becomes."""
 
     library = "$/public/screens/rule_import.js"
     tag = "RuleImport"

@@ -19,7 +19,7 @@ def filled(text: str, **values: Value) -> rx.Var[str]:
 
 
 def counted(one: str, several: str, count: rx.Var[Any] | int, **values: Value) -> rx.Var[str]:
-    """Return the text for the number `count`, which it has as `{count}`; other values as for `filled`."""
+    """Return the text for the number `count`, which replaces `{count}` in it; other values as for `filled`."""
     return _call("counted", forms(one, several), {"count": count, **values})
 
 

@@ -9,15 +9,15 @@ from gateways.transport.errors import ProviderConfused
 
 AGGREGATE3 = bytes.fromhex("82ad56cb")
 GET_CHAIN_ID = bytes.fromhex("3408e470")
-"""Multicall3's own getChainId(). It leads the calls, and GET_BLOCK_NUMBER ends them: `check` takes both answers."""
+"""Multicall3's own getChainId(). It is the first call and GET_BLOCK_NUMBER the last; `check` takes both answers."""
 GET_BLOCK_NUMBER = bytes.fromhex("42cbb15c")
 ONE = (1).to_bytes(32, "big")
 A_NUMBER = ONE + (64).to_bytes(32, "big") + (32).to_bytes(32, "big")
-"""How a result that is one number begins, as compilers lay it out: success, where its data are, and their length."""
+"""The first three words of a result that is one number, as compilers lay it out: success, offset and length."""
 
 
 def pack(calls: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Call data of aggregate3((address target, bool allowFailure, bytes callData)[]), failures allowed."""
+    """Return the call data of aggregate3((address target, bool allowFailure, bytes callData)[]), failures allowed."""
     offsets, bodies, place = list[bytes](), list[bytes](), 32 * len(calls)
     for target, data in calls:
         body = _before(target, len(data)) + data + bytes(-len(data) % 32)
@@ -29,7 +29,7 @@ def pack(calls: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 @lru_cache(maxsize=8)
 def _before(target: bytes, size: int) -> bytes:
-    """What precedes the call data of a call; thousands in a row have the same."""
+    """Return the words before a call's own data; cached, because thousands of calls in a row share them."""
     return b"".join((bytes(12), target, ONE, _uint(96), _uint(size)))
 
 
@@ -46,9 +46,9 @@ def check(node: Node, head: Head, chain: int | None, block: int | None) -> None:
 
 
 def read_numbers(provider: str, answer: bytes, count: int) -> list[int | None]:
-    """The results (bool success, bytes returnData)[] as numbers; None where a call failed or was not 32 bytes.
+    """Return the results (bool success, bytes returnData)[] as numbers; None for a failed call or another size.
 
-    ProviderConfused when the answer is not such a list of `count` results.
+    A number has 32 bytes. Raises ProviderConfused when the answer is not such a list of `count` results.
     """
     results: list[int | None] = []
     for at in _places(provider, answer, count):
@@ -63,9 +63,9 @@ def read_numbers(provider: str, answer: bytes, count: int) -> list[int | None]:
 
 
 def read_bytes(provider: str, answer: bytes, count: int) -> list[bytes | None]:
-    """The results (bool success, bytes returnData)[]: what came back, None where a call failed.
+    """Return the returnData of the results (bool success, bytes returnData)[]; None where a call failed.
 
-    ProviderConfused when the answer is not such a list of `count` results.
+    Raises ProviderConfused when the answer is not such a list of `count` results.
     """
     results: list[bytes | None] = []
     for at in _places(provider, answer, count):
@@ -78,7 +78,7 @@ def read_bytes(provider: str, answer: bytes, count: int) -> list[bytes | None]:
 
 
 def _places(provider: str, answer: bytes, count: int) -> list[int]:
-    """Where in the answer each result begins."""
+    """Return where in the answer each result begins."""
     base = _number(provider, answer, 0) + 32
     if _number(provider, answer, base - 32) != count:
         raise ProviderConfused(provider, "the aggregate has another number of results")

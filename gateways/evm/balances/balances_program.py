@@ -8,13 +8,13 @@ deployed. Call data:
     for each entry    a contract (20 bytes), its weight, the position of its first owner and how many owners (2 each)
     the owners        20 bytes each
 
-Entries that follow each other may share owners, and several entries may name one contract: those come one after the
-other, the first has the weight of all, the others have 0. Answer:
+Entries that follow each other may share owners. Several entries may name one contract: these follow one another, the
+first has the weight of all of them, and the others have 0. Answer:
 
-    word 0   MAGIC xor the call data's first word: only this program, run on this very call data, says that
+    word 0   MAGIC xor the call data's first word: only this program returns it, run on exactly this call data
     word 1   CHAINID       word 2   TIMESTAMP      word 3   gas at the start      word 4   gas at the end
-    then for each entry its owners' cells (W bytes each), how many owners at its end it did not get to (2 bytes) and
-    the gas that was left (6 bytes, its lower bits)
+    then for each entry its owners' cells (W bytes each), how many owners at its end were not reached (2 bytes) and
+    the gas that was left (its lower bits, 6 bytes)
 
 A cell is the balance plus one, at most 2^(8W)-1, and 0 means *unknown*. So memory never written, an answer of zeros and
 a failed call all read as unknown, never as "holds none". A call counts when it succeeds and returns exactly 32 bytes;
@@ -32,24 +32,24 @@ from gateways.evm.programs import code, header
 from gateways.transport.errors import ProviderConfused
 
 SCRATCH = "0x484f4c44464153540000000000000000000b00b5"
-"""Where the program runs; nobody's address."""
+"""The address at which the program runs; it belongs to nobody."""
 CALL_GAS = 200_000
 """Gas for one balanceOf; it costs about 3,000 for a plain ERC-721 (docs/facts.md#cost-of-a-balance-check)."""
 MARGIN = 215_000
-"""A call starts only with this much gas left, so that 63/64 of it (EIP-150) still is CALL_GAS and more."""
+"""The gas that must be left before a call starts, so that 63/64 of it (EIP-150) is more than CALL_GAS."""
 HEADER = 160
 ENTRY, RECORD = 26, 8
 _GAS = (1 << 48) - 1
-"""The lower bits of the gas, which are what an entry's record holds."""
+"""A mask for the lower bits of the gas, which an entry's record holds."""
 MAGIC = 0x686F6C64666173742062616C616E6365206C6F6F702C2072756E207468697321
 
 CODE = code("balances")
 NATIVE_CODE = code("native")
-"""What answers `balanceOf(address)` for the chain's own coin, put at NATIVE_ADDRESS as the program is at SCRATCH."""
+"""The code that answers `balanceOf(address)` for the chain's own coin; the override puts it at NATIVE_ADDRESS."""
 
 
 class Entry(NamedTuple):
-    """A contract (20 bytes), its weight for the gas, and its owners: the first one's position and how many."""
+    """A contract (20 bytes), its weight for the gas, and its owners: the position of the first one, and how many."""
 
     contract: bytes
     weight: int
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoopAnswer:
-    """What one run of the program said: for each entry its cells, how many owners it got to and the gas it used."""
+    """The answer of one run of the program: for each entry its cells, the owners reached and the gas used."""
 
     cells: list[bytes]
     reached: list[int]
@@ -74,18 +74,21 @@ _HEAD = struct.Struct(">27sBHH")
 
 
 def product(contracts: Sequence[bytes], count: int) -> list[Entry]:
-    """Entries that ask every contract about the same owners, `count` of them."""
+    """Return entries that ask every contract about the same owners, `count` of them."""
     return [Entry(contract, count, 0, count) for contract in contracts]
 
 
 def call_data(nonce: bytes, width: int, entries: Sequence[Entry], owners: bytes | memoryview) -> bytes:
-    """The program's call data; `nonce` has 27 bytes, `owners` 20 each without gaps."""
+    """Return the program's call data; `nonce` has 27 bytes, `owners` 20 each without gaps."""
     head = _HEAD.pack(nonce, width, len(entries), sum(entry.weight for entry in entries))
     return b"".join((head, *(_ENTRY.pack(*entry) for entry in entries), owners))
 
 
 def read_answer(provider: str, answer: bytes, data: bytes, entries: Sequence[Entry], chain_id: int) -> LoopAnswer:
-    """The answer to this call data of these entries, or ProviderConfused when any of its marks is missing or wrong."""
+    """Return the answer to this call data, which was made of these entries.
+
+    Raises ProviderConfused when any of its marks is missing or wrong.
+    """
     width, counts = data[27], [entry.owners for entry in entries]
     if len(answer) != HEADER + sum(counts) * width + len(counts) * RECORD:
         raise ProviderConfused(provider, f"{len(answer)} bytes where balances should be")
@@ -96,7 +99,7 @@ def read_answer(provider: str, answer: bytes, data: bytes, entries: Sequence[Ent
         end = at + count * width
         line, record = answer[at:end], int.from_bytes(answer[end : end + RECORD], "big")
         at, missed, gas = end + RECORD, record >> 48, record & _GAS
-        # What was not got to must read as unknown.
+        # Owners that were not reached must read as unknown.
         if missed > count or (missed and any(line[(count - missed) * width :])):
             raise ProviderConfused(provider, "the balances contradict their own count")
         cells.append(line)

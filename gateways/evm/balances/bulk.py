@@ -26,11 +26,11 @@ from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.exchanges import together
 
 FIRST_CHECKS = 4_000
-"""Checks in the first call to a node, before its gas is known: it fits into 30 M gas with room."""
+"""Checks in the first call to a node, before its gas limit is known; they fit into 30 M gas with room to spare."""
 MOST_CHECKS = 16_000
 FEWEST_CHECKS = 32
 ENOUGH_TO_LEARN = 256
-"""Checks of a call from which their cost is learnt: a few of one contract say little about others."""
+"""Checks that a call must have made for their cost to be learnt: a few of one contract say little about others."""
 MOST_BYTES = 240_000
 """Call data of one call. JSON doubles it, and a web server before a node often takes a megabyte or less."""
 FEWEST_BYTES = 2_000
@@ -38,11 +38,11 @@ REMEMBERED = 600.0
 """Seconds for which the size of a request that a node refused stays a limit."""
 AT_ONCE = 4
 COSTLY = 8
-"""A contract is costly if each of its answers takes the room of this many ordinary ones, and exceeds its share."""
+"""A contract is costly if it exceeds its share, and each of its answers uses the gas of this many ordinary ones."""
 MOST_LEFT_OUT, MOST_LEFT_OUT_AT_FIRST = 8, 2
-"""Most contracts that are left out for making each call fail: once the node has answered a call, and before."""
+"""The most contracts that are left out for making calls fail: once the node has answered a call, and before."""
 MOST_SILENCES = 2
-"""Calls that run out of time before a node that has answered none is given up, instead of asked for less."""
+"""Calls without an answer in time after which a node that has answered none is given up, not asked for less."""
 WIDE = 16
 """Bytes of a cell where amounts are usually large. Amounts that do not fit are read again."""
 WIDEST = 32
@@ -53,7 +53,7 @@ BODY_TOO_LARGE = 413
 
 
 class NothingCame(ProviderConfused):
-    """`0x`: what a node without state override answers, which runs no code where none is deployed."""
+    """The answer was `0x`, as from a node that ignores state overrides and so runs no code where none is deployed."""
 
 
 @dataclass(slots=True)
@@ -67,13 +67,13 @@ class ReadPace:
 
     @property
     def bytes(self) -> int:
-        """The call data that the node takes, as far as is known."""
+        """The most bytes of call data to send: a size that the node refused is a limit for a while."""
         return self._bytes if monotonic() < self._bytes_until else MOST_BYTES
 
     def learn(self, answer: LoopAnswer, of_use: Sequence[bool]) -> None:
         """Size the next calls to seven eighths of the node's gas.
 
-        Only the entries that were `of_use` count: what a contract that burns gas used up says nothing about others.
+        Only entries that were `of_use` count: the gas that one contract burns says nothing about other contracts.
         """
         done = sum(reached for reached, counts in zip(answer.reached, of_use, strict=True) if counts)
         used = sum(gas for gas, counts in zip(answer.used, of_use, strict=True) if counts)
@@ -92,15 +92,15 @@ class ReadPace:
             self.checks = max(FEWEST_CHECKS, self.checks // 2)
 
     def weight(self, cost: int, gas: int) -> int:
-        """Return how many ordinary checks fit into the room of one of this cost, and a quarter more for safety."""
+        """Return how many ordinary checks use as much gas as one of this cost, plus a quarter for safety."""
         return max(1, -(-10 * cost * self.checks // (7 * max(1, gas))))
 
 
 @dataclass(slots=True)
 class Piece:
-    """Some contracts of a segment times a range of its owners, still to be asked.
+    """Some contracts of a segment, each still to be asked about a range of the segment's owners.
 
-    A check takes the room of `weight` ordinary ones. The answer has cells of `width` bytes.
+    A check is given the gas of `weight` ordinary ones. The answer has cells of `width` bytes.
     """
 
     segment: int
@@ -118,7 +118,7 @@ class Piece:
 
 @dataclass(slots=True)
 class Run:
-    """What one entry of a call asks: a contract of a piece about the piece's owners, who begin at `first`."""
+    """One entry of a call: a contract of a piece, asked about the piece's owners, who begin at position `first`."""
 
     address: bytes
     contract: int
@@ -128,21 +128,21 @@ class Run:
 
 @dataclass(slots=True)
 class LoopRead:
-    """One bulk read: fills the cells of what is asked."""
+    """One bulk read, which fills the cells of the segments in `asked`."""
 
     node: Node
     pace: ReadPace
     head: Head
     asked: Sequence[Asked]
     costly: CostlyContracts = field(default_factory=CostlyContracts)
-    """What earlier reads found out; contracts that are not to be asked yet stay unknown."""
+    """The costly contracts that earlier reads found; those that must not be asked yet stay unknown."""
     tried: bool = False
-    """Whether the node is known to be able to do it."""
+    """Whether the node is known to run the program."""
     todo: deque[Piece] = field(default_factory=deque[Piece])
     later: deque[Piece] = field(default_factory=deque[Piece])
     useless: Counter[bytes] = field(default_factory=Counter[bytes])
     silences: int | None = 0
-    """Calls that were not answered in time; None once one was."""
+    """Calls that were not answered in time; None once a call has been answered."""
     fault: ProviderError | None = None
     """Why a contract was left out."""
     left_out: set[bytes] = field(default_factory=set[bytes])
@@ -157,7 +157,7 @@ class LoopRead:
             await self._fill()
         finally:
             for address, answers in self.useless.items():
-                # If even the smallest call fails, the node may be at its limit and the contract sound.
+                # If even the smallest call fails, the node may be at its limit and the contract may be sound.
                 self.costly.note(address, 0 if address in self.left_out else answers)
 
     async def _fill(self) -> None:
@@ -169,10 +169,10 @@ class LoopRead:
             ):
                 if contracts and one.cells.owners:
                     self.todo.append(Piece(number, contracts, 0, one.cells.owners, width=width))
-        # Where the time ends before everything is read, it is not always the same that stays unknown.
+        # Begin at a random piece: where the time ends too early, it is not always the same amounts that stay unknown.
         self.todo.rotate(randbelow(max(1, len(self.todo))))
         while not self.tried and self.silences is not None and self.todo:
-            # The first call alone finds out whether and how this node can do it.
+            # One call at a time, until one has shown that this node runs the program.
             await self._next()
         await self._all()
         if self.fault is not None and self.silences is not None:
@@ -195,7 +195,7 @@ class LoopRead:
         await together(worker() for _ in range(min(AT_ONCE, len(self.todo) * 4)))
 
     async def _next(self) -> None:
-        """Take a call's worth of the pieces, ask, and note the cells."""
+        """Make one call about as many pieces as fit into it, and store the cells of its answer."""
         pieces = self._take()
         if not pieces:
             return
@@ -237,7 +237,7 @@ class LoopRead:
                 self.useless[run.address] += answer.reached[number]
 
     def _is_silent(self, fault: ProviderError) -> bool:
-        """Count a call that ran out of time; return whether MOST_SILENCES did and the node has answered none."""
+        """Count a call that ran out of time; return whether MOST_SILENCES calls did before any answer."""
         if self.silences is not None and isinstance(fault, NodeTimedOut):
             self.silences += 1
         return (self.silences or 0) >= MOST_SILENCES
@@ -245,7 +245,7 @@ class LoopRead:
     def _single_out(self, pieces: Sequence[Piece], runs: Sequence[Run], fault: ProviderError) -> None:
         """Leave out the contract if even its smallest call is too much; otherwise queue smaller calls to find it.
 
-        Raises the fault once too many contracts were left out: then the node is the cause.
+        Raises the fault once too many contracts are left out, because then the node is the cause.
         """
         if len(self.left_out) >= (MOST_LEFT_OUT if self.silences is None else MOST_LEFT_OUT_AT_FIRST):
             raise fault
@@ -258,7 +258,7 @@ class LoopRead:
             self.fault = fault
 
     def _take(self) -> list[Piece]:
-        """As many pieces as fit into a call, all with cells of one width; the last one is cut so that it fits."""
+        """Return as many pieces as fit into a call, all with cells of one width; the last one is cut to fit."""
         taken, checks, size = list[Piece](), self.pace.checks, self.pace.bytes
         while self.todo:
             piece = self._worth_asking(self.todo.popleft())
@@ -273,7 +273,7 @@ class LoopRead:
                 self.todo.appendleft(piece)
                 break
             if fits < 1:
-                # One owner about so many contracts is too much for a call.
+                # With so many contracts, even one owner is too much for a call.
                 parts = (piece.contracts[: count // 2], piece.contracts[count // 2 :])
                 self.todo.extendleft(replace(piece, contracts=part) for part in parts)
                 continue
@@ -294,7 +294,7 @@ class LoopRead:
         return replace(piece, contracts=contracts, weight=weight)
 
     def _runs(self, pieces: Sequence[Piece]) -> tuple[list[Run], bytes]:
-        """What the entries of a call are to ask, those of one contract together; and the call's owners."""
+        """Return the runs of a call, those of one contract together, and the call's owners (20 bytes each)."""
         runs, owners, places = list[Run](), list[bytes](), dict[tuple[int, int, int], int]()
         count = 0
         for piece in pieces:
@@ -310,7 +310,7 @@ class LoopRead:
         return runs, b"".join(owners)
 
     def _left_over(self, runs: Sequence[Run], answer: LoopAnswer, whole: Sequence[bool]) -> None:
-        """Queue the pairs that were not reached, with a share of the gas that fits what their contract cost so far.
+        """Queue the pairs that were not reached, with weights that fit what their contracts have cost so far.
 
         Contracts with too many useless answers are left out. If nothing was reached at all, nothing is queued.
         """
@@ -337,7 +337,7 @@ class LoopRead:
                     self.later.append(replace(run.piece, contracts=(run.contract,), start=start, weight=most))
 
     async def _exactly(self) -> None:
-        """Read amounts that did not fit into their cells once more, as wide as amounts can be."""
+        """Read the amounts that did not fit into their cells again, with cells as wide as amounts can be."""
         large = [
             (asked.contract(contract), asked, contract, at)
             for asked in self.asked
@@ -353,7 +353,7 @@ class LoopRead:
                 answer = await self._ask(WIDEST, entries, owners)
             except (TooMuch, NodeTimedOut) as fault:
                 if len(some) <= FEWEST_CHECKS:
-                    # The node answers calls, as it did before this one, so the contracts are to blame.
+                    # The node has answered calls before this one, so the contracts are to blame.
                     for _, asked, contract, at in some:
                         asked.cells.put(contract, at, None)
                     del large[: len(some)]
@@ -382,7 +382,7 @@ class LoopRead:
 
 
 def _note_wide(cells: Cells, contract: int, start: int, width: int, line: bytes) -> None:
-    """Note amounts from wide cells; one that fills its cell is large, and not known exactly yet."""
+    """Store amounts from wide cells; an amount that fills its cell is large and not known exactly yet."""
     full = (1 << 8 * width) - 1
     row, large = cells.rows[contract], cells.large
     for place in range(len(line) // width):
@@ -396,9 +396,9 @@ def _note_wide(cells: Cells, contract: int, start: int, width: int, line: bytes)
 
 
 def _entries(rows: Sequence[tuple[bytes, int, int, int]]) -> list[Entry]:
-    """A call's entries from contracts, an owner's weight, the first owner and how many owners.
+    """Return a call's entries from rows of contract, weight of one owner, position of the first owner, and owners.
 
-    The rows of one contract come one after the other, and the first entry of each contract has the weight of all.
+    The rows of one contract must follow one another; the first entry of each contract gets the weight of all.
     """
     weights = Counter[bytes]()
     for address, weight, _, count in rows:

@@ -1,4 +1,4 @@
-"""Finds out, node by node, which way of reading balances in bulk works there, and remembers it for a while."""
+"""Finds out which way of reading balances in bulk works at a node, and remembers it for a while."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -15,15 +15,15 @@ from gateways.transport import question_time
 from gateways.transport.errors import ProviderConfused, ProviderError
 
 REMEMBERED = 600.0
-"""Seconds after which a node that could not do better is asked again whether it can."""
+"""Seconds after which better ways are tried again at a node where they did not work."""
 KEPT_FOR_THE_ANSWER = 0.5
 
 AskedSegment = tuple[bytes, bytes, frozenset[bytes]]
-"""Packed contracts and owners (20 bytes each), and those of the contracts that are coins."""
+"""Packed contracts and owners (20 bytes each), and the contracts among them that are coins."""
 
 
 class Way(Enum):
-    """The ways, best first (docs/facts.md#cost-of-a-balance-check: 1, 3 and 20 µs a check)."""
+    """The ways to read balances, best first (docs/facts.md#cost-of-a-balance-check: 1, 3 and 20 µs a check)."""
 
     OVERRIDE = "state override"
     MULTICALL = "aggregate3"
@@ -48,9 +48,9 @@ class BulkReader:
         *,
         settled: bool = False,
     ) -> list[BalanceSheet]:
-        """A sheet for each segment, all at the node's head; `deadline` is loop time.
+        """Return a sheet for each segment, all at the node's head, or at its settled block with `settled`.
 
-        ProviderError when the node cannot be trusted.
+        `deadline` is loop time. Raises ProviderError when the node cannot be trusted.
         """
         head = await (self.node.settled(not_before_block) if settled else self.node.head_since(not_before_block))
         asked = [Asked(*segment) for segment in segments]
@@ -73,8 +73,8 @@ class BulkReader:
     async def _fill(self, head: Head, segments: Sequence[AskedSegment], deadline: float) -> list[Asked]:
         """Try the way that is known to work, or each in turn.
 
-        Only a refusal, or the nothing that a node without state override answers, leads on to the next way. A wrong
-        answer does not: a node that has given a wrong answer is not asked in a way that is harder to check.
+        Only a refusal, or the empty answer of a node without state override, leads to the next way. A wrong answer does
+        not: after one, the node is not asked in a way that is harder to check.
         """
         known = self.way if monotonic() < self._way_until else None
         fault: ProviderError | None = None
@@ -94,7 +94,7 @@ class BulkReader:
                 fault = fault or refused
                 continue
             if way is Way.OVERRIDE or known is None:
-                # The best way stays as long as it works; a lesser one only until it is time to look again.
+                # The best way is kept as long as it works, a lesser one only until the better ones are tried again.
                 self.way, self._way_until = way, monotonic() + REMEMBERED
             if Way.OVERRIDE in ways:
                 node_limits.note(self.node.url, state_override=way is Way.OVERRIDE)
@@ -104,7 +104,7 @@ class BulkReader:
         raise fault or ProviderConfused(self.node.name, "no way to read balances works")
 
     async def _by(self, way: Way, head: Head, asked: list[Asked], deadline: float) -> None:
-        """Fill the cells in one way. What there is no time for stays unknown; TimeoutError where that is everything."""
+        """Fill the cells in one way; amounts without time to read them stay unknown. Raises TimeoutError if all do."""
         try:
             async with question_time.timeout_at(deadline - KEPT_FOR_THE_ANSWER):
                 await self._filled(way, head, asked)

@@ -1,4 +1,4 @@
-"""Reads balances from nodes that know no state override: by Multicall3's aggregate3, or by JSON-RPC batches."""
+"""Reads balances from nodes without state override: by Multicall3's aggregate3, or by JSON-RPC batches."""
 
 import re
 from collections import Counter
@@ -30,7 +30,7 @@ IS_ERC165 = bytes.fromhex("01ffc9a7") + bytes.fromhex("01ffc9a7") + bytes(28)
 TOTAL_SUPPLY = bytes.fromhex("18160ddd")
 NATIVE = bytes.fromhex(NATIVE_ADDRESS[2:])
 NEVER_EMPTY = ("0x" + 20 * "00", "0x" + 18 * "00" + "dead", "0x" + 19 * "00" + "01")
-"""Addresses that lost or burnt coins have been sent to on every chain: a node that finds none there is not believed."""
+"""Addresses to which lost or burnt coins were sent on every chain; a node that finds none there is not believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +53,25 @@ class Range:
         return self.stop - self.start
 
     def owners(self) -> Iterator[bytes]:
-        """The owners, 20 bytes each."""
+        """Yield the owners, 20 bytes each."""
         for at in range(self.start, self.stop):
             yield self.asked.owners[at * 20 : at * 20 + 20]
 
     def note(self, amounts: Iterable[int | None]) -> None:
-        """Note the owners' amounts."""
+        """Store the owners' amounts."""
         for owner, amount in zip(range(self.start, self.stop), amounts, strict=True):
             self.asked.cells.put(self.contract, owner, amount)
 
 
 Ask = Callable[[Sequence[Range]], Awaitable[None]]
-"""Ask about all pairs of some ranges in one request and note the cells."""
+"""Asks about all pairs of some ranges in one request, and stores the amounts."""
 
 
 @dataclass(slots=True)
 class FallbackRead:
-    """The pairs of all segments in requests of one size, halved when they are too much: the part that both ways share.
+    """A read of all segments in requests of one size, halved when they are too much: the part that both ways share.
 
-    The chain's own coin is asked of Multicall3 itself, or by `eth_getBalance`.
+    Balances of the chain's own coin come from Multicall3 itself, or from `eth_getBalance`.
     """
 
     node: Node
@@ -82,7 +82,7 @@ class FallbackRead:
     strikes: Counter[bytes] = field(default_factory=Counter[bytes])
 
     async def by_multicall(self, multicall: str) -> None:
-        """aggregate3 with a canary before and after: the chain's id and the block's number must be right."""
+        """Read by aggregate3; two canaries, the chain's id first and the block's number last, must be right."""
 
         async def ask(ranges: Sequence[Range]) -> None:
             amounts = iter(await self._aggregate(multicall, ranges))
@@ -92,10 +92,10 @@ class FallbackRead:
         await self._each(ask, AGGREGATE_CHECKS, 0)
 
     async def by_batches(self) -> None:
-        """JSON-RPC batches with a question to each contract whose answer is known: it does support ERC-165.
+        """Read by JSON-RPC batches, with a question to each contract whose answer is known: that it supports ERC-165.
 
-        A coin has a supply instead, and the addresses of NEVER_EMPTY have some of the chain's own coin. A contract that
-        gives another answer is unknown; when all do, the node itself is not believed.
+        A coin must state a supply instead, and the addresses of NEVER_EMPTY must have some of the chain's own coin. The
+        amounts of a contract that answers otherwise stay unknown. Raises ProviderConfused when all contracts do.
         """
         believed = set[bytes]()
 
@@ -107,9 +107,9 @@ class FallbackRead:
             raise ProviderConfused(self.node.name, "no contract answers what is known about it")
 
     async def _each(self, ask: Ask, size: int, for_each_contract: int) -> None:
-        """Ask about everything, in requests of `size` questions, of which each contract takes some more for itself."""
+        """Ask about everything, in requests of `size` questions that include `for_each_contract` for each contract."""
         everything = list(self._requests(size, for_each_contract))
-        # Where the time ends before everything is read, it is not always the same that stays unknown.
+        # Begin at a random request: where the time ends too early, it is not always the same amounts that stay unknown.
         first = randbelow(max(1, len(everything)))
         requests = iter([*everything[first:], *everything[:first]])
 
@@ -120,7 +120,7 @@ class FallbackRead:
         await together(worker() for _ in range(AT_ONCE))
 
     def _requests(self, size: int, for_each_contract: int) -> Iterator[list[Range]]:
-        """All pairs, the ranges of one contract one after the other."""
+        """Yield requests that cover all pairs; the ranges of one contract follow one another."""
         everything = [
             Range(asked, contract, 0, asked.cells.owners)
             for asked in self.asked
@@ -143,7 +143,7 @@ class FallbackRead:
             yield ranges
 
     async def _halving(self, ask: Ask, ranges: Sequence[Range]) -> None:
-        """Ask; when it is too much, ask both halves; what fails alone and at the smallest size stays unknown."""
+        """Ask about the ranges, in halves if they are too much; amounts stay unknown if the smallest request fails."""
         ranges = [one for one in ranges if self.strikes[one.address] < STRIKES]
         if not ranges:
             return
@@ -176,7 +176,7 @@ class FallbackRead:
         return amounts
 
     async def _batch(self, ranges: Sequence[Range]) -> set[bytes]:
-        """Ask and note some ranges; the contracts that said what is known about them."""
+        """Ask about some ranges and store the amounts; return the contracts that gave the answer known about them."""
         block = hex(self.head.block)
         known = {one.address: _known_of(one) for one in ranges}
         questions = [(address, question) for address, some in known.items() for question in some]
@@ -200,7 +200,7 @@ class FallbackRead:
 
 
 def _halves(ranges: Sequence[Range]) -> tuple[list[Range], list[Range]]:
-    """The ranges in two parts with about as many pairs each."""
+    """Return the ranges in two parts with about as many pairs each."""
     if len(ranges) > 1:
         middle = len(ranges) // 2
         return [*ranges[:middle]], [*ranges[middle:]]
@@ -210,14 +210,14 @@ def _halves(ranges: Sequence[Range]) -> tuple[list[Range], list[Range]]:
 
 
 def _known_of(one: Range) -> list[bytes]:
-    """The questions whose answers are known: call data, or for the chain's own coin an address that has some."""
+    """Return the questions whose answers are known: call data, or for the chain's own coin addresses that have some."""
     if one.address == NATIVE:
         return [bytes.fromhex(address[2:]) for address in NEVER_EMPTY]
     return [TOTAL_SUPPLY if one.address in one.asked.coins else IS_ERC165]
 
 
 def _question(address: bytes, data: bytes, block: str) -> tuple[str, tuple[object, ...]]:
-    """A call of a contract; for the chain's own coin the balance of the address in `data`."""
+    """Return a call as method and parameters; for the chain's own coin, `data` is the address to get the balance of."""
     if address == NATIVE:
         return "eth_getBalance", ("0x" + data.hex(), block)
     return "eth_call", ({"to": "0x" + address.hex(), "data": "0x" + data.hex()}, block)
@@ -228,14 +228,14 @@ def _number(address: bytes, result: object) -> int | None:
 
 
 def _quantity(result: object) -> int | None:
-    """A number in as few digits as it needs (0x0 for nothing); None for everything else."""
+    """Return a quantity without leading zeros (0x0 for zero) as a number; None for anything else."""
     if not isinstance(result, str) or not re.fullmatch(r"0x(0|[1-9a-f][0-9a-f]{0,63})", result):
         return None
     return int(result, 16)
 
 
 def _word(result: object) -> int | None:
-    """A result of exactly 32 bytes as a number; None for everything else."""
+    """Return a result of exactly 32 bytes as a number; None for anything else."""
     if not isinstance(result, str) or len(result) != 66 or not result.startswith("0x"):
         return None
     try:

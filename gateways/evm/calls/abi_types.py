@@ -22,7 +22,7 @@ class SignatureRefused(ValueError):
 class AbiType:
     """One type. `kind` is uint, int, address, bool, fixed (bytes1 to bytes32), bytes, string, list, row or tuple.
 
-    `size` is a number's bits, a fixed one's bytes, and a row's elements (`uint256[3]`).
+    `size` is the bits of a number, the bytes of a fixed, or the elements of a row (`uint256[3]`).
     """
 
     kind: str
@@ -31,7 +31,7 @@ class AbiType:
 
     @property
     def name(self) -> str:
-        """The type's canonical name, as selectors are made of it."""
+        """The type's canonical name, from which selectors are made."""
         if self.kind in NUMBERS:
             return f"{self.kind}{self.size}"
         if self.kind == "fixed":
@@ -44,12 +44,12 @@ class AbiType:
 
     @property
     def dynamic(self) -> bool:
-        """Whether it has no fixed place: its head is an offset."""
+        """Whether the type is dynamic, so that its head is an offset to its content."""
         return self.kind in {"bytes", "string", "list"} or any(part.dynamic for part in self.parts)
 
     @property
     def head(self) -> int:
-        """The bytes that it takes in the fixed part of what it stands in."""
+        """The bytes that it takes in the fixed part of the type that contains it."""
         if self.dynamic:
             return 32
         if self.kind == "row":
@@ -58,12 +58,12 @@ class AbiType:
 
     @property
     def has_parts(self) -> bool:
-        """Whether a path has to lead further into it."""
+        """Whether it has parts, so that a path has to lead further into it."""
         return self.kind in {"list", "row", "tuple"}
 
 
 def elementary(name: str) -> AbiType:
-    """Return the type of this name that has no parts. Raises SignatureRefused."""
+    """Return the type without parts that has this name. Raises SignatureRefused if there is none."""
     if name in {"address", "bool", "string"}:
         return AbiType(name)
     sized = _SIZED.fullmatch(name)

@@ -1,7 +1,7 @@
-"""The one value in a call's answer that is asked for: found by a path, word by word, without decoding the rest.
+"""Finds the value that is asked for in a call's answer: by a path, word by word, without decoding the rest.
 
 An answer comes from a stranger's contract: it may be short, huge, or made of offsets that lead nowhere. Only the words
-on the way to the value are read, each within the answer's size, so that no answer costs more than a few of them.
+on the way to the value are read, each within the answer's size, so no answer costs more than reading a few words.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,15 @@ from locales.stored_texts import storable
 LENGTH = "length"
 LONGEST_PATH = 8
 LONGEST_VALUE = 1_024
-"""Bytes of a text or of bytes that can be compared."""
+"""The most bytes of a text, or of `bytes`, that can be compared."""
 FIRST_BYTES = 256
-"""What is copied of every answer at first; a path that leads further asks for more."""
+"""Bytes of every answer that are copied at first; a path that leads further asks for more."""
 LARGEST = 65_536
 """Bytes of the largest answer that is believed: a list of 2,000 numbers."""
 NUMBER, TRUTH, TEXT = "number", "truth", "text"
 
 ViewValue = int | str
-"""What a path leads to: a number (1 and 0 for true and false), or a text (an address, hexadecimal, or a string)."""
+"""The value at a path: a number (1 and 0 for true and false), or a text (an address, hexadecimal, or a string)."""
 
 
 class PathRefused(SignatureRefused):
@@ -31,22 +31,22 @@ class PathRefused(SignatureRefused):
 
 
 class WrongAnswer(Exception):
-    """The answer is not one of the signature's; the message says in what way, as the reason of an unknown."""
+    """The answer does not fit the signature; the message says how, as the reason why the value is unknown."""
 
 
 class NotAllThere(Exception):
-    """What was copied of the answer ends before the value."""
+    """The copied part of the answer ends before the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPath:
-    """Where the value is in what a function returns, and what it is."""
+    """Where the value is in a function's results, and which type it has."""
 
     outputs: tuple[AbiType, ...]
     steps: tuple[int, ...]
     kind: AbiType
     counts: bool = False
-    """Whether it is the number of elements of the list that the steps lead to."""
+    """Whether the value is the number of elements of the array that the steps lead to."""
 
     @property
     def sort(self) -> str:
@@ -62,14 +62,14 @@ class AnswerPath:
 
     @property
     def text(self) -> str:
-        """The path as a rule has it: without the step into a single result."""
+        """The path as rules have it: without the step into a function's only result."""
         steps = [str(step) for step in (self.steps if len(self.outputs) > 1 else self.steps[1:])]
         return ".".join([*steps, *([LENGTH] if self.counts else [])])
 
     def value(self, answer: bytes, size: int) -> ViewValue:
-        """Return the value in an answer of `size` bytes, of which `answer` has the first ones, or all.
+        """Return the value in an answer of `size` bytes; `answer` has the first of them, or all.
 
-        Raises WrongAnswer, and NotAllThere where more has to be copied first.
+        Raises WrongAnswer where the answer does not fit, and NotAllThere where more of it has to be copied first.
         """
         if not size:
             raise WrongAnswer(N_("the contract gave no answer"))
@@ -89,7 +89,7 @@ class AnswerPath:
 
 
 def parse(text: str, outputs: tuple[AbiType, ...]) -> AnswerPath:
-    """Return the path of this text; a function's only result is meant without a step. Raises PathRefused."""
+    """Return the path of this text; a function's only result needs no step. Raises PathRefused."""
     words = text.strip().split(".") if text.strip() else []
     if len(words) > LONGEST_PATH:
         raise PathRefused(_("A path has at most {most} steps.").format(most=LONGEST_PATH))
@@ -143,13 +143,13 @@ def _advice(kind: AbiType) -> str:
 
 
 class _Answer:
-    """The beginning of an answer, and how long it is."""
+    """The beginning of an answer, and the size of the whole answer."""
 
     def __init__(self, copied: bytes, size: int) -> None:
         self._copied, self.size = copied, size
 
     def taken(self, at: int, count: int) -> bytes:
-        """Return some bytes. Raises WrongAnswer beyond the answer's end, NotAllThere beyond what was copied."""
+        """Return `count` bytes. Raises WrongAnswer beyond the answer's end, NotAllThere beyond the copied part."""
         if at + count > self.size:
             raise WrongAnswer(N_("the contract's answer is shorter than it says"))
         if at + count > len(self._copied):

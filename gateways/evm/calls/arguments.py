@@ -33,7 +33,7 @@ class ArgumentsRefused(SignatureRefused):
 
 @dataclass(frozen=True, slots=True)
 class CallData:
-    """A call's data for a wallet that is not filled in; the wallet is put, as a word, at each of the places."""
+    """A call's data without the wallet, which is still to be put, as a word, at each of the places."""
 
     template: bytes
     places: tuple[int, ...]
@@ -47,7 +47,7 @@ class CallData:
 
 
 def normal(signature: Signature, given: Sequence[Any]) -> tuple[str, ...]:
-    """Return the arguments in one way of writing. Raises ArgumentsRefused, also where no wallet is among them."""
+    """Return the arguments in their normal form. Raises ArgumentsRefused, also where none of them is the wallet."""
     if len(given) != len(signature.inputs):
         raise ArgumentsRefused(_counted(signature.name, len(signature.inputs), len(given)))
     found = list[str]()
@@ -64,7 +64,7 @@ def normal(signature: Signature, given: Sequence[Any]) -> tuple[str, ...]:
 
 
 def call_data(signature: Signature, args: Sequence[str]) -> CallData:
-    """Return the call data of normal arguments."""
+    """Return the call data of arguments in their normal form."""
     one, other = (_encoded(signature, args, wallet) for wallet in (_ONE_WALLET, _OTHER_WALLET))
     places = [at for at in range(4, len(one), 32) if one[at : at + 32] != other[at : at + 32]]
     return CallData(one, tuple(places))
@@ -94,7 +94,7 @@ def _counted(name: str, wanted: int, given: int) -> str:
 
 
 def _parsed(kind: AbiType, value: Any, where: str) -> Any:
-    """Return what a text holds where the type is made of parts."""
+    """Return the value; a text for a type with parts is parsed as JSON."""
     if not kind.has_parts or not isinstance(value, str):
         return value
     try:
@@ -104,7 +104,7 @@ def _parsed(kind: AbiType, value: Any, where: str) -> Any:
 
 
 def _value(kind: AbiType, given: object, where: str) -> Any:
-    """Return a value in one way of writing: a text, or a list of them."""
+    """Return a value in its normal form: a text, or a list of such values."""
     what = f"{where} ({kind.name})"
     if isinstance(given, str) and len(given) > LONGEST_TEXT:
         told = _("{what} has more than {most} characters.")
@@ -140,7 +140,7 @@ def _list(kind: AbiType, given: object, where: str) -> list[Any]:
 
 
 def scalar(kind: AbiType, given: str, what: str) -> str:
-    """Return a text in the one way of writing of its type; `what` begins the sentence of ArgumentsRefused."""
+    """Return a text in the normal form of its type; `what` begins the sentence of ArgumentsRefused."""
     text = given if kind.kind == "string" else given.strip()
     if kind.kind in NUMBERS:
         return _number(kind, text, what)
@@ -204,7 +204,7 @@ _PYTHON: Mapping[str, Callable[[str], Any]] = {
 
 
 def _python(kind: AbiType, value: Any, wallet: str) -> Any:
-    """Return a normal value as the encoder takes it."""
+    """Return a value in its normal form as the encoder takes it."""
     if kind.kind == "address":
         return wallet if value == WALLET else value
     if not kind.has_parts:

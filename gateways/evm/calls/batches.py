@@ -1,4 +1,4 @@
-"""View calls through a node that knows no state override: one `eth_call` a wallet, in JSON-RPC batches."""
+"""View calls through a node without state override: one `eth_call` for each wallet, in JSON-RPC batches."""
 
 import hashlib
 import secrets
@@ -15,10 +15,11 @@ from gateways.transport.errors import ProviderConfused, ProviderError
 async def ask(
     node: Node, head: Head, caller: str, contract: bytes, calls: Sequence[bytes]
 ) -> list[CopiedAnswer | Silence]:
-    """What the contract answers to each call data at the head's block.
+    """Return the contract's answer to each of `calls` at the head's block.
 
-    A question whose answer is known leads the batch: a node that does not run calls, or answers zeros to all of them,
-    is a ProviderConfused. Each call may use much gas from the start, since one that is cut short here does not say so.
+    The batch begins with a question whose answer is known. Raises ProviderConfused for a node that answers it wrongly,
+    because it does not run calls or answers zeros to all of them. Each call may use much gas from the start, since a
+    call that is cut short here does not say so.
     """
     nonce, block, gas = secrets.token_bytes(32), hex(head.block), hex(MORE_GAS + CALL_ITSELF)
     asked = [(SHA256, nonce), *(("0x" + contract.hex(), data) for data in calls)]

@@ -16,7 +16,7 @@ from locales import _
 
 @dataclass(frozen=True, slots=True)
 class CompiledView:
-    """What a question means on the wire; `key` is the same for all questions to one function of one contract."""
+    """A question's contract, call data and path; `key` is the same for all questions to a function of a contract."""
 
     contract: bytes
     data: CallData
@@ -29,7 +29,7 @@ class CompiledView:
 
 
 def question(contract: str, function: str, args: Sequence[Any], path: str) -> ViewQuestion:
-    """Return the question in its one way of writing; `contract` is an address in lower case.
+    """Return the question in its normal form; `contract` is an address in lower case.
 
     Raises SignatureRefused with the sentence that says what is wrong.
     """
@@ -42,7 +42,7 @@ def question(contract: str, function: str, args: Sequence[Any], path: str) -> Vi
 
 @lru_cache(maxsize=1_000)
 def compiled(asked: ViewQuestion) -> CompiledView:
-    """Return a question from `question` made ready. Raises SignatureRefused for any other."""
+    """Return the compiled form of a question that `question` returned. Raises SignatureRefused for any other."""
     found = signature.parse(asked.function)
     path = answer_path.parse(asked.path, found.outputs)
     return CompiledView(bytes.fromhex(asked.contract[2:]), arguments.call_data(found, asked.args), path)

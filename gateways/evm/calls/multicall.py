@@ -1,4 +1,4 @@
-"""View calls through Multicall3, where a node knows no state override: many wallets in one `eth_call`."""
+"""View calls through Multicall3, for a node without state override: many wallets in one `eth_call`."""
 
 from collections.abc import Sequence
 
@@ -14,16 +14,17 @@ GAS_LEFT = 2_000_000
 """Gas that must be left after the last call. If it is, no earlier call lacked gas that another had used."""
 BLAKE2F = bytes(19) + b"\x09"
 BURN = GAS_LEFT.to_bytes(4, "big") + bytes(208) + b"\x01"
-"""So many rounds, each of which costs one gas (docs/facts.md#contract-abi)."""
+"""GAS_LEFT rounds of BLAKE2b, each of which costs one gas (docs/facts.md#contract-abi)."""
 BURNT_BYTES = 64
 
 
 async def ask(
     node: Node, head: Head, caller: str, multicall: str, contract: bytes, calls: Sequence[bytes]
 ) -> list[CopiedAnswer | Silence]:
-    """What the contract answers to each call data at the head's block; TooMuch where the calls together want less gas.
+    """Return the contract's answer to each of `calls` at the head's block.
 
-    The chain's id and the block's number lead and end the calls, and must be right.
+    The calls begin with the chain's id and end with the block's number, which must be right. Raises TooMuch where the
+    calls together need more gas than the node gives.
     """
     itself = bytes.fromhex(multicall[2:])
     asked = [(itself, GET_CHAIN_ID), *((contract, data) for data in calls), (BLAKE2F, BURN), (itself, GET_BLOCK_NUMBER)]

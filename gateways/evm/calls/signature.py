@@ -33,7 +33,7 @@ class Signature:
 
     @property
     def text(self) -> str:
-        """The signature in one way of writing."""
+        """The signature in its normal form."""
         return f"{self.name}({_joined(self.inputs)}) view returns ({_joined(self.outputs)})"
 
 
@@ -43,7 +43,7 @@ def _joined(types: tuple[AbiType, ...]) -> str:
 
 @lru_cache(maxsize=1_000)
 def parse(text: str) -> Signature:
-    """Parse a signature; names of parameters and other words of Solidity may stand in it. Raises SignatureRefused."""
+    """Parse a signature, which may contain parameters' names and other words of Solidity. Raises SignatureRefused."""
     if not text.strip():
         raise SignatureRefused(_("Write the function's signature, such as {example}.").format(example=EXAMPLE))
     if len(text) > LONGEST:
@@ -76,7 +76,7 @@ class _SignatureReader:
         self._at = 0
 
     def function(self) -> Signature:
-        """Read everything."""
+        """Read the whole signature."""
         if self._next_is("function"):
             self._at += 1
         name = self._take()
@@ -166,7 +166,7 @@ class _SignatureReader:
         return found
 
     def _rest_of_parameter(self) -> None:
-        """Skip where a parameter lies and its name."""
+        """Skip a parameter's data location and its name."""
         while self._at < len(self._tokens) and self._tokens[self._at] in _AFTER_A_TYPE:
             self._at += 1
         if self._at < len(self._tokens) and _NAME.fullmatch(self._tokens[self._at]):

@@ -1,4 +1,4 @@
-"""Asks one node a view function about many wallets at one block: in few calls, and whatever the contract does."""
+"""Asks one node for a view function's values for many wallets at one block, in few calls whatever the contract does."""
 
 import secrets
 from collections import deque
@@ -25,18 +25,18 @@ from gateways.transport.exchanges import together
 from locales import N_
 
 NEUTRAL = "0x484f4c44464153540000000000000000000b00b6"
-"""The caller of every question: an address that nobody has, so that no contract treats it as somebody's."""
+"""The caller of every question: an address that belongs to nobody, so no contract treats it specially."""
 FIRST_WALLETS, MOST_WALLETS, FEWEST_WALLETS = 1_000, 4_000, 8
 BATCH = 100
 SINGLE_CALLS = 64
-"""Most calls that are made one by one if they are too much together: one may use up the gas of all."""
+"""The most calls that are made one by one if they are too much together: one may use up the gas of all."""
 AT_ONCE = 4
 STRIKES, STRIKES_AT_FIRST = 60, 8
 """Wallets for which a contract may use up all its gas: the limit, and the limit while it has answered for none."""
 MOST_SILENCES = 2
-"""Calls that run out of time before a node that has answered none is given up."""
+"""Calls without an answer in time after which a node that has answered none is given up."""
 REMEMBERED = 600.0
-"""Seconds after which a node that did not know the program's way is asked again whether it does."""
+"""Seconds after which the program is tried again at a node that did not run it."""
 MOST_REMEMBERED = 1_000
 KEPT_FOR_THE_ANSWER = 0.5
 OVERRIDE = {SCRATCH: {"code": CODE}}
@@ -67,7 +67,7 @@ class ViewPace:
 
 
 class ViewReader:
-    """Reads through one node."""
+    """Reads view functions through one node."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -84,9 +84,9 @@ class ViewReader:
         *,
         settled: bool = False,
     ) -> ViewSheet:
-        """The values of all wallets (lower case) at the node's head, or at the block that it has settled.
+        """Return the values of all wallets (lower case) at the node's head, or at the block that it has settled.
 
-        What the contract does makes only wallets unsure. Raises ProviderError when the node fails.
+        A contract's failures only make wallets unsure. Raises ProviderError when the node fails.
         """
         head = await (self.node.settled(not_before_block) if settled else self.node.head(not_before_block))
         view = compiled(question)
@@ -113,18 +113,18 @@ class ViewReader:
 
     @property
     def in_batches(self) -> bool:
-        """Whether the node is known to run no code of ours."""
+        """Whether the node is known not to run our program."""
         if not self._batches_until and node_limits.known(self.node.url).state_override is False:
             self._batches_until = monotonic() + REMEMBERED
         return monotonic() < self._batches_until
 
     def take_batches(self) -> None:
-        """Put no code of ours on the node for a while."""
+        """Do without the program at this node for a while."""
         self._batches_until = monotonic() + REMEMBERED
 
     @property
     def multicall(self) -> str | None:
-        """The contract for many calls in one on this chain; None without one, or while calls are made on their own."""
+        """The address of the chain's Multicall3; None without one, or while each call is made on its own."""
         return self.node.chain.multicall3 if monotonic() >= self._single_until else None
 
     def take_single_calls(self) -> None:
@@ -134,7 +134,7 @@ class ViewReader:
 
 @dataclass(slots=True)
 class ViewRead:
-    """One read under way: what is still to be asked, and what is known."""
+    """One read in progress: the wallets that are still to be asked about, and the values found."""
 
     reader: ViewReader
     view: CompiledView
@@ -146,9 +146,9 @@ class ViewRead:
     answered: int = 0
     """Wallets for which the contract gave an answer or reverted."""
     short: int = 0
-    """Wallets for which it ran out of gas with as little as a question gets at first."""
+    """Wallets for which it ran out of the gas that a question gets at first."""
     strikes: int = 0
-    """Wallets for which it ran out of gas with as much as a question may ever get, or broke the call otherwise."""
+    """Wallets for which it ran out of the most gas that a question may get, or broke the call in another way."""
     silences: int = 0
 
     @property
@@ -166,7 +166,7 @@ class ViewRead:
         if not self.reader.in_batches:
             try:
                 self._begin(owners, self.pace.wallets, _Piece((), self.pace.gas))
-                # The first call alone finds out whether this node runs the program.
+                # The first call is made alone, to find out whether this node runs the program.
                 await self._next()
                 await self._all()
                 return
@@ -191,12 +191,12 @@ class ViewRead:
             while self.todo:
                 await self._next()
 
-        # A piece that is asked about again may come when the other workers have ended.
+        # A piece may be queued again after the other workers have ended.
         while self.todo:
             await together(worker() for _ in range(min(AT_ONCE, len(self.todo))))
 
     async def _next(self) -> None:
-        """Ask about one piece and note what was said."""
+        """Ask about one piece and store the answers."""
         piece = self.todo.popleft()
         piece = replace(piece, gas=max(piece.gas, self.pace.gas))
         if piece.gas >= MORE_GAS and self.struck_out:
@@ -221,7 +221,7 @@ class ViewRead:
     def _too_much(self, piece: _Piece, fault: ProviderError) -> None:
         """Ask about fewer wallets at a time; if even the fewest are too much, blame the contract.
 
-        Raises the fault where it may be the node's.
+        Raises the fault where the node may be the cause.
         """
         self.silences += isinstance(fault, NodeTimedOut)
         if self.is_silent and self.silences >= MOST_SILENCES:
@@ -243,7 +243,7 @@ class ViewRead:
             self.unsure[owner] = reason
 
     def _note(self, piece: _Piece, owner: str, said: CopiedAnswer | Silence) -> _Piece | None:
-        """Note the answer for a wallet; return how to ask about it again, or None."""
+        """Store the answer for a wallet; return how to ask about it again, or None if that is not needed."""
         if said is Silence.RAN_OUT and piece.gas < MORE_GAS:
             self.short += 1
             self.unsure[owner] = REASONS[said]
@@ -272,7 +272,7 @@ class ViewRead:
             self.reader.costly.note(self.view.contract, USELESS)
 
     async def _ask(self, piece: _Piece) -> Sequence[CopiedAnswer | Silence]:
-        """What the contract said, for as many of the piece's wallets as the call got to, at least one."""
+        """Return the contract's answers for as many of the piece's wallets as the call reached, at least one."""
         node, view = self.reader.node, self.view
         owners = [bytes.fromhex(owner[2:]) for owner in piece.owners]
         if self.reader.in_batches:
@@ -294,7 +294,7 @@ class ViewRead:
         return found.said
 
     async def _without_override(self, calls: Sequence[bytes]) -> Sequence[CopiedAnswer | Silence]:
-        """Ask through Multicall3; a few calls one by one, because then each has gas of its own."""
+        """Ask through Multicall3; make a few calls one by one, because then each has gas of its own."""
         reader, contract = self.reader, self.view.contract
         if reader.multicall and len(calls) > FEWEST_WALLETS:
             try:

@@ -5,14 +5,14 @@ balances. Call data: one word (18 bytes of nonce, two bytes P, four bytes each o
 words with places in the template, the template (L bytes), then the wallets (20 bytes each). Each wallet is put as a
 word at each of the places, and the template is then the call data of one call. Answer:
 
-    word 0   MAGIC xor the call data's first word: only this program, run on this very call data, says that
+    word 0   MAGIC xor the call data's first word: only this program returns it, run on exactly this call data
     word 1   CHAINID       word 2   TIMESTAMP      word 3   gas at the start      word 4   gas at the end
     word 5   where in the call data it stopped, for want of gas or room, or at the end
     then for each wallet how its call ended (1 byte), the size of the answer (4 bytes), and, if the call succeeded,
     the answer's first bytes, at most C
 
 Each call has exactly G gas: an answer must not depend on how much is left. A call that used most of it may have been
-cut short, perhaps in a call of the contract's own. It gets a status of its own, and its answer is not copied.
+cut short, perhaps inside a call that the contract made. It gets a status of its own, and its answer is not copied.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ CODE = code("views")
 
 @dataclass(frozen=True, slots=True)
 class CopiedAnswer:
-    """The first bytes of what a contract answered, and the size of all of it."""
+    """The first bytes of a contract's answer, and the size of the whole answer."""
 
     copied: bytes
     size: int
@@ -39,7 +39,7 @@ class CopiedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ViewAnswers:
-    """What one run of the program said: the answers for as many wallets as it got to."""
+    """The answer of one run of the program: the results for as many wallets as it reached."""
 
     said: tuple[CopiedAnswer | Silence, ...]
     timestamp: int
@@ -57,7 +57,7 @@ def call_data(
     gas: int,
     most_bytes: int,
 ) -> bytes:
-    """The program's call data; `nonce` has 18 bytes, `contract` and each of the owners 20."""
+    """Return the program's call data; `nonce` has 18 bytes, `contract` and each of the owners 20."""
     numbers = (most_bytes.to_bytes(4, "big"), gas.to_bytes(4, "big"), len(template).to_bytes(4, "big"))
     words = [place.to_bytes(32, "big") for place in places]
     head = (nonce, len(places).to_bytes(2, "big"), *numbers, bytes(12), contract, *words)
@@ -65,7 +65,10 @@ def call_data(
 
 
 def read_answer(provider: str, answer: bytes, data: bytes, count: int, chain_id: int) -> ViewAnswers:
-    """The answers for the `count` wallets of this call data, or ProviderConfused when any mark is missing or wrong."""
+    """Return the answers for the `count` wallets of this call data.
+
+    Raises ProviderConfused when any mark is missing or wrong.
+    """
     if len(answer) < HEADER:
         raise ProviderConfused(provider, f"{len(answer)} bytes where answers should be")
     words = header(provider, answer, HEADER, data=data, magic=MAGIC, chain_id=chain_id)

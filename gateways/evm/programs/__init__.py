@@ -1,4 +1,4 @@
-"""The programs that run inside the EVM: their Yul sources, and what the compiler made of them (`bytecode.json`).
+"""The programs that run inside the EVM: their Yul sources, and their compiled code (`bytecode.json`).
 
 `python -m sandbox.contracts.compile` compiles them after a change. The answer of each begins with five words: its mark
 xor the call data's first word, the chain's id, the block's timestamp, and the gas at the start and at the end.
@@ -20,7 +20,10 @@ def code(name: str) -> str:
 def header(
     provider: str, answer: bytes, size: int, *, data: bytes, magic: int, chain_id: int, what: str = "answers"
 ) -> list[int]:
-    """Return the words in the first `size` bytes of an answer to this call data; ProviderConfused when one is wrong."""
+    """Return the words in the first `size` bytes of an answer to this call data.
+
+    Raises ProviderConfused when one of them is wrong.
+    """
     words = [int.from_bytes(answer[at : at + 32], "big") for at in range(0, size, 32)]
     if words[0] ^ magic != int.from_bytes(data[:32], "big"):
         raise ProviderConfused(provider, f"the {what} lack their mark")

@@ -17,38 +17,38 @@ REMEMBERED = 3_600.0
 
 T = TypeVar("T")
 Ask = Callable[[int, int], Awaitable[list[T]]]
-"""Sends the calls from one number to before another in one request; their results."""
+"""Sends the calls from one number up to but not including another in one request, and returns their results."""
 
 
 class BatchRefused(RpcRefused):
-    """The node takes no batches, or none of this size. Asked in smaller ones it may answer."""
+    """The node takes no batches, or none of this size; smaller ones may pass."""
 
 
 def is_about_the_batch(fault: ProviderError) -> bool:
     """Return whether the answer to a whole batch refuses it for being a batch, and not for what it asks."""
     if "batch" in str(fault).lower():
         return True
-    # Too many bytes or too much gas come from what is asked, so they say nothing about the next batch.
+    # Too many bytes or too much gas depend on the calls, so they say nothing about the next batch.
     return isinstance(fault, ProviderRefused) and not isinstance(fault, TooMuch | Unauthorized)
 
 
 def one_by_one_refused(result: object) -> bool:
-    """Return whether a call's result refuses its batch; a contract chooses only the words of what it reverts with."""
+    """Return whether a call's result refuses its batch; a revert, whose words the contract chooses, does not."""
     return _refuses(result) and "batch" in str(result).lower()
 
 
 class BatchSize:
-    """The largest batch that one node takes; None while it has refused none."""
+    """The largest batch that one node takes, as learnt from its refusals."""
 
     def __init__(self, url: str = "") -> None:
         self._url = url
         self._most: int | None = None
         self._until = 0.0
-        """Until when (monotonic seconds) it binds; 0.0 while nothing was learnt here."""
+        """Until when (monotonic seconds) the limit applies; 0.0 while nothing was learnt here."""
 
     @property
     def most(self) -> int | None:
-        """How many calls a request may have."""
+        """How many calls a request may have; None while the node has refused none."""
         if self._until == 0.0 and (known := self._known):
             self._most, self._until = known, monotonic() + REMEMBERED
         if self._most is not None and monotonic() >= self._until:
@@ -66,8 +66,8 @@ class BatchSize:
     async def ask(self, count: int, ask: Ask[T]) -> list[T]:
         """Return the results of `count` calls in their order, in as few requests as the node takes.
 
-        The first request is answered before the others are sent. Raises what `ask` raises; a refusal where the node
-        refuses the first call alone too.
+        The first request is answered before the others are sent. Raises what `ask` raises, and the batch's refusal
+        where the node also refuses the first call alone.
         """
         found: dict[int, list[T]] = {}
         todo, size, refusal = [(0, count)] if count else [], self.most or max(1, count), None
@@ -106,5 +106,5 @@ async def _all(ask: Ask[T], pieces: list[tuple[int, int]]) -> list[list[T] | Bas
 
 
 def _refuses(answer: object) -> bool:
-    """Whether the answer to one call says that the node does not do such calls, rather than what a contract did."""
+    """Return whether the answer to one call is the node's refusal of such calls, and not what a contract did."""
     return isinstance(answer, RpcRefused) and not isinstance(answer, Reverted | TooMuch)

@@ -3,42 +3,41 @@
 from time import monotonic
 
 FIRST_SPAN, WIDEST_SPAN = 500, 10_000
-"""Blocks in one request: where we start, and the most that the widest paid plans allow
-(docs/facts.md#limits-of-eth_getlogs)."""
+"""Blocks in one request: the first size, and what the widest paid plans allow (docs/facts.md#limits-of-eth_getlogs)."""
 RANGE_REMEMBERED, CONTENT_REMEMBERED = 3_600.0, 60.0
-"""Seconds for which a refused size is not tried again: a plan's limit stays, a crowded block passes."""
+"""Seconds for which a refused size is not tried again: long for a plan's limit, short for a crowded block."""
 
 
 class LogSpan:
     """The number of blocks that one node is asked for next, for one kind of filter."""
 
     def __init__(self, known: int | None = None) -> None:
-        """`known` is how many blocks the node was found to give before."""
+        """Start from `known`, the number of blocks that the node was found to give before."""
         self.blocks = min(known or FIRST_SPAN, WIDEST_SPAN)
         self._good = known or 1
-        """The greatest size that went well since the last refusal that was not above it."""
+        """The largest size that passed since the last refusal of that size or a smaller one."""
         self._ceiling = (known, monotonic() + RANGE_REMEMBERED) if known else None
-        """The greatest size that was not refused, and until when (monotonic seconds) it binds."""
+        """The largest size that was not refused, and until when (monotonic seconds) it is the limit."""
         self._for_range = bool(known)
-        """Whether the last refusal was of the number of blocks as such."""
+        """Whether the last refusal was about the number of blocks as such."""
 
     @property
     def limit(self) -> int | None:
-        """How many blocks the node gives at most, as far as has been found out; None where that is not limited."""
+        """The most blocks that the node was found to give; None where no limit was found."""
         return self._good if self._for_range and self._ceiling is not None else None
 
     def gave(self, size: int) -> None:
-        """Note that a request for `size` blocks went well; only one of the full size allows a wider one."""
+        """Note that a request for `size` blocks passed; only one of the full size leads to a larger one."""
         self._good = max(self._good, size)
         if size >= self.blocks:
             most = self._most()
             self.blocks = max(1, min(most, self.blocks + max(1, self.blocks // 4)))
 
     def refused(self, size: int, *, for_range: bool, slow: bool = False, stated: int | None = None) -> None:
-        """Note that `size` blocks were too many; `slow` says that the node did not answer in time.
+        """Note that `size` blocks were too many; `slow` means that the node did not answer in time.
 
-        With `for_range` the node refused the number of blocks as such, so it refuses it again for a long time. `stated`
-        is how many it said that it gives.
+        With `for_range` the node refused the number of blocks as such, so it will for a long time. `stated` is how many
+        blocks it said that it gives.
         """
         if self._good >= size:
             self._good = 1

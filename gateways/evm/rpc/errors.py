@@ -1,4 +1,4 @@
-"""How an EVM node refuses, sorted by what helps: ask less, ask later, ask another way, or ask another node."""
+"""How an EVM node refuses, sorted by the remedy: ask for less, ask later, ask in another way, or ask another node."""
 
 import re
 
@@ -20,15 +20,15 @@ class Reverted(RpcRefused):
 
 
 class Halted(Reverted):
-    """The call burnt all its gas at an invalid opcode or jump. Code of old compilers ends so instead of reverting."""
+    """The call burnt all its gas at an invalid opcode or jump, where code from newer compilers would revert."""
 
 
 class NeedsAddress(RpcRefused):
-    """The node gives logs only of contracts that the request names; fewer blocks change nothing."""
+    """The node gives logs only of contracts that the request names; asking for fewer blocks does not help."""
 
 
 class TooMuch(RpcRefused):
-    """The call wants more gas, time or bytes than the node gives; a smaller one may pass."""
+    """The call needs more gas, time or bytes than the node gives; a smaller one may pass."""
 
 
 class NodeTimedOut(ProviderDown):
@@ -55,11 +55,11 @@ _TOO_MUCH = re.compile(
 
 
 def rpc_error(provider: str, code: int, message: str, data: object = None) -> ProviderError:
-    """The error for a JSON-RPC error object; nodes agree on few codes, so the message decides where it must."""
+    """Return the exception for a JSON-RPC error. Nodes agree on few codes, so the message decides where it must."""
     said = f"JSON-RPC error {code} ({message})"
     if code in {402, 429, -32005} or _BUSY.search(message):
         return ProviderBusy(provider, said)
-    # Publicnode refuses by this code too many blocks as well, and says so.
+    # Publicnode also refuses too many blocks with this code; its message then says so.
     if (code == -32701 and "range" not in message.lower()) or _NEEDS_ADDRESS.search(message):
         return NeedsAddress(provider, said, status=200, code=code)
     if _MISSING.search(message):
@@ -78,6 +78,6 @@ def rpc_error(provider: str, code: int, message: str, data: object = None) -> Pr
 
 
 def _revert_data(data: object) -> bytes:
-    """The `data` of an error, where it is hexadecimal; some nodes put words before it."""
+    """Return the `data` of an error if it is hexadecimal, otherwise nothing; some nodes put words before it."""
     found = re.search(r"0x((?:[0-9a-fA-F]{2})*)\s*$", data) if isinstance(data, str) else None
     return bytes.fromhex(found[1]) if found else b""

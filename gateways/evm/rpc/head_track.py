@@ -1,4 +1,4 @@
-"""Whether a node's newest block is plausible after what the node said before."""
+"""Whether a node's newest block is plausible after the blocks that the node reported before."""
 
 from time import monotonic
 
@@ -7,14 +7,14 @@ MARGIN = 1_000
 RATE = 20
 """How many times faster than usual a chain may make blocks."""
 REPEATS, REPEAT_SECONDS = 3, 30.0
-"""How often a node repeats a jump, and over how many seconds, until we believe it: chain or node were replaced."""
+"""How often, and over how many seconds, a node repeats a jump until we believe it: chain or node were replaced."""
 
 
 class HeadTrack:
-    """The newest block that a node said and we believed, and a jump that we did not believe yet.
+    """The newest block of a node that we believed, and a jump that we do not believe yet.
 
-    A wrong number that is believed once is stored as the block before which nothing counts, and everything after it
-    would be stale. A head that goes back is plausible: what must not go back is checked where it is used.
+    A wrong number that is believed once is stored as the block before which nothing counts, and every later answer
+    would be stale. A head that moves back is plausible here: code for which it must not move back checks that itself.
     """
 
     def __init__(self, block_seconds: float) -> None:
@@ -28,7 +28,7 @@ class HeadTrack:
         return None if self._believed is None else self._believed[0]
 
     def seed(self, block: int) -> None:
-        """Take another node's block as the start, where this node has not been believed yet."""
+        """Start from another node's block, if no block of this node has been believed yet."""
         if self._believed is None:
             self._believed = block, monotonic()
 
@@ -36,7 +36,7 @@ class HeadTrack:
         """Return whether the head is plausible, and keep it if so."""
         now = monotonic()
         if self._believed is None or self._may_follow(block, self._believed, now) or self._repeats(block, now):
-            # While the number stays the same, the time that it may use up grows.
+            # The time stays while the number does, so that the blocks that time allows grow.
             if self._believed is None or block != self._believed[0]:
                 self._believed = block, now
             self._doubted = None
@@ -48,7 +48,7 @@ class HeadTrack:
         return block - number <= MARGIN + RATE * (now - at) / self._block_seconds
 
     def _repeats(self, block: int, now: float) -> bool:
-        """Note one more doubted head; whether it and those before it make a chain of their own for long enough."""
+        """Note one more doubted head; return whether it continues those before it, for long enough."""
         if self._doubted is not None:
             number, at, since, times = self._doubted
             if block >= number - MARGIN and self._may_follow(block, (number, at), now):

@@ -1,4 +1,4 @@
-"""New blocks as a node's WebSocket announces them, where an operator named one; their content is read over HTTP."""
+"""New blocks as a node's WebSocket announces them, where the operator has set one; their content is read over HTTP."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -16,24 +16,27 @@ SILENT_SECONDS = 60.0
 SILENT_BLOCKS = 20
 """A socket that announces no block for SILENT_SECONDS and for this many usual block times has lost its subscription."""
 LARGEST_MESSAGE = 1_000_000
-"""Bytes; a head has some hundred."""
+"""Bytes; a head has a few hundred."""
 _SUBSCRIBE = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["newHeads"]}).decode()
 
 
 class NewHeads:
-    """News of new blocks. `urls` maps a chain's key to its socket, which may hold a key and so is shown to nobody."""
+    """Announcements of new blocks.
+
+    `urls` maps a chain's key to the URL of its socket, which may hold a key and so is shown to nobody.
+    """
 
     def __init__(self, urls: Mapping[str, str]) -> None:
         self._urls = urls
 
     def offered(self, chain: str) -> bool:
-        """Whether a socket is set for the chain."""
+        """Return whether a socket is set for the chain."""
         return bool(self._urls.get(chain))
 
     async def follow(self, chain: str) -> AsyncGenerator[None]:
         """Yield once when the subscription begins, because blocks may have come before it, and once for each new block.
 
-        Raises ProviderError when the connection cannot be had, or ends.
+        Raises ProviderError when the connection cannot be opened, or ends.
         """
         name = f"{CHAINS[chain].title} (socket)"
         silence = max(SILENT_SECONDS, SILENT_BLOCKS * CHAINS[chain].block_seconds)
@@ -57,7 +60,7 @@ async def _next(socket: ClientConnection, seconds: float) -> object:
 
 
 def _check(name: str, said: object) -> None:
-    """Raise for whatever is neither the subscription's number nor a block."""
+    """Raise ProviderError for a message that is neither the subscription's number nor a block."""
     fields = cast("dict[str, object]", said) if isinstance(said, dict) else {}
     if "error" in fields:
         raise ProviderRefused(name, "it refuses the subscription", status=200)

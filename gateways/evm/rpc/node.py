@@ -32,21 +32,24 @@ from gateways.transport.errors import (
 from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
 
 Decode = Callable[[bytes], object]
-"""Reads a whole answer, as orjson.loads does. One made for one kind of answer falls back to orjson for others."""
+"""Decodes a whole answer, as orjson.loads does. A decoder for one kind of answer falls back to orjson for others."""
 CONNECTIONS, MOST_FOR_ONE, FOR_URGENT = 8, 4, 2
 """Requests to one node at a time; how many of them for one tenant, and how many places are for urgent callers alone."""
 LARGEST_ANSWER = 16_000_000
 """Bytes; the largest answer we ask for is about 1 MB."""
 STALE_AFTER = 90.0
 KEPT_OPEN_SECONDS = 15.0
-"""A follower asks every few seconds. What a reconcile needed besides is closed soon after: at each request httpcore
-looks over every connection that is open."""
+"""Seconds for which an idle connection is kept open.
+
+A follower asks every few seconds and keeps its connection. Those that only a reconcile needed are closed soon, because
+httpcore goes through every open connection at each request.
+"""
 HANDED_ON_FOR = 1.0
-"""Seconds for which other callers may reuse a head."""
+"""Seconds for which a head that was handed on may be used."""
 CHAIN_AGAIN = 300.0
 """Seconds after which a node is asked again which chain it serves."""
 OTHERS_SECONDS = 2.0
-"""Seconds that the chain's other nodes have to say where they are."""
+"""Seconds within which the chain's other nodes have to state their newest block."""
 HEXADECIMAL = re.compile("0x[0-9a-fA-F]{1,16}")
 STALE_BLOCKS = 20
 """A head is stale when it is older than STALE_AFTER seconds and than this many usual block times."""
@@ -62,7 +65,7 @@ class Head:
 
 
 def stale_seconds(chain: Chain, least: float = STALE_AFTER) -> float:
-    """Return how old a node's newest block may be on a chain; an older one is not believed."""
+    """Return how many seconds old a node's newest block may be on a chain; an older one is not believed."""
     return max(least, STALE_BLOCKS * chain.block_seconds)
 
 
@@ -76,14 +79,14 @@ async def _joined(under_way: _SharedHead) -> Head:
 
 
 class Node:
-    """A node's address and what we found out about it. Its URL, which may hold a key, stays in here.
+    """A node's address and what we found out about it. Its URL may hold a key and is never shown.
 
     Requests take at most `request_seconds` from when their turn at the gate comes. Errors: ProviderDown (NodeTimedOut,
     StateMissing), ProviderBusy, ProviderRefused (RpcRefused and its kinds, Unauthorized), ProviderConfused.
     """
 
     unit = "block"
-    """What the chain counts."""
+    """What the chain counts, as messages name it."""
 
     def __init__(self, chain: Chain, index: int, url: str, *, request_seconds: float, stale_after: float) -> None:
         self.chain, self.index, self.url = chain, index, url
@@ -95,7 +98,7 @@ class Node:
         self.others: Sequence[Node] = ()
         """The chain's other nodes, with which this one is compared."""
         self.mark = int.from_bytes(hashlib.sha256(url.encode()).digest()[:6])
-        """A number of its address: what one node said never counts for another that takes its place in the settings."""
+        """A number from its URL: one node's answers never count for another that gets its place in the settings."""
         self._host = urlsplit(url).netloc.rpartition("@")[2]
         self._right_chain_until = 0.0
         self._track = HeadTrack(chain.block_seconds)
@@ -128,12 +131,12 @@ class Node:
         await self._http.close()
 
     async def call(self, method: str, params: Sequence[object], decode: Decode = orjson.loads) -> object:
-        """One JSON-RPC call; its result, or the error as an exception."""
+        """Make one JSON-RPC call and return its result. Raises its error as a ProviderError."""
         body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)})
         return self._result(await self.post(body, decode), 1)
 
     async def batch(self, calls: Sequence[tuple[str, Sequence[object]]]) -> list[object | ProviderError]:
-        """Several calls in one request, or in as few as the node takes; each one's result or error, in their order.
+        """Make calls in one request, or in as few as the node takes; return each one's result or error, in their order.
 
         Raises ProviderError when the node fails, and TooMuch or NodeTimedOut when a request is too much for it.
         """
@@ -191,9 +194,9 @@ class Node:
         self._handed = head, monotonic()
 
     async def head_since(self, block: int) -> Head:
-        """The newest block, at or after `block`: the one that was just handed on, where it is this very block.
+        """Return the newest block, at or after `block`, or the head that was just handed on if it is this very block.
 
-        A head is handed on once: a second read, which confirms the first, must see what has come since.
+        A head is handed on only once: a second read, which confirms the first, must see the blocks since.
         """
         handed, self._handed = self._handed, None
         if handed is not None and handed[0].block == block and monotonic() - handed[1] < HANDED_ON_FOR:
@@ -201,11 +204,11 @@ class Node:
         return await self.head(block, alone=True)
 
     async def head(self, not_before_block: int = 0, *, alone: bool = False) -> Head:
-        """The newest block, once this node has shown that it may be trusted.
+        """Return the newest block, once this node has shown that it may be trusted.
 
-        Its chain id must be right, its head not stale, not further ahead than time allows, and at or after
-        `not_before_block`; else ProviderConfused. Nodes behind one address can be a block apart, so the last condition
-        is given a few moments to come true. Callers at the same time share a request, except with `alone`; a shared
+        Raises ProviderConfused unless its chain id is right and its head is not stale, not further ahead than time
+        allows, and at or after `not_before_block`. Nodes behind one address can be a block apart, so the last condition
+        is given a few moments to become true. Callers at the same time share a request, except with `alone`; a shared
         head counts only if it is after `not_before_block`, since it may have been read before the caller asked.
         """
         place = provider_reports.node(self.chain.key, self.index)
@@ -218,9 +221,10 @@ class Node:
         return head
 
     async def settled(self, not_before_block: int = 0) -> Head:
-        """The block that the newest one, at or after `not_before_block`, has settled; the first one of a young chain.
+        """Return the settled block below the newest one, which must be at or after `not_before_block`.
 
-        Raises ProviderError, also when the node does not have the block.
+        On a chain that is still too short, it is the first block. Raises ProviderError, also when the node does not
+        have the block.
         """
         newest = await self.head(not_before_block)
         number = max(0, newest.block - self.chain.settled_after)
@@ -242,7 +246,7 @@ class Node:
         raise provider_reports.Stale(self.name, f"its head {head.block} is before {self.unit} {not_before_block}")
 
     async def _shared(self, not_before_block: int) -> Head:
-        """The answer to the request that is under way, or to a new one that others may join."""
+        """Return the answer to the request that is under way, or to a new one that others may join."""
         urgent = caller().urgent
         under_way = self._asking.get(urgent)
         if under_way is not None:
@@ -251,7 +255,7 @@ class Node:
                 return head
             under_way = self._asking.get(urgent)
         if under_way is None:
-            # It works for all who join, so it takes nobody's share of the node.
+            # It serves every caller that joins, so it counts against no tenant's share of the node.
             with on_behalf_of("", urgent=urgent), question_time.shared() as question:
                 under_way = self._asking[urgent] = asyncio.create_task(self._ask_newest()), question
             under_way[0].add_done_callback(lambda task: self._asked(urgent, task))
@@ -261,7 +265,7 @@ class Node:
         if urgent in self._asking and self._asking[urgent][0] is task:
             del self._asking[urgent]
         if not task.cancelled():
-            # Read, so that asyncio does not report the failure of a task without a caller.
+            # Read it, so that asyncio does not report the failure of a task without a caller.
             task.exception()
 
     async def _ask_newest(self) -> Head:
@@ -278,9 +282,9 @@ class Node:
         self._right_chain_until = monotonic() + CHAIN_AGAIN
 
     async def read_head(self, value: object) -> Head:
-        """The newest block in an `eth_getBlockByNumber` answer.
+        """Return the newest block in an `eth_getBlockByNumber` answer.
 
-        ProviderConfused for one that is stale, too far ahead, or no block.
+        Raises ProviderConfused for a head that is stale, too far ahead, or not a block.
         """
         head = block_in(self.name, value)
         age = self._age(head.time)
@@ -300,16 +304,16 @@ class Node:
             raise ProviderConfused(self.name, f"its head {block} is further ahead than time allows")
 
     async def _numbers_of_others(self) -> list[int]:
-        """The heads of the chain's other nodes that answer soon, highest first."""
+        """Return the heads of the chain's other nodes that answer soon, highest first."""
         said = await self._of_others("eth_blockNumber", ())
         return sorted(
             (int(one, 16) for one in said if isinstance(one, str) and HEXADECIMAL.fullmatch(one)), reverse=True
         )
 
     async def _is_newest(self, head: Head) -> bool:
-        """Whether an old head of a chain that makes no blocks while nothing happens is the newest there is.
+        """Return whether an old head of a chain that makes no blocks while nothing happens is the newest there is.
 
-        Another node must say the same; where there is no other, this one must have a right clock and not be syncing.
+        Another node must say the same; if there is no other, this one's clock must be right and it must not be syncing.
         """
         if self.others:
             said = await self._of_others("eth_getBlockByNumber", ("latest", False))
@@ -328,7 +332,7 @@ class Node:
         return await asyncio.gather(*(ask(node) for node in self.others))
 
     async def post(self, body: bytes, decode: Decode = orjson.loads) -> object:
-        """Send one JSON-RPC body; the decoded answer."""
+        """Send one JSON-RPC body and return the decoded answer."""
         with provider_reports.counted(provider_reports.node(self.chain.key, self.index)):
             return await self._post(body, decode)
 
@@ -362,7 +366,7 @@ class Node:
             if isinstance(first, dict) and "error" in first:
                 self._result(cast("object", first), None)
         except ProviderError as fault:
-            # Alchemy says so with 403, as it refuses a wrong key.
+            # Alchemy reports a used-up plan with 403, as it does a wrong key.
             if status not in {401, 402, 403} or isinstance(fault, ProviderBusy):
                 raise
         if status == 402:
@@ -385,7 +389,7 @@ class Node:
             return answer.status_code, answer.headers, bytes(content)
 
     def _result(self, value: object, number: int | None) -> object:
-        """The result in a JSON-RPC answer; with a number, its id must be that."""
+        """Return the result in a JSON-RPC answer, whose id must be `number` if that is given."""
         if not isinstance(value, dict):
             raise ProviderConfused(self.name, "the answer is not JSON-RPC")
         answer = cast("dict[str, object]", value)
@@ -402,7 +406,7 @@ class Node:
 
 
 async def patiently(node: Node, method: str, params: Sequence[object], decode: Decode = orjson.loads) -> object:
-    """A call at a block that a node behind a shared address may not have yet: asked again for a moment."""
+    """Return a call's result; retry for a moment, since a node behind a shared address may not have the block yet."""
     for pause in (0.2, 0.5):
         try:
             return await node.call(method, params, decode)
@@ -412,7 +416,7 @@ async def patiently(node: Node, method: str, params: Sequence[object], decode: D
 
 
 def block_in(provider: str, value: object) -> Head:
-    """The block in an `eth_getBlockByNumber` answer, or ProviderConfused."""
+    """Return the block in an `eth_getBlockByNumber` answer. Raises ProviderConfused if there is none."""
     if not isinstance(value, dict):
         raise ProviderConfused(provider, "its head is not a block")
     block = cast("dict[str, object]", value)
@@ -424,7 +428,7 @@ def block_in(provider: str, value: object) -> Head:
 
 
 def quantity(provider: str, value: object) -> int:
-    """A JSON-RPC quantity ("0x1b4"), or ProviderConfused."""
+    """Return a JSON-RPC quantity ("0x1b4") as a number. Raises ProviderConfused for anything else."""
     try:
         if isinstance(value, str) and value.startswith("0x"):
             return int(value, 16)
@@ -434,7 +438,7 @@ def quantity(provider: str, value: object) -> int:
 
 
 def binary(provider: str, value: object) -> bytes:
-    """JSON-RPC data ("0x…"), or ProviderConfused."""
+    """Return JSON-RPC data ("0x…") as bytes. Raises ProviderConfused for anything else."""
     try:
         if isinstance(value, str) and value.startswith("0x"):
             return bytes.fromhex(value[2:])

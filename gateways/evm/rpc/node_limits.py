@@ -1,7 +1,7 @@
-"""What each node was found to give, so that a process that starts need not find it out again by being refused.
+"""The limits that each node was found to have, so that a new process need not find them out again by being refused.
 
-A node is known by a digest of its URL, which may hold a key. Readers begin with these limits and keep learning: after a
-while they try to exceed one, so a better plan is noticed.
+A node is identified by a digest of its URL, because the URL may hold a key. Readers begin with these limits and keep
+learning: after a while they try to exceed one, so a better plan is noticed.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import NotRequired, TypedDict, Unpack
 
 @dataclass(frozen=True, slots=True)
 class NodeLimits:
-    """Limits of a node; None where it is unknown, or no limit was met."""
+    """The limits of a node; None for one that is unknown, or was never reached."""
 
     log_blocks: int | None = None
     """Blocks of logs in one request, both ends included."""
@@ -21,7 +21,7 @@ class NodeLimits:
     """Calls in one JSON-RPC batch; 1 where the node takes none."""
     state_override: bool | None = None
     states: int | None = None
-    """How many blocks back the state was found to be there."""
+    """How many blocks back the node was found to have the state."""
     finalized: bool | None = None
     """Whether the node knows the tag `finalized`."""
 
@@ -38,7 +38,7 @@ class LearntLimits(TypedDict):
 
 
 Changes = Mapping[str, Mapping[str, int | bool | None]]
-"""What was found out by the digests of nodes: fields of NodeLimits and their values."""
+"""What was found out about nodes, by their digests: fields of NodeLimits and their values."""
 
 _NOTHING = NodeLimits()
 _known: dict[str, NodeLimits] = {}
@@ -51,7 +51,7 @@ def digest(url: str) -> str:
 
 
 def known(url: str) -> NodeLimits:
-    """What is known of a node."""
+    """Return the known limits of a node."""
     return _known.get(digest(url), _NOTHING)
 
 
@@ -71,7 +71,7 @@ def news() -> Changes:
 
 
 def told(changes: Changes) -> None:
-    """Forget changes that are stored now; those made since stay."""
+    """Forget changes that are stored now; changes made since then stay."""
     for name, fields in changes.items():
         left = {one: value for one, value in _news.get(name, {}).items() if one not in fields or fields[one] != value}
         if left:
@@ -81,12 +81,12 @@ def told(changes: Changes) -> None:
 
 
 def learn(others: Mapping[str, NodeLimits]) -> None:
-    """Take over what others found; what this process has not stored yet has precedence."""
+    """Take over the limits that other processes found; changes that this process has not stored yet have precedence."""
     for name, limits in others.items():
         _known[name] = replace(limits, **_news.get(name, {}))
 
 
 def forget() -> None:
-    """Know nothing, as at the start."""
+    """Forget everything, as at the start."""
     _known.clear()
     _news.clear()

@@ -16,7 +16,7 @@ T = TypeVar("T")
 class NodePool:
     """The nodes of all EVM chains. `rpc` maps a chain's key to its nodes' URLs, first choice first.
 
-    Each request takes at most `request_seconds`, a whole question at most `deadline` without the waiting for its turns.
+    Each request takes at most `request_seconds`, a whole question at most `deadline`, not counting waits for its turns.
     """
 
     def __init__(
@@ -48,19 +48,19 @@ class NodePool:
             await node.close()
 
     def all(self) -> list[Node]:
-        """Every node of every chain."""
+        """Return every node of every chain."""
         return [node for nodes in self._nodes.values() for node in nodes]
 
     def endpoints(self, chain: str) -> int:
-        """How many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
+        """Return how many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
         return len(self._nodes.get(chain, ()))
 
     def is_silent(self, chain: str) -> bool:
-        """Whether every node of the chain that is asked something right now has kept silent for a while."""
+        """Return whether requests to the chain's nodes are under way and none of these nodes has lately answered."""
         return all_silent(self._nodes.get(chain, ()))
 
     def chains(self) -> list[str]:
-        """The EVM chains that have a node."""
+        """Return the EVM chains that have a node."""
         return [chain for chain, nodes in self._nodes.items() if nodes]
 
     async def first(
@@ -71,7 +71,7 @@ class NodePool:
         endpoint: int | None = None,
         deadline: float | None = None,
     ) -> T:
-        """The first good answer of the chain's nodes, else the last ProviderError.
+        """Return the first good answer of the chain's nodes. Raises the last ProviderError if there is none.
 
         With a number as `endpoint`, only that node is asked. `deadline` is loop time.
         """

@@ -1,4 +1,4 @@
-"""Limits that nodes tell when they refuse: how many blocks of logs, and how many calls in a batch, would have passed.
+"""Limits that nodes state when they refuse: how many blocks of logs, and how many calls in a batch, would have passed.
 
 The words are those of Alchemy, Infura, ZKsync, QuickNode, mainnet.base.org, publicnode, drpc, reth and erigon.
 """
@@ -25,7 +25,7 @@ _CALLS = tuple(
 
 
 def stated_blocks(said: str) -> int | None:
-    """How many blocks of logs the node says that it gives; None where it does not say."""
+    """Return how many blocks of logs the node says that it gives; None where it does not say."""
     found = _first(_BLOCKS, said)
     if found is None and (suggested := _SUGGESTED.search(said)):
         first, last = (int(end, 16) for end in suggested.groups())
@@ -34,7 +34,7 @@ def stated_blocks(said: str) -> int | None:
 
 
 def stated_calls(said: str) -> int | None:
-    """How many calls in a batch the node says that it takes; None where it does not say."""
+    """Return how many calls in a batch the node says that it takes; None where it does not say."""
     return _first(_CALLS, said)
 
 

@@ -1,4 +1,4 @@
-"""Whether owners hold any NFT at all: what an indexer or an earlier look names, verified on the chain."""
+"""Whether owners hold any NFT at all: tokens that an indexer or an earlier read names, verified on the chain."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,18 +15,18 @@ from gateways.evm.tokens.token_read import BALANCE_OF_ID, OWNER_OF, word
 from locales import N_
 
 MOST_VERIFIED = 40
-"""Tokens of one owner that are asked about at first; one that is really held is enough."""
+"""Tokens of one owner that are asked about at first; one that the owner really holds is enough."""
 MOST_LISTED = 2_000
 """Tokens of one owner that are asked about at all; an owner with a longer list is never found to hold nothing."""
 UNVERIFIED = N_("what the indexer lists could not be verified")
 LATELY = 600.0
 """Seconds before the newest block for which no list counts as complete: indexers lag behind the chain."""
 KEPT_FOR_THE_CHAIN = 5.0
-"""Seconds of the whole time that are left for verifying."""
+"""Seconds of the whole time that are kept for verifying on the chain."""
 
 
 class AnythingReader:
-    """Reads through one node."""
+    """Finds out through one node whether owners hold any NFT."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -44,7 +44,7 @@ class AnythingReader:
         *,
         settled: bool = False,
     ) -> TokenSheet:
-        """At the node's head, or at the block that it has settled. Raises ProviderError."""
+        """Return the owners' tokens at the node's head, or its settled block with `settled`. Raises ProviderError."""
         head = await (self.node.settled(not_before_block) if settled else self.node.head(not_before_block))
         look = _Look(self, head, owners, dict(trails))
         await look.remembered()
@@ -61,13 +61,13 @@ class AnythingReader:
     async def follow(
         self, owners: Sequence[str], trails: dict[str, TokenHints], head: Head, until: float
     ) -> tuple[set[str], str]:
-        """Follow every token that came to these owners in the node's logs; see `LogReader.search`."""
+        """Search the node's logs for every token that came to these owners; see `LogReader.search`."""
         return await self._logs.search("", False, owners, trails, head, until)
 
     async def verify(
         self, head: Head, items: Mapping[str, Sequence[Item]]
     ) -> dict[str, tuple[dict[str, int], set[str]]]:
-        """Per owner what is really held, and what is clearly not."""
+        """Return for each owner the tokens that it holds, with amounts, and those that it clearly does not hold."""
         standards = await self._standards.of(head, {contract for given in items.values() for contract, _ in given})
         questions, meant = list[Question](), list[tuple[str, Item]]()
         result: dict[str, tuple[dict[str, int], set[str]]] = {}
@@ -90,7 +90,10 @@ class AnythingReader:
 
 
 def _amount(said: Said, owner: str, by_amount: bool) -> int | None:
-    """How many the owner has by this answer; None when it says nothing clear. A token that is gone is nobody's."""
+    """Return how many the owner has by this answer; None when it says nothing clear.
+
+    A revert of `ownerOf` means that the token is gone and belongs to nobody.
+    """
     if isinstance(said, Silence):
         return 0 if said is Silence.REVERTED and not by_amount else None
     return said if by_amount else int(said == int(owner, 16))
@@ -103,7 +106,7 @@ def _items(ids: Iterable[str]) -> list[Item]:
 
 @dataclass(slots=True)
 class _Look:
-    """One read under way: what each owner holds, whether anything may be missing, and which ids were denied."""
+    """One read in progress: what each owner holds, whether anything may be missing, and which ids were denied."""
 
     reader: AnythingReader
     head: Head
@@ -115,11 +118,11 @@ class _Look:
     denied: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
     def missing(self) -> list[str]:
-        """The owners of whom nothing has been found."""
+        """Return the owners for whom nothing has been found."""
         return [owner for owner in self.owners if owner not in self.held]
 
     async def remembered(self) -> None:
-        """Verify every token that was found before, a few of each owner first: one that is held is enough."""
+        """Verify every token that was found before, a few for each owner first: one that the owner holds is enough."""
         known = {owner: _items(trail.ids) for owner in self.owners if (trail := self.trails.get(owner))}
         await self._verify({owner: items[:MOST_VERIFIED] for owner, items in known.items()})
         rest = {owner: known[owner][MOST_VERIFIED:] for owner in self.missing() if owner in known}
@@ -160,7 +163,7 @@ class _Look:
     async def lately(self, not_before_block: int, deadline: float) -> None:
         """Search the logs up to the newest block for tokens that came too late for any list or the settled block.
 
-        Where they cannot be searched, it stays the lists' word alone that nothing came.
+        An owner whose logs cannot be searched still has nothing by the lists alone, or becomes unsure.
         """
         owners = [one for one in self.missing() if one not in self.unsure and self.alone.get(one, LISTS) == LISTS]
         if not owners:
@@ -175,7 +178,7 @@ class _Look:
             if owner in complete and self.alone.get(owner) == LISTS:
                 del self.alone[owner]
             elif owner not in complete and owner not in self.alone:
-                self.unsure[owner] = why  # it was proved up to the settled block only
+                self.unsure[owner] = why  # that it has nothing was proved up to the settled block only
         came = {owner: items for owner in owners if (items := _items(trails[owner].ids))}
         await self._verify(came, newest)
 
@@ -190,7 +193,7 @@ class _Look:
             self.denied.setdefault(owner, set()).update(denied)
 
     def kept(self, *, settled: bool) -> dict[str, TokenHints]:
-        """The trails after this read: what was found besides, and without what is gone at a settled block."""
+        """Return the trails after this read: with the tokens found, without those that are gone at a settled block."""
         found: dict[str, TokenHints] = {}
         for owner in self.owners:
             before = self.trails.get(owner, TokenHints())

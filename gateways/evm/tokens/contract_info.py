@@ -17,7 +17,7 @@ from gateways.transport.plain_text import plain
 if TYPE_CHECKING:
     from gateways.evm.tokens.web3_calls import Web3Calls
 
-# web3 brings py_ecc, which lets Python recurse 100,000 deep when it is imported. At that depth a stranger's nested JSON
+# web3 depends on py_ecc, whose import lets Python recurse 100,000 deep. At that depth a stranger's nested JSON
 # overflows the C stack and ends the process, where Python's own limit raises RecursionError. py_ecc is imported here
 # and not with web3, so that the limit is never higher while strangers are served.
 importlib.import_module("py_ecc")
@@ -32,7 +32,7 @@ ERC165, NEVER = bytes.fromhex("01ffc9a7"), bytes.fromhex("ffffffff")
 ERC721, ENUMERABLE, ERC1155 = bytes.fromhex("80ac58cd"), bytes.fromhex("780e9d63"), bytes.fromhex("d9b67a26")
 NAME, SYMBOL = bytes.fromhex("06fdde03"), bytes.fromhex("95d89b41")
 DECIMALS, TOTAL_SUPPLY = bytes.fromhex("313ce567"), bytes.fromhex("18160ddd")
-# What collections from before ERC-165 answer, and what only coins do: docs/facts.md#contracts-without-erc-165.
+# What collections from before ERC-165 answer, and what only coins answer: docs/facts.md#contracts-without-erc-165.
 BALANCE_OF, ALLOWANCE = bytes.fromhex("70a08231"), bytes.fromhex("dd62ed3e")
 SOMEBODY = bytes(12) + bytes.fromhex(UNUSED[2:])
 """An owner, as an argument."""
@@ -40,7 +40,7 @@ LONGEST_NAME = 200
 
 
 class ContractReader:
-    """Asks contracts through one node. The node must have proved itself first (`Node.head`)."""
+    """Asks contracts through one node. The node must have been checked first (`Node.head`)."""
 
     def __init__(self, node: Node, request_seconds: float) -> None:
         self._node = node
@@ -70,18 +70,18 @@ class ContractReader:
         return None
 
     async def name(self, contract: str) -> str | None:
-        """The contract's name() as one line of printable text, at most 200 characters; None when it has none."""
+        """Return the contract's name() as one line of printable text, at most 200 characters; None when it has none."""
         return await self._text(contract, NAME)
 
     async def coin(self, contract: str) -> CoinFacts | None:
-        """What the contract states as a coin; None when there is no contract."""
+        """Return what the contract states as a coin; None when there is no contract."""
         if not await self._code(contract):
             await self._has_code_somewhere()
             return None
         name, symbol = await self._text(contract, NAME), await self._text(contract, SYMBOL)
         decimals = await self._number(contract, DECIMALS)
         if decimals == 0 and not name and not symbol and not await self._number(contract, TOTAL_SUPPLY):
-            # Nothing but zeros is also what a node answers that answers everything with zeros.
+            # A node that answers every call with zeros would give the same answers.
             raise ProviderConfused(self._node.name, f"it has nothing but zeros to say of {contract}")
         return CoinFacts(name or "", symbol or "", decimals)
 
@@ -96,13 +96,13 @@ class ContractReader:
         return await self._number(contract, SUPPORTS + interface.ljust(32, b"\0"), longer=True) == 1
 
     async def _counts_tokens(self, contract: str) -> bool:
-        """Whether it answers `balanceOf` and is not a coin: a coin also answers `allowance(address,address)`."""
+        """Return whether it answers `balanceOf` and is not a coin: a coin also answers `allowance(address,address)`."""
         if await self._number(contract, BALANCE_OF + SOMEBODY) is None:
             return False
         return await self._number(contract, ALLOWANCE + SOMEBODY + SOMEBODY, longer=True) is None
 
     async def _number(self, contract: str, data: bytes, *, longer: bool = False) -> int | None:
-        """One number of exactly the ABI's length, or with `longer` of at least that length; else None."""
+        """Return the answer as a number if it has exactly 32 bytes, or with `longer` at least 32; otherwise None."""
         try:
             said = await self._call(contract, data)
         except Reverted:
@@ -123,7 +123,10 @@ class ContractReader:
             raise ProviderConfused(self._node.name, "it does not answer what is known")
 
     async def _has_code_somewhere(self) -> None:
-        """A node that finds no code even where some is known to be must not make a collection vanish."""
+        """Raise ProviderConfused for a node that finds no code even where some is known to be.
+
+        Such a node must not make a collection look as if it were gone.
+        """
         known = [address for address in (self._node.chain.multicall3, self._node.chain.delegates) if address]
         for address in known:
             if await self._code(address):
@@ -138,7 +141,7 @@ class ContractReader:
 
     async def _connected(self) -> "Web3Calls":
         if self._calls is None:
-            # web3.py takes a second of a processor to import, and few processes ever ask a contract about itself.
+            # Importing web3.py takes a second of processor time, and few processes ever ask a contract about itself.
             made = await asyncio.to_thread(_by_web3, self._node, self._seconds)
             self._calls = self._calls or made
         return self._calls
@@ -151,7 +154,7 @@ def _by_web3(node: Node, request_seconds: float) -> "Web3Calls":
 
 
 def _text(said: bytes) -> str:
-    """An ABI string; or bytes32, which some old contracts return instead."""
+    """Return the text in an ABI string, or in the bytes32 that some old contracts return instead."""
     if len(said) == 32:
         return said.rstrip(b"\0").decode("utf-8", "replace")
     offset = int.from_bytes(said[:32], "big")

@@ -1,4 +1,4 @@
-"""ERC-1155: how many of which tokens owners have. No call says which there are, so *any* id needs the whole history."""
+"""ERC-1155: how many of each token owners have. No call lists the ids, so *any* id needs the whole history."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from gateways.transport.exchanges import together
 from locales import N_
 
 MOST_PAIRS = 240_000
-"""Pairs of an owner and a named id that one read asks about."""
+"""The most pairs of an owner and a named id that one read asks about."""
 PAIRS_AT_A_TIME = 8_000
 """Pairs that are asked about before the time is checked again; about two calls."""
 AT_ONCE = 4
@@ -43,13 +43,13 @@ class Erc1155:
 
     @property
     def _in_turns(self) -> bool:
-        """Whether every wanted id can be asked about, of some owners in each read."""
+        """Whether every wanted id can be asked about, for some of the owners in each read."""
         return self.read.wanted is not None and 0 < self.read.wanted.count <= MOST_PAIRS
 
     async def _exactly(self) -> list[str]:
-        """Ask about every wanted id of as many owners as there is time for; return the owners that are left over.
+        """Ask about every wanted id for as many owners as there is time for; return the owners that are left over.
 
-        Where that is not all of them, each read begins with another owner, so that in some reads each has had a turn.
+        Each read begins with a random owner, so that after some reads every owner has had a turn.
         """
         read = self.read
         if read.wanted is None or not self._in_turns:
@@ -69,7 +69,7 @@ class Erc1155:
             while todo and self._time_left():
                 await ask(todo.popleft())
 
-        # Some are asked about in any case. They also show how many questions the node takes in a call.
+        # The first owners are asked about in any case. They also show how many questions the node takes in a call.
         if todo:
             await ask(todo.popleft())
         with suppress(TimeoutError):
@@ -107,7 +107,7 @@ class Erc1155:
         await self._ask(pairs[:MOST_QUESTIONS])
 
     async def _ask(self, pairs: Sequence[tuple[str, int]]) -> None:
-        """`balanceOf(owner, id)` for each; what is not answered makes the owner unsure."""
+        """Ask `balanceOf(owner, id)` for each pair; a question without an answer makes the owner unsure."""
         read = self.read
         said = await read.ask([BALANCE_OF_ID + word(owner) + word(one) for owner, one in pairs])
         for (owner, one), amount in zip(pairs, said, strict=True):

@@ -18,13 +18,13 @@ from gateways.evm.tokens.token_read import (
 from locales import N_
 
 MOST_LISTED = 2_000
-"""Tokens of one owner that are listed; an owner with a larger balance is never listed in full."""
+"""The most tokens of one owner that are listed; an owner with a larger balance is never listed in full."""
 MOST_SUPPLY = 20_000
-"""Tokens of a collection that are all asked about, where that is the way to find an owner's."""
+"""The most tokens of a collection for which all of them are asked about, to find an owner's."""
 FEW = 100
-"""Wanted ids that are asked about in any case."""
+"""The most wanted ids that are asked about in any case."""
 FEW_PIECES = 3
-"""Requests for logs that are cheaper than asking about a whole collection."""
+"""The most requests for logs that are cheaper than asking about a whole collection."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Erc721:
     read: TokenRead
     enumerable: bool
     counts: dict[str, int] = field(default_factory=dict[str, int])
-    """How many tokens the contract says each owner has; without those it did not answer for."""
+    """How many tokens the contract says each owner has; owners that it did not answer for are left out."""
     owner_of: dict[int, Said] = field(default_factory=dict[int, Said])
 
     async def run(self) -> None:
@@ -47,7 +47,7 @@ class Erc721:
             else:
                 self.counts[owner] = count
         if read.wanted is not None and read.wanted.count <= MOST_EXACT:
-            # A few are asked about even if all balances are 0: some collections do not count what is staked.
+            # A few are asked about even if all balances are 0: some collections do not count staked tokens.
             if self._short() or read.wanted.count <= FEW or len(self.counts) < len(read.owners):
                 await self._exactly(list(read.wanted))
         elif missing := self._short():
@@ -59,7 +59,7 @@ class Erc721:
         read.doubt(contradicted, N_("the contract contradicts itself"))
 
     def _short(self) -> list[str]:
-        """The owners that have more tokens than were found."""
+        """Return the owners that have more tokens than were found."""
         return [owner for owner, count in self.counts.items() if len(self.read.amounts[owner]) < count]
 
     async def _exactly(self, wanted: list[int]) -> None:
@@ -79,7 +79,7 @@ class Erc721:
         return any(isinstance(said, int) for said in self.owner_of.values())
 
     async def _list(self, owners: Sequence[str]) -> None:
-        """Find these owners' tokens, by one way after the other, until their balances are accounted for."""
+        """Find these owners' tokens, in one way after another, until their balances are accounted for."""
         too_many = [owner for owner in owners if self.counts[owner] > MOST_LISTED]
         self.read.doubt(too_many, N_("there are too many tokens to list"))
         few = [owner for owner in owners if owner not in too_many]
@@ -111,13 +111,13 @@ class Erc721:
         await self._owners_of(self.read.known(owners)[:MOST_QUESTIONS])
 
     async def _whole_supply(self) -> None:
-        """Collections usually number their tokens from 0 or 1: ask about all of them, if they are not too many."""
+        """Ask about all tokens of the collection, if they are not too many; their ids usually begin at 0 or 1."""
         (supply,) = await self.read.ask([TOTAL_SUPPLY])
         if isinstance(supply, int) and 0 < supply <= MOST_SUPPLY:
             await self._owners_of(range(supply + 1))
 
     async def _owners_of(self, ids: Iterable[int]) -> None:
-        """Ask who owns each id that was not asked about before, and note what the asked owners have."""
+        """Ask who owns each id that was not asked about before, and store the tokens of the read's owners."""
         fresh = [one for one in ids if one not in self.owner_of]
         owners = {int(owner, 16): owner for owner in self.read.owners}
         said = await self.read.ask([OWNER_OF + word(one) for one in fresh])

@@ -1,4 +1,4 @@
-"""What a chain itself says of single tokens: where their metadata are; and a few of a collection's tokens."""
+"""What a chain itself says about single tokens: where their metadata is. Also lists a few tokens of a collection."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -41,11 +41,14 @@ class TokenRecords(Protocol):
     async def records(
         self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
     ) -> Mapping[str, TokenRecord]:
-        """The entries, not by the index `apart_from`; a token for which the contract gives nothing is left out."""
+        """Return the entries; a token for which the contract gives nothing is left out.
+
+        The index `apart_from` is not asked.
+        """
         ...
 
     async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
-        """Ids of some tokens of the collection, at most that many; none where they cannot be told."""
+        """Return the ids of some tokens of the collection, at most `most`; none where they cannot be found out."""
         ...
 
 
@@ -61,7 +64,10 @@ class EvmRecords:
     async def records(
         self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
     ) -> Mapping[str, TokenRecord]:
-        """The links at the answering node's head, in batches of ten tokens; ids that are not uint256 are left out."""
+        """Return the links at the answering node's head, read in batches of ten tokens.
+
+        Ids that are not uint256 are left out.
+        """
         packed([contract])
         numbers = {one: int(one) for one in token_ids if one.isascii() and one.isdigit() and len(one) <= 78}
         asked = [(one, number) for one, number in numbers.items() if number <= LARGEST_ID]
@@ -80,7 +86,7 @@ class EvmRecords:
         return await self._pool.first(chain, ask) if asked else {}
 
     async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
-        """The first tokens by `tokenByIndex` (ERC-721 with enumeration); none for other contracts."""
+        """Return the first tokens by `tokenByIndex` (ERC-721 with enumeration); none for other contracts."""
         packed([contract])
 
         async def ask(node: Node) -> Sequence[str]:
@@ -94,7 +100,7 @@ class EvmRecords:
 
 
 async def _read(node: Node, contract: str, tokens: Sequence[tuple[str, int]]) -> dict[str, TokenRecord]:
-    """The links of a few tokens; those whose answers are too much together are asked for one by one."""
+    """Return the links of a few tokens, read in halves if their answers are too much together."""
     calls = [
         selector + number.to_bytes(WORD, "big") for _, number in tokens for selector in (TOKEN_URI, URI)
     ]  # fmt: skip
@@ -114,7 +120,7 @@ async def _read(node: Node, contract: str, tokens: Sequence[tuple[str, int]]) ->
 
 
 async def _calls(node: Node, contract: str, calls: Sequence[bytes]) -> list[bytes | None]:
-    """What the contract answers to each call; None where the call itself failed. Raises ProviderError."""
+    """Return what the contract answers to each call; None where the call itself failed. Raises ProviderError."""
     answers = await node.batch(
         [("eth_call", ({"to": contract, "data": "0x" + data.hex()}, "latest")) for data in calls]
     )
@@ -130,7 +136,7 @@ async def _calls(node: Node, contract: str, calls: Sequence[bytes]) -> list[byte
 
 
 def _text(said: bytes | None) -> str:
-    """An ABI string of a document's size at most; empty for anything else."""
+    """Return an ABI string of at most twice a document's size; empty for anything else."""
     if said is None or len(said) < 2 * WORD:
         return ""
     offset = int.from_bytes(said[:WORD], "big")

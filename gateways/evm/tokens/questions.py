@@ -1,4 +1,4 @@
-"""Asks contracts through one node many one-word questions at one block: by the program, or in batches."""
+"""Asks contracts many one-word questions through one node at one block: by the program, or in batches."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +15,7 @@ from gateways.transport.errors import ProviderConfused, ProviderError
 Question = tuple[bytes, bytes]
 """A contract's address (20 bytes) and the call data."""
 Way = Callable[[Head, list[Question], int], Awaitable[list[Said]]]
-"""How to ask, with how much gas for each question."""
+"""A way to ask questions at a block, with the gas for each question."""
 
 CALL_GAS = 200_000
 MORE_GAS = 3_000_000
@@ -30,14 +30,14 @@ MOST_QUESTIONS = 4_000
 FEWEST_QUESTIONS = 8
 BATCH, DEAR_BATCH = 100, 4
 CALL_ITSELF = 800_000
-"""What a transaction costs before its call, which a node counts for `eth_call` too; zkSync's count far more for it."""
+"""The gas of a transaction before its call, which nodes count for `eth_call` too; zkSync's nodes count far more."""
 REMEMBERED = 600.0
-"""Seconds after which a node that did not know the program's way is asked again whether it does."""
+"""Seconds after which the program is tried again at a node that did not run it."""
 IS_ERC165 = bytes.fromhex("01ffc9a7") + bytes.fromhex("01ffc9a7") + bytes(28)
 
 
 class Asker:
-    """One node, and what has been learned of how much it takes in a call."""
+    """Asks one node, and learns how much it takes in a call."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -45,9 +45,9 @@ class Asker:
         self._batches_until = 0.0
 
     async def ask(self, head: Head, questions: Sequence[Question]) -> list[Said]:
-        """What the contracts said at the head's block, in the order of the questions.
+        """Return the contracts' answers at the head's block, in the order of the questions.
 
-        What a contract does spoils only its own answers. Raises ProviderError when the node fails.
+        A contract can spoil only its own answers. Raises ProviderError when the node fails.
         """
         found: list[Said] = [Silence.NONSENSE] * len(questions)
         lengths = {len(data) for _, data in questions}
@@ -59,7 +59,7 @@ class Asker:
         return found
 
     async def _alike(self, head: Head, questions: list[Question]) -> list[Said]:
-        """Questions of one length."""
+        """Return the answers to questions whose call data has one length."""
         if not self._batches_until and node_limits.known(self.node.url).state_override is False:
             self._batches_until = monotonic() + REMEMBERED
         if monotonic() >= self._batches_until:
@@ -73,7 +73,7 @@ class Asker:
 
     @staticmethod
     async def _patiently(way: Way, head: Head, questions: list[Question]) -> list[Said]:
-        """Ask with little gas each, and once more with a lot where that was too little for a few."""
+        """Ask with little gas for each question; if that was too little for a few, ask these again with a lot."""
         said = await way(head, questions, CALL_GAS)
         short = [place for place, one in enumerate(said) if one is Silence.RAN_OUT]
         if 0 < len(short) <= MOST_AGAIN:
@@ -109,7 +109,7 @@ class Asker:
 
     @staticmethod
     def _room(answer: CallAnswer) -> int:
-        """How many such questions fit into four fifths of the node's gas."""
+        """Return how many such questions fit into four fifths of the node's gas."""
         return max(FEWEST_QUESTIONS, (answer.gas - 2 * CALL_GAS) * 4 * len(answer.said) // (5 * answer.gas_used))
 
     async def _run(self, head: Head, questions: list[Question], gas: int) -> CallAnswer:
@@ -137,15 +137,15 @@ class Asker:
                 if size > 1:
                     size = max(1, size // 4)
                     continue
-                # Alone too much for the node: a contract that returns megabytes, for one.
+                # The question is too much for the node even alone: its contract may return megabytes.
                 strikes[contract] = strikes.get(contract, 0) + 1
                 said.append(Silence.RAN_OUT)
         return said
 
     async def _batch(self, head: Head, questions: list[Question], gas: int) -> list[Said]:
-        """A batch, led by a question to each contract whose answer is known: it supports ERC-165.
+        """Return the answers to a batch, which begins by asking each contract whether it supports ERC-165.
 
-        A contract that does not say so is not heard; when none does, the node itself is not believed.
+        Answers of a contract that does not say yes are ignored. Raises ProviderConfused when no contract says yes.
         """
         contracts = sorted({contract for contract, _ in questions})
         asked = [*((contract, IS_ERC165) for contract in contracts), *questions]
@@ -175,7 +175,7 @@ class Asker:
 def silence_in(result: object) -> Silence | None:
     """Return why a call in a batch has no answer, None where it has one. Raises the ProviderError of a node that fails.
 
-    A contract that halts burns all its gas, as one does that runs out of it: neither says no.
+    A contract that halts burns all its gas, like one that runs out of gas, so neither counts as a "no".
     """
     if isinstance(result, Halted | TooMuch):
         return Silence.RAN_OUT

@@ -4,13 +4,13 @@ It is `gateways/evm/programs/questions.yul`, put at a scratch address by `eth_ca
 for balances. Call data: one word (26 bytes of nonce, four bytes G, two bytes L), then for each question the contract
 (20 bytes) and its call data (L bytes). Answer:
 
-    word 0   MAGIC xor the call data's first word: only this program, run on this very call data, says that
+    word 0   MAGIC xor the call data's first word: only this program returns it, run on exactly this call data
     word 1   CHAINID       word 2   TIMESTAMP      word 3   gas at the start      word 4   gas at the end
     word 5   where in the call data it stopped, for want of gas or at the end
     then for each question one byte, the result of the call (0: it was not reached), and the word that came back
 
-Each call has exactly G gas. A contract that reverts has spoken; one that used up most of its gas may have been cut
-short, also deeper down, so it has a result of its own.
+Each call has exactly G gas. A contract that reverts has answered. One that used up most of its gas may have been cut
+short, perhaps inside a call that it made, so this has a result of its own.
 """
 
 from dataclasses import dataclass
@@ -25,24 +25,24 @@ FIRST_WORD = 32
 
 
 class Silence(Enum):
-    """Why a question has no word for an answer."""
+    """Why a question was not answered with one word."""
 
     NONSENSE = 2
-    """The call succeeded without returning exactly one word, as where no contract is."""
+    """The call succeeded without returning exactly one word, as it does where there is no contract."""
     REVERTED = 3
     RAN_OUT = 4
     """It needed more gas than it was given."""
 
 
 Said = int | Silence
-"""What a contract said: a word, or why there is none."""
+"""A contract's answer: a word, or why there is none."""
 
 CODE = code("questions")
 
 
 @dataclass(frozen=True, slots=True)
 class CallAnswer:
-    """What one run of the program said: the answers of as many questions as it got to."""
+    """The answer of one run of the program: the results of as many questions as it reached."""
 
     said: tuple[Said, ...]
     timestamp: int
@@ -51,14 +51,14 @@ class CallAnswer:
 
 
 def call_data(nonce: bytes, gas: int, questions: list[tuple[bytes, bytes]]) -> bytes:
-    """The program's call data; `nonce` has 26 bytes, all questions' call data have one length, of at most 96."""
+    """Return the program's call data; `nonce` has 26 bytes, all questions' call data have one length, of at most 96."""
     length = len(questions[0][1])
     body = b"".join(contract + data for contract, data in questions)
     return nonce + gas.to_bytes(4, "big") + length.to_bytes(2, "big") + body
 
 
 def read_answer(provider: str, answer: bytes, data: bytes, chain_id: int) -> CallAnswer:
-    """The answer to this call data, or ProviderConfused when any of its marks is missing or wrong."""
+    """Return the answer to this call data. Raises ProviderConfused when any of its marks is missing or wrong."""
     step = int.from_bytes(data[30:32], "big") + 20
     count = (len(data) - FIRST_WORD) // step
     if len(answer) != HEADER + 33 * count:

@@ -8,19 +8,19 @@ from gateways.evm.tokens.contract_info import ENUMERABLE, ERC165, ERC721, ERC115
 from gateways.evm.tokens.questions import Asker
 
 KEPT = 600.0
-"""Seconds; proxies may change what is behind them."""
+"""Seconds for which a standard is remembered; the contract behind a proxy may change."""
 INTERFACES = (ERC165, NEVER, ERC1155, ERC721, ENUMERABLE)
 
 
 class Standards:
-    """The standards that one node's contracts name."""
+    """The standards that contracts name, as one node reports them."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
         self._known: dict[bytes, tuple[float, Standard]] = {}
 
     async def of(self, head: Head, contracts: Iterable[bytes]) -> dict[bytes, Standard | None]:
-        """Each contract's standard; None where it names none of ours, or does not answer.
+        """Return each contract's standard; None where it names none that we support, or does not answer.
 
         See docs/facts.md#token-standards. Raises ProviderError.
         """

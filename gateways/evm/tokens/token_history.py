@@ -1,4 +1,4 @@
-"""Finds in one node's logs which tokens came to owners: in pieces that the node takes, for as long as there is time."""
+"""Searches one node's logs for tokens that came to owners: in pieces that the node takes, as long as there is time."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -24,20 +24,20 @@ TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
 TRANSFER_BATCH = "0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb"
 CONSECUTIVE = "0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d"
-"""ERC-2309: many ERC-721 tokens of consecutive ids at once, from the first topic's id to that in the data."""
+"""ERC-2309: many ERC-721 tokens of consecutive ids at once, from the first indexed id to the id in the data."""
 _RECEIVER = {TRANSFER: 2, TRANSFER_SINGLE: 3, TRANSFER_BATCH: 3, CONSECUTIVE: 3}
 """Which topic is the owner that the tokens came to."""
 
 UNTRIED = 1 << 40
-"""Blocks in a piece as long as the node has refused none: all that there are."""
+"""Blocks in a piece while the node has refused none: more than any chain has."""
 OWNERS_A_QUERY = 500
-"""geth takes at most 1,000 values for one topic."""
+"""Owners in one request; geth takes at most 1,000 values for one topic."""
 SETTLED = 64
 """Blocks before the head that are searched again the next time, since they may yet be replaced."""
 MOST_PIECES = 20_000
 """A node that would need more requests than this for a chain's history is not asked for it at all."""
 PIECES_A_LOOK = 400
-"""Requests in one search; the next one goes on."""
+"""The most requests in one search; the next search continues from there."""
 TRIED_AGAIN_AFTER = 20
 """Pieces of the greatest size in a row after which a greater one is tried."""
 INTERNAL_ERROR = -32603
@@ -55,7 +55,7 @@ class TooNarrow(ProviderRefused):
 
 @dataclass(slots=True)
 class HistorySearch:
-    """One search under way; `low` and `high` are the ends of what was searched for each owner, empty if low > high."""
+    """One search in progress; `low` and `high` are each owner's first and last searched block, none if low > high."""
 
     contract: str
     """Empty for every contract; the ids that are found then read "contract:id"."""
@@ -71,7 +71,7 @@ class HistorySearch:
     found: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
     def complete(self, owner: str) -> bool:
-        """Whether the whole history up to the head was searched and nothing had to be left out."""
+        """Return whether the whole history up to the head was searched and nothing had to be left out."""
         whole = self.low[owner] == 0 and self.high[owner] >= self.head.block
         return whole and len(self.found[owner]) < MOST_IDS_KEPT
 
@@ -84,7 +84,7 @@ class LogReader:
         self._most = self._ceiling = UNTRIED
         self._in_a_row = 0
         self._until = 0.0
-        """Until when (monotonic seconds) no larger pieces are tried, because the node stated its limit as a rule."""
+        """Until when (monotonic seconds) no larger pieces are tried, because the node refused the number of blocks."""
 
     async def search(
         self,
@@ -96,10 +96,10 @@ class LogReader:
         until: float,
         pieces: int | None = None,
     ) -> tuple[set[str], str]:
-        """Follow the tokens of one contract to these owners, newest blocks first, and bring their trails up to date.
+        """Search for one contract's tokens that came to these owners, newest blocks first, and update their trails.
 
-        `many` says ERC-1155; without a contract the tokens of every one are followed. Returns whose history is
-        complete, and why others' is not.
+        `many` is true for ERC-1155. An empty `contract` stands for every contract. Returns the owners whose history is
+        complete, and the reason why that of the others is not.
         """
         if self._most == UNTRIED and (known := node_limits.known(self.node.url).log_blocks):
             self._most = self._ceiling = known
@@ -128,7 +128,7 @@ class LogReader:
         return {owner for owner in owners if search.complete(owner)}, reason
 
     async def _forward(self, search: HistorySearch) -> None:
-        """From where earlier searches ended to the head."""
+        """Search from where earlier searches ended to the head."""
         behind = sorted((high, owner) for owner, high in search.high.items() if high < search.head.block)
         for group in chunks([owner for _, owner in behind], OWNERS_A_QUERY):
             start = min(search.high[owner] for owner in group) + 1
@@ -140,7 +140,7 @@ class LogReader:
                     start = end + 1
 
     async def _backward(self, search: HistorySearch) -> None:
-        """From where earlier searches began to the chain's first block."""
+        """Search from where earlier searches began back to the chain's first block."""
         missing = sorted(
             (-low, owner) for owner, low in search.low.items() if low > 0 and search.high[owner] >= search.head.block
         )
@@ -162,7 +162,7 @@ class LogReader:
     async def _piece(self, search: HistorySearch, owners: Sequence[str], start: int, end: int) -> bool:
         """Read one piece; return False if it was too much for the node and a smaller one must be tried."""
         padded = ["0x" + "0" * 24 + owner[2:] for owner in owners]
-        # One question for the events that have the owner in the same place.
+        # One request for all events that have the owner in the same topic.
         places = dict.fromkeys(_RECEIVER[topic] for topic in search.topics)
         filters = [
             [[topic for topic in search.topics if _RECEIVER[topic] == place], *[None] * (place - 1), padded]
@@ -213,7 +213,7 @@ class LogReader:
             topics = log.get("topics")
             names = [str(one).lower() for one in cast("list[object]", topics)] if isinstance(topics, list) else []
             if len(names) != 4 or names[0] not in search.topics:
-                continue  # an ERC-20's transfer, for one
+                continue  # an ERC-20's transfer, for example
             owner = "0x" + names[_RECEIVER[names[0]]][-40:]
             if owner in owners:
                 prefix = "" if search.contract else f"{contract}:"
@@ -229,13 +229,13 @@ class LogReader:
         words = [int.from_bytes(said[at : at + 32], "big") for at in range(0, len(said) - 31, 32)]
         if topics[0] == TRANSFER_SINGLE:
             return map(str, words[:1])
-        # Two lists: where the first begins, its length, its items.
+        # Two lists. Of the first: its offset, then at that place its length and its items.
         begin = words[0] // 32 if words else len(words)
         return map(str, words[begin + 1 : begin + 1 + words[begin]] if begin < len(words) else ())
 
 
 def too_much(fault: ProviderError) -> bool:
-    """Whether a request for the logs of fewer blocks may pass; nodes agree on no code for it.
+    """Return whether a request for the logs of fewer blocks may pass; nodes agree on no code for it.
 
     See docs/facts.md#limits-of-eth_getlogs.
     """
@@ -248,12 +248,12 @@ def too_much(fault: ProviderError) -> bool:
         return bool(_ABOUT_SIZE.search(words))
     if not isinstance(fault, ProviderRefused):
         return False
-    # An internal error comes whatever was asked for; only its words can say that it was the size.
+    # An internal error may have any cause; only its words can say that it was the size.
     internal = fault.code == INTERNAL_ERROR or _INTERNAL.search(words) is not None
     return not internal or _ABOUT_SIZE.search(words) is not None
 
 
 def about_range(fault: ProviderError) -> bool:
-    """Whether the node refused the number of blocks as such, whatever is in them."""
+    """Return whether the node refused the number of blocks as such, whatever is in them."""
     words = _METHOD.sub("", str(fault))
     return _ABOUT_RANGE.search(words) is not None and _ABOUT_CONTENT.search(words) is None

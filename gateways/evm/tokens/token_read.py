@@ -1,4 +1,4 @@
-"""One read of owners' tokens under way at one node: what is asked for, what is found, and what cannot be learned."""
+"""One read of owners' tokens in progress at one node: what is wanted, what is found, and what cannot be learned."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ TOTAL_SUPPLY = bytes.fromhex("18160ddd")
 BALANCE_OF_ID = bytes.fromhex("00fdd58e")
 
 MOST_EXACT = 5_000
-"""Checks of wanted ids one by one; of more ids, only those are asked about that an owner is known to have had."""
+"""The most wanted ids that are checked one by one. Of more ids, only those that an owner is known to have had."""
 MOST_QUESTIONS = 60_000
 MOST_LISTINGS = 20
-"""Owners for whom an indexer is asked in one read."""
+"""The most owners for whom an indexer is asked in one read."""
 KEPT_FOR_THE_REST = 3.0
-"""Seconds that are left for what comes after looking for hints."""
+"""Seconds that are kept for the steps after the search for hints."""
 
 
 @dataclass(slots=True)
@@ -48,30 +48,33 @@ class TokenRead:
         self.amounts = {owner: {} for owner in self.owners}
 
     async def ask(self, questions: Sequence[bytes]) -> list[Said]:
-        """What the contract says to each; ProviderError when the node fails."""
+        """Return the contract's answer to each question. Raises ProviderError when the node fails."""
         return await self.asker.ask(self.head, [(self.contract, data) for data in questions])
 
     def doubt(self, owners: Iterable[str], reason: str) -> None:
-        """Note why these owners cannot be known in full; the first reason stays."""
+        """Note why these owners' tokens cannot be known in full; the first reason stays."""
         for owner in owners:
             self.unsure.setdefault(owner, reason)
 
     def matters(self, token: int) -> bool:
-        """Whether the token is one of those that are asked for."""
+        """Return whether the token is a wanted one."""
         return self.wanted is None or token in self.wanted
 
     def known(self, owners: Iterable[str]) -> list[int]:
-        """The ids that trails name for these owners."""
+        """Return the ids in these owners' trails, sorted."""
         return sorted({int(one) for owner in owners if (trail := self.trails.get(owner)) for one in trail.ids})
 
     async def follow(self, owners: Sequence[str], *, many: bool, pieces: int | None = None) -> tuple[set[str], str]:
-        """Follow transfers to these owners in the node's logs, in at most `pieces` pieces; see `LogReader.search`."""
+        """Search the node's logs for transfers to these owners, in at most `pieces` pieces; see `LogReader.search`."""
         until = self.deadline - self.logs.node.request_seconds - KEPT_FOR_THE_REST
         contract = "0x" + self.contract.hex()
         return await self.logs.search(contract, many, owners, self.trails, self.head, until, pieces)
 
     async def listed(self, owners: Sequence[str]) -> dict[str, list[int]]:
-        """What an indexer lists of this contract for a few of these owners; nothing where there is none."""
+        """Return the ids of this contract that indexers list for the first few of these owners.
+
+        Owners without any are left out.
+        """
         asked = owners[:MOST_LISTINGS]
         until = min(self.deadline - KEPT_FOR_THE_REST, question_time.now() + KEPT_FOR_THE_REST)
         lists = await listed_of(asked, self.listing, until)
@@ -84,15 +87,15 @@ class TokenRead:
 
 
 def no_answer_for(token: int) -> str:
-    """The reason for which an owner is unsure when a contract does not answer about one token."""
+    """Return the reason for which an owner is unsure when a contract does not answer about one token."""
     return storable("the contract gave no answer for token {token}", token=str(token)[:40])
 
 
 def raw(address: str) -> bytes:
-    """An address as its 20 bytes."""
+    """Return an address as its 20 bytes."""
     return bytes.fromhex(address[2:])
 
 
 def word(value: int | str) -> bytes:
-    """A number, or an address, as one word of call data."""
+    """Return a number, or an address, as one word of call data."""
     return value.to_bytes(32, "big") if isinstance(value, int) else bytes(12) + raw(value)

@@ -15,7 +15,7 @@ from locales import N_
 
 
 class TokenReader:
-    """Reads through one node."""
+    """Reads owners' tokens through one node."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -35,7 +35,7 @@ class TokenReader:
         *,
         settled: bool = False,
     ) -> TokenSheet:
-        """The owners' tokens at the node's head, with `wanted` only the wanted ones. Raises ProviderError."""
+        """Return the owners' tokens at the node's head; with `wanted`, only the wanted ones. Raises ProviderError."""
         head = await (self.node.settled(not_before_block) if settled else self.node.head(not_before_block))
         read = TokenRead(
             self._asker, self._logs, listing, head, raw(contract), tuple(owners), wanted, dict(trails), deadline

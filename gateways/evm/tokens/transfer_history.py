@@ -1,6 +1,6 @@
 """Every transfer of one contract's tokens or of a coin, from its first block on, in slices that nodes accept.
 
-The moves added up give each token's owner at the last block that was read; no transfer needs to be kept for that.
+Adding up the moves gives each token's owner at the last block that was read; no transfer needs to be kept for that.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,14 +33,14 @@ from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderEr
 
 EVENTS = (TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE)
 COIN = -1
-"""In place of a token's id: an amount of a coin, which has none."""
+"""Used in place of a token's id for an amount of a coin, which has no ids."""
 _HASH, _WORD = 66, 32
 
 
 class TokenMove(NamedTuple):
-    """So many of each token from `first_id` to `last_id` left one address for another.
+    """A move of `amount` of each token from `first_id` to `last_id` from one address to another.
 
-    The zero address is the sender of a mint and the receiver of a burn. Of a coin both ids are COIN.
+    The zero address is the sender of a mint and the receiver of a burn. For a coin both ids are COIN.
     """
 
     block: int
@@ -57,11 +57,11 @@ class HistorySlice(NamedTuple):
     moves: list[TokenMove]
     last: int
     unread: int
-    """Logs of a transfer's event that name no token or no address in a topic: what they moved is unknown."""
+    """Logs of transfer events that do not name tokens and addresses as the standards do: their moves are unknown."""
 
 
 class MoveLog(msgspec.Struct, gc=False, rename="camel"):
-    """What is read of a log."""
+    """The fields of a log that are read."""
 
     address: str
     topics: list[str]
@@ -83,7 +83,7 @@ _MOVE_LOGS = msgspec.json.Decoder(_MoveLogs)
 class TransferHistory:
     """The transfers of single contracts. A failure is a ProviderError, never an empty slice.
 
-    It learns how many blocks each node gives for each contract: a quiet one's whole history may come in one answer.
+    It learns how many blocks each node gives for each contract: one answer may have a quiet one's whole history.
     """
 
     def __init__(self, nodes: NodePool) -> None:
@@ -92,15 +92,15 @@ class TransferHistory:
         """URL and contract → how many blocks to ask for."""
 
     def endpoints(self, chain: str) -> int:
-        """How many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
+        """Return how many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
         return self._nodes.endpoints(chain)
 
     async def settled(self, chain: str, endpoint: int) -> Head:
-        """The newest settled block of one node: what happened up to it is not replaced any more."""
+        """Return the newest settled block of one node; blocks up to it are not expected to be replaced any more."""
         return await self._nodes.first(chain, Node.settled, endpoint=endpoint)
 
     async def block(self, chain: str, number: int, endpoint: int) -> Head:
-        """A block as one node has it now, with its hash. Raises ProviderConfused without it."""
+        """Return a block as one node has it now, with its hash. Raises ProviderConfused if the node gives none."""
 
         async def ask(node: Node) -> Head:
             found = block_in(node.name, await patiently(node, "eth_getBlockByNumber", (hex(number), False)))
@@ -111,9 +111,9 @@ class TransferHistory:
         return await self._nodes.first(chain, ask, endpoint=endpoint)
 
     async def read(self, chain: str, contract: str, first: int, last: int, endpoint: int) -> HistorySlice:
-        """The transfers from block `first` on, at most up to `last`, in one answer of one node.
+        """Return the transfers from block `first` on, at most up to `last`, in one answer of one node.
 
-        The slice is as long as the node gives it, so it is bounded by the largest answer that is read.
+        The slice is as long as the node allows, so the largest answer that is read bounds it.
         """
 
         async def ask(node: Node) -> HistorySlice:
@@ -122,7 +122,10 @@ class TransferHistory:
         return await self._nodes.first(chain, ask, endpoint=endpoint)
 
     async def confirmed(self, chain: str, contract: str, first: int, last: int, by: Sequence[int]) -> HistorySlice:
-        """A slice that the first of the nodes gives, and each other one too. Raises ProviderConfused if they differ."""
+        """Return a slice as the first of the nodes in `by` gives it, if all the others give the same.
+
+        Raises ProviderConfused if they differ.
+        """
         found = await self.read(chain, contract, first, last, by[0])
         for other in by[1:]:
             moves, unread, start = list[TokenMove](), 0, first
@@ -140,7 +143,7 @@ class TransferHistory:
     async def stated(
         self, chain: str, contract: str, owners: Sequence[str], block: int, endpoint: int
     ) -> list[int | None]:
-        """What a coin itself says at a block: its total supply, then each owner's balance; None where it fails."""
+        """Return a coin's total supply at a block, then each owner's balance; None where a call fails."""
         data = [TOTAL_SUPPLY, *(BALANCE_OF + bytes(12) + bytes.fromhex(owner[2:]) for owner in owners)]
         calls = [("eth_call", ({"to": contract, "data": "0x" + one.hex()}, hex(block))) for one in data]
 
@@ -152,9 +155,9 @@ class TransferHistory:
     async def owners(
         self, chain: str, contract: str, tokens: Sequence[int], head: Head, endpoint: int
     ) -> dict[int, str] | None:
-        """The owner of each ERC-721 token at a block, by one node; burnt tokens are left out.
+        """Return the owner of each ERC-721 token at a block, by one node; burnt tokens are left out.
 
-        None if the contract leaves anything open, or the owners are not as many as its own `totalSupply`.
+        Returns None if an answer is unclear, or if the tokens with an owner are not as many as `totalSupply` says.
         """
         asked = bytes.fromhex(contract[2:])
         questions = [(asked, TOTAL_SUPPLY), *((asked, OWNER_OF + one.to_bytes(_WORD)) for one in tokens)]
@@ -196,7 +199,7 @@ class _Width:
         self._most = known or UNTRIED
 
     def refused(self, size: int, fault: ProviderError) -> None:
-        """Ask for what the node says that it gives, else for half."""
+        """Ask for as many blocks as the node says that it gives; otherwise for half, or an eighth after a timeout."""
         stated = stated_blocks(str(fault))
         smaller = max(1, size // (8 if isinstance(fault, NodeTimedOut) else 2))
         self.blocks = stated if stated is not None and stated < size else smaller
@@ -210,16 +213,16 @@ class _Width:
 
 
 def decode_moves(content: bytes) -> object:
-    """A good answer to eth_getLogs with a list of MoveLog as its result; any other answer as orjson reads it."""
+    """Return a good answer to eth_getLogs with a list of MoveLog as its result; any other answer as orjson reads it."""
     try:
         answer = _MOVE_LOGS.decode(content)
-    except (ValueError, RecursionError):  # an error, a wrong shape, no JSON at all: not for here to say which
+    except (ValueError, RecursionError):  # an error, a wrong shape or no JSON: the caller finds out which
         return cast("object", orjson.loads(content))
     return {"id": answer.id, "result": answer.result}
 
 
 def _slice(provider: str, contract: str, said: object, first: int, last: int) -> HistorySlice:
-    """Read the logs. Raises ProviderConfused for what only a node can get wrong."""
+    """Return the slice that the logs make. Raises ProviderConfused where the node is at fault."""
     if not isinstance(said, list):
         raise ProviderConfused(provider, "the logs are not a list")
     try:
@@ -245,7 +248,7 @@ def _slice(provider: str, contract: str, said: object, first: int, last: int) ->
 
 
 def _moves(provider: str, block: int, log: MoveLog) -> list[TokenMove] | None:
-    """The moves in one log; None where it does not name the tokens and both addresses as the standards have it."""
+    """Return the moves in one log; None if it does not name the tokens and both addresses as the standards do."""
     event, topics = log.topics[0].lower() if log.topics else "", log.topics[1:]
     if event not in EVENTS:
         raise ProviderConfused(provider, "a log of another event")
@@ -262,7 +265,7 @@ def _moves(provider: str, block: int, log: MoveLog) -> list[TokenMove] | None:
         return [TokenMove(block, token, token, 1, sender, receiver)]
     words = _words(binary(provider, log.data))
     if event == CONSECUTIVE:
-        # The event names the first token, then the last one in its data, then both addresses.
+        # Its topics are the first token and both addresses; its data is the last token.
         begin = quantity(provider, topics[0])
         return [TokenMove(block, begin, words[0], 1, sender, receiver)] if words and words[0] >= begin else None
     if event == TRANSFER_SINGLE:
@@ -287,7 +290,7 @@ def _words(data: bytes) -> list[int]:
 
 
 def _batch(words: Sequence[int]) -> list[tuple[int, int]] | None:
-    """The tokens and amounts in two lists, each where the beginning says that it starts; None for anything else."""
+    """Return the tokens and amounts in two lists, whose offsets come first; None for anything else."""
     lists = [list(_listed(words, place)) for place in words[:2]]
     if len(lists) != 2 or not all(lists) or len(lists[0]) != len(lists[1]):
         return None
@@ -296,7 +299,7 @@ def _batch(words: Sequence[int]) -> list[tuple[int, int]] | None:
 
 
 def _listed(words: Sequence[int], place: int) -> Iterator[int]:
-    """The length of a list and its items; nothing where the data end before it does."""
+    """Yield the length of a list and its items; nothing where the data ends before the list does."""
     start, rest = divmod(place, _WORD)
     if rest or start >= len(words) or start + words[start] >= len(words):
         return

@@ -1,4 +1,4 @@
-"""Calls of one node by web3.py, with its ways to fail turned into ours. Imported when the first call is made."""
+"""Calls to one node by web3.py, with its exceptions turned into ours. Imported when the first call is made."""
 
 from collections.abc import Awaitable
 from typing import Any, cast

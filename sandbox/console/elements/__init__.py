@@ -1,1 +1,1 @@
-"""What pages of the console are made of: markup, forms, people's looks, and the place where somebody is."""
+"""The building blocks of the console's pages: markup, forms, pictures and names of people, and the current place."""

@@ -1,6 +1,6 @@
-"""Discord's markdown as markup: what its client makes of a message's text, without pictures and without foreign links.
+"""Discord's markdown as markup: what its client makes of a message's text, without pictures or external links.
 
-Known: bold, italics, underline, strike-through, spoilers, code, quotes, headings, lists, links, mentions and times
+Supported: bold, italics, underline, strike-through, spoilers, code, quotes, headings, lists, links, mentions and times
 (docs/facts.md#discord-messages).
 """
 
@@ -33,14 +33,14 @@ _SPANS = {"bold": "strong", "star": "em", "line": "em", "under": "u", "strike": 
 
 
 class Markdown:
-    """Renders texts of one guild: it knows what ids of roles, channels and people are called."""
+    """Renders the texts of one guild; it knows the names of its roles, channels and people."""
 
     def __init__(self, world: World, guild: Guild) -> None:
         self._world = world
         self._guild = guild
 
     def render(self, text: str) -> Markup:
-        """Blocks and lines."""
+        """Return the text as blocks and lines."""
         parts = _BLOCK.split(text)
         shown = [
             el("pre", el("code", part.strip("\n"))) if at % 2 else self._lines(part) for at, part in enumerate(parts)
@@ -48,7 +48,7 @@ class Markdown:
         return join(shown)
 
     def line(self, text: str) -> Markup:
-        """One line without blocks, as titles are."""
+        """Return one line without blocks, as in titles."""
         return self._inline(text.replace("\n", " "))
 
     def _lines(self, text: str) -> Markup:
@@ -110,7 +110,7 @@ _STYLES: dict[str, str] = {
 
 
 def moment(seconds: int, style: str) -> Markup:
-    """A time as Discord writes it: `R` says how long ago, in whole minutes, so that pages rarely change."""
+    """Return a time as Discord writes it; `R` says how long ago in whole minutes, so that pages rarely change."""
     try:
         when = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError):

@@ -1,4 +1,4 @@
-"""Markup that cannot be forged: whatever is not markup already is escaped when it is put into an element."""
+"""Markup that cannot be forged: an element escapes everything put into it that is not markup already."""
 
 from collections.abc import Iterable
 from html import escape
@@ -17,8 +17,11 @@ Value = str | int | bool | None
 
 
 def el(name: str, /, *children: Child, **attributes: Value) -> Markup:
-    """An element. `class_` and `for_` lose their underscore, `data_key` becomes `data-key`; None and False leave an
-    attribute out, True writes its name alone."""
+    """Return an element.
+
+    `class_` and `for_` lose their underscore, and `data_key` becomes `data-key`. None and False leave an attribute out;
+    True writes its name alone.
+    """
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in EMPTY:
         return Markup(f"<{name}{written}>")
@@ -26,7 +29,7 @@ def el(name: str, /, *children: Child, **attributes: Value) -> Markup:
 
 
 def join(*children: Child) -> Markup:
-    """Children one after another; text among them is escaped."""
+    """Return the children one after another; text among them is escaped."""
     return Markup("".join(_child(child) for child in children))
 
 

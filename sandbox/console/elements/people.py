@@ -7,44 +7,44 @@ from sandbox.discord.world.entities import Guild, Member, Role, User
 
 
 def picture(user: User, size: int = 40) -> Markup:
-    """The avatar; who has none gets the default one of their id, as on Discord."""
+    """Return the avatar, or the default avatar of the user's id, as on Discord."""
     seed = user.avatar or f"default avatar {(int(user.id) >> 22) % 6}"
     return el("img", src=f"/console/pictures/{seed}.png", alt="", width=size, height=size, class_="picture")
 
 
 def icon(guild: Guild) -> Markup:
-    """The server's icon, or its initials."""
+    """Return the server's icon, or its initials."""
     if guild.icon:
         return el("img", src=f"/console/pictures/{guild.icon}.png", alt="", width=48, height=48)
     return el("span", "".join(word[0] for word in guild.name.split())[:3], aria_hidden="true")
 
 
 def coloured(guild: Guild, member: Member) -> Role | None:
-    """The role whose colour the member's name has: the highest one that has a colour."""
+    """Return the highest role that has a colour, which colours the member's name; None if there is none."""
     held = [guild.roles[id_] for id_ in member.roles if id_ in guild.roles and guild.roles[id_].color]
     return max(held, key=permissions.rank, default=None)
 
 
 def colour_of(guild: Guild, user_id: str) -> str | None:
-    """The style that gives a name its colour; None for the plain one."""
+    """Return the style that colours a name; None for the plain colour."""
     member = guild.members.get(user_id)
     role = coloured(guild, member) if member else None
     return colour(role) if role else None
 
 
 def colour(role: Role) -> str | None:
-    """The role's colour as a style."""
+    """Return the role's colour as a style; None for the plain colour."""
     return f"--role:#{role.color & 0xFFFFFF:06x}" if role.color else None
 
 
 def chip(role: Role, *more: Markup) -> Markup:
-    """A role as a small label with its colour."""
+    """Return a role as a small label with its colour."""
     dot = el("span", class_="dot", style=colour(role), aria_hidden="true")
     return el("span", dot, role.name, more, class_="chip")
 
 
 def members(discord: LocalDiscord, guild: Guild) -> Markup:
-    """Everybody, the mighty first, with the roles that they have just now."""
+    """Return all members with their current roles, those with the highest role first."""
     named = sorted(guild.members.values(), key=lambda one: discord.world.users[one.user_id].username)
     ranked = sorted(named, key=lambda one: permissions.rank(permissions.top_role(guild, one)), reverse=True)
     return join(_member(discord, guild, member) for member in ranked)

@@ -1,4 +1,4 @@
-"""Where somebody stands in the console: who they are, the server, the channel, a tool. All of it is in the address."""
+"""Where a person is in the console: who they are, the server, the channel, a tool. All of it is in the address."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +13,11 @@ PANELS = {"servers": "Servers", "chains": "Chains", "profiles": "Profiles", "fau
 
 @dataclass(frozen=True)
 class Place:
-    """`guild` and `channel` are None where the person is in none, or sees none; `panel` names an open tool, and `at`
-    the server or chain that it is about."""
+    """A place in the console.
+
+    `guild` and `channel` are None where the person is in none, or sees none. `panel` names an open tool, and `at` the
+    server or chain that it shows.
+    """
 
     user: User
     guild: Guild | None
@@ -26,7 +29,7 @@ class Place:
     at: str | None = None
 
     def url(self, **changes: str | None) -> str:
-        """The address of this place with some things different; a None leaves one out."""
+        """Return the address of this place with some values changed; None leaves one out."""
         here: dict[str, str | None] = {
             "as": self.user.username,
             "guild": self.guild.id if self.guild else None,
@@ -39,7 +42,7 @@ class Place:
 
 
 def find(discord: LocalDiscord, query: Mapping[str, str]) -> Place:
-    """The place that the address names; what it names no (longer) is replaced by the first that there is."""
+    """Return the place that the address names; whatever does not exist (any more) is replaced by the first one."""
     people = [user for user in discord.world.users.values() if not user.bot]
     named = discord.user_called(query.get("as", ""))
     user = named if named is not None and not named.bot else people[0]
@@ -62,12 +65,12 @@ def find(discord: LocalDiscord, query: Mapping[str, str]) -> Place:
 
 
 def guilds_of(discord: LocalDiscord, user: User) -> list[Guild]:
-    """The servers that the person is in."""
+    """Return the servers that the person is in."""
     return [guild for guild in discord.world.guilds.values() if user.id in guild.members]
 
 
 def visible(guild: Guild, user: User) -> list[Channel]:
-    """The channels that the member sees, in the server's order."""
+    """Return the channels that the member sees, in the server's order."""
     member = guild.members[user.id]
     return [
         channel

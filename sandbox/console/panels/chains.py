@@ -1,4 +1,4 @@
-"""The tool for chains: who holds what, and moving it: mint, transfer, burn, payments, blocks."""
+"""The tool for chains: who holds what, and the actions: mint, transfer, burn, payments, blocks."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,13 +16,13 @@ Json = dict[str, Any]
 
 
 def names(sandbox: WholeSandbox) -> list[str]:
-    """The chains that run here."""
+    """Return the names of the chains that run here."""
     evm = list(sandbox.chains.by_name) if sandbox.chains else []
     return [*evm, *([SOLANA] if sandbox.solana else [])]
 
 
 async def panel(sandbox: WholeSandbox, place: Place) -> Markup:
-    """Which chain, who holds what on it, and what can be done."""
+    """Return the tool: which chain, who holds what on it, and the possible actions."""
     running = names(sandbox)
     if not running:
         return el("p", "No chain runs in this sandbox.", class_="card")
@@ -41,7 +41,7 @@ async def panel(sandbox: WholeSandbox, place: Place) -> Markup:
 
 
 async def now(sandbox: WholeSandbox, place: Place) -> Markup:
-    """The holdings of people at this moment."""
+    """Return what people hold at this moment."""
     running = names(sandbox)
     if not running:
         return Markup()
@@ -61,7 +61,7 @@ async def _state(sandbox: WholeSandbox, chain: str) -> Json:
 
 
 def _wallets(sandbox: WholeSandbox, chain: str) -> dict[str, str]:
-    """Address → whose it is."""
+    """Return address → username of its owner."""
     family = "solana" if chain == SOLANA else "evm"
     people = [sandbox.discord.person_view(user) for user in sandbox.discord.world.users.values() if not user.bot]
     return {str(person["wallets"][family]): str(person["username"]) for person in people}
@@ -116,7 +116,7 @@ def _short(id_: str) -> str:
 
 
 def _kind(one: Json) -> str:
-    """The standard of a collection; of a coin also its decimals."""
+    """Return the standard of a collection; for a coin also its decimals."""
     if "decimals" not in one:
         return str(one["standard"])
     said = "no decimals" if one["decimals"] is None else f"{one['decimals']} decimals"
@@ -124,7 +124,7 @@ def _kind(one: Json) -> str:
 
 
 def _whole(units: str, decimals: int | None) -> str:
-    """An amount in whole coins, where the coin says how to write it."""
+    """Return an amount in whole coins; in base units where the decimals are unknown, 0 or above 36."""
     if decimals is None or not 0 < decimals <= 36:
         return units
     digits = units.rjust(decimals + 1, "0")
@@ -141,7 +141,7 @@ def _named(listed: Iterable[Json]) -> dict[str, str]:
 
 
 def _coins(place: Place, base: str, state: Json, standards: Sequence[str], *, rebase: bool) -> Markup:
-    """The forms for coins, with amounts in base units."""
+    """Return the forms for coins, with amounts in base units."""
     coin = choice("Coin", "contract", _named(one for one in state["collections"] if "decimals" in one))
     amount = field("Amount (base units)", "amount", required=True, inputmode="numeric")
     to, sender = field("To", "to", known="wallets", required=True), field("From", "from", known="wallets")
@@ -195,7 +195,7 @@ def _evm(place: Place, chain: str, state: Json) -> Markup:
 
 
 def _staking(place: Place, base: str, state: Json) -> Markup:
-    """The forms for staking contracts."""
+    """Return the forms for staking contracts."""
     contract = choice("Staking contract", "contract", _named(one for one in state["collections"] if "view" in one))
     token = field("Token id", "token_id", required=True, inputmode="numeric")
     sender = field("From", "from", known="wallets", required=True)

@@ -1,4 +1,4 @@
-"""The tool for faults: break a provider for a while, disturb the gateway, see which requests reach whom."""
+"""The tool for faults: break a provider for a while, disturb the gateway, and see the requests to each provider."""
 
 from sandbox.base.faults import KINDS, TARGETS
 from sandbox.base.sandbox import Sandbox
@@ -33,7 +33,7 @@ _UNDONE = "Content, ids and addresses as at the start; chains go forward."
 
 
 def panel(sandbox: WholeSandbox, place: Place) -> Markup:
-    """What is broken, and what can be."""
+    """Return the tool: what is broken, and what can be broken."""
     seconds = field("Seconds", "seconds", "60", inputmode="numeric", required=True)
     guilds = {one.id: one.name for one in sandbox.discord.world.guilds.values()}
     server, servers = choice("Server", "guild", guilds), choice("Server", "guild", {"": "all", **guilds})
@@ -76,7 +76,7 @@ def panel(sandbox: WholeSandbox, place: Place) -> Markup:
 
 
 def now(sandbox: WholeSandbox) -> Markup:
-    """What is left of the limits, and the newest requests that reached a provider."""
+    """Return what is left of the limits, and the newest requests that reached a provider."""
     return join(_limits(sandbox), _requests(sandbox))
 
 
@@ -113,7 +113,7 @@ def _requests(sandbox: WholeSandbox) -> Markup:
 
 
 def faults_now(sandbox: Sandbox) -> Markup:
-    """The faults that are running, each with the seconds left."""
+    """Return the running faults, each with the seconds left."""
     running = sandbox.faults.running()
     chips = [
         el("span", f"{target}: {kind}, {left:.0f} s", class_="chip bad") for target, (kind, left) in running.items()

@@ -11,7 +11,7 @@ from sandbox.marketplaces.accounts import BIO_CHARACTERS, Account
 
 
 def panel(sandbox: WholeSandbox, place: Place) -> Markup:
-    """A card for each person, the one who looks first."""
+    """Return a card for each person, the viewer's first."""
     if sandbox.marketplaces is None:
         return el("p", "No marketplace runs in this sandbox.", class_="card")
     people = [user for user in sandbox.discord.world.users.values() if not user.bot]
@@ -36,7 +36,7 @@ def _profile(sandbox: WholeSandbox, place: Place, user: User, at: str, address: 
         f"{at}/accounts/{address}",
         el("p", el("a", f"{title} profile", href=f"/{at}/{address}"), el("br"), el("code", address)),
         el("label", el("span", f"{title} bio of {user.username}"), for_=key),
-        # A line break directly behind the tag is not part of the text.
+        # A line break directly after the tag is not part of the text.
         el("textarea", "\n" + account.bio, id=key, name="bio", maxlength=BIO_CHARACTERS, rows="2"),
         field(f"{title} username", "username", account.username),
         el("button", "Save", aria_label=f"Save {title} profile of {user.username}"),

@@ -1,4 +1,4 @@
-"""The tool for servers: the bot in or out, roles and their order, who is a member and has which role, the audit log."""
+"""The tool for servers: the bot in or out, roles and their order, members and their roles, the audit log."""
 
 from sandbox.console.elements.forms import card, choice, do, field, hidden
 from sandbox.console.elements.markup import Markup, el, join
@@ -22,13 +22,13 @@ POWERS = {
 
 
 def chosen(discord: LocalDiscord, place: Place) -> Guild:
-    """The server that the tool is about."""
+    """Return the server that the tool shows."""
     guilds = discord.world.guilds
     return guilds.get(place.at or "") or place.guild or next(iter(guilds.values()))
 
 
 def panel(discord: LocalDiscord, place: Place) -> Markup:
-    """Which server, its state, and what can be done to it."""
+    """Return the tool: which server, its state, and the possible actions."""
     guild = chosen(discord, place)
     links = [
         el(
@@ -80,7 +80,7 @@ def _forms(discord: LocalDiscord, place: Place, guild: Guild) -> Markup:
 
 
 def now(discord: LocalDiscord, place: Place) -> Markup:
-    """Bot, roles, members and the log as they are at this moment."""
+    """Return the bot, roles, members and log as they are at this moment."""
     guild = chosen(discord, place)
     added = discord.bot_id in guild.members
     action, label = ("kick_bot", "Kick the bot") if added else ("add_bot", "Add the bot")

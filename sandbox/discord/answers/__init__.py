@@ -1,1 +1,1 @@
-"""What Discord's answers have in common: how they are written, refusals and rate limits."""
+"""What Discord's answers have in common: their form, refusals and rate limits."""

@@ -15,12 +15,12 @@ class DiscordError(Exception):
 
 
 def unauthorized() -> DiscordError:
-    """No token, or one that nobody has."""
+    """Return a 401 for a missing or unknown token."""
     return DiscordError(401, 0, "401: Unauthorized")
 
 
 def unknown(what: str) -> DiscordError:
-    """404 for a thing that is not there: "Guild", "Member", "Role", "Channel", "Message", …"""
+    """Return a 404 for a thing that does not exist: "Guild", "Member", "Role", "Channel", "Message", …"""
     code = {
         "Application": 10002,
         "Channel": 10003,
@@ -38,32 +38,35 @@ def unknown(what: str) -> DiscordError:
 
 
 def blocked() -> DiscordError:
-    """Discord's edge lets no request pass that does not say what sends it."""
+    """Return the refusal of Discord's edge for a request without a User-Agent."""
     return DiscordError(403, 40333, "internal network error")
 
 
 def missing_access() -> DiscordError:
-    """The thing exists, and the caller may not see it."""
+    """Return the refusal for a thing that exists but that the caller may not see."""
     return DiscordError(403, 50001, "Missing Access")
 
 
 def missing_permissions() -> DiscordError:
-    """The caller lacks the permission, or does not stand high enough."""
+    """Return the refusal for a caller who lacks the permission or is too low in the hierarchy."""
     return DiscordError(403, 50013, "Missing Permissions")
 
 
 def missing_scope() -> DiscordError:
-    """The bearer's grant does not cover the call."""
+    """Return the refusal for a bearer whose grant does not cover the call."""
     return DiscordError(401, 50026, "Missing required OAuth2 scope")
 
 
 def invalid_role() -> DiscordError:
-    """A role that cannot be given by hand."""
+    """Return the refusal for a role that cannot be given by hand."""
     return DiscordError(400, 50028, "Invalid Role")
 
 
 def form_error(field: str, message: str) -> DiscordError:
-    """50035 for one field; a dotted name is nested. The inner code is a number as in the OpenAPI description."""
+    """Return 50035 for one field; a dotted name is nested.
+
+    The inner code is a number, as in the OpenAPI description.
+    """
     errors: dict[str, Any] = {"_errors": [{"code": 50035, "message": message}]}
     for part in reversed(field.split(".")):
         errors = {part: errors}

@@ -12,7 +12,7 @@ CREATIONS, DAY = 200, 86_400.0
 
 @dataclass(frozen=True)
 class Limit:
-    """So many requests in so many seconds; routes with the same `bucket` text share one count."""
+    """A number of requests per number of seconds; routes with the same `bucket` text share one count."""
 
     bucket: str
     requests: int = 50
@@ -20,7 +20,7 @@ class Limit:
 
     @property
     def hash(self) -> str:
-        """What X-RateLimit-Bucket says: the same for every guild and channel."""
+        """The value of X-RateLimit-Bucket, the same for every guild and channel."""
         return hashlib.sha256(self.bucket.encode()).hexdigest()[:32]
 
 
@@ -32,7 +32,7 @@ class _Window:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a request may pass, and the headers that describe its bucket. Seconds until the window ends."""
+    """Whether a request is allowed, and the headers that describe its bucket. `retry_after` is in seconds."""
 
     allowed: bool
     scope: str
@@ -47,8 +47,10 @@ class Limits:
     _windows: dict[tuple[str, ...], _Window] = field(default_factory=dict)
 
     def take_global(self, token: str, limit: Limit) -> Verdict | None:
-        """Count a request against the token's global limit; a Verdict only when it is used up. `limit` is the route's
-        own: its headers are there too, since some clients cannot read a 429 without them."""
+        """Count a request against the token's global limit; return a Verdict only when that is used up.
+
+        `limit` is the route's own. Its headers are included, since some clients cannot read a 429 without them.
+        """
         allowed, _, left = self._take(("global", token), GLOBAL_LIMIT, GLOBAL_SECONDS)
         if allowed:
             return None
@@ -79,7 +81,7 @@ class Limits:
         return Verdict(allowed, "user", left, headers)
 
     def take_creation(self, guild_id: str) -> bool:
-        """Count a new command, of one guild or with no id a global one; False beyond 200 a day.
+        """Count a new command of a guild, or a global one if the id is empty; return False beyond 200 a day.
 
         See docs/facts.md#discord-commands.
         """
@@ -104,7 +106,7 @@ class Limits:
 
 
 def too_many(verdict: Verdict) -> dict[str, object]:
-    """The body of a 429."""
+    """Return the body of a 429."""
     return {
         "message": "You are being rate limited.",
         "retry_after": round(verdict.retry_after, 3),

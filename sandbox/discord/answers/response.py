@@ -7,7 +7,7 @@ from aiohttp import web
 
 
 def answered(body: Any, status: int, headers: dict[str, str] | None = None) -> web.Response:
-    """A JSON answer: the content type is exactly application/json, and `Via` is there as Discord's edge writes it."""
+    """Return a JSON answer whose content type is exactly application/json, with `Via` as Discord's edge writes it."""
     common = {"Via": "1.1 google", **(headers or {})}
     if status == 204:
         return web.Response(status=204, headers=common)

@@ -1,4 +1,4 @@
-"""`/control/gateway` and `/control/application`: what Discord does to the bot's connection, and what it allows it."""
+"""`/control/gateway` and `/control/application`: disturb the bot's connection, and set what Discord allows the bot."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ ACTIONS = ("drop", "malformed", "pause", "close", "send", *tampering.KINDS, "una
 
 
 def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
-    """The two calls; each answers with an empty object."""
+    """Return the routes of the two calls; each answers with an empty object."""
 
     async def gateway(request: web.Request) -> web.Response:
         disturb(discord, await fields(request))
@@ -78,7 +78,7 @@ def disturb(discord: LocalDiscord, body: Body) -> None:
 
 
 def _send(discord: LocalDiscord, body: Body) -> None:
-    """An event at will, or, without `event`, a frame of the protocol: `payload` is then `{op, d}`."""
+    """Send any event; without `event`, a frame of the protocol from `payload`, which is then `{op, d}`."""
     payload: Any = body.get("payload")
     wanted = optional_text(body, "guild")
     guild_id = find_guild(discord, wanted).id if wanted else None

@@ -1,4 +1,4 @@
-"""`/control/guilds`, `…/members`, `…/people`, `…/messages`: deeds in Discord, for programs."""
+"""`/control/guilds`, `…/members`, `…/people`, `…/messages`: actions in Discord, for programs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,13 +19,15 @@ from sandbox.discord.world.lookup import find_guild, find_member, find_role, fin
 from sandbox.discord.world.seed import BOT_PERMISSIONS
 
 MOST_OF_A_CROWD = 20_000
-"""Members that one call adds, so that nobody else waits for long."""
+"""The most members that one call adds, so that other callers do not wait long."""
 LONGEST_NICK = 32
 
 
 def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
-    """Discord's control calls. Each change answers with an empty object, or with the new role's id; one guild has the
-    form that it has in the whole world.
+    """Return the routes of Discord's control calls.
+
+    A change answers with an empty object, or with the ids or the person that it made. A single guild has the same form
+    as in the whole world.
     """
 
     async def guild(request: web.Request) -> web.Response:
@@ -105,7 +107,7 @@ def change_guild(discord: LocalDiscord, body: Body) -> dict[str, str]:
 
 
 def _populate(discord: LocalDiscord, guild: Guild, body: Body) -> dict[str, str]:
-    """So many further members, as whom nobody signs in: `{count}` → `{first, last}`, their ids being in a row."""
+    """Add members who never sign in: `{count}` → `{first, last}`, whose ids are in a row."""
     count = number(body, "count")
     if count != int(count) or not 1 <= count <= MOST_OF_A_CROWD:
         raise Refusal(400, f"count is between 1 and {MOST_OF_A_CROWD}; ask again for more.")
@@ -114,7 +116,7 @@ def _populate(discord: LocalDiscord, guild: Guild, body: Body) -> dict[str, str]
 
 
 def _edit_guild(discord: LocalDiscord, guild: Guild, body: Body) -> None:
-    """Another name or owner: `{name?, owner?}`; the owner is a member already."""
+    """Change the name or the owner: `{name?, owner?}`; the owner must be a member already."""
     name = optional_text(body, "name")
     if name is not None and any(other.name == name for other in discord.world.guilds.values() if other is not guild):
         raise Refusal(409, f"There is a guild {name!r} already.")
@@ -129,8 +131,10 @@ def _edit_guild(discord: LocalDiscord, guild: Guild, body: Body) -> None:
 
 
 def _offer(discord: LocalDiscord, guild: Guild, body: Body) -> None:
-    """Let a role or a member see a command, or not, as the server's Integrations settings do; who may then do what it
-    does is the bot's own to check: `{name, to, allowed}`."""
+    """Let a role or a member see a command, or not: `{name, to, allowed}`.
+
+    The server's Integrations settings do the same. The bot itself must check who may do what the command does.
+    """
     command = command_options.find_command(discord, guild, text(body, "name").removeprefix("/"))
     wanted = text(body, "to")
     is_role = any(wanted in (role.id, role.name) for role in guild.roles.values())
@@ -142,7 +146,7 @@ def _offer(discord: LocalDiscord, guild: Guild, body: Body) -> None:
 
 
 def speak(discord: LocalDiscord, body: Body) -> dict[str, str]:
-    """A member writes a message: `{guild, channel?, user, content}` → `{id}`. Raises Refusal."""
+    """Write a message as a member: `{guild, channel?, user, content}` → `{id}`. Raises Refusal."""
     guild = find_guild(discord, text(body, "guild"))
     member = find_member(guild, find_user(discord, text(body, "user")))
     wanted = optional_text(body, "channel")
@@ -153,9 +157,9 @@ def speak(discord: LocalDiscord, body: Body) -> dict[str, str]:
 
 
 def make_person(discord: LocalDiscord, body: Body) -> dict[str, Any]:
-    """Somebody new, who is in no guild: `{id, username, wallets}`; with `bot: true` another application's bot.
+    """Make a person who is in no guild: `{username, bot?}` → `{id, username, wallets}`.
 
-    Raises Refusal(409) for a name that is taken.
+    With `bot: true` it is another application's bot. Raises Refusal(409) for a name that is taken.
     """
     username = text(body, "username")
     if not isinstance(body.get("bot", False), bool):
@@ -169,7 +173,7 @@ def make_person(discord: LocalDiscord, body: Body) -> dict[str, Any]:
 
 
 def _make_guild(discord: LocalDiscord, body: Body) -> Guild:
-    """A new guild with the usual roles: `{guild: its name, owner, admins?, members?: [user], rich?: true}`."""
+    """Make a guild with the usual roles: `{guild: its name, owner, admins?, members?: [user], rich?: true}`."""
     name, owner = text(body, "guild"), find_user(discord, text(body, "owner"))
     if any(guild.name == name for guild in discord.world.guilds.values()):
         raise Refusal(409, f"There is a guild {name!r} already.")
@@ -183,12 +187,15 @@ def _make_guild(discord: LocalDiscord, body: Body) -> Guild:
 
 
 def _member_count(body: Body) -> int | None:
-    """What Discord says of a guild's size, where it is not what the guild has."""
+    """Return the size that Discord reports for a guild, if it is to differ from the true one."""
     return int(number(body, "member_count")) if "member_count" in body else None
 
 
 def change_member(discord: LocalDiscord, body: Body) -> None:
-    """Do something to or as a member; `by` names who gives or takes a role, the owner else. Raises Refusal."""
+    """Do something to or as a member. Raises Refusal.
+
+    `by` names the person who gives or takes a role; by default it is the owner.
+    """
     guild, user = find_guild(discord, text(body, "guild")), find_user(discord, text(body, "user"))
     actor = optional_text(body, "by")
     by, action = By(guild.owner_id if actor is None else find_user(discord, actor).id), text(body, "action")
@@ -223,7 +230,7 @@ def change_member(discord: LocalDiscord, body: Body) -> None:
 
 
 def _rename(discord: LocalDiscord, user: User, name: str) -> None:
-    """A new username. Control calls go on knowing the person by the first one too."""
+    """Change the username. Control calls still find a person by the username at the start too."""
     if any(other.username == name for other in discord.world.users.values() if other is not user):
         raise Refusal(409, f"Somebody is called {name!r} already.")
     user.username = name
@@ -239,7 +246,7 @@ def _rename_nick(discord: LocalDiscord, member: Member, name: str | None) -> Non
 
 
 def _tags(body: Body) -> dict[str, str | None] | None:
-    """A role's tags as Discord writes them: an id, or null for what is simply true."""
+    """Return a role's tags as Discord writes them: an id, or null for a tag that is simply true."""
     tags = body.get("tags")
     if tags is None:
         return None

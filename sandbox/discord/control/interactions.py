@@ -13,12 +13,12 @@ from sandbox.discord import LocalDiscord
 from sandbox.discord.interactions import data, elsewhere
 from sandbox.discord.interactions.interactions import ANSWER_SECONDS, DEFERRED_UPDATE, Interaction
 
-# How long a deferred answer is waited for, unless the call says `wait`.
+# Seconds to wait for a deferred answer, unless the call has `wait`.
 PATIENCE = 20.0
 
 
 def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
-    """Doing something, and reading the result later."""
+    """Return routes to do something, and to read the result later."""
 
     async def act(request: web.Request) -> web.Response:
         status, seen = await used(discord, await fields(request))
@@ -34,9 +34,9 @@ def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
 
 
 async def used(discord: LocalDiscord, body: Body) -> tuple[int, dict[str, Any]]:
-    """Send what the person did to the bot and wait for its answer: 200 or 504, and what the person sees by then.
+    """Send what the person did to the bot and wait for its answer.
 
-    Raises Refusal for what Discord's client would not offer.
+    Returns 200 or 504, and what the person sees by then. Raises Refusal for what Discord's client would not offer.
     """
     builder = elsewhere if body.get("context") is not None else data
     interaction, event = builder.build(discord.interactions, body)
@@ -63,7 +63,7 @@ async def _awaited(discord: LocalDiscord, interaction: Interaction, patience: fl
 
 
 async def _until_changed(interaction: Interaction, deadline: float) -> bool:
-    """Whether something happened before the deadline (monotonic seconds)."""
+    """Return whether something changed before the deadline (monotonic seconds)."""
     try:
         await asyncio.wait_for(interaction.changed.wait(), max(0.0, deadline - time.monotonic()))
     except TimeoutError:

@@ -10,7 +10,7 @@ from sandbox.discord.world.seed import ABOVE_BOT, BELOW_BOT
 from sandbox.discord.world.snowflakes import now_iso
 
 LARGE = 250
-"""Members from which on a guild counts as large by default."""
+"""The number of members from which a guild counts as large by default."""
 
 
 def add(
@@ -21,8 +21,11 @@ def add(
     role_id: str | None = None,
     position: int | None = None,
 ) -> None:
-    """Let the bot in with its managed role at this position, else above Admin and below Founder; in again, only its
-    role's permissions change. Discord itself puts it at position 1, and makes none for a bot without permissions."""
+    """Add the bot with its managed role at this position, by default above Admin and below Founder.
+
+    If the bot is in the guild already, only its role's permissions change. Discord itself puts the role at position 1,
+    and makes none for a bot without permissions.
+    """
     bot = discord.world.users[discord.bot_id]
     if discord.bot_id in guild.members:
         own = next((role for role in guild.roles.values() if role.bot_id == discord.bot_id), None)
@@ -48,7 +51,7 @@ def add(
 
 
 def remove(discord: Discord, guild: Guild, by: By) -> None:
-    """Take the bot out, with its managed role; the gateway says GUILD_DELETE without `unavailable`."""
+    """Remove the bot with its managed role; the gateway sends GUILD_DELETE without `unavailable`."""
     member = guild.members.get(discord.bot_id)
     if member is None:
         return
@@ -61,9 +64,10 @@ def remove(discord: Discord, guild: Guild, by: By) -> None:
 
 
 def full_guild(discord: Discord, guild: Guild) -> shapes.Json:
-    """The data of GUILD_CREATE: without the presences intent only the bot and who is in a call are among `members`.
+    """Return the data of GUILD_CREATE.
 
-    For a guild that READY listed, Discord adds `unavailable: false`; by its absence clients know that they were let in.
+    Without the presences intent, `members` has only the bot and the members in a call. For a guild that READY listed,
+    Discord adds `unavailable: false`; its absence shows clients that the bot was just added.
     """
     own = guild.members[discord.bot_id]
     calls = [state for state in guild.live.get("voice_states", []) if state["user_id"] in guild.members]

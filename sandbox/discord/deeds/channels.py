@@ -1,4 +1,4 @@
-"""What can happen to channels and messages. No rights are checked here."""
+"""What can happen to channels and messages. No permissions are checked here."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _FORUM: dict[str, Any] = {
     "template": "",
 }
 OF_TYPE = {2: _CALL, 13: {**_CALL, "user_limit": 10_000}, 15: _FORUM, 16: _FORUM}
-"""The fields that only channels of one type have, with the values of a new channel. Clients insist on them."""
+"""The fields that only channels of one type have, with the values of a new channel. Clients require them."""
 
 
 def opened(discord: Discord, channel: Channel) -> None:
@@ -39,8 +39,10 @@ def closed(discord: Discord, channel: Channel) -> None:
 
 
 def posted(discord: Discord, message: Message) -> None:
-    """Put a message into its channel; an ephemeral one is only remembered with its interaction, as is one of a direct
-    message's."""
+    """Put a message into its channel.
+
+    An ephemeral message, or one in a direct message, is only remembered with its interaction.
+    """
     if message.flags & EPHEMERAL or message.channel_id not in discord.world.channels:
         return
     channel = discord.world.channels[message.channel_id]
@@ -68,7 +70,7 @@ def deleted(discord: Discord, message: Message) -> None:
 
 
 def shown(discord: Discord, message: Message) -> dict[str, Any]:
-    """The message as its channel shows it; a reply comes with the message that it answers, null where that is gone."""
+    """Return the message as its channel shows it; a reply includes the message that it answers, or null."""
     users = discord.world.users
     shape = shapes.message(message, users[message.author_id])
     if message.replies_to is None:
@@ -82,7 +84,7 @@ def _tell(discord: Discord, event: str, message: Message) -> None:
     author = discord.world.users[message.author_id]
     data: dict[str, Any] = {**shown(discord, message), "guild_id": guild.id}
     if author.id != discord.bot_id and all(one["id"] != discord.bot_id for one in message.mentions):
-        # Without the message content intent the bot reads only what it wrote itself, and what calls it.
+        # Without the message content intent the bot reads only its own messages and those that mention it.
         data |= {"content": "", "embeds": [], "components": []}
     if member := guild.members.get(author.id):
         partial = shapes.member(member, author)

@@ -1,4 +1,4 @@
-"""What a message says: its checked form put into it, components and embeds completed as Discord does."""
+"""The content of a message: writing a checked form into it, with components and embeds completed as Discord does."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -18,7 +18,7 @@ SETTABLE_FLAGS = SUPPRESS_EMBEDS | EPHEMERAL | SUPPRESS_NOTIFICATIONS | COMPONEN
 
 
 def write(discord: Discord, message: Message, form: Form, *, ephemeral_allowed: bool, path: Path = ()) -> None:
-    """Put what the form says into the message. Raises 50035 or 50006 (nothing to say); `path` is its place."""
+    """Write the form into the message. Raises 50035, or 50006 (empty message); `path` is the form's place."""
     numbers = count(1)
     read = messages.message(form, path, message.flags & COMPONENTS_V2)
     flags = (read.get("flags") or 0) & (SETTABLE_FLAGS if ephemeral_allowed else SETTABLE_FLAGS & ~EPHEMERAL)
@@ -45,7 +45,7 @@ def _shown_embed(embed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shown(component: dict[str, Any], numbers: Iterator[int], discord: Discord) -> dict[str, Any]:
-    """A component with its number and Discord's defaults."""
+    """Return a component with its number and Discord's defaults."""
     kind = component["type"]
     shown = {**component, "id": component.get("id") or next(numbers)}
     if kind == CONTAINER:
@@ -73,10 +73,10 @@ def _pictured(item: dict[str, Any], discord: Discord) -> dict[str, Any]:
 
 
 def _media(media: dict[str, Any], discord: Discord) -> dict[str, Any]:
-    """A picture or file as Discord describes it; here nobody fetches it, so its size is unknown."""
+    """Return a picture or file as Discord describes it; nobody fetches it here, so its size is unknown."""
     return {**media, "id": discord.world.ids.next(), "proxy_url": media["url"], "width": None, "height": None}
 
 
 def find(components: list[dict[str, Any]], custom_id: str) -> dict[str, Any] | None:
-    """The component with this custom id, however deep it sits."""
+    """Return the component with this custom id, however deeply it is nested."""
     return next((each for each, _ in all_of(components) if each.get("custom_id") == custom_id), None)

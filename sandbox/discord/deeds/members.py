@@ -1,4 +1,4 @@
-"""What can happen to a member: joining, leaving, roles, names. No rights are checked here."""
+"""What can happen to a member: joining, leaving, roles, names. No permissions are checked here."""
 
 from sandbox.discord.world import audit, intents, shapes
 from sandbox.discord.world.audit import By
@@ -17,7 +17,7 @@ def join(discord: Discord, guild: Guild, user: User) -> Member:
 
 
 def populate(discord: Discord, guild: Guild, count: int) -> tuple[str, str]:
-    """Add so many members who were always there, so without an event; return the first id and the last, in a row."""
+    """Add `count` members who were always there, so without an event; return the first and the last id of the row."""
     first = int(discord.world.ids.next_of(count))
     ids = [str(first + number) for number in range(count)]
     joined = now_iso()
@@ -27,7 +27,7 @@ def populate(discord: Discord, guild: Guild, count: int) -> tuple[str, str]:
 
 
 def leave(discord: Discord, guild: Guild, member: Member) -> None:
-    """Take the member out; the roles are gone with them."""
+    """Remove the member together with their roles."""
     user = discord.world.users[member.user_id]
     discord.world.remove(member)
     event = {"guild_id": guild.id, "user": shapes.user(user)}
@@ -55,7 +55,7 @@ def take_role(discord: Discord, member: Member, role: Role, by: By) -> None:
 
 
 def changed(discord: Discord, member: Member) -> None:
-    """Save a member and tell the bot; its own changes reach it without the members intent."""
+    """Save a member and tell the bot. The bot's own changes reach it without the members intent."""
     discord.world.save(member)
     event = {**shapes.member(member, discord.world.users[member.user_id]), "guild_id": member.guild_id}
     own = member.user_id == discord.bot_id

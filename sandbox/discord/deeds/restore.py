@@ -1,4 +1,4 @@
-"""Putting the world back to the start by going forward: the bot hears every step as an ordinary event."""
+"""Restoring the world of the start step by step: the bot receives every step as an ordinary event."""
 
 from sandbox.discord.deeds import bots, channels, members, roles
 from sandbox.discord.deeds.roles import RoleEdit
@@ -9,7 +9,7 @@ from sandbox.discord.world.entities import Guild
 
 
 def to_start(discord: Discord) -> None:
-    """Make the world what `seed` says. Commands stay: they belong to the application."""
+    """Make the world what `seed` describes. Commands stay, since they belong to the application."""
     world = discord.world
     start = {guild.id: guild for guild in seed.guilds(discord.bot_id)}
     _users(discord)
@@ -27,7 +27,7 @@ def to_start(discord: Discord) -> None:
 
 
 def _crowds(discord: Discord) -> None:
-    """Empty guilds of those who only filled them, without an event for each."""
+    """Remove the members who only fill guilds, without an event for each."""
     crowd = {user.id for user in discord.world.users.values() if user.crowd}
     if crowd:
         gone = [
@@ -50,7 +50,7 @@ def _users(discord: Discord) -> None:
 
 
 def plant(discord: Discord, guild: Guild) -> None:
-    """Save a complete new guild, which has no bot or whose bot has not connected yet."""
+    """Save a complete new guild that has no bot, or whose bot has not connected yet."""
     parts = [*guild.roles.values(), *guild.members.values(), *guild.channels.values()]
     discord.world.save(guild, *parts)
 
@@ -75,7 +75,7 @@ def _guild(discord: Discord, guild: Guild, start: Guild) -> None:
                 setattr(member, name, value)
             members.changed(discord, member)
     _channels(discord, guild, start)
-    # Somebody who left and came back is not the last one: the world looks as it did at the start.
+    # Restore the order of members too: one who left and came back would otherwise be the last.
     guild.members = {user_id: guild.members[user_id] for user_id in start.members}
 
 

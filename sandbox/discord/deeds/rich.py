@@ -1,7 +1,7 @@
-"""A guild as large communities have it: every kind of channel, threads, roles that Discord gives, emojis, events.
+"""A guild like those of large communities: every kind of channel, threads, roles that Discord gives, emojis, events.
 
-Field by field as Discord's OpenAPI description and its gateway pages have them; what a stand-in usually leaves out is
-what old clients trip over.
+Each field is as in Discord's OpenAPI description and its gateway pages. Old clients fail on exactly those fields that a
+stand-in usually leaves out.
 """
 
 from typing import Any
@@ -67,7 +67,7 @@ _ROLES: tuple[tuple[str, dict[str, str | None], Json], ...] = (
 
 
 def enrich(discord: Discord, guild: Guild, by: By, member_count: int | None) -> None:
-    """Give a guild all of it, step by step as its people could; `member_count` is what Discord says of its size."""
+    """Give a guild all of it, step by step as its people could; `member_count` is the size that Discord reports."""
     for name, tags, more in _ROLES:
         role = roles.create(discord, guild, RoleEdit(name, 0, tags=tags), by)
         role.extras = more
@@ -92,7 +92,7 @@ def _channels(discord: Discord, guild: Guild) -> dict[str, Channel]:
 
 
 def _members(discord: Discord, guild: Guild) -> None:
-    """The owner has an avatar for this guild and boosts it, and someone is new by an invitation with a guest flag."""
+    """Give the owner a guild avatar and a boost, and another member the flags of a guest who came by an invitation."""
     owner, *others = (member for member in guild.members.values() if member.user_id != discord.bot_id)
     owner.extras = {
         "avatar": HASH,

@@ -1,4 +1,4 @@
-"""What can happen to a guild's roles. No rights are checked here."""
+"""What can happen to a guild's roles. No permissions are checked here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sandbox.discord.world.permissions import ascending
 
 @dataclass
 class RoleEdit:
-    """New values for a role; None leaves one as it is."""
+    """New values for a role; None leaves a value as it is."""
 
     name: str | None = None
     permissions: int | None = None
@@ -29,7 +29,7 @@ TAGS = {
     "available_for_purchase",
     "guild_connections",
 }
-"""The tags of roles that Discord or an integration gives. A Linked Role's alone leaves the role unmanaged."""
+"""The tags of roles that Discord or an integration gives. A role with only the Linked Role's tag stays unmanaged."""
 
 
 def create(discord: Discord, guild: Guild, edit: RoleEdit, by: By, role_id: str | None = None) -> Role:
@@ -52,7 +52,7 @@ def change(discord: Discord, role: Role, edit: RoleEdit, by: By) -> None:
 
 
 def delete(discord: Discord, guild: Guild, role: Role, by: By) -> None:
-    """Delete a role; members lose it and channels forget their overwrites for it. Only the role's end is an event."""
+    """Delete a role, also from members and from channels' overwrites. Only the role's deletion is an event."""
     holders = [member for member in guild.members.values() if role.id in member.roles]
     for member in holders:
         member.roles.remove(role.id)
@@ -77,7 +77,7 @@ def move(discord: Discord, guild: Guild, positions: Mapping[str, int], by: By) -
 
 
 def arranged(guild: Guild, positions: Mapping[str, int]) -> list[Role]:
-    """The roles from the bottom without @everyone, as they will stand with these at their new positions."""
+    """Return the roles from the bottom, without @everyone, in the order that these new positions give."""
     order = [role for role in ascending(guild) if role.id not in positions and role.id != guild.id]
     for role_id, position in sorted(positions.items(), key=lambda item: item[1]):
         order.insert(max(0, position - 1), guild.roles[role_id])

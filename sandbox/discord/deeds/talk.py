@@ -1,4 +1,4 @@
-"""What people write in channels themselves, and whom a text calls."""
+"""What people themselves write in channels, and whom a text mentions."""
 
 import re
 from collections.abc import Sequence
@@ -35,15 +35,15 @@ def say(discord: Discord, guild: Guild, channel: Channel, member: Member, text: 
 
 
 def called(discord: Discord, content: str) -> Sequence[User]:
-    """The users whom a text mentions."""
+    """Return the users whom a text mentions."""
     ids = dict.fromkeys(_CALLED.findall(content))
     return [discord.world.users[id_] for id_ in ids if id_ in discord.world.users]
 
 
 def call_out(discord: Discord, message: Message, allowed: Form | None) -> None:
-    """Put into a bot's message whom its text mentions, as far as `allowed_mentions` and the bot's permissions let it.
+    """Set the mentions of a bot's message, as far as `allowed_mentions` and the bot's permissions allow.
 
-    Without `allowed_mentions` an interaction's answer calls users alone, another message everybody it names.
+    Without `allowed_mentions` an interaction's answer mentions only users; another message mentions everybody it names.
     """
     if allowed is None:
         allowed = {"parse": ["users"] if message.webhook_id else ["users", "roles", "everyone"]}
@@ -52,7 +52,7 @@ def call_out(discord: Discord, message: Message, allowed: Form | None) -> None:
     ]
     channel = discord.world.channels.get(message.channel_id)
     if channel is None:
-        return  # no guild's, so that there are no roles and no everyone
+        return  # not in a guild, so that there are no roles and no everyone
     guild = discord.world.guilds[channel.guild_id]
     own = guild.members.get(discord.bot_id)
     granted = permissions.channel_permissions(guild, channel, own) if own else 0

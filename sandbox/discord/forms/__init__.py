@@ -1,1 +1,1 @@
-"""What Discord takes in request bodies: one module for each kind of body, in the small language of `schema`."""
+"""The request bodies that Discord accepts: one module for each kind of body, in the small language of `schema`."""

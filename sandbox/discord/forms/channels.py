@@ -18,7 +18,7 @@ from sandbox.discord.forms.schema import (
 
 TYPES = (0, 2, 4, 5, 13, 14, 15)
 CATEGORY = 4
-# Announcements, stages and forums are for communities.
+# Only communities have announcement, stage and forum channels.
 OF_COMMUNITIES = (5, 13, 15)
 SLOWEST = 21_600
 
@@ -48,15 +48,15 @@ _NEW, _CHANGED = Shape(_FIELDS, ("name",)), Shape(_FIELDS, nulls_tell=True)
 
 
 def new_channel(body: Any) -> dict[str, Any]:
-    """The fields of a channel that is made. Raises 50035."""
+    """Return the fields of a new channel. Raises 50035."""
     return read(_NEW, body)
 
 
 def changed_channel(body: Any) -> dict[str, Any]:
-    """The fields of a channel that change. Raises 50035."""
+    """Return the fields of a channel that change. Raises 50035."""
     return read(_CHANGED, body)
 
 
 def overwrite(body: Any) -> dict[str, Any]:
-    """One overwrite. Raises 50035."""
+    """Return one overwrite. Raises 50035."""
     return read(_OVERWRITE, body)

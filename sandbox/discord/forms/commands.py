@@ -33,7 +33,7 @@ _INVALID = "Command name is invalid"
 
 
 class _Name:
-    """Small letters, digits, marks, `-`, `_` and `'`: the name of what people type."""
+    """Lower-case letters, digits, marks, `-`, `_` and `'`: the name of something that people type."""
 
     _pattern = re.compile(r"[-_'\w\u0900-\u097f\u0e00-\u0e7f]{1,32}")
 
@@ -55,7 +55,7 @@ _WORDS: dict[str, Schema] = {
 
 
 def _list_rule(options: list[dict[str, Any]], path: Path, problems: Problems) -> None:
-    """What holds among the options of one command: their names, their order, and which stand together."""
+    """Check the options of one command together: their names, their order, and which types may be combined."""
     nesting = [option["type"] in (SUB_COMMAND, GROUP) for option in options]
     if any(nesting) and not all(nesting):
         words = "Sub-command and sub-command group option types are mutually exclusive to all other types"
@@ -71,7 +71,7 @@ def _list_rule(options: list[dict[str, Any]], path: Path, problems: Problems) ->
 
 
 class _Options:
-    """Up to 25 options, each right and right together."""
+    """Up to 25 options, each valid and valid together."""
 
     def __init__(self, kinds: dict[int, Schema]) -> None:
         self._each = ListOf(ByType(kinds), 25)
@@ -108,7 +108,7 @@ def _option(kind: int, more: dict[str, Schema], *rules: Rule) -> Shape:
 
 
 def _typed(kind: int, value: Schema, low: str, high: str, bounds: tuple[Schema, Schema]) -> Shape:
-    """An option whose answers may be listed."""
+    """Return the shape of an option whose values may be listed as choices."""
     choice = Shape(
         {"name": Text(100, 1), "name_localizations": MapOf(LOCALES, Text(100, 1)), "value": value}, ("name", "value")
     )
@@ -128,7 +128,7 @@ _GROUP = _option(GROUP, {"options": _Options({SUB_COMMAND: _SUB_COMMAND})})
 
 
 def _size(part: dict[str, Any]) -> int:
-    """The characters of a command's names, descriptions and values; of a localized text the longest counts."""
+    """Count the characters of a command's names, descriptions and values; of a localized text the longest counts."""
     total = len(str(part.get("value") or ""))
     for name in ("name", "description"):
         texts = [part.get(name) or "", *(part.get(f"{name}_localizations") or {}).values()]
@@ -175,14 +175,14 @@ _OF_TYPE = {
 
 
 def command(body: Any, path: Path = ()) -> dict[str, Any]:
-    """A command's fields. Raises 50035."""
+    """Return a command's fields. Raises 50035."""
     if isinstance(body, dict) and body.get("type") is None:
         body = {**body, "type": CHAT_INPUT}
     return read(ByType(_OF_TYPE), body, path)
 
 
 def names_twice(names: list[tuple[int, str]]) -> Problems:
-    """What is wrong with a list of commands by their types and names: no two may share both."""
+    """Return the problems of a list of commands, by their types and names: no two may share both."""
     problems = Problems()
     for at, name in enumerate(names):
         if name in names[:at]:

@@ -40,7 +40,11 @@ def _of(kind: int, fields: dict[str, Schema], needed: tuple[str, ...] = (), *rul
 
 
 def _button_rule(button: dict[str, Any], path: Path, problems: Problems) -> None:
-    """A link has an address, the others a custom id; each shows a label or an emoji."""
+    """Check a button.
+
+    A link needs a URL, a premium button a SKU id, and any other button a custom id. All but premium buttons need a
+    label or an emoji.
+    """
     style = button["style"]
     wanted = {LINK: "url", PREMIUM: "sku_id"}.get(style, "custom_id")
     if not button.get(wanted):
@@ -56,7 +60,7 @@ def _button_rule(button: dict[str, Any], path: Path, problems: Problems) -> None
 
 
 def _select_rule(select: dict[str, Any], path: Path, problems: Problems) -> None:
-    """So many as may be chosen are there, and no more are chosen from the start."""
+    """Check that there are as many options as may be chosen, and that no more are chosen from the start."""
     lowest, highest = _or(select.get("min_values"), 1), _or(select.get("max_values"), 1)
     if lowest > highest:
         problems.note((*path, "min_values"), "min_values must be less than or equal to max_values")
@@ -135,7 +139,7 @@ def _select(kind: int, *, in_modal: bool) -> Shape:
 
 
 def _row_rule(row: dict[str, Any], path: Path, problems: Problems) -> None:
-    """A row has buttons, or one of anything else."""
+    """Check that a row has only buttons, or one component of another type."""
     if len(row["components"]) > 1 and any(each["type"] != BUTTON for each in row["components"]):
         problems.note((*path, "components", 1), "The specified component exceeds the maximum width")
 
@@ -219,7 +223,7 @@ _OLD_ROW = _of(
 
 
 def all_of(components: Any, path: Path = ()) -> Iterator[tuple[dict[str, Any], Path]]:
-    """Every component with its path, however deep it sits."""
+    """Yield every component with its path, however deeply it is nested."""
     for at, component in enumerate(components or []):
         here = (*path, at)
         yield component, here
@@ -230,7 +234,7 @@ def all_of(components: Any, path: Path = ()) -> Iterator[tuple[dict[str, Any], P
 
 
 def _together(components: list[dict[str, Any]], path: Path, problems: Problems) -> None:
-    """What holds for all components of one message or modal."""
+    """Check all components of one message or modal together."""
     seen: dict[str, set[Any]] = {"custom_id": set(), "id": set()}
     words = {"custom_id": "Component custom id cannot be duplicated", "id": "Component id cannot be duplicated"}
     number, length = 0, 0
@@ -249,7 +253,7 @@ def _together(components: list[dict[str, Any]], path: Path, problems: Problems) 
 
 
 class _Together:
-    """A list of components that must be right each and together."""
+    """A list of components, each valid and valid together."""
 
     def __init__(self, each: Schema) -> None:
         self._each = each

@@ -30,15 +30,15 @@ _MEMBER = Shape(
 
 
 def role(body: Any) -> dict[str, Any]:
-    """The fields of a role. Raises 50035."""
+    """Return the fields of a role. Raises 50035."""
     return read(Shape(_ROLE), body)
 
 
 def positions(body: Any) -> list[dict[str, Any]]:
-    """Roles with the positions they are to have. Raises 50035."""
+    """Return roles with their new positions. Raises 50035."""
     return read(_POSITIONS, body)
 
 
 def member(body: Any) -> dict[str, Any]:
-    """The fields of a member. Raises 50035."""
+    """Return the fields of a member. Raises 50035."""
     return read(_MEMBER, body)

@@ -21,7 +21,7 @@ from sandbox.discord.forms.schema import (
 )
 
 COMPONENTS_V2 = 1 << 15
-# All that Discord's table of message flags has; what of it an application may set is another matter.
+# All message flags in Discord's table; which of them an application may set is decided elsewhere.
 _FLAGS = sum(1 << bit for bit in (0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 14, 15))
 MOST_IN_EMBEDS = 6000
 _NO_LEGACY = "The '{}' field cannot be used when using MessageFlags.IS_COMPONENTS_V2"
@@ -130,7 +130,7 @@ _FIRST, _SECOND = _message(components.OF_MESSAGE), _message(components.OF_SECOND
 
 
 def message(body: Any, path: Path = (), flags: int = 0) -> dict[str, Any]:
-    """The fields of a message as Discord keeps them; `flags` are those that it has already. Raises 50035."""
+    """Return the fields of a message as Discord keeps them; `flags` are those that it already has. Raises 50035."""
     given = body.get("flags") if isinstance(body, dict) else None
     if isinstance(given, int):
         flags |= given
@@ -138,12 +138,12 @@ def message(body: Any, path: Path = (), flags: int = 0) -> dict[str, Any]:
 
 
 def legacy(name: str, path: Path) -> DiscordError:
-    """A message that already has what components of the second version leave no place for."""
+    """Return the error for a message with content or embeds, which components of version 2 do not allow."""
     problems = Problems()
     problems.note((*path, name), _NO_LEGACY.format(name))
     return problems.refusal()
 
 
 def empty() -> DiscordError:
-    """A message that says nothing."""
+    """Return the error for an empty message."""
     return DiscordError(400, 50006, "Cannot send an empty message")

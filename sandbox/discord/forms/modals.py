@@ -24,10 +24,10 @@ _OF_TEXT = _choices(Text(100, 1, exact=True))
 
 
 def modal(data: Any, path: Path) -> dict[str, Any]:
-    """A modal with its components. Raises 50035."""
+    """Return a modal with its components. Raises 50035."""
     return read(_MODAL, data, path)
 
 
 def choices(data: Any, option_type: int, path: Path) -> list[Any]:
-    """The choices for an option of this type. Raises 50035."""
+    """Return the choices for an option of this type. Raises 50035."""
     return read(_OF_TYPE.get(option_type, _OF_TEXT), data, path).get("choices") or []

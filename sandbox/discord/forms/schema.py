@@ -1,7 +1,7 @@
-"""A small language for request bodies: what a field may be is said once, and all mistakes are reported together.
+"""A small language for request bodies: the rule for a field is written once, and all mistakes are reported together.
 
-Words and the tree of `errors`: Discord's reference on error messages. Its inner codes are names in the documentation
-and numbers in the OpenAPI description, which is followed here.
+The messages and the tree of `errors` follow Discord's reference on error messages. Its inner codes are names in the
+documentation and numbers in the OpenAPI description, which is followed here.
 """
 
 import re
@@ -19,7 +19,7 @@ Form = dict[str, Any]
 Path = tuple[str | int, ...]
 INVALID_FORM = 50035
 BAD: Final = object()
-"""What reading gives for a value that is none of what it may be; the problem is noted by then."""
+"""The result of reading an invalid value; the problem has been noted by then."""
 REQUIRED = "This field is required"
 NO_LIST = "Only iterables may be used in a ListType"
 NO_OBJECT = "Only dictionaries may be used in a DictType"
@@ -29,14 +29,14 @@ _SAFE = 1 << 53
 
 
 class Problems:
-    """What is wrong with a body, by where it is."""
+    """The problems of a body, by their place in it."""
 
     def __init__(self) -> None:
         self._tree: dict[str, Any] = {}
         self.count = 0
 
     def note(self, path: Path, message: str) -> None:
-        """Remember a problem; those of one field stand in the order in which they were found."""
+        """Remember a problem; those of one field keep the order in which they were found."""
         self.count += 1
         node = self._tree
         for part in path:
@@ -44,23 +44,23 @@ class Problems:
         node.setdefault("_errors", []).append({"code": INVALID_FORM, "message": message})
 
     def refusal(self) -> DiscordError:
-        """50035 with all that was noted."""
+        """Return 50035 with all problems."""
         return DiscordError(400, INVALID_FORM, "Invalid Form Body", self._tree)
 
     def complain(self) -> None:
-        """Raise the refusal, if anything was noted."""
+        """Raise the refusal, if there are any problems."""
         if self.count:
             raise self.refusal()
 
 
 class Schema(Protocol):
-    """What a value may be. `read` gives the value as Discord keeps it, or BAD after noting why it is none."""
+    """The rule for a value. `read` returns the value as Discord keeps it, or BAD after noting why it is invalid."""
 
     def read(self, value: Any, path: Path, problems: Problems) -> Any: ...
 
 
 def read(schema: Schema, value: Any, path: Path = ()) -> Any:
-    """The value as Discord keeps it. Raises 50035 with every problem."""
+    """Return the value as Discord keeps it. Raises 50035 with every problem."""
     problems = Problems()
     kept = schema.read(value, path, problems)
     problems.complain()
@@ -69,7 +69,7 @@ def read(schema: Schema, value: Any, path: Path = ()) -> Any:
 
 @dataclass(frozen=True)
 class Text:
-    """A text of so many characters; blanks around it are cut off first, unless `exact`."""
+    """A text of limited length; surrounding blanks are removed first, unless `exact`."""
 
     highest: int
     lowest: int = 0
@@ -97,7 +97,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Url:
-    """An address with one of these schemes."""
+    """A URL with one of these schemes."""
 
     highest: int = 2048
     schemes: tuple[str, ...] = ("http", "https", "attachment")
@@ -123,7 +123,7 @@ class Url:
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole number; as text only where `as_text` (permission sets)."""
+    """A whole number; one written as text is accepted only with `as_text` (permission sets)."""
 
     lowest: int = -_SAFE
     highest: int = _SAFE
@@ -199,7 +199,7 @@ class Snowflake:
 
 @dataclass(frozen=True)
 class Moment:
-    """A time of ISO 8601, kept as Discord writes it."""
+    """A time in ISO 8601, kept as Discord writes it."""
 
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         try:
@@ -211,7 +211,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Either:
-    """The first of these that fits."""
+    """The first of these kinds that fits."""
 
     kinds: tuple[Schema, ...]
 
@@ -224,7 +224,7 @@ class Either:
 
 @dataclass(frozen=True)
 class ListOf:
-    """So many of one kind."""
+    """A list of one kind, of limited length."""
 
     kind: Schema
     highest: int
@@ -272,8 +272,11 @@ Rule = Callable[[dict[str, Any], Path, Problems], None]
 
 @dataclass(frozen=True)
 class Shape:
-    """An object with these fields. Unknown ones are left out, and null counts as absent unless `nulls_tell`, as where
-    it clears what there is; `rules` see an object whose own fields are all right."""
+    """An object with these fields.
+
+    Unknown fields are left out. Null counts as absent unless `nulls_tell`, which is for nulls that clear the present
+    value. `rules` check an object whose own fields are all valid.
+    """
 
     fields: Mapping[str, Schema]
     needed: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from sandbox.discord.gateway.websocket import Connection
 
 
 def routes(gateway: Gateway) -> list[web.RouteDef]:
-    """The WebSocket, with and without the slash."""
+    """Return the WebSocket's routes, with and without the trailing slash."""
 
     async def connect(request: web.Request) -> web.StreamResponse:
         return await _connect(gateway, request)

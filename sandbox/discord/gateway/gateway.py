@@ -1,4 +1,4 @@
-"""The gateway: sessions, and who hears which event."""
+"""The gateway: sessions, and which session receives which event."""
 
 import asyncio
 import time
@@ -17,12 +17,12 @@ from sandbox.discord.world.entities import Guild
 HEARTBEAT_MS = 41_250
 WHOLE_GUILD_SECONDS = 30.0
 ENDING = frozenset({4003, 4004, 4007, 4009, 4010, 4011, 4012, 4013, 4014})
-"""Closing codes after which a client has to identify again, if it may at all (docs/facts.md#discord-gateway)."""
+"""Close codes after which a client has to identify again, if it may at all (docs/facts.md#discord-gateway)."""
 MALFORMED = '{"t":"GUILD_MEMBER_UPDATE","s":'
 
 
 class Gateway:
-    """All sessions of the bot. `heartbeat_ms` is what Hello says to clients that connect from now on."""
+    """All sessions of the bot. `heartbeat_ms` is the interval in Hello for clients that connect from now on."""
 
     def __init__(self, discord: Discord) -> None:
         self.discord = discord
@@ -38,7 +38,7 @@ class Gateway:
 
     @property
     def url(self) -> str:
-        """Where clients connect; the slash at the end is for clients that append the query to it."""
+        """The address where clients connect; the trailing slash is for clients that append the query to it."""
         return f"ws://localhost:{self.discord.sandbox.port}/discord/gateway/"
 
     @property
@@ -48,7 +48,7 @@ class Gateway:
 
     @contextmanager
     def connected(self, client: Client) -> Generator[None]:
-        """Count the client among those connected for as long as this lasts."""
+        """Count the client as connected for as long as this lasts."""
         self._connections.add(client)
         try:
             yield
@@ -56,9 +56,9 @@ class Gateway:
             self._connections.discard(client)
 
     def dispatch(self, guild_id: str, event: str, data: dict[str, Any], intent: int) -> int:
-        """Tell every session that has the guild and the intent (0: no intent needed), if the bot is in the guild.
+        """Send an event to each session with the guild and the intent (0: none needed), if the bot is in the guild.
 
-        Returns how many connected clients it was sent to; others find it when they resume.
+        Returns how many connected clients it was sent to; others receive it when they resume.
         """
         guild = self.discord.world.guilds.get(guild_id)
         if guild is None or self.discord.bot_id not in guild.members or self.is_out(guild_id):
@@ -81,17 +81,20 @@ class Gateway:
         _tell(session, "GUILD_CREATE", data, self.tampering.meet(guild.id, "GUILD_CREATE"))
 
     def send_from_outside(self, guild_id: str, event: str, data: dict[str, Any]) -> None:
-        """Tell the shard of a guild that the bot need not be in; what is of no guild ("0") the first shard hears."""
+        """Send an event to the shard of a guild, which the bot need not be in.
+
+        An event without a guild (id "0") is sent to the first shard.
+        """
         for session in list(self.sessions.values()):
             if session.has_guild(guild_id):
                 session.dispatch(event, data)
 
     def opened(self, session: Session) -> None:
-        """A client identified."""
+        """Add the session of a client that identified."""
         self.sessions[session.id] = session
 
     def wait_for_whole_guild(self, guild_id: str) -> float:
-        """Seconds until all members of the guild may be asked for again; 0 counts as asking now."""
+        """Return the seconds until all members of the guild may be requested again; 0 counts as a request now."""
         now = time.monotonic()
         left = self._whole_guild_asked.get(guild_id, -WHOLE_GUILD_SECONDS) + WHOLE_GUILD_SECONDS - now
         if left > 0:
@@ -100,7 +103,7 @@ class Gateway:
         return 0.0
 
     def drop(self) -> None:
-        """Cut every connection without a closing frame; sessions can be resumed."""
+        """Cut every connection without a close frame; sessions can be resumed."""
         for connection in list(self._connections):
             connection.cut()
 
@@ -110,39 +113,39 @@ class Gateway:
             connection.send(MALFORMED)
 
     def send(self, event: str, data: Any, times: int, guild_id: str | None = None) -> None:
-        """Send every session (that has the guild) an event at will, which may be one that no client can read."""
+        """Send any event to every session (that has the guild), even one that no client can read."""
         for session in list(self.sessions.values()):
             if guild_id is None or session.has_guild(guild_id):
                 for _ in range(times):
                     session.dispatch(event, data)
 
     def send_frame(self, op: int, data: Any) -> None:
-        """Send every client a frame of the protocol; an invalid session that cannot be resumed (op 9) is over."""
+        """Send every client a frame of the protocol; an invalid session (op 9) without a resume ends all sessions."""
         for connection in list(self._connections):
             connection.send(frame(op, data))
         if op == INVALID_SESSION and data is not True:
             self.sessions.clear()
 
     def close(self, code: int) -> None:
-        """Close every connection with this code; by some of them Discord ends the session, too."""
+        """Close every connection with this code; for some codes Discord also ends the session."""
         if code in ENDING:
             self.sessions.clear()
         for connection in list(self._connections):
             connection.close(code)
 
     def is_out(self, guild_id: str) -> bool:
-        """Whether the guild is in an outage."""
+        """Return whether the guild is in an outage."""
         return guild_id in self._out
 
     def begin_outage(self, guild: Guild, seconds: float | None) -> None:
-        """Make a guild unavailable, for so long or until `end_outage`: nothing that happens there becomes an event."""
+        """Make a guild unavailable for so many seconds or until `end_outage`; nothing there becomes an event."""
         self.end_outage(guild.id, tell=False)
         self.dispatch(guild.id, "GUILD_DELETE", {"id": guild.id, "unavailable": True}, intents.GUILDS)
         later = asyncio.get_running_loop().call_later
         self._out[guild.id] = None if seconds is None else later(seconds, self.end_outage, guild.id)
 
     def end_outage(self, guild_id: str, *, tell: bool = True) -> None:
-        """The guild is available again, as all sessions hear that have it."""
+        """Make the guild available again; with `tell`, every session that has it receives the guild."""
         timer = self._out.pop(guild_id, None)
         if timer is not None:
             timer.cancel()
@@ -152,11 +155,11 @@ class Gateway:
             self.dispatch(guild_id, "GUILD_CREATE", data, intents.GUILDS)
 
     def pause(self, seconds: float) -> None:
-        """Send nothing for so long; events wait."""
+        """Send nothing for so many seconds; events wait."""
         self.paused_until = time.monotonic() + seconds
 
     def forget_limits(self) -> None:
-        """Let members be asked for and clients identify again at once, and end pauses, outages and disturbances."""
+        """Lift the limits on requesting members and on identifying, and end pauses, outages and disturbances."""
         self.starts.forget()
         self.tampering.clear()
         for guild_id in list(self._out):
@@ -176,7 +179,7 @@ class Gateway:
 
 
 def _tell(session: Session, event: str, data: Any, tampered: str | None) -> None:
-    """Dispatch an event as the disturbance has it, and what had to wait for it."""
+    """Dispatch an event as the disturbance demands, then the events that waited for it."""
     waiting = list(session.held.release())
     match tampered:
         case "lose":

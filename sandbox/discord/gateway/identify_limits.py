@@ -1,4 +1,4 @@
-"""How often a bot may identify: so many a day, and so many in five seconds (docs/facts.md#discord-gateway)."""
+"""How often a bot may identify: a number a day, and a number in five seconds (docs/facts.md#discord-gateway)."""
 
 import time
 
@@ -9,7 +9,7 @@ CONCURRENCY, CONCURRENCY_SECONDS = 1, 5.0
 
 
 class Starts:
-    """The identifies of the last day. Times are monotonic seconds."""
+    """The identify calls of the last day. Times are monotonic seconds."""
 
     def __init__(self) -> None:
         self.forget()
@@ -21,7 +21,7 @@ class Starts:
         self.max_concurrency = CONCURRENCY
 
     def set(self, *, max_concurrency: int | None, left: int | None) -> None:
-        """Change the limits, as a large bot has others. Raises Refusal(400)."""
+        """Change the limits, since large bots have other ones. Raises Refusal(400)."""
         if max_concurrency is not None:
             if max_concurrency < 1:
                 raise Refusal(400, "max_concurrency is at least 1.")
@@ -33,7 +33,7 @@ class Starts:
             self._used, self._began = DAILY - left, self._began or time.monotonic()
 
     def view(self) -> dict[str, int]:
-        """What GET /gateway/bot says: `reset_after` in milliseconds, 0 before the first identify of a day."""
+        """Return the limits for GET /gateway/bot: `reset_after` in ms, 0 before the first identify of a day."""
         self._day()
         left = self._began + DAY - time.monotonic() if self._used else 0.0
         return {
@@ -44,12 +44,12 @@ class Starts:
         }
 
     def used_up(self) -> bool:
-        """Whether one more identify is beyond the day's limit: Discord then resets the token."""
+        """Return whether one more identify exceeds the day's limit; Discord then resets the token."""
         self._day()
         return self._used >= DAILY
 
     def take(self) -> bool:
-        """Count an identify; False where it comes too soon after the others."""
+        """Count an identify; return False when it comes too soon after the others."""
         now = time.monotonic()
         self._day()
         self._began = self._began if self._used else now

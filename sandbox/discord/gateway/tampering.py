@@ -1,4 +1,4 @@
-"""What the gateway does to events on their way: lose, double, swap or spoil some of them; and guilds in an outage."""
+"""What the gateway does to events on their way: lose, double, swap or spoil some of them."""
 
 import math
 import time
@@ -16,7 +16,7 @@ _IDS = {"id", "guild_id", "user", "role", "role_id", "channel_id"}
 
 @dataclass
 class Tamper:
-    """What happens to the next `left` events of this name and guild, until then (monotonic seconds)."""
+    """What happens to the next `left` events of this name and guild, until a moment in monotonic seconds."""
 
     kind: str
     event: str | None
@@ -25,18 +25,21 @@ class Tamper:
     until: float
 
     def fits(self, guild_id: str, event: str) -> bool:
-        """Return whether it is about this event."""
+        """Return whether it applies to this event."""
         return self.event in (None, event) and self.guild_id in (None, guild_id)
 
 
 class Tampering:
-    """The running disturbances, in the order in which they were asked for; one event meets the first that fits."""
+    """The running disturbances, in the order in which they were set; the first that matches acts on an event."""
 
     def __init__(self) -> None:
         self._all: list[Tamper] = []
 
     def add(self, kind: str, event: str | None, guild_id: str | None, times: float | None, seconds: float) -> None:
-        """Disturb so many events (None: one, or all of them where it ends by `seconds`). Raises Refusal(400)."""
+        """Disturb so many events. Raises Refusal(400).
+
+        Without `times` it is one event, or every event until `seconds` have passed if that is finite.
+        """
         if times is None:
             times = 1 if seconds == math.inf else math.inf
         if times < 1 or seconds <= 0:
@@ -44,11 +47,11 @@ class Tampering:
         self._all.append(Tamper(kind, event, guild_id, times, time.monotonic() + seconds))
 
     def clear(self) -> None:
-        """Let everything through."""
+        """End all disturbances."""
         self._all.clear()
 
     def meet(self, guild_id: str, event: str) -> str | None:
-        """Return what happens to this event, which counts as done; None when nothing does."""
+        """Return what happens to this event, which is then counted; None when nothing happens to it."""
         now = time.monotonic()
         self._all = [one for one in self._all if one.left >= 1 and one.until > now]
         for one in self._all:
@@ -59,23 +62,23 @@ class Tampering:
 
 
 class Held:
-    """Events of one session that come after the next one, because they change places with it."""
+    """Events of one session that are sent after the next one, with which they change places."""
 
     def __init__(self) -> None:
         self._events: list[Event] = []
 
     def keep(self, event: Event) -> None:
-        """Let it wait for the next one."""
+        """Hold an event until the next one."""
         self._events.append(event)
 
     def release(self) -> Iterator[Event]:
-        """Those that waited."""
+        """Yield the held events, which are then no longer held."""
         waiting, self._events = self._events, []
         yield from waiting
 
 
 def spoiled(data: Any) -> Any:
-    """The data of an event as no client can read it: what it is about is there, and nothing else is in its place."""
+    """Return an event's data as no client can read it: its ids are left, and the other fields are missing or wrong."""
     if not isinstance(data, Mapping):
         return None
     left = {name: _identity(value) for name, value in data.items() if name in _IDS}

@@ -1,4 +1,4 @@
-"""One WebSocket of the gateway: the protocol between Hello and the closing code (facts: Discord's gateway page)."""
+"""One WebSocket of the gateway: the protocol between Hello and the close code (facts: Discord's gateway page)."""
 
 import asyncio
 import json
@@ -24,12 +24,14 @@ MOST_FRAMES, FRAMES_SECONDS = 120, 60.0
 PATIENCE = 1.5
 CLOSES_WITHIN = 2.0
 ROUND_TRIP = 0.04
-"""Seconds before a heartbeat is answered: some clients note the time of sending after they have sent, and no network
-brings an answer before that."""
+"""Seconds before a heartbeat is answered.
+
+Some clients note the time of sending after they have sent, and no network brings an answer before that.
+"""
 
 
 class Closing(Exception):
-    """The connection ends with this closing code."""
+    """The connection ends with this close code."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -51,23 +53,23 @@ class Connection:
         self._closing: asyncio.Task[bool] | None = None
 
     def send(self, text: str, after: float = 0.0) -> None:
-        """Queue a frame that leaves no sooner than after so many seconds."""
+        """Queue a frame, to be sent no sooner than after so many seconds."""
         delay = SLOW_SECONDS if self.gateway.fault == "slow" else after
         self._outgoing.put_nowait((time.monotonic() + delay, text))
 
     def cut(self) -> None:
-        """Close the TCP connection without a word."""
+        """Close the TCP connection without a close frame."""
         if self._request.transport is not None:
             self._request.transport.abort()
 
     def close(self, code: int) -> asyncio.Task[bool]:
-        """Close with a code; done when the client has answered that, or too much time has passed."""
+        """Close with a code; the task is done when the client has answered, or when too much time has passed."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._socket.close(code=code))
         return self._closing
 
     async def run(self) -> web.WebSocketResponse:
-        """Talk until either side ends it."""
+        """Serve the client until either side ends the connection."""
         await self._socket.prepare(self._request)
         traffic = self.gateway.discord.sandbox.traffic
         traffic.note("gateway", "GET", self._request.path_qs, 101)
@@ -80,7 +82,7 @@ class Connection:
             await self._socket.close(code=closing.code, message=str(closing).encode())
         finally:
             if self._closing is not None:
-                # A return from here ends the connection, perhaps before the closing frame is sent.
+                # Returning from here ends the connection, perhaps before the close frame is sent.
                 await asyncio.wait({self._closing})
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
@@ -91,7 +93,7 @@ class Connection:
         if self._session is None:
             return
         self._session.leave(self)
-        # A client that closes so gives its session up; after our own close it merely answers.
+        # A client that closes with one of these codes gives up its session; after our own close it merely answers.
         if self._closing is None and self._socket.close_code in (1000, 1001):
             self.gateway.sessions.pop(self._session.id, None)
 
@@ -186,7 +188,7 @@ class Connection:
         if len(self._guilds(session)) > self.gateway.discord.application.guilds_per_shard:
             raise Closing(4011, "Sharding required.")
         if self.gateway.starts.used_up():
-            # Discord resets the token of a bot that goes on, so from then on nobody has it any more.
+            # Discord resets the token of a bot that continues, so from then on the token is unknown.
             raise Closing(4004, "Authentication failed.")
         if not self.gateway.starts.take():
             self.send(frame(INVALID_SESSION, False))

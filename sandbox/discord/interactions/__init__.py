@@ -1,1 +1,1 @@
-"""Interactions: from what a person did to the event that the bot hears."""
+"""Interactions: from what a person did to the event that the bot receives."""

@@ -1,4 +1,4 @@
-"""A command's options as a person fills them in: names to typed values, with what ids resolve to."""
+"""A command's options as a person fills them in: names to typed values, with the objects that ids refer to."""
 
 from typing import Any
 
@@ -14,20 +14,23 @@ STRING, INTEGER, BOOLEAN, USER, CHANNEL, ROLE, MENTIONABLE, NUMBER = 3, 4, 5, 6,
 
 
 def offered(discord: Discord, guild: Guild, member: Member) -> list[Command]:
-    """The commands that Discord's client shows to this member, by name."""
+    """Return the commands that Discord's client shows to this member, sorted by name."""
     names = sorted({c.definition["name"] for c in discord.world.commands.values() if c.definition["type"] == 1})
     found: list[Command] = []
     for name in names:
         try:
             found.append(find_command(discord, guild, name))
         except Refusal:
-            continue  # another guild's
+            continue  # a command of another guild
     return [command for command in found if may_use(guild, member, command)]
 
 
 def may_use(guild: Guild, member: Member, command: Command) -> bool:
-    """Whether Discord lets the member: an admin, one whom the server's admins chose, else who has the permissions that
-    the command asks for (facts: application command permissions)."""
+    """Return whether Discord lets the member use the command.
+
+    Administrators may. For others the choice of the server's admins decides, and without one the permissions that the
+    command asks for (facts: application command permissions).
+    """
     needed = command.definition.get("default_member_permissions")
     granted = permissions.guild_permissions(guild, member)
     if granted & permissions.ADMINISTRATOR:
@@ -42,7 +45,7 @@ def may_use(guild: Guild, member: Member, command: Command) -> bool:
 
 
 def find_command(discord: Discord, guild: Guild, name: str) -> Command:
-    """The command that people of this guild see under the name; the guild's own hides a global one."""
+    """Return the command that people of this guild see under the name; the guild's own hides a global one."""
     found = [c for c in discord.world.commands.values() if c.definition["name"] == name and c.definition["type"] == 1]
     for scope in (guild.id, None):
         for command in found:
@@ -54,7 +57,7 @@ def find_command(discord: Discord, guild: Guild, name: str) -> Command:
 def chosen_options(
     definition: dict[str, Any], path: list[str], body: Body, completing: bool, resolving: Resolving
 ) -> list[dict[str, Any]]:
-    """The `options` of a command use; `path` names a sub-command. Raises Refusal."""
+    """Return the `options` of a command use; `path` names a sub-command. Raises Refusal."""
     offered: list[dict[str, Any]] = definition.get("options", [])
     if offered and offered[0]["type"] in (SUB_COMMAND, SUB_COMMAND_GROUP):
         name = path[0] if path else ""
@@ -98,7 +101,7 @@ def _value(option: dict[str, Any], given: dict[str, Any], resolving: Resolving) 
     value, kind = given[option["name"]], option["type"]
     choices = [choice["value"] for choice in option.get("choices", [])]
     if choices and value not in choices:
-        # A browser's form writes a number as its digits.
+        # A browser's form sends a number as its digits.
         value = next((choice for choice in choices if str(choice) == value), None)
         if value is None:
             raise Refusal(400, f"{option['name']} is one of: {', '.join(map(str, choices))}.")

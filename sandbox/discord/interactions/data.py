@@ -33,7 +33,7 @@ KINDS = {
 
 
 def build(interactions: Interactions, body: Body) -> tuple[Interaction, dict[str, Any]]:
-    """The interaction and its event. Raises Refusal for what Discord's client would not offer the person."""
+    """Return the interaction and its event. Raises Refusal for what Discord's client would not offer the person."""
     discord, kind = interactions.discord, text(body, "kind")
     if kind not in KINDS:
         raise Refusal(400, f"There is no interaction {kind!r}. The kinds are: {', '.join(KINDS)}.")
@@ -61,7 +61,7 @@ def build(interactions: Interactions, body: Body) -> tuple[Interaction, dict[str
 
 
 def locale_in(body: Body) -> str:
-    """The language of the person's Discord client. Raises Refusal for one that Discord has not."""
+    """Return the language of the person's Discord client. Raises Refusal for one that Discord does not have."""
     locale = optional_text(body, "locale") or "en-US"
     if locale not in LOCALES:
         raise Refusal(400, f"Discord has no locale {locale!r}. It has: {', '.join(LOCALES)}.")
@@ -69,7 +69,7 @@ def locale_in(body: Body) -> str:
 
 
 def _place(interactions: Interactions, guild: Guild, member: Member, body: Body) -> tuple[Channel, Message | None]:
-    """Where it happens, and for a button or select the message that has it."""
+    """Return the channel, and for a button or select the message that has it."""
     wanted = optional_text(body, "channel")
     places = list(guild.channels.values())
     if wanted is not None:
@@ -88,7 +88,7 @@ def _place(interactions: Interactions, guild: Guild, member: Member, body: Body)
 def _message_with(
     interactions: Interactions, places: list[Channel], member: Member, custom_id: str, message_id: str | None
 ) -> Message:
-    """The newest message that the member sees with this component."""
+    """Return the newest message with this component that the member sees."""
     ids = {channel.id for channel in places}
     shown = [message for channel in places for message in interactions.discord.world.messages[channel.id].values()]
     shown += [m for m in interactions.hidden_messages(member.user_id) if m.channel_id in ids]
@@ -112,7 +112,7 @@ def _command(discord: Discord, guild: Guild, member: Member, body: Body, complet
 
 
 def _focused_type(options: list[dict[str, Any]]) -> int:
-    """Discord's number for the type of the option that the person is typing; text where there is none."""
+    """Return Discord's number for the type of the option that the person is typing; STRING if there is none."""
     for option in options:
         if option.get("focused"):
             return option["type"]

@@ -1,4 +1,4 @@
-"""Commands used outside of the servers that the bot is in: in a direct message, a group, or as somebody's own app."""
+"""Commands used outside the servers that the bot is in: in a direct message, a group, or as a user's own app."""
 
 from typing import Any
 
@@ -22,8 +22,11 @@ USER_INSTALL = 1
 
 
 def build(interactions: Interactions, body: Body) -> tuple[Interaction, Json]:
-    """The interaction and its event, as `context` has it: guild (with the app installed for the user alone), bot_dm or
-    private_channel. Raises Refusal for what Discord's client would not offer."""
+    """Return the interaction and its event.
+
+    `context` is guild (with the app installed for the user alone), bot_dm or private_channel. Raises Refusal for what
+    Discord's client would not offer.
+    """
     discord, context, kind = interactions.discord, text(body, "context"), text(body, "kind")
     if context not in CONTEXTS:
         raise Refusal(400, f"context is one of: {', '.join(CONTEXTS)}.")
@@ -70,7 +73,7 @@ def build(interactions: Interactions, body: Body) -> tuple[Interaction, Json]:
 
 
 def _place(discord: Discord, context: str, guild: Guild, member: Member, user: User) -> tuple[Json, Json]:
-    """The channel, and who used the command where."""
+    """Return the channel, and the event's fields for the user and the guild."""
     if context == "guild":
         channel = next((one for one in guild.channels.values() if one.type in (0, 5)), None)
         if channel is None:

@@ -1,4 +1,4 @@
-"""Interactions that are going on: what a person did, and what the bot has answered so far."""
+"""The interactions in progress: what a person did, and what the bot has answered so far."""
 
 import asyncio
 import os
@@ -19,15 +19,21 @@ from sandbox.discord.world.snowflakes import now_iso
 COMMAND, COMPONENT, AUTOCOMPLETE, MODAL_SUBMIT = 2, 3, 4, 5
 MESSAGE, DEFERRED, DEFERRED_UPDATE, UPDATE, CHOICES, MODAL = 4, 5, 6, 7, 8, 9
 ANSWER_SECONDS, TOKEN_SECONDS = float(os.environ.get("SANDBOX_ANSWER_SECONDS") or 3), 900.0
-"""Discord gives a bot three seconds. Tests on a busy machine give it more, where that is not what they show."""
+"""Seconds for the bot's first answer, and seconds for which a token is valid.
+
+Discord gives a bot three seconds. Tests on a busy machine give it more, unless they are about this limit.
+"""
 LOADING = 1 << 7
 COMMAND_MESSAGE = 20
 
 
 @dataclass
 class Interaction:
-    """One use of a command, button, select or modal. `source` is the message whose component was used, `option_type`
-    Discord's number for the option that is being completed."""
+    """One use of a command, button, select or modal.
+
+    `source` is the message whose component was used. `option_type` is Discord's number for the type of the option that
+    is being completed.
+    """
 
     id: str
     kind: int
@@ -48,7 +54,7 @@ class Interaction:
 
     @property
     def answered(self) -> bool:
-        """Whether there is something to see: a deferral alone is none."""
+        """Whether there is something to see; a deferral alone does not count."""
         if self.callback in (DEFERRED, DEFERRED_UPDATE):
             return self.edited or len(self.messages) > 1
         return self.callback is not None
@@ -74,11 +80,11 @@ class Interactions:
         self.modals.clear()
 
     def by_id(self, interaction_id: str) -> Interaction | None:
-        """An interaction that is still remembered."""
+        """Return an interaction that is still remembered, or None."""
         return next((i for i in self._by_token.values() if i.id == interaction_id), None)
 
     def hidden_messages(self, user_id: str) -> list[Message]:
-        """Ephemeral messages that this person can see."""
+        """Return the ephemeral messages that this person can see."""
         return [
             message
             for interaction in self._by_token.values()
@@ -87,7 +93,7 @@ class Interactions:
         ]
 
     def live(self, token: str) -> Interaction:
-        """The answered interaction of a webhook token. Raises 10015 before an answer, 50027 after 15 minutes."""
+        """Return the answered interaction of a webhook token. Raises 10015 before an answer, 50027 after 15 minutes."""
         interaction = self._by_token.get(token)
         if interaction is None or time.monotonic() - interaction.began > TOKEN_SECONDS:
             raise DiscordError(401, 50027, "Invalid Webhook Token")
@@ -96,7 +102,7 @@ class Interactions:
         return interaction
 
     def call_back(self, interaction_id: str, token: str, form: Form) -> Interaction:
-        """The first answer. Raises 10062 after 3 s, 40060 for a second one, 50035 for one that does not fit."""
+        """Apply the first answer. Raises 10062 after 3 s, 40060 for a second one, 50035 for one that does not fit."""
         interaction = self._by_token.get(token)
         if interaction is None or interaction.id != interaction_id:
             raise unknown("interaction")
@@ -143,7 +149,7 @@ class Interactions:
                 self.modals[key] = interaction.modal, interaction.source
 
     def follow_up(self, interaction: Interaction, form: Form) -> Message:
-        """Another message; after a deferral the first one takes the deferral's place."""
+        """Add another message; after a deferral, the first one takes the deferral's place."""
         if interaction.callback == DEFERRED and not interaction.edited and interaction.original is not None:
             return self.edit(interaction, interaction.original, form)
         message = self._message(interaction)
@@ -166,7 +172,7 @@ class Interactions:
         return message
 
     def message(self, interaction: Interaction, message_id: str) -> Message:
-        """A message of this interaction, or "@original". Raises 10008."""
+        """Return a message of this interaction, by its id or "@original". Raises 10008."""
         wanted = interaction.original if message_id == "@original" else interaction.messages.get(message_id)
         if wanted is None or wanted.id not in interaction.messages:
             raise unknown("Message")
@@ -193,7 +199,7 @@ class Interactions:
         channels.posted(self.discord, message)
 
     def seen(self, interaction: Interaction) -> dict[str, Any]:
-        """What the person sees by now, in the shape of POST /control/interactions."""
+        """Return what the person sees by now, in the form of POST /control/interactions."""
         shown: dict[str, Any] = {
             "id": interaction.id,
             "messages": [
@@ -215,7 +221,7 @@ class Interactions:
         return shown
 
     def resource(self, interaction: Interaction) -> dict[str, Any]:
-        """The body of a callback with `with_response=true`."""
+        """Return the body of a callback with `with_response=true`."""
         about: dict[str, Any] = {"id": interaction.id, "type": interaction.kind}
         message = interaction.original
         if message is None or interaction.callback is None:
@@ -225,7 +231,7 @@ class Interactions:
             "response_message_loading": bool(message.flags & LOADING),
             "response_message_ephemeral": bool(message.flags & EPHEMERAL),
         }
-        # A deferral is described by what it will become (facts: InteractionCallbackResponse).
+        # A deferral is described as what it will become (facts: InteractionCallbackResponse).
         kind = MESSAGE if interaction.callback in (MESSAGE, DEFERRED) else UPDATE
         shape = shapes.message(message, self.discord.world.users[message.author_id])
         return {"interaction": about, "resource": {"type": kind, "message": shape}}
@@ -242,7 +248,7 @@ def _fits(interaction: Interaction, callback: int) -> bool:
 
 
 def _modal(data: Form) -> dict[str, Any]:
-    """A checked modal: what was sent, and `shown`, its fields as a person sees them."""
+    """Return a checked modal: what was sent, and `shown`, its fields as a person sees them."""
     modal = modals.modal(data, ("data",))
     custom_id, title, rows = modal["custom_id"], modal["title"], modal["components"]
     inputs = [entry for row in rows for entry in inputs_of(row)]
@@ -262,7 +268,7 @@ def _modal(data: Form) -> dict[str, Any]:
 
 
 def inputs_of(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """(label, input) of a modal's row: a Label (18) around one component, or an action row of text inputs."""
+    """Return (label, input) of a modal's row: a Label (18) around one component, or an action row of text inputs."""
     if isinstance(row.get("component"), dict):
         return [(str(row.get("label", "")), row["component"])]
     return [(str(entry.get("label", "")), entry) for entry in row.get("components") or [] if "custom_id" in entry]

@@ -1,4 +1,4 @@
-"""What ids in an interaction stand for: users, members, roles and channels beside the values, as Discord sends them."""
+"""The objects behind the ids in an interaction: users, members, roles and channels, in Discord's form."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ Resolved = dict[str, dict[str, Any]]
 
 @dataclass
 class Resolving:
-    """Collects what the ids stand for that one person chose; `found` is the interaction's `resolved`."""
+    """Collects the objects behind the ids that one person chose; `found` is the interaction's `resolved`."""
 
     discord: Discord
     guild: Guild
@@ -22,7 +22,7 @@ class Resolving:
     found: Resolved = field(default_factory=dict[str, dict[str, Any]])
 
     def user(self, wanted: str) -> str:
-        """The id of a user by id or name, with their member when they are one. Raises Refusal(404)."""
+        """Return the id of a user by id or name, and collect their member if there is one. Raises Refusal(404)."""
         user = find_user(self.discord, wanted)
         self.found.setdefault("users", {})[user.id] = shapes.user(user)
         if member := self.guild.members.get(user.id):
@@ -34,13 +34,13 @@ class Resolving:
         return user.id
 
     def role(self, wanted: str) -> str:
-        """The id of a role by id or name. Raises Refusal(404)."""
+        """Return the id of a role by id or name. Raises Refusal(404)."""
         role = find_role(self.guild, wanted)
         self.found.setdefault("roles", {})[role.id] = shapes.role(role)
         return role.id
 
     def channel(self, wanted: str) -> str:
-        """The id of a channel by id or name; its permissions are the chooser's. Raises Refusal(404)."""
+        """Return the id of a channel by id or name; its permissions are those of the chooser. Raises Refusal(404)."""
         channel = next((one for one in self.guild.channels.values() if wanted in (one.id, one.name)), None)
         if channel is None:
             raise Refusal(404, f"{self.guild.name} has no channel {wanted!r}.")
@@ -50,6 +50,6 @@ class Resolving:
         return channel.id
 
     def mentionable(self, wanted: str) -> str:
-        """The id of a role or of a user. Raises Refusal(404)."""
+        """Return the id of a role or of a user. Raises Refusal(404)."""
         is_role = any(wanted in (role.id, role.name) for role in self.guild.roles.values())
         return self.role(wanted) if is_role else self.user(wanted)

@@ -18,7 +18,7 @@ REMEMBERED = "sandbox_user"
 
 
 class BadRequest(Exception):
-    """A link that Discord shows an error page for. Its text is what people read."""
+    """A link for which Discord shows an error page. The text is what people read."""
 
 
 class Authorize:
@@ -28,11 +28,11 @@ class Authorize:
         self.oauth, self.discord = oauth, oauth.discord
 
     def routes(self) -> list[web.RouteDef]:
-        """The page, at today's path and at the one that the OpenAPI description still lists."""
+        """Return the page's routes, at today's path and at the one that the OpenAPI description still lists."""
         return [web.get("/discord/oauth2/authorize", self.show), web.get("/discord/api/oauth2/authorize", self.show)]
 
     async def show(self, request: web.Request) -> web.Response:
-        """Ask, or approve at once with `&as=<username>`, or deny with `&deny=1`."""
+        """Ask for consent, or approve at once with `&as=<username>`, or deny with `&deny=1`."""
         query = request.query
         try:
             scopes = self._scopes(query)
@@ -80,7 +80,7 @@ class Authorize:
         return redirect
 
     def _is_registered(self, redirect: str) -> bool:
-        """Whether it is, letter for letter, one of the registered addresses; where none are, any of this machine."""
+        """Return whether it is exactly one of the registered addresses or, if there are none, on this machine."""
         return (
             redirect in self.discord.application.redirects
             if self.discord.application.redirects

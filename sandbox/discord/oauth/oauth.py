@@ -22,7 +22,7 @@ SCOPES = (
     "identify", "email", "guilds", "guilds.join", "guilds.members.read", "connections", "openid",
     "bot", "applications.commands", "applications.commands.permissions.update", "role_connections.write",
 )  # fmt: skip
-# These are about the application alone; they need no redirect either, and the page ends with "Authorized".
+# These are about the application alone; they need no redirect, and the page ends with "Authorized".
 WITHOUT_USER = {"bot", "applications.commands"}
 CODE_SECONDS = 60
 TOKEN_SECONDS = 604_800
@@ -39,7 +39,7 @@ class TokenRefusal(Exception):
 
 @dataclass(frozen=True)
 class Code:
-    """What a user agreed to, waiting for its one exchange. `until` is monotonic seconds."""
+    """What a user agreed to, until its single exchange. `until` is monotonic seconds."""
 
     user_id: str
     scopes: tuple[str, ...]
@@ -65,7 +65,7 @@ class OAuth:
         challenge: tuple[str, str] | None = None,
         guild_id: str | None = None,
     ) -> str:
-        """A single-use code, good for 60 s; `challenge` is PKCE's (challenge, method)."""
+        """Return a single-use code, valid for 60 s; `challenge` is PKCE's (challenge, method)."""
         code = secrets.token_urlsafe(22)
         value, method = challenge or (None, "plain")
         until = time.monotonic() + CODE_SECONDS
@@ -73,21 +73,21 @@ class OAuth:
         return code
 
     def granted_scopes(self, user_id: str) -> set[str]:
-        """Everything that the user's live grants cover."""
+        """Return all scopes of the user's live grants."""
         mine = (grant for grant in self.discord.world.grants.values() if grant.user_id == user_id)
         return {scope for grant in mine if grant.expires_at > time.time() for scope in grant.scopes}
 
     def bearer(self, token: str) -> Grant | None:
-        """The grant of a live access token."""
+        """Return the grant of a live access token, or None."""
         grant = self.discord.world.grants.get(token)
         return grant if grant and grant.expires_at > time.time() else None
 
     def forget(self) -> None:
-        """Drop codes that wait for their exchange."""
+        """Drop the codes that wait for their exchange."""
         self._codes.clear()
 
     def routes(self) -> list[web.RouteDef]:
-        """Token and revocation, with and without the version in the path."""
+        """Return the routes of token and revocation, with and without the version in the path."""
         return [
             web.post(base + path, handler)
             for base in VERSIONS
@@ -152,7 +152,7 @@ class OAuth:
         return {**answer, "guild": _guild(guild)} if guild else answer
 
     def _own(self, form: Mapping[str, str]) -> dict[str, Any]:
-        """A token for the application's owner, without one to refresh it with (RFC 6749 section 4.4)."""
+        """Return a token for the application's owner, without a refresh token (RFC 6749 section 4.4)."""
         scopes = form.get("scope", "").split()
         if not scopes or not set(scopes) <= set(SCOPES) - WITHOUT_USER:
             raise TokenRefusal("invalid_scope", "The requested scope is invalid, unknown, or malformed.")
@@ -180,7 +180,7 @@ class OAuth:
         }
 
     def _revoked(self, form: Mapping[str, str]) -> dict[str, Any]:
-        """Every grant of the token's user goes; an unknown token is answered alike (RFC 7009)."""
+        """Revoke every grant of the token's user; an unknown token gets the same answer (RFC 7009)."""
         if not form.get("token"):
             raise TokenRefusal("invalid_request", 'Missing "token" in request.')
         grants = self.discord.world.grants
@@ -196,7 +196,7 @@ def _verifies(code: Code, verifier: str) -> bool:
 
 
 def _guild(guild: Guild) -> dict[str, Any]:
-    """The guild in the token answer: here role permissions are a number, with the text beside it."""
+    """Return the guild in the token answer: here role permissions are a number, with the text beside it."""
     shape = shapes.guild(guild)
     shape["roles"] = [
         {**role, "permissions": int(role["permissions"]), "permissions_new": role["permissions"]}

@@ -25,7 +25,7 @@ button{background:var(--brand);color:#fff;border:0;cursor:pointer}
 
 
 def page(title: str, body: str, narrow: bool = False, head: str = "") -> str:
-    """A whole page; `body` is markup, `title` is text."""
+    """Return a whole page; `body` is markup, `title` is text."""
     name = ' class="narrow"' if narrow else ""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'

@@ -6,7 +6,7 @@ from sandbox.discord.rest.frame import Call, Endpoint
 from sandbox.discord.world import permissions, shapes
 from sandbox.discord.world.entities import AuditEntry
 
-# What an entry's words begin with → Discord's number for it (facts: AuditLogActionTypes of the OpenAPI description).
+# First words of an entry → Discord's number for it (facts: AuditLogActionTypes of the OpenAPI description).
 _TYPES = {
     "created the channel": 10, "changed the channel": 11, "deleted the channel": 12,
     "kicked": 20, "removed the bot": 20, "gave the role": 25, "took the role": 25, "added the bot": 28,
@@ -18,7 +18,7 @@ _OTHERS = (
 
 
 async def get_log(call: Call) -> dict[str, Any]:
-    """GET /guilds/{guild}/audit-logs, the newest first, or with `after` the oldest; needs View Audit Log."""
+    """Answer GET /guilds/{guild}/audit-logs, newest first, or oldest first with `after`; needs View Audit Log."""
     guild = call.guild()
     call.need(guild, permissions.VIEW_AUDIT_LOG)
     limit, kind = call.number("limit", 50, 1, 100), call.number("action_type", 0, 0, 1000)

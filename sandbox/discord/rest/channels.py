@@ -14,7 +14,7 @@ from sandbox.discord.world.entities import Channel, Guild, Overwrite
 
 MOST_CHANNELS = 500
 OF_ROLE = 0
-# A channel's name and topic change twice in ten minutes (Discord does not document it; clients meet it).
+# A channel's name and topic can change twice in ten minutes (not documented by Discord, but clients meet it).
 RENAMES = Limit("channel name and topic", 2, 600.0)
 _CALLS = (2, 13)
 _OWN_NAMES = {
@@ -23,12 +23,12 @@ _OWN_NAMES = {
 
 
 async def list_channels(call: Call) -> list[Any]:
-    """GET /guilds/{guild}/channels."""
+    """Answer GET /guilds/{guild}/channels."""
     return [shapes.channel(channel) for channel in call.guild().channels.values()]
 
 
 async def post_channel(call: Call) -> Any:
-    """POST /guilds/{guild}/channels."""
+    """Answer POST /guilds/{guild}/channels."""
     guild = call.guild()
     call.need(guild, permissions.MANAGE_CHANNELS)
     if len(guild.channels) >= MOST_CHANNELS:
@@ -42,12 +42,12 @@ async def post_channel(call: Call) -> Any:
 
 
 async def get_channel(call: Call) -> dict[str, Any]:
-    """GET /channels/{channel}."""
+    """Answer GET /channels/{channel}."""
     return shapes.channel(call.channel()[1])
 
 
 async def patch_channel(call: Call) -> dict[str, Any]:
-    """PATCH /channels/{channel}."""
+    """Answer PATCH /channels/{channel}."""
     guild, channel = call.channel()
     call.need_in(guild, channel, permissions.MANAGE_CHANNELS)
     form = forms.changed_channel(call.form())
@@ -61,7 +61,7 @@ async def patch_channel(call: Call) -> dict[str, Any]:
 
 
 async def delete_channel(call: Call) -> dict[str, Any]:
-    """DELETE /channels/{channel}."""
+    """Answer DELETE /channels/{channel}."""
     guild, channel = call.channel()
     call.need_in(guild, channel, permissions.MANAGE_CHANNELS)
     channels.closed(call.discord, channel)
@@ -70,7 +70,7 @@ async def delete_channel(call: Call) -> dict[str, Any]:
 
 
 async def put_overwrite(call: Call) -> None:
-    """PUT /channels/{channel}/permissions/{id}."""
+    """Answer PUT /channels/{channel}/permissions/{id}."""
     guild, channel = call.channel()
     call.need_in(guild, channel, permissions.MANAGE_ROLES)
     form = forms.overwrite({**call.form(), "id": call.snowflake("overwrite_id")})
@@ -80,7 +80,7 @@ async def put_overwrite(call: Call) -> None:
 
 
 async def delete_overwrite(call: Call) -> None:
-    """DELETE /channels/{channel}/permissions/{id}."""
+    """Answer DELETE /channels/{channel}/permissions/{id}."""
     guild, channel = call.channel()
     call.need_in(guild, channel, permissions.MANAGE_ROLES)
     overwrite_id = call.snowflake("overwrite_id")
@@ -97,7 +97,7 @@ def _count_rename(call: Call, channel: Channel) -> None:
 
 
 def _write(call: Call, guild: Guild, channel: Channel, form: Form) -> None:
-    """Put checked fields into the channel. Raises 50035 for a type or a category that the guild has not."""
+    """Put checked fields into the channel. Raises 50035 for a type or a category that the guild does not have."""
     kind = form.get("type")
     if kind in forms.OF_COMMUNITIES and "COMMUNITY" not in shapes.guild(guild)["features"]:
         allowed = ", ".join(str(each) for each in forms.TYPES if each not in forms.OF_COMMUNITIES)
@@ -125,7 +125,7 @@ def _write(call: Call, guild: Guild, channel: Channel, form: Form) -> None:
 
 
 def _overwrite(call: Call, guild: Guild, form: Form) -> Overwrite:
-    """An overwrite of bits that the bot has itself; Manage Roles only by an administrator."""
+    """Return an overwrite of bits that the bot itself has; Manage Roles needs an administrator."""
     overwrite_id = form["id"]
     kind = int(form.get("type", OF_ROLE if overwrite_id in guild.roles else 1))
     if kind == OF_ROLE and overwrite_id not in guild.roles:

@@ -15,19 +15,19 @@ LOCALIZATIONS = ("name_localizations", "description_localizations")
 
 
 async def list_commands(call: Call) -> list[Any]:
-    """GET …/commands; words of other languages come with `with_localizations=true`."""
+    """Answer GET …/commands; localized words are included with `with_localizations=true`."""
     listed = [_shape(call, command) for command in _scope(call)]
     return listed if call.switch("with_localizations") else _unlocalized(listed)
 
 
 async def post_command(call: Call) -> Any:
-    """POST …/commands: 201 for a new name, 200 when one of that name and type is overwritten."""
+    """Answer POST …/commands: 201 for a new name, 200 when one of that name and type is overwritten."""
     command, status = _upsert(call, _completed(commands.command(call.form())))
     return answered(_shape(call, command), status)
 
 
 async def put_commands(call: Call) -> list[Any]:
-    """PUT …/commands: exactly these remain."""
+    """Answer PUT …/commands: exactly these commands remain."""
     if not isinstance(call.body, list):
         raise DiscordError(400, 50035, "Invalid Form Body")
     definitions = [_completed(commands.command(form, (at,))) for at, form in enumerate(call.body)]
@@ -39,12 +39,12 @@ async def put_commands(call: Call) -> list[Any]:
 
 
 async def get_command(call: Call) -> dict[str, Any]:
-    """GET …/commands/{command}."""
+    """Answer GET …/commands/{command}."""
     return _shape(call, _command(call))
 
 
 async def patch_command(call: Call) -> dict[str, Any]:
-    """PATCH …/commands/{command}."""
+    """Answer PATCH …/commands/{command}."""
     command = _command(call)
     merged = {**command.definition, **call.form(), "type": command.definition["type"]}
     command.definition = _completed(commands.command(merged))
@@ -54,7 +54,7 @@ async def patch_command(call: Call) -> dict[str, Any]:
 
 
 async def delete_command(call: Call) -> None:
-    """DELETE …/commands/{command}."""
+    """Answer DELETE …/commands/{command}."""
     call.discord.world.remove(_command(call))
 
 
@@ -107,7 +107,7 @@ def _key(definition: dict[str, Any]) -> tuple[int, str]:
 
 
 def _completed(form: dict[str, Any]) -> dict[str, Any]:
-    """A checked definition with Discord's defaults."""
+    """Return a checked definition with Discord's defaults."""
     needed = form.get("default_member_permissions")
     definition: dict[str, Any] = {
         "type": form["type"],
@@ -126,7 +126,7 @@ def _completed(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _option(option: dict[str, Any]) -> dict[str, Any]:
-    """An option as it is kept: what is false or empty is left out, the words of other languages are always there."""
+    """Return an option as it is kept: false or empty values are left out, localizations are always there."""
     kept = {name: value for name, value in option.items() if value is not False and value != []}
     kept |= {name: option.get(name) for name in LOCALIZATIONS}
     if "choices" in kept:
@@ -137,7 +137,7 @@ def _option(option: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unlocalized(part: Any) -> Any:
-    """The same without the words of other languages, which a list has only when they are asked for."""
+    """Return the same without localizations, which a list has only when they are asked for."""
     if isinstance(part, list):
         return [_unlocalized(each) for each in part]
     if not isinstance(part, dict):

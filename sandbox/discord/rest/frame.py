@@ -1,4 +1,4 @@
-"""The frame around every REST call: faults, who is asking, limits, ids, and how answers are written."""
+"""The frame around every REST call: faults, the caller, limits, ids, and the form of answers."""
 
 import json
 import re
@@ -27,7 +27,7 @@ from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Channel, Grant, Guild, Member, Role
 
 PREFIX = "/discord/api/v10"
-# Version 9 answers too, and the old one that paths without a version mean; the differences between them are left out.
+# Version 9 is answered too, and so are paths without a version, which mean an old one. Differences are left out.
 VERSIONS = (PREFIX, "/discord/api/v9", "/discord/api")
 TOP_LEVEL_RESOURCES = ("guild_id", "channel_id", "webhook_token", "interaction_token")
 _SNOWFLAKE = re.compile(r"0|[1-9][0-9]{0,19}")
@@ -51,7 +51,7 @@ class Bearer:
 
 
 class Backend(Discord, Protocol):
-    """What REST calls need of Discord besides."""
+    """What REST calls need of Discord in addition."""
 
     @property
     def gateway(self) -> Gateway:
@@ -60,7 +60,7 @@ class Backend(Discord, Protocol):
 
     @property
     def interactions(self) -> Interactions:
-        """The interactions that are going on."""
+        """The interactions in progress."""
         ...
 
     @property
@@ -70,17 +70,17 @@ class Backend(Discord, Protocol):
 
     @property
     def bot_token(self) -> str:
-        """The bot's token as `product.env` has it."""
+        """The bot's token from `product.env`."""
         ...
 
     def caller(self, header: str | None) -> Bot | Bearer | None:
-        """Return the person or bot of an Authorization header. Raises 401 for a token that nobody has."""
+        """Return the caller that an Authorization header names, None without one. Raises 401 for an unknown token."""
         ...
 
 
 @dataclass
 class Call:
-    """One REST call: who asks, with what body, and look-ups that refuse as Discord does."""
+    """One REST call: the caller, the body, and look-ups that refuse as Discord does."""
 
     discord: Backend
     request: web.Request
@@ -93,14 +93,14 @@ class Call:
         return By(self.discord.bot_id, said_reason(self.request.headers.get(REASON)))
 
     def snowflake(self, name: str) -> str:
-        """An id in the path. Raises 50035 for what is not a snowflake."""
+        """Return an id from the path. Raises 50035 for text that is not a snowflake."""
         value = self.request.match_info[name]
         if not _SNOWFLAKE.fullmatch(value):
             raise form_error(name, f'Value "{value}" is not snowflake.')
         return value
 
     def number(self, name: str, default: int, lowest: int, highest: int) -> int:
-        """A whole number in the query, within bounds. Raises 50035."""
+        """Return a whole number from the query, within bounds. Raises 50035."""
         value = self.request.query.get(name)
         if value is None:
             return default
@@ -113,18 +113,18 @@ class Call:
         return int(value)
 
     def cursor(self, name: str) -> int | None:
-        """A snowflake in the query, as a number to compare with."""
+        """Return a snowflake from the query as a number to compare with. Raises 50035."""
         value = self.request.query.get(name)
         if value is not None and not _SNOWFLAKE.fullmatch(value):
             raise form_error(name, f'Value "{value}" is not snowflake.')
         return None if value is None else int(value)
 
     def switch(self, name: str) -> bool:
-        """A yes or no in the query; absent is no."""
+        """Return a yes or no from the query; absent means no."""
         return self.request.query.get(name, "").lower() in ("true", "1")
 
     def form(self) -> dict[str, Any]:
-        """The body as an object. Raises 50035."""
+        """Return the body as an object. Raises 50035."""
         if self.body is EMPTY or self.body is None:
             return {}
         if not isinstance(self.body, dict):
@@ -132,7 +132,7 @@ class Call:
         return self.body
 
     def guild(self) -> Guild:
-        """The guild in the path. 10004 where there is none, 50001 where the bot is not in it."""
+        """Return the guild in the path. Raises 10004 if there is none, 50001 if the bot is not in it."""
         guild = self.discord.world.guilds.get(self.snowflake("guild_id"))
         if guild is None:
             raise unknown("Guild")
@@ -141,25 +141,25 @@ class Call:
         return guild
 
     def own_member(self, guild: Guild) -> Member:
-        """The bot in that guild."""
+        """Return the bot's member in that guild."""
         return guild.members[self.discord.bot_id]
 
     def member(self, guild: Guild) -> Member:
-        """The member in the path. 10007 for a user who is none, 10013 for nobody at all."""
+        """Return the member in the path. Raises 10007 for a user who is not a member, 10013 for an unknown user."""
         user_id = self.snowflake("user_id")
         if user_id in guild.members:
             return guild.members[user_id]
         raise unknown("Member" if user_id in self.discord.world.users else "User")
 
     def role(self, guild: Guild) -> Role:
-        """The role in the path."""
+        """Return the role in the path. Raises 10011."""
         role = guild.roles.get(self.snowflake("role_id"))
         if role is None:
             raise unknown("Role")
         return role
 
     def channel(self) -> tuple[Guild, Channel]:
-        """The channel in the path, if the bot may see it; 50001 otherwise."""
+        """Return the channel in the path. Raises 10003 if there is none, 50001 if the bot may not see it."""
         channel = self.discord.world.channels.get(self.snowflake("channel_id"))
         if channel is None:
             raise unknown("Channel")
@@ -170,18 +170,18 @@ class Call:
         return guild, channel
 
     def need(self, guild: Guild, permission: int) -> None:
-        """Raises 50013 unless the bot has the permission in the guild."""
+        """Raise 50013 unless the bot has the permission in the guild."""
         if not permissions.guild_permissions(guild, self.own_member(guild)) & permission:
             raise missing_permissions()
 
     def need_in(self, guild: Guild, channel: Channel, permission: int) -> None:
-        """Raises 50013 unless the bot has the permission in the channel."""
+        """Raise 50013 unless the bot has the permission in the channel."""
         if not permissions.channel_permissions(guild, channel, self.own_member(guild)) & permission:
             raise missing_permissions()
 
 
 class TooMany(Exception):
-    """A limit of its own that a call met after it was let in."""
+    """A call reached a limit of its own after it was admitted."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__("You are being rate limited.")
@@ -194,7 +194,7 @@ Handler = Callable[[Call], Awaitable[Answer]]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A REST call. `who`: "bot", "bearer", "both" or "anyone"; `exempt` ones do not count globally."""
+    """A REST call. `who` is "bot", "bearer", "both" or "anyone"; with `exempt` a call does not count globally."""
 
     method: str
     path: str
@@ -203,15 +203,15 @@ class Endpoint:
     limit: Limit | None = None
     exempt: bool = False
     bearer_limit: Limit | None = None
-    """What counts for a user's token, where that is another limit than the bot's."""
+    """The limit for a user's token, where it differs from the bot's."""
     strict_limit: Limit | None = None
-    """What counts where the sandbox is as slow as Discord."""
+    """The limit when the sandbox is strict, and so as slow as Discord."""
     unlimited: bool = False
-    """Whether it has no limit, and its answers no headers of one."""
+    """Whether it has no limit, and its answers no limit headers."""
 
 
 def routes(discord: Backend, endpoint: Endpoint) -> list[web.RouteDef]:
-    """The endpoint as routes of the server, one for each version."""
+    """Return the endpoint as routes of the server, one for each version."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         faulty = await discord.faulty(request)
@@ -280,7 +280,7 @@ async def _body(request: web.Request) -> Any:
         return EMPTY
     if request.content_type == "application/x-www-form-urlencoded":
         fields = dict(await request.post())
-        # A client that sends forms for the sake of files sends this kind when it has no file.
+        # Clients that send forms in order to send files use this content type when there is no file.
         return _parsed(str(fields["payload_json"])) if "payload_json" in fields else fields
     raise DiscordError(400, 50035, "Expected \"Content-Type\" header to be one of {'application/json'}.")
 

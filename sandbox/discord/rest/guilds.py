@@ -1,4 +1,4 @@
-"""REST: a guild and its roles, with Discord's rights and hierarchy."""
+"""REST: a guild and its roles, with Discord's permissions and hierarchy."""
 
 from collections import Counter
 from typing import Any
@@ -17,9 +17,10 @@ MOST_ROLES = 250
 
 
 async def get_guild(call: Call) -> dict[str, Any]:
-    """GET /guilds/{guild}. Only here a guild that the bot is not in does not exist for it: 10004.
+    """Answer GET /guilds/{guild}.
 
-    See docs/facts.md#discord-error-codes.
+    Only this call answers 10004 for a guild that the bot is not in, as if the guild did not exist. See
+    docs/facts.md#discord-error-codes.
     """
     try:
         guild = call.guild()
@@ -29,24 +30,24 @@ async def get_guild(call: Call) -> dict[str, Any]:
 
 
 async def get_roles(call: Call) -> list[Any]:
-    """GET /guilds/{guild}/roles."""
+    """Answer GET /guilds/{guild}/roles."""
     return shapes.roles(call.guild())
 
 
 async def get_role(call: Call) -> dict[str, Any]:
-    """GET /guilds/{guild}/roles/{role}."""
+    """Answer GET /guilds/{guild}/roles/{role}."""
     return shapes.role(call.role(call.guild()))
 
 
 async def get_member_counts(call: Call) -> dict[str, Any]:
-    """GET /guilds/{guild}/roles/member-counts, without @everyone."""
+    """Answer GET /guilds/{guild}/roles/member-counts, without @everyone."""
     guild = call.guild()
     held = Counter(role_id for member in guild.members.values() for role_id in member.roles)
     return {role_id: held[role_id] for role_id in guild.roles if role_id != guild.id}
 
 
 async def post_role(call: Call) -> dict[str, Any]:
-    """POST /guilds/{guild}/roles."""
+    """Answer POST /guilds/{guild}/roles."""
     guild = call.guild()
     call.need(guild, permissions.MANAGE_ROLES)
     if len(guild.roles) >= MOST_ROLES:
@@ -55,7 +56,7 @@ async def post_role(call: Call) -> dict[str, Any]:
 
 
 async def patch_role(call: Call) -> dict[str, Any]:
-    """PATCH /guilds/{guild}/roles/{role}."""
+    """Answer PATCH /guilds/{guild}/roles/{role}."""
     guild = call.guild()
     call.need(guild, permissions.MANAGE_ROLES)
     role = call.role(guild)
@@ -65,7 +66,7 @@ async def patch_role(call: Call) -> dict[str, Any]:
 
 
 async def delete_role(call: Call) -> None:
-    """DELETE /guilds/{guild}/roles/{role}."""
+    """Answer DELETE /guilds/{guild}/roles/{role}."""
     guild = call.guild()
     call.need(guild, permissions.MANAGE_ROLES)
     role = call.role(guild)
@@ -76,8 +77,11 @@ async def delete_role(call: Call) -> None:
 
 
 async def patch_positions(call: Call) -> list[Any]:
-    """PATCH /guilds/{guild}/roles: `[{id, position}]`. Some clients name every role, so it is the order that counts:
-    the bot's highest role and all above it stay in theirs."""
+    """Answer PATCH /guilds/{guild}/roles: `[{id, position}]`.
+
+    Some clients name every role, so only the order counts: the bot's highest role and all roles above it must keep
+    their places.
+    """
     guild = call.guild()
     call.need(guild, permissions.MANAGE_ROLES)
     positions: dict[str, int] = {}
@@ -105,7 +109,7 @@ def _need_above(call: Call, guild: Guild, role: Role) -> None:
 
 
 def _edit(call: Call, guild: Guild, form: Form) -> RoleEdit:
-    """The fields of a role; permissions that the bot lacks cannot be put into one."""
+    """Return the fields of a role; permissions that the bot lacks cannot be given to one."""
     own = permissions.guild_permissions(guild, call.own_member(guild))
     wanted = form.get("permissions")
     if wanted is not None and wanted & ~own:

@@ -1,4 +1,4 @@
-"""REST: answering interactions. The token in the path is the right to do so; none of it counts globally."""
+"""REST: answering interactions. The token in the path authorises the call, and none of them counts globally."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from sandbox.discord.world.entities import Message
 
 
 async def post_callback(call: Call) -> dict[str, Any] | None:
-    """POST /interactions/{id}/{token}/callback."""
+    """Answer POST /interactions/{id}/{token}/callback."""
     match = call.request.match_info
     interactions = call.discord.interactions
     interaction = interactions.call_back(call.snowflake("interaction_id"), match["interaction_token"], call.form())
@@ -19,7 +19,7 @@ async def post_callback(call: Call) -> dict[str, Any] | None:
 
 
 async def get_webhook(call: Call) -> dict[str, Any]:
-    """GET /webhooks/{application}/{token}: the webhook that answers an interaction."""
+    """Answer GET /webhooks/{application}/{token}: the webhook that answers an interaction."""
     _interaction(call)
     bot = call.discord.world.users[call.discord.bot_id]
     return {
@@ -29,23 +29,23 @@ async def get_webhook(call: Call) -> dict[str, Any]:
 
 
 async def post_follow_up(call: Call) -> dict[str, Any]:
-    """POST /webhooks/{application}/{token}."""
+    """Answer POST /webhooks/{application}/{token}."""
     return _shape(call, call.discord.interactions.follow_up(_interaction(call), call.form()))
 
 
 async def get_message(call: Call) -> dict[str, Any]:
-    """GET /webhooks/{application}/{token}/messages/{message}."""
+    """Answer GET /webhooks/{application}/{token}/messages/{message}."""
     return _shape(call, _message(call)[1])
 
 
 async def patch_message(call: Call) -> dict[str, Any]:
-    """PATCH /webhooks/{application}/{token}/messages/{message}."""
+    """Answer PATCH /webhooks/{application}/{token}/messages/{message}."""
     interaction, message = _message(call)
     return _shape(call, call.discord.interactions.edit(interaction, message, call.form()))
 
 
 async def delete_message(call: Call) -> None:
-    """DELETE /webhooks/{application}/{token}/messages/{message}."""
+    """Answer DELETE /webhooks/{application}/{token}/messages/{message}."""
     call.discord.interactions.delete(*_message(call))
 
 

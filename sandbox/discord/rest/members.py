@@ -10,12 +10,12 @@ from sandbox.discord.rest.frame import Call, Endpoint
 from sandbox.discord.world import audit, intents, permissions, shapes
 from sandbox.discord.world.entities import Guild, Member, Role
 
-# A fixed window of 10 writes in 10 s a guild, over all its members (facts: discord-api-docs#7680).
+# A fixed window of 10 writes in 10 s for each guild, over all its members (facts: discord-api-docs#7680).
 MEMBER_ROLE_WRITES = Limit("member role writes", 10, 10.0)
 
 
 async def list_members(call: Call) -> list[Any]:
-    """GET /guilds/{guild}/members, by user id. Needs the members intent switched on for the application."""
+    """Answer GET /guilds/{guild}/members, by user id. The application must have the members intent switched on."""
     guild = call.guild()
     if not call.discord.application.enabled & intents.GUILD_MEMBERS:
         raise missing_access()
@@ -25,7 +25,7 @@ async def list_members(call: Call) -> list[Any]:
 
 
 async def search_members(call: Call) -> list[Any]:
-    """GET /guilds/{guild}/members/search: names or nicks that begin with the query."""
+    """Answer GET /guilds/{guild}/members/search: names or nicks that begin with the query."""
     guild = call.guild()
     limit = call.number("limit", 1, 1, 1000)
     query = call.request.query.get("query", "").lower()
@@ -36,24 +36,24 @@ async def search_members(call: Call) -> list[Any]:
 
 
 async def get_member(call: Call) -> dict[str, Any]:
-    """GET /guilds/{guild}/members/{user}."""
+    """Answer GET /guilds/{guild}/members/{user}."""
     return _shape(call, call.member(call.guild()))
 
 
 async def put_role(call: Call) -> None:
-    """PUT /guilds/{guild}/members/{user}/roles/{role}."""
+    """Answer PUT /guilds/{guild}/members/{user}/roles/{role}."""
     member, role = _assignment(call)
     members.give_role(call.discord, member, role, call.by)
 
 
 async def delete_role(call: Call) -> None:
-    """DELETE /guilds/{guild}/members/{user}/roles/{role}."""
+    """Answer DELETE /guilds/{guild}/members/{user}/roles/{role}."""
     member, role = _assignment(call)
     members.take_role(call.discord, member, role, call.by)
 
 
 async def patch_member(call: Call) -> dict[str, Any]:
-    """PATCH /guilds/{guild}/members/{user}: roles (the whole set), nick, time-out."""
+    """Answer PATCH /guilds/{guild}/members/{user}: roles (the whole set), nick, time-out."""
     guild = call.guild()
     member = call.member(guild)
     form = forms.member(call.form())
@@ -77,7 +77,7 @@ async def patch_member(call: Call) -> dict[str, Any]:
 
 
 async def patch_own_member(call: Call) -> dict[str, Any]:
-    """PATCH /guilds/{guild}/members/@me: the bot's own nick."""
+    """Answer PATCH /guilds/{guild}/members/@me: the bot's own nick."""
     guild = call.guild()
     member = call.own_member(guild)
     form = forms.member(call.form())
@@ -89,7 +89,7 @@ async def patch_own_member(call: Call) -> dict[str, Any]:
 
 
 async def kick(call: Call) -> None:
-    """DELETE /guilds/{guild}/members/{user}."""
+    """Answer DELETE /guilds/{guild}/members/{user}."""
     guild = call.guild()
     member = call.member(guild)
     _need_over(call, guild, member, permissions.KICK_MEMBERS)
@@ -98,7 +98,7 @@ async def kick(call: Call) -> None:
 
 
 def _assignment(call: Call) -> tuple[Member, Role]:
-    """Member and role of a role write, once everything that Discord asks of it is true."""
+    """Return the member and the role of a role write, after all of Discord's checks."""
     guild = call.guild()
     member, role = call.member(guild), call.role(guild)
     _need_grantable(call, guild, role)

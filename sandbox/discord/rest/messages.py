@@ -13,12 +13,12 @@ from sandbox.discord.world.snowflakes import made_at, now_iso
 
 REPLY = 19
 NONCE_LIVES = timedelta(minutes=5)
-# A channel takes five messages in five seconds (Discord does not document it; clients meet it).
+# A channel takes five messages in five seconds (not documented by Discord, but clients meet it).
 POSTS = Limit("messages of a channel", 5, 5.0)
 
 
 async def list_messages(call: Call) -> list[Any]:
-    """GET /channels/{channel}/messages, the newest first; none without Read Message History."""
+    """Answer GET /channels/{channel}/messages, newest first; empty without Read Message History."""
     guild, channel = call.channel()
     limit = call.number("limit", 50, 1, 100)
     before, after = call.cursor("before"), call.cursor("after")
@@ -34,7 +34,7 @@ async def list_messages(call: Call) -> list[Any]:
 
 
 async def post_message(call: Call) -> dict[str, Any]:
-    """POST /channels/{channel}/messages."""
+    """Answer POST /channels/{channel}/messages."""
     guild, channel = call.channel()
     call.need_in(guild, channel, permissions.SEND_MESSAGES)
     form = call.form()
@@ -52,7 +52,7 @@ async def post_message(call: Call) -> dict[str, Any]:
 
 
 def _refer(call: Call, message: Message, reference: dict[str, Any], granted: int) -> None:
-    """Make the message a reply. Raises 160002 without Read Message History, 50035 for a message that is not there."""
+    """Make the message a reply. Raises 160002 without Read Message History, 50035 for an unknown message."""
     if not granted & permissions.READ_MESSAGE_HISTORY:
         raise DiscordError(400, 160002, "Cannot reply without permission to read message history")
     replies_to, place = str(reference["message_id"]), str(reference.get("channel_id") or message.channel_id)
@@ -63,8 +63,10 @@ def _refer(call: Call, message: Message, reference: dict[str, Any], granted: int
 
 
 def _posted_with(call: Call, nonce: Any) -> Message | None:
-    """The bot's own message of the last minutes with this nonce, in any channel: with `enforce_nonce` it is given
-    back."""
+    """Return the bot's own message of the last minutes with this nonce, in any channel.
+
+    With `enforce_nonce` it is returned instead of a new message.
+    """
     if nonce is None:
         return None
     since = made_at(call.discord.world.ids.next()) - NONCE_LIVES
@@ -80,14 +82,14 @@ def _posted_with(call: Call, nonce: Any) -> Message | None:
 
 
 async def get_message(call: Call) -> dict[str, Any]:
-    """GET /channels/{channel}/messages/{message}."""
+    """Answer GET /channels/{channel}/messages/{message}."""
     guild, channel = call.channel()
     call.need_in(guild, channel, permissions.READ_MESSAGE_HISTORY)
     return _shape(call, _message(call, channel.id))
 
 
 async def patch_message(call: Call) -> dict[str, Any]:
-    """PATCH /channels/{channel}/messages/{message}: one's own only."""
+    """Answer PATCH /channels/{channel}/messages/{message}, for the bot's own messages only."""
     message = _message(call, call.channel()[1].id)
     if message.author_id != call.discord.bot_id:
         raise DiscordError(403, 50005, "Cannot edit a message authored by another user")
@@ -97,7 +99,7 @@ async def patch_message(call: Call) -> dict[str, Any]:
 
 
 async def delete_message(call: Call) -> None:
-    """DELETE /channels/{channel}/messages/{message}."""
+    """Answer DELETE /channels/{channel}/messages/{message}."""
     guild, channel = call.channel()
     message = _message(call, channel.id)
     granted = permissions.channel_permissions(guild, channel, call.own_member(guild))

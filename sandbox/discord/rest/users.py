@@ -16,18 +16,18 @@ _SOUNDS = (
     ("quack", "🦆"), ("airhorn", "🔊"), ("cricket", "🦗"), ("golf clap", "👏"),
     ("sad horn", "🎺"), ("ba dum tss", "🥁"),
 )  # fmt: skip
-# Tight for each user's token (docs/facts.md#discord-users); how long the window is, Discord does not say.
+# Tight for each user's token (docs/facts.md#discord-users); Discord does not say how long the window is.
 OWN_LIST = Limit("a user's own guilds", 1, 1.0)
 
 
 async def get_me(call: Call) -> dict[str, Any]:
-    """GET /users/@me."""
+    """Answer GET /users/@me."""
     _need_scope(call, "identify")
     return shapes.me(call.discord.world.users[_caller_id(call)])
 
 
 async def get_user(call: Call) -> dict[str, Any]:
-    """GET /users/{id}."""
+    """Answer GET /users/{id}."""
     user = call.discord.world.users.get(call.snowflake("user_id"))
     if user is None:
         raise unknown("User")
@@ -35,7 +35,7 @@ async def get_user(call: Call) -> dict[str, Any]:
 
 
 async def get_my_guilds(call: Call) -> list[Any]:
-    """GET /users/@me/guilds, by id, in pages."""
+    """Answer GET /users/@me/guilds, by id, in pages."""
     _need_scope(call, "guilds")
     limit = call.number("limit", 200, 1, 200)
     before, after = call.cursor("before"), call.cursor("after")
@@ -50,7 +50,7 @@ async def get_my_guilds(call: Call) -> list[Any]:
 
 
 async def get_my_member(call: Call) -> dict[str, Any]:
-    """GET /users/@me/guilds/{guild}/member."""
+    """Answer GET /users/@me/guilds/{guild}/member."""
     _need_scope(call, "guilds.members.read")
     caller = _caller_id(call)
     guild = _guild_of(call, caller)
@@ -60,13 +60,13 @@ async def get_my_member(call: Call) -> dict[str, Any]:
 
 
 async def leave_guild(call: Call) -> None:
-    """DELETE /users/@me/guilds/{guild}: the bot leaves."""
+    """Answer DELETE /users/@me/guilds/{guild}: the bot leaves."""
     guild = _guild_of(call, call.discord.bot_id)
     bots.remove(call.discord, guild, By(call.discord.bot_id))
 
 
 async def get_authorization(call: Call) -> dict[str, Any]:
-    """GET /oauth2/@me."""
+    """Answer GET /oauth2/@me."""
     discord = call.discord
     bot = discord.world.users[discord.bot_id]
     actor = call.actor
@@ -82,7 +82,7 @@ async def get_authorization(call: Call) -> dict[str, Any]:
 
 
 async def get_application(call: Call) -> dict[str, Any]:
-    """GET /applications/@me and /oauth2/applications/@me."""
+    """Answer GET /applications/@me and /oauth2/applications/@me."""
     discord = call.discord
     bot = discord.world.users[discord.bot_id]
     owner = discord.world.users[discord.sandbox.people[0].id]
@@ -102,14 +102,14 @@ async def get_application(call: Call) -> dict[str, Any]:
 
 
 async def get_emojis(call: Call) -> dict[str, Any]:
-    """GET /applications/{application}/emojis: the application has none."""
+    """Answer GET /applications/{application}/emojis: the application has none."""
     if call.snowflake("application_id") != call.discord.bot_id:
         raise unknown("Application")
     return {"items": []}
 
 
 async def get_sounds(call: Call) -> list[Any]:
-    """GET /soundboard-default-sounds."""
+    """Answer GET /soundboard-default-sounds."""
     return [
         {
             "name": name, "sound_id": str(number), "volume": 1.0, "emoji_id": None, "emoji_name": emoji,
@@ -120,12 +120,12 @@ async def get_sounds(call: Call) -> list[Any]:
 
 
 async def get_gateway(call: Call) -> dict[str, Any]:
-    """GET /gateway."""
+    """Answer GET /gateway."""
     return {"url": call.discord.gateway.url}
 
 
 async def get_gateway_bot(call: Call) -> dict[str, Any]:
-    """GET /gateway/bot."""
+    """Answer GET /gateway/bot."""
     discord = call.discord
     guilds = sum(discord.bot_id in guild.members for guild in discord.world.guilds.values())
     shards, starts = discord.application.shards(guilds), discord.gateway.starts.view()

@@ -1,1 +1,1 @@
-"""The Discord world: entities, permissions, the audit log, and its start."""
+"""The Discord world: entities, permissions, the audit log, and the world at the start."""

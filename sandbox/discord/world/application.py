@@ -3,21 +3,23 @@
 from sandbox.base.refusal import Refusal
 from sandbox.discord.world import intents
 
-# GATEWAY_GUILD_MEMBERS and GATEWAY_GUILD_MEMBERS_LIMITED: the flag says whether Discord reviewed the application
-# (docs/facts.md#discord-application-flags); the switch works alike in both.
+# GATEWAY_GUILD_MEMBERS and GATEWAY_GUILD_MEMBERS_LIMITED: the flag shows whether Discord reviewed the application
+# (docs/facts.md#discord-application-flags); the switch works the same way for both.
 _FLAGS = {"on": 1 << 14, "limited": 1 << 15, "off": 0}
 
 
 GUILDS_PER_SHARD = 2_500
-"""Guilds from which on Discord refuses a session that has them all (docs/facts.md#discord-gateway)."""
+"""The most guilds of one session; Discord refuses a session with more (docs/facts.md#discord-gateway)."""
 MOST_SHARDS = 1_000
 
 
 class Application:
-    """The switch of the Server Members intent, whether people may install the application for themselves, the addresses
-    to which OAuth2 may send people back, and how the bot has to be split into shards.
+    """The application's settings.
 
-    `redirects` are compared exactly; where there are none, any address of this machine will do.
+    They are the switch of the Server Members intent, whether people may install the application for themselves, the
+    addresses to which OAuth2 may send people back, and how the bot must be split into shards.
+
+    `redirects` are compared exactly; if there are none, every address of this machine is accepted.
     """
 
     def __init__(self) -> None:
@@ -25,14 +27,14 @@ class Application:
         self.forget()
 
     def forget(self) -> None:
-        """Back to how an application of this size begins."""
+        """Restore the settings with which an application of this size begins."""
         self.members_intent = "limited"
         self.user_install = False
         self._shards = 0
         self.guilds_per_shard = GUILDS_PER_SHARD
 
     def split(self, shards: int | None, guilds_per_shard: int | None) -> None:
-        """Recommend so many shards (0: as many as the guilds need) of at most so many guilds. Raises Refusal(400)."""
+        """Recommend a number of shards (0: as many as needed) of at most so many guilds. Raises Refusal(400)."""
         if shards is not None and not 0 <= shards <= MOST_SHARDS:
             raise Refusal(400, f"shards is between 0 and {MOST_SHARDS}.")
         if guilds_per_shard is not None and guilds_per_shard < 1:
@@ -41,7 +43,7 @@ class Application:
         self.guilds_per_shard = self.guilds_per_shard if guilds_per_shard is None else guilds_per_shard
 
     def shards(self, guilds: int) -> int:
-        """How many shards GET /gateway/bot recommends to a bot in so many guilds."""
+        """Return how many shards GET /gateway/bot recommends to a bot in so many guilds."""
         return self._shards or max(1, -(-guilds // self.guilds_per_shard))
 
     def set_intent(self, members_intent: str) -> None:

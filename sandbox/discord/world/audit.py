@@ -18,10 +18,10 @@ class By:
 
 
 def said_reason(header: str | None) -> str | None:
-    """The text of an X-Audit-Log-Reason header."""
+    """Return the text of an X-Audit-Log-Reason header."""
     return unquote(header) if header else None
 
 
 def note(world: World, guild_id: str, by: By, action: str, target: str, changes: Sequence[dict[str, Any]] = ()) -> None:
-    """Write down something that was done; `changes` are in Discord's own shape."""
+    """Record something that was done; `changes` are in Discord's own form."""
     world.save(AuditEntry(world.ids.next(), guild_id, by.actor_id, action, target, by.reason, list(changes)))

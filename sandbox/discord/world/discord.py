@@ -1,4 +1,4 @@
-"""What the parts of the local Discord ask of the whole, so that no part imports it."""
+"""What the parts of the local Discord need from the whole, as protocols, so that no part imports the whole."""
 
 from typing import Any, Protocol
 
@@ -11,22 +11,22 @@ from sandbox.discord.world.world import World
 
 
 class Events(Protocol):
-    """The gateway as those see it who make something happen."""
+    """The gateway as seen by code that makes something happen."""
 
     def dispatch(self, guild_id: str, event: str, data: dict[str, Any], intent: int) -> int:
-        """Tell every session that has the guild and the intent (0: no intent needed), if the bot is in the guild.
+        """Send an event to each session with the guild and the intent (0: none needed), if the bot is in the guild.
 
-        Returns how many connected clients it was sent to; others find it when they resume.
+        Returns how many connected clients it was sent to; others receive it when they resume.
         """
         ...
 
     def end_outage(self, guild_id: str, *, tell: bool = True) -> None:
-        """Make the guild available again; with `tell`, every session that has it hears so."""
+        """Make the guild available again; with `tell`, every session that has it receives the guild."""
         ...
 
 
 class Discord(Protocol):
-    """The world, the events that it sends, and whose bot it is."""
+    """The world, the events that it sends, and the bot that it belongs to."""
 
     @property
     def sandbox(self) -> Sandbox:
@@ -50,17 +50,17 @@ class Discord(Protocol):
 
     @property
     def gateway(self) -> Events:
-        """Where events go."""
+        """The gateway, which sends the events."""
         ...
 
     def user_called(self, name: str) -> User | None:
-        """The user with this id or username, or the person who had the username at the start."""
+        """Return the user with this id or username, or the person who had the username at the start."""
         ...
 
     def is_bots(self, token: str) -> bool:
-        """Whether it is the bot's token."""
+        """Return whether it is the bot's token."""
         ...
 
     async def faulty(self, request: web.Request) -> web.StreamResponse | None:
-        """What a running fault makes of a REST or token call."""
+        """Return what a running fault answers to a REST or token call, or None."""
         ...

@@ -12,8 +12,11 @@ EPHEMERAL = 64
 
 @dataclass
 class User:
-    """An account; `bot` marks the application's own and those of other applications, `crowd` nobody's: one of many who
-    fill a guild, as whom nobody signs in."""
+    """An account.
+
+    `bot` marks the application's own bot and those of other applications. `crowd` marks one of the many who only fill a
+    guild and never sign in.
+    """
 
     id: str
     username: str
@@ -27,7 +30,7 @@ class User:
 class Role:
     """A role of a guild; @everyone has the guild's id and position 0. `bot_id` is set on a bot's managed role.
 
-    `tags` are Discord's further tags, of which the true ones are there with null.
+    `tags` are Discord's further tags; one that is simply true has the value null.
     """
 
     id: str
@@ -42,7 +45,7 @@ class Role:
     bot_id: str | None = None
     tags: dict[str, str | None] = field(default_factory=dict)
     extras: dict[str, Any] = field(default_factory=dict)
-    """Further fields as the wire has them, as of a gradient."""
+    """Further fields in Discord's own form, for example of a gradient."""
 
     @property
     def is_given_by_discord(self) -> bool:
@@ -62,7 +65,7 @@ class Member:
     pending: bool = False
     timeout_until: str | None = None
     extras: dict[str, Any] = field(default_factory=dict)
-    """Further fields as the wire has them, as an avatar for this guild."""
+    """Further fields in Discord's own form, for example an avatar for this guild."""
 
 
 @dataclass
@@ -91,7 +94,7 @@ class Channel:
     last_message_id: str | None = None
     overwrites: list[Overwrite] = field(default_factory=list)
     extras: dict[str, Any] = field(default_factory=dict)
-    """The fields that only its type has, as the wire has them."""
+    """The fields that only its type has, in Discord's own form."""
 
 
 @dataclass
@@ -120,8 +123,11 @@ class Message:
 
 @dataclass
 class Guild:
-    """A guild with all it holds, by id; `offers` has whom its admins let see a command, or not: the command's id, then
-    the role's or user's."""
+    """A guild with everything in it, by id.
+
+    `offers` has what the guild's admins chose about seeing commands: command id → role or user id → whether they see
+    it.
+    """
 
     id: str
     name: str
@@ -129,9 +135,9 @@ class Guild:
     icon: str | None
     offers: dict[str, dict[str, bool]] = field(default_factory=dict)
     extras: dict[str, Any] = field(default_factory=dict)
-    """Further fields as the wire has them."""
+    """Further fields in Discord's own form."""
     live: dict[str, Any] = field(default_factory=dict)
-    """What only GUILD_CREATE has: threads, calls, events, and how many members Discord says there are."""
+    """What only GUILD_CREATE has: threads, calls, events, and the number of members that Discord reports."""
     roles: dict[str, Role] = field(default_factory=dict)
     members: dict[str, Member] = field(default_factory=dict)
     channels: dict[str, Channel] = field(default_factory=dict)
@@ -154,8 +160,11 @@ class Command:
 
 @dataclass
 class Grant:
-    """One exchange of a code: an access token (the id), its refresh token, whose they are and until when (epoch
-    seconds). Revoking any of a user's grants revokes them all, since they belong to one authorisation."""
+    """One exchange of a code.
+
+    It has an access token (the id), its refresh token, the user, and the end in epoch seconds. Revoking any of a user's
+    grants revokes them all, since they belong to one authorisation.
+    """
 
     id: str
     refresh: str

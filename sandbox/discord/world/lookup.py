@@ -6,7 +6,7 @@ from sandbox.discord.world.entities import Guild, Member, Role, User
 
 
 def find_guild(discord: Discord, wanted: str) -> Guild:
-    """The guild with this id or name. Raises Refusal(404)."""
+    """Return the guild with this id or name. Raises Refusal(404)."""
     for guild in discord.world.guilds.values():
         if wanted in (guild.id, guild.name):
             return guild
@@ -14,7 +14,7 @@ def find_guild(discord: Discord, wanted: str) -> Guild:
 
 
 def find_user(discord: Discord, wanted: str) -> User:
-    """The user with this id or name; the bot counts. Raises Refusal(404)."""
+    """Return the user with this id or name; the bot counts. Raises Refusal(404)."""
     user = discord.user_called(wanted)
     if user is None:
         raise Refusal(404, f"There is no person {wanted!r}.")
@@ -22,14 +22,14 @@ def find_user(discord: Discord, wanted: str) -> User:
 
 
 def find_member(guild: Guild, user: User) -> Member:
-    """The user in this guild. Raises Refusal(404)."""
+    """Return the user's member in this guild. Raises Refusal(404)."""
     if user.id not in guild.members:
         raise Refusal(404, f"{user.username} is not in {guild.name}.")
     return guild.members[user.id]
 
 
 def find_role(guild: Guild, wanted: str) -> Role:
-    """The role with this id or name. Raises Refusal(404)."""
+    """Return the role with this id or name. Raises Refusal(404)."""
     for role in guild.roles.values():
         if wanted in (role.id, role.name):
             return role

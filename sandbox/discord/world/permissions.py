@@ -24,7 +24,7 @@ USE_APPLICATION_COMMANDS = 1 << 31
 MODERATE_MEMBERS = 1 << 40
 
 ALL = (1 << 53) - 1 & ~(1 << 47)
-# Create invite, add reactions, stream, external emojis, connect, speak, voice activity beside the named ones.
+# Create invite, add reactions, stream, external emojis, connect, speak and voice activity, besides the named ones.
 EVERYONE_AT_START = (
     1 << 0 | 1 << 6 | 1 << 9 | 1 << 18 | 1 << 20 | 1 << 21 | 1 << 25
     | VIEW_CHANNEL | SEND_MESSAGES | EMBED_LINKS | ATTACH_FILES | READ_MESSAGE_HISTORY
@@ -36,28 +36,28 @@ Rank = tuple[int, int]
 
 
 def rank(role: Role) -> Rank:
-    """Comparable height: position first; on a tie the lower id is higher."""
+    """Return a comparable height: position first; on a tie the lower id is higher."""
     return role.position, -int(role.id)
 
 
 def ascending(guild: Guild) -> list[Role]:
-    """The guild's roles from the bottom."""
+    """Return the guild's roles from the bottom."""
     return sorted(guild.roles.values(), key=rank)
 
 
 def top_role(guild: Guild, member: Member) -> Role:
-    """The member's highest role; @everyone if there is no other."""
+    """Return the member's highest role; @everyone if there is no other."""
     held = [guild.roles[role_id] for role_id in member.roles if role_id in guild.roles]
     return max([guild.everyone, *held], key=rank)
 
 
 def stands_above(guild: Guild, member: Member, role: Role) -> bool:
-    """Whether the member may grant, edit or sort the role as far as the hierarchy goes."""
+    """Return whether the hierarchy lets the member grant, edit or sort the role."""
     return member.user_id == guild.owner_id or rank(top_role(guild, member)) > rank(role)
 
 
 def guild_permissions(guild: Guild, member: Member) -> int:
-    """Permissions from ownership and roles, without channel overwrites."""
+    """Return the permissions from ownership and roles, without channel overwrites."""
     if member.user_id == guild.owner_id:
         return ALL
     granted = guild.everyone.permissions
@@ -70,12 +70,12 @@ def guild_permissions(guild: Guild, member: Member) -> int:
 
 
 def timed_out(member: Member) -> bool:
-    """Whether the member's time-out is still running."""
+    """Return whether the member's time-out is still running."""
     return member.timeout_until is not None and datetime.fromisoformat(member.timeout_until) > datetime.now(UTC)
 
 
 def channel_permissions(guild: Guild, channel: Channel, member: Member) -> int:
-    """Permissions in the channel: @everyone's overwrite, then the roles' together, then the member's own."""
+    """Return the permissions in the channel: @everyone's overwrite, then the roles' together, then the member's own."""
     granted = guild_permissions(guild, member)
     if granted & ADMINISTRATOR:
         return ALL
@@ -97,5 +97,5 @@ def channel_permissions(guild: Guild, channel: Channel, member: Member) -> int:
 
 
 def may_manage(guild: Guild, member: Member) -> bool:
-    """Whether the member may add a bot: owner, Administrator or Manage Server."""
+    """Return whether the member may add a bot: owner, Administrator or Manage Server."""
     return bool(guild_permissions(guild, member) & (ADMINISTRATOR | MANAGE_GUILD))

@@ -16,13 +16,13 @@ _COLORS = {"Holder": 0x2ECC71, "Collector": 0x3498DB, "Whale": 0x9B59B6, "Admin"
 
 
 def users(bot_id: str) -> list[User]:
-    """The people and the application's bot."""
+    """Return the people and the application's bot."""
     people = [User(p.id, p.username, p.global_name, p.avatar) for p in PEOPLE]
     return [*people, User(bot_id, BOT_NAME, None, None, bot=True)]
 
 
 def guilds(bot_id: str) -> list[Guild]:
-    """Three complete guilds, new objects at every call."""
+    """Return three complete guilds, new objects at every call."""
     club = _guild(1, "Cool Holders Club", "c1abc0ffee0000000000000000000001", "ada", ["bob"], "carol dave erin mallory")
     base = _guild(2, "Base Builders", None, "ada", ["bob"], "carol dave erin mallory")
     quiet = _guild(3, "Quiet Corner", "90e7c0ffee0000000000000000000003", "erin", [], "bob carol")
@@ -46,7 +46,10 @@ def furnished(
     others: Iterable[str],
     ids: Iterator[str],
 ) -> Guild:
-    """A guild with the usual roles, members by user id, and a #general; `ids` gives its roles' and channel's ids."""
+    """Return a guild with the usual roles, members by user id, and a #general.
+
+    `ids` provides the ids of its roles and its channel.
+    """
     guild = Guild(guild_id, name, owner_id, icon)
     guild.roles[guild_id] = Role(guild_id, guild_id, "@everyone", EVERYONE_AT_START, 0)
     by_name: dict[str, str] = {}

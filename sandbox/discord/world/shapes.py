@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 
 def user(user: User) -> Json:
-    """UserResponse."""
+    """Return a UserResponse."""
     shape: Json = {
         "id": user.id,
         "username": user.username,
@@ -28,13 +28,13 @@ def user(user: User) -> Json:
 
 
 def me(account: User) -> Json:
-    """UserPIIResponse, without the e-mail that nobody here asks for."""
+    """Return a UserPIIResponse, without the e-mail, which nobody here asks for."""
     shape = {**user(account), "mfa_enabled": True, "locale": "en-US", "premium_type": 0}
     return {**shape, "verified": True, "email": None} if account.bot else shape
 
 
 def role(role: Role) -> Json:
-    """GuildRoleResponse."""
+    """Return a GuildRoleResponse."""
     shape: Json = {
         "id": role.id,
         "name": role.name,
@@ -55,12 +55,12 @@ def role(role: Role) -> Json:
 
 
 def roles(guild: Guild) -> list[Json]:
-    """All roles from the bottom."""
+    """Return all roles from the bottom."""
     return [role(each) for each in ascending(guild)]
 
 
 def member(member: Member, account: User) -> Json:
-    """GuildMemberResponse."""
+    """Return a GuildMemberResponse."""
     return {
         "user": user(account),
         "nick": member.nick,
@@ -81,7 +81,7 @@ def member(member: Member, account: User) -> Json:
 
 
 def my_guild(guild: Guild, member: Member, with_counts: bool) -> Json:
-    """MyGuildResponse: the guild as one of its members lists it."""
+    """Return a MyGuildResponse: the guild as in the list of one of its members."""
     shape: Json = {
         "id": guild.id,
         "name": guild.name,
@@ -95,17 +95,17 @@ def my_guild(guild: Guild, member: Member, with_counts: bool) -> Json:
 
 
 def counts(guild: Guild) -> Json:
-    """Members, and those who would be seen online."""
+    """Return the number of members, and of those who would be seen online."""
     return {"approximate_member_count": member_count(guild), "approximate_presence_count": 1}
 
 
 def member_count(guild: Guild) -> int:
-    """How many members Discord says a guild has."""
+    """Return the number of members that Discord reports for a guild."""
     return guild.live.get("member_count", len(guild.members))
 
 
 def guild(guild: Guild) -> Json:
-    """GuildResponse."""
+    """Return a GuildResponse."""
     return {
         "id": guild.id,
         "name": guild.name,
@@ -152,7 +152,7 @@ def guild(guild: Guild) -> Json:
 
 
 def overwrite(overwrite: Overwrite) -> Json:
-    """ChannelPermissionOverwriteResponse."""
+    """Return a ChannelPermissionOverwriteResponse."""
     return {
         "id": overwrite.id,
         "type": overwrite.type,
@@ -166,7 +166,7 @@ _NOT_OF_A_CALL = ("topic",)
 
 
 def channel(channel: Channel) -> Json:
-    """GuildChannelResponse; a category and a voice channel lack what they cannot have."""
+    """Return a GuildChannelResponse; a category and a voice channel lack the fields that they cannot have."""
     shape: Json = {
         "id": channel.id,
         "type": channel.type,
@@ -187,7 +187,7 @@ def channel(channel: Channel) -> Json:
 
 
 def message(message: Message, author: User) -> Json:
-    """MessageResponse."""
+    """Return a MessageResponse."""
     shape: Json = {
         "id": message.id,
         "channel_id": message.channel_id,
@@ -216,7 +216,7 @@ def message(message: Message, author: User) -> Json:
 
 
 def command(command: Command, application_id: str) -> Json:
-    """ApplicationCommandResponse."""
+    """Return an ApplicationCommandResponse."""
     shape: Json = {
         "id": command.id,
         "application_id": application_id,
@@ -227,13 +227,13 @@ def command(command: Command, application_id: str) -> Json:
 
 
 def application(application_id: str, bot: User, flags: int) -> Json:
-    """PrivateApplicationResponse's public part."""
+    """Return the public part of a PrivateApplicationResponse."""
     return {
         "id": application_id,
         "name": bot.username,
         "icon": None,
         "description": "",
-        "summary": "",  # empty, and there until v11: older clients insist on it
+        "summary": "",  # empty, and present until v11: older clients require it
         "type": None,
         "verify_key": "0" * 64,
         "flags": flags,
@@ -245,5 +245,5 @@ def application(application_id: str, bot: User, flags: int) -> Json:
 
 
 def own_application(application_id: str, flags: int) -> Json:
-    """The application in READY."""
+    """Return the application as in READY."""
     return {"id": application_id, "flags": flags, "flags_new": str(flags)}

@@ -25,7 +25,7 @@ AUDIT_KEPT = 500
 
 
 class World:
-    """Everything Discord remembers. Change an entity, then `save` it; `remove` what is gone."""
+    """Everything that Discord remembers. Change an entity, then `save` it; `remove` an entity that is deleted."""
 
     def __init__(self) -> None:
         self.ids = Snowflakes()
@@ -55,26 +55,26 @@ class World:
             self._journal = None
 
     def compact(self) -> None:
-        """Rewrite the journal to what is there now."""
+        """Rewrite the journal with only what exists now."""
         if self._journal is not None:
             self._journal.rewrite([_record(entity) for entity in self.entities()])
 
     def save(self, *entities: Entity) -> None:
-        """Remember new or changed entities, on disk before this returns."""
+        """Save new or changed entities; they are on disk before this returns."""
         for entity in entities:
             self._hold(entity)
         if self._journal is not None:
             self._journal.extend([_record(entity) for entity in entities])
 
     def remove(self, *entities: Entity) -> None:
-        """Forget entities, on disk before this returns."""
+        """Delete entities; the deletion is on disk before this returns."""
         for entity in entities:
             self._drop(entity)
         if self._journal is not None:
             self._journal.extend([{"gone": _kind(entity), **_record(entity)} for entity in entities])
 
     def entities(self) -> Iterator[Entity]:
-        """All there is, in an order in which it can be replayed."""
+        """Yield all entities, in an order in which they can be replayed."""
         yield from self.users.values()
         for guild in self.guilds.values():
             yield guild

@@ -1,7 +1,7 @@
 """API tokens of a server: created by its admins for their programs, found by their hash, and revoked.
 
-A token reaches one server and what its scopes open, never with more rights than its creator has there at that moment:
-it stops while they do not run the server, and is deleted with their account or the server.
+A token gives access to one server and only to what its scopes open. It never has more rights than its creator has there
+at that moment: it stops working while they do not run the server, and is deleted with their account or the server.
 """
 
 import re
@@ -25,10 +25,10 @@ from services.core.json_view import json_view
 from services.guilds import permissions
 
 SCOPES = ("read", "rules", "members")
-"""Everything that a token may be allowed, in the order in which people choose."""
+"""All scopes that a token can have, in the order in which people see them."""
 PREFIX = "hf_"
 MOST = 20
-"""Tokens of one server that have not expired."""
+"""The most unexpired tokens of one server."""
 LONGEST_NAME = 50
 USUAL_LIFE, LONGEST_LIFE = timedelta(days=90), timedelta(days=366)
 _SHOWN = len(PREFIX) + 5
@@ -59,7 +59,7 @@ class ApiTokenView:
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token that was just created; nobody can read `token` again."""
+    """A token that was just created; `token` cannot be read again."""
 
     view: ApiTokenView
     token: str
@@ -112,7 +112,7 @@ async def create(
     """
     name, scopes, end = _name(name), _scopes(scopes), _end(expires_at)
     await permissions.require_admin(db, outside, actor, server_id)
-    # One at a time, so that no two pass the count.
+    # One creation at a time, so that two concurrent ones do not both pass the count.
     await db.exec(select(Server.id).where(Server.id == server_id).with_for_update(key_share=True))
     await db.exec(
         delete(ApiToken).where(col(ApiToken.server_id) == server_id, col(ApiToken.expires_at) <= now() - USUAL_LIFE)
@@ -168,7 +168,7 @@ def _end(given: datetime | None) -> datetime:
 
 
 async def revoke(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, token_id: int | None) -> int:
-    """Delete a token of the server, or all of them, and return how many; they stop at once.
+    """Delete one token of the server, or all for None, and return how many; they stop working at once.
 
     Raises ServerNotFound, ProviderUnavailable, ApiTokenNotFound.
     """
@@ -187,7 +187,7 @@ async def revoke(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
 
 
 async def actor_of(db: AsyncSession, token: str) -> Actor | None:
-    """Return the token's creator with the token's bounds, or None if it is malformed, unknown, revoked or expired."""
+    """Return the creator with the token's limits, or None if the token is malformed, unknown, revoked or expired."""
     if not _TOKEN.fullmatch(token):
         return None
     moment = now()
@@ -202,7 +202,7 @@ async def actor_of(db: AsyncSession, token: str) -> Actor | None:
         return None
     row, discord_id, username = found
     if row.used_at is None or row.used_at < moment - _SEEN_EVERY:
-        # No call waits for another's end.
+        # Skip a locked row, so that no call waits for another to end.
         free = select(ApiToken.id).where(ApiToken.id == row.id).with_for_update(skip_locked=True)
         await db.exec(update(ApiToken).where(col(ApiToken.id).in_(free)).values(used_at=moment))
     use = TokenUse(row.id or 0, row.name, row.server_id, frozenset(row.scopes))

@@ -1,4 +1,4 @@
-"""Posts deliveries to the addresses that admins chose, by the guarded client."""
+"""Post deliveries to the addresses that admins chose, through the guarded client."""
 
 from gateways.transport.errors import ProviderError
 from gateways.transport.safe_fetch import Fetcher
@@ -11,7 +11,7 @@ DEADLINE_SECONDS = 10.0
 
 
 class WebhookClient:
-    """Posts to public https addresses only, and in the sandbox to this machine; follows no redirect."""
+    """The client: posts only to public https addresses, in the sandbox also to this machine; follows no redirects."""
 
     def __init__(self, fetcher: Fetcher | None = None) -> None:
         chosen = settings()
@@ -24,7 +24,7 @@ class WebhookClient:
         await self._fetcher.close()
 
     async def post(self, turn: DeliveryTurn, order: Delivery, body: bytes) -> str:
-        """Post one body and return why that failed; empty if the receiver accepted it."""
+        """Post one body and return why that failed, or an empty string if the receiver accepted it."""
         headers = {
             "Holdfast-Signature": signature(turn.secrets, int(now().timestamp()), body),
             "Holdfast-Event": order.event,

@@ -21,24 +21,24 @@ from services.core.addresses import shorten
 AT_ONCE = 20
 """Deliveries of one server in one turn."""
 LEASE = timedelta(minutes=2)
-"""A turn lasts less than half of it; after it another worker takes over from one that died."""
+"""How long a worker holds a webhook: more than twice a turn. After it, another worker takes over from a dead one."""
 LIFE = timedelta(days=1)
 """How long a delivery is tried."""
 PAUSES = (5, 30, 120, 600, 1_800, 3_600, 7_200)
 """Seconds between the attempts of a delivery; the last one repeats."""
 LONGEST_REST = 1_800
-"""Seconds that a failing webhook waits at most before its other deliveries are tried."""
+"""The most seconds that a failing webhook waits before its other deliveries are tried."""
 OFTEN = 5
-"""A webhook that failed more often in a row gets its turn after all others."""
+"""A webhook with more failures in a row than this gets its turn after all others."""
 MOST_EXPIRED = 1_000
-"""Deliveries that one turn gives up because they have waited for LIFE."""
+"""The most deliveries that one turn gives up because they have waited for LIFE."""
 KEPT = timedelta(days=3)
 """How long a finished delivery is kept for the screen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One delivery with its body; None if it may no longer be sent."""
+    """One delivery; `body` is None if it may no longer be sent."""
 
     id: int
     uuid: UUID
@@ -50,7 +50,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTurn:
-    """The due deliveries of one server, for one worker; without secrets if they cannot be read."""
+    """The due deliveries of one server, for one worker; `secrets` is empty if they cannot be decrypted."""
 
     server_id: int
     url: str
@@ -68,9 +68,10 @@ def signature(secrets: Sequence[str], at: int, body: bytes) -> str:
 
 
 async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> DeliveryTurn | None:
-    """Claim the webhook that has waited longest for its turn, of those with a due delivery, or return None.
+    """Claim the webhook with a due delivery that has waited longest for its turn, or return None.
 
-    With `healthy` only one whose receiver answered the last time, and soon. Gives up what has waited for LIFE.
+    `healthy` limits the choice to webhooks whose receiver accepted the last delivery and was fast. Gives up the
+    webhook's deliveries that have waited for LIFE.
     """
     found = await db.execute(
         text(
@@ -101,7 +102,7 @@ async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> Deli
 
 
 def _unsealed(*sealed: bytes | None) -> tuple[str, ...]:
-    """Return the secrets; none if they were sealed with a key that is lost, so that only this webhook fails."""
+    """Return the secrets, or none if they were sealed with a lost key, so that only this webhook fails."""
     try:
         return tuple(token_encryption.unseal(bytes(one)) for one in sealed if one is not None)
     except UnreadableToken:
@@ -160,7 +161,7 @@ def _order(row: Mapping[Any, Any]) -> Delivery:
 
 
 def _data(row: Mapping[Any, Any]) -> dict[str, Any] | None:
-    """Return what the body has about the event, or None if it may not be sent."""
+    """Return the event's data for the body, or None if the event may not be sent."""
     if row["event"] == TEST:
         return {}
     if not row["known"]:
@@ -212,7 +213,7 @@ async def _finish(db: AsyncSession, order: Delivery, state: str, *, attempted: b
 
 
 async def record_failure(db: AsyncSession, turn: DeliveryTurn, order: Delivery, fault: str) -> None:
-    """Record a failed attempt: try again after a pause that grows, or give up after LIFE. The webhook pauses too."""
+    """Record a failed attempt: try again after a growing pause, or give up after LIFE. The webhook pauses too."""
     seconds = PAUSES[min(order.attempts, len(PAUSES) - 1)]
     tried = await db.execute(
         text(
@@ -242,7 +243,7 @@ async def record_failure(db: AsyncSession, turn: DeliveryTurn, order: Delivery, 
 async def release(
     db: AsyncSession, turn: DeliveryTurn, rest: timedelta | None = None, *, slow: bool | None = None
 ) -> None:
-    """End a turn; with `rest` the next one is that much later. `slow` is whether the receiver was, if it is known."""
+    """End a turn; `rest` delays the next one. `slow` is whether the receiver was slow, or None if that is unknown."""
     await db.execute(
         text(
             "UPDATE webhook SET claimed_until = NULL, claimed_by = NULL, slow = :slow, "
@@ -257,7 +258,7 @@ async def release(
 
 
 async def clear(db: AsyncSession) -> None:
-    """Delete deliveries after KEPT; by then every one was finished, or its webhook is gone."""
+    """Delete deliveries created more than LIFE and KEPT ago; each has ended by then, or its webhook is gone."""
     await db.execute(
         text("DELETE FROM webhook_delivery WHERE created_at < now() - :kept - :life"), {"kept": KEPT, "life": LIFE}
     )

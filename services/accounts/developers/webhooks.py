@@ -27,9 +27,9 @@ from settings import settings
 EVENTS: Final = ("role.given", "role.taken", "wallet.proved", "rule.changed", "breaker.tripped")
 TEST: Final = "test"
 SHOWN = 20
-"""Deliveries that an admin sees, the newest."""
+"""How many deliveries an admin sees, the newest ones."""
 OVERLAP = timedelta(days=1)
-"""How long deliveries are signed with the former secret as well after a new one was made."""
+"""How long after a new secret was made deliveries are signed with the former one as well."""
 LONGEST_URL = 1_000
 _PREFIX = "whsec_"
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
@@ -38,7 +38,7 @@ _NOT_HTTPS = N_("The address has to begin with https:// and use the usual port."
 _NOT_PUBLIC = N_("The address has to be one that the whole internet can reach.")
 _NOT_DISCORD = N_("Discord does not accept these events. Use the address of a program of your own.")
 MOST_COUNTED = 10_000
-"""Waiting deliveries are counted up to so many."""
+"""Waiting deliveries are counted up to this number."""
 
 
 @json_view
@@ -82,7 +82,7 @@ class WebhookView:
 
 @dataclass(frozen=True, slots=True)
 class WebhookChange:
-    """A webhook as it is now, and its secret if it was made by this change."""
+    """A webhook after a change, and its secret if the change made a new one."""
 
     view: WebhookView
     secret: str | None
@@ -131,7 +131,7 @@ async def put(
     *,
     new_secret: bool = False,
 ) -> WebhookChange:
-    """Set the server's webhook. The first time, and with `new_secret`, return a secret that nobody can read again.
+    """Set the server's webhook. The first time, and with `new_secret`, return a secret that cannot be read again.
 
     Raises ServerNotFound, ProviderUnavailable, FieldRefused.
     """
@@ -146,7 +146,7 @@ async def put(
         row.old_secret, row.old_until = row.secret, now() + OVERLAP
         row.secret = token_encryption.seal(secret)
     if row.url != url:
-        # Another address starts without the former one's failures.
+        # A new address starts without the failures of the former one.
         row.failures, row.slow, row.failing_since, row.gave_up_at, row.next_at = 0, True, None, None, now()
     row.url, row.events = url, list(events)
     db.add(row)
@@ -174,7 +174,7 @@ def _url(given: str) -> str:
     if (literal and not is_public(host)) or "." not in host.strip(".") or host.endswith((".local", ".internal")):
         raise FieldRefused("url", _(_NOT_PUBLIC))
     if _DISCORD.fullmatch(host):
-        # What Discord refuses counts against this machine's address, and so against every server's roles.
+        # Requests that Discord refuses count against this machine's address, and so hinder role changes everywhere.
         raise FieldRefused("url", _(_NOT_DISCORD))
     return url
 
@@ -186,7 +186,7 @@ def _events(given: Sequence[str]) -> tuple[str, ...]:
 
 
 async def remove(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
-    """Delete the server's webhook with everything that waits for it.
+    """Delete the server's webhook with all its deliveries.
 
     Raises ServerNotFound, ProviderUnavailable, WebhookNotFound.
     """
@@ -201,7 +201,7 @@ async def remove(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
 
 
 async def send_test(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
-    """Queue a test event, unless one waits already, and try everything that waits at once.
+    """Queue a test event, or make a waiting one due now, and end the webhook's pause.
 
     Raises ServerNotFound, ProviderUnavailable, WebhookNotFound.
     """

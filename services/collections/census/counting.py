@@ -1,9 +1,9 @@
-"""Advance a count step by step: each step is stored with its place, so that a killed process costs one step.
+"""Advance a count step by step: each step is stored with its position, so a killed process loses only one step.
 
-On EVM chains two nodes have to agree about every transfer. What is settled is added up for ever; the transfers after
-it are read again by each count, so a reorganisation of the newest blocks leaves nothing behind. Where an index with a
-key lists an ERC-721 collection, its tokens are read at one block instead (`snapshots`). On Solana a list of
-the collection has to be the same when it is read a second time, by another node where one is set.
+On EVM chains two nodes have to agree about every transfer. Settled transfers are added up once and kept; each count
+reads the later ones again, so a reorganisation of the newest blocks leaves no trace. Where an index with an API key
+lists an ERC-721 collection, its tokens are read at one block instead (`snapshots`). On Solana the list of the
+collection is read twice and has to be the same both times, the second time from another node if one is configured.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from services.collections.census.tasks import CensusTask, CountTaken
 log = logging.getLogger("holdfast.services.census")
 
 STEPS_A_TURN = 6
-"""Slices that one server's turn reads before another server's."""
+"""How many slices one server's turn reads before another server has its turn."""
 COMPARED = 20
-"""Owners of a coin whose balances are compared with what the contract states."""
+"""How many owners of a coin have their balances compared with the balances that the contract states."""
 MOST_FAULTS = 6
-"""Failures in a row until a count ends."""
+"""How many failures in a row end a count."""
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
 ONE_NODE = N_("Only one node is set for {chain}, and a count needs a second one that confirms it. Nothing was counted.")
 NOT_CONFIRMED = N_("Only one node is set for {chain}: it gave the same list twice, and no other one confirms it.")
@@ -60,7 +60,7 @@ class Uncountable(Exception):
 
 
 async def advance(outside: Gateways, task: CensusTask) -> None:
-    """Advance a count by one turn, and give it back. A provider's failure is tried again later, a few times."""
+    """Advance a count by one turn, and end its lease. After a provider's failure, try again later, a few times."""
     try:
         await _take_turn(outside, task)
     except CountTaken:
@@ -72,7 +72,7 @@ async def _take_turn(outside: Gateways, task: CensusTask) -> None:
         with fair_turns.on_behalf_of(f"server:{task.server_id}"):
             async with transaction() as db:
                 for_any, for_server = await tasks.make_room(db, task.server_id)
-                # A server that has its share does not end a count that others wait for.
+                # A server that has used up its share does not end a count that others wait for.
                 is_wanted = for_any and (for_server or await tasks.refuse(db, task, NO_ROOM))
             if not is_wanted:
                 raise Uncountable(NO_ROOM)
@@ -93,7 +93,7 @@ async def _give_back(task: CensusTask) -> None:
 
 
 async def _failed_once(task: CensusTask, why: str = "") -> None:
-    """Try again later; after the last time the count ends with `why`, or with what the nodes did."""
+    """Schedule another try; after the last one end the count with the reason `why`, or that the nodes failed."""
     async with transaction() as db:
         stored = await tasks.read(db, task)
         if stored.faults + 1 < MOST_FAULTS:
@@ -136,14 +136,14 @@ async def _add_up(outside: Gateways, task: CensusTask) -> None:
 
 
 async def _read(outside: Gateways, task: CensusTask, first: int, last: int, by: Sequence[int]) -> HistorySlice:
-    """Return a slice that both nodes give. That it has no transfer is believed of nodes that list a known one.
+    """Return a slice that both nodes give. Once a transfer is known, only nodes that list it are believed to find none.
 
     Raises ProviderError.
     """
     found = await outside.histories.confirmed(task.chain, task.contract, first, last, by)
     if found.moves or found.unread or (known := task.known) is None:
         return found
-    # Nodes that give few blocks at a time have thousands of such slices: they are asked at once.
+    # A node that gives few blocks at a time has thousands of such slices, so the nodes are asked concurrently.
     are_silent = await asyncio.gather(*(_is_silent(outside, task, known, known, node) for node in by))
     if any(are_silent):
         said = f"node {by[are_silent.index(True)] + 1} lists no transfer where there is one"
@@ -164,12 +164,12 @@ async def _is_silent(outside: Gateways, task: CensusTask, first: int, last: int,
 
 
 async def _begin_again(task: CensusTask, found: HistorySlice) -> CensusTask:
-    """Read the blocks before the first known transfer once more: only now can their silence be doubted."""
+    """Read the blocks before the first known transfer once more: only now can an empty answer for them be checked."""
     return await _commit(task, block=-1, known=found.moves[-1].block, moves=0, tokens=0)
 
 
 def _two_nodes(outside: Gateways, task: CensusTask) -> Sequence[int]:
-    """Return the nodes to ask; after a failure another pair, if more are set."""
+    """Return the nodes to ask; after a failure a different pair, if more are configured."""
     nodes, title = outside.chains.endpoints(task.chain), CHAINS[task.chain].title
     if nodes < 2:
         raise Uncountable(storable(ONE_NODE if nodes else OFF, chain=title))
@@ -177,10 +177,10 @@ def _two_nodes(outside: Gateways, task: CensusTask) -> Sequence[int]:
 
 
 async def _begin(outside: Gateways, task: CensusTask, by: Sequence[int]) -> CensusTask:
-    """Set the count's goal.
+    """Set the count's target block.
 
-    Begin again at the first block if the one where the last count ended was replaced, or if that was a snapshot: which
-    transfers led to it is not known, so silence about later ones could not be doubted.
+    Begin again at the first block if the block where the last count ended was replaced, or if that count was a
+    snapshot. A snapshot knows no transfer, so a node's empty answer for later blocks could not be checked.
     """
     heads = await asyncio.gather(*(outside.histories.settled(task.chain, one) for one in by))
     goal = min(head.block for head in heads)
@@ -194,7 +194,7 @@ async def _begin(outside: Gateways, task: CensusTask, by: Sequence[int]) -> Cens
 
 
 async def _is_replaced(outside: Gateways, task: CensusTask, goal: int, by: Sequence[int]) -> bool:
-    """Return whether a node has another block where the last count ended."""
+    """Return whether a node has a different block at the height where the last count ended."""
     if not task.block_hash or goal < task.block:
         return False
     present = [await outside.histories.block(task.chain, task.block, one) for one in by]
@@ -221,7 +221,7 @@ async def _keep(task: CensusTask, found: HistorySlice) -> CensusTask:
 
 async def _changes(task: CensusTask, found: HistorySlice) -> owned_tokens.Amounts:
     try:
-        # In a thread: one log can name half a million tokens, and the event loop gets its turns meanwhile.
+        # In a thread, because one log can name half a million tokens and would block the event loop.
         return await asyncio.to_thread(owned_tokens.added_up, found.moves)
     except TooManyTokens:
         raise Uncountable(_too_many(max(task.block, 0))) from None
@@ -243,7 +243,7 @@ async def _start_over(task: CensusTask) -> None:
 
 
 async def _end(outside: Gateways, task: CensusTask, by: Sequence[int]) -> None:
-    """Read the blocks after the settled one, and end the count."""
+    """Read the blocks after the last settled one, and end the count."""
     heads = await asyncio.gather(*(outside.chains.head(task.chain, one) for one in by))
     marks = [await outside.histories.block(task.chain, task.block, one) for one in by]
     if len({mark.block_hash for mark in marks}) > 1:
@@ -285,9 +285,9 @@ async def _end(outside: Gateways, task: CensusTask, by: Sequence[int]) -> None:
 async def _is_stated(
     outside: Gateways, task: CensusTask, block: int, node: int, supply: int, some: Mapping[str, int]
 ) -> bool:
-    """Return whether a coin states these balances too. Those that rebase change balances without transfers.
+    """Return whether a coin's contract states these balances too. Rebasing coins change balances without transfers.
 
-    The zero address is asked about as well: its amounts were burnt, whether the supply says so or not.
+    The zero address is asked about as well: its amount was burnt, whether or not the total supply includes it.
     """
     owners = [owned_tokens.NOBODY, *some]
     total, burnt, *held = await outside.histories.stated(task.chain, task.contract, owners, block, node)
@@ -301,7 +301,7 @@ async def _list(outside: Gateways, task: CensusTask) -> None:
     if task.target is None:
         await _start_over(task)
         task = await _commit(replace(task, moves=0, tokens=0, again=False, after=None), target=0)
-    # Failures are not forgotten from page to page: a list that is never the same twice has to end.
+    # The count of failures is not reset after a page, so that a list that is never the same twice ends.
     for _ in range(STEPS_A_TURN):
         node = (task.faults + int(task.again)) % nodes
         page = await outside.collection_owners.page(task.contract, task.after, node)
@@ -328,7 +328,7 @@ async def _list(outside: Gateways, task: CensusTask) -> None:
 
 
 async def _compare(task: CensusTask, nodes: int) -> None:
-    """End a list that was the same both times; else it is read again, as after a failure."""
+    """End the count if both readings of the list agree; otherwise read it again, as after a failure."""
     if not task.tokens:
         raise Uncountable(NO_ASSETS)
     async with transaction() as db:

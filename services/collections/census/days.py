@@ -1,7 +1,7 @@
-"""A rule's numbers day by day, so that a chart shows how many of its holders have arrived.
+"""A rule's numbers day by day, for a chart of how many of its holders have arrived.
 
-A rule is counted daily once somebody had it or its collection counted, and again when its collection's tokens moved.
-Each count goes on from the block of the last one.
+A rule is counted daily after somebody has requested a count of it or of its collection, and again on the same day when
+tokens of its collection have moved. Each count continues from the block of the previous one.
 """
 
 import json
@@ -16,9 +16,9 @@ from services.collections.census import numbers, reach
 from services.rules.expression import parse
 
 SOONEST = timedelta(hours=1)
-"""How old a rule's numbers are at least before it is counted again on the same day."""
+"""The minimum age of a rule's numbers before it is counted again on the same day."""
 SLACK = timedelta(minutes=5)
-"""How long before a count ended a move can be that it does not include: moves are noted no more often."""
+"""How long before the end of a count a move may be noted that it does not include: moves are noted no more often."""
 KEPT_DAYS = 400
 SHOWN_DAYS = 30
 
@@ -32,9 +32,9 @@ class ReachOnDay(NamedTuple):
 
 
 async def begin_due(db: AsyncSession) -> None:
-    """Begin the count of a rule whose numbers are out of date, of a server whose last count like this has ended.
+    """Begin the count of one rule whose numbers are out of date, in a server without a running daily count.
 
-    They are after a day, and sooner when the followers saw its collection's tokens move.
+    Numbers are out of date on the next day (in UTC), and sooner if the followers saw tokens of the collection move.
     """
     found = await db.execute(
         text(
@@ -65,7 +65,7 @@ async def begin_due(db: AsyncSession) -> None:
 
 
 async def note(db: AsyncSession, row: Reach) -> None:
-    """Write numbers that were just counted as today's of each rule with the same conditions."""
+    """Store newly counted numbers as today's numbers of each rule with the same conditions."""
     found = await db.execute(
         text("SELECT id, expression FROM rule WHERE server_id = :server AND deleted_at IS NULL ORDER BY id"),
         {"server": row.server_id},
@@ -75,7 +75,7 @@ async def note(db: AsyncSession, row: Reach) -> None:
 
 
 async def _write(db: AsyncSession, rule_ids: list[int], row: Reach) -> None:
-    """Write a day's numbers; a failure replaces no number of the same day."""
+    """Write today's numbers; a failure does not replace numbers of the same conditions."""
     for rule_id in rule_ids:
         await db.execute(
             text(
@@ -101,9 +101,9 @@ async def _write(db: AsyncSession, rule_ids: list[int], row: Reach) -> None:
 
 
 async def of_rule(db: AsyncSession, server_id: int, rule_id: int) -> list[ReachOnDay]:
-    """Return the days of a server's rule that have numbers, the oldest first, at most SHOWN_DAYS.
+    """Return the newest days of a server's rule that have numbers, at most SHOWN_DAYS, the oldest first.
 
-    Days on which it had other conditions are left out.
+    Days on which the rule had other conditions are left out.
     """
     found = await db.execute(
         text(
@@ -121,7 +121,7 @@ async def of_rule(db: AsyncSession, server_id: int, rule_id: int) -> list[ReachO
 
 
 async def newest(db: AsyncSession, server_id: int) -> dict[int, ReachOnDay]:
-    """Return the newest numbers of each rule of a server; a rule whose conditions were not counted has none."""
+    """Return the newest numbers of each rule of a server; a rule whose present conditions were not counted has none."""
     found = await db.execute(
         text(
             """

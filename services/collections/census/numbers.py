@@ -1,7 +1,7 @@
 """How many addresses meet the conditions of a rule, in one statement, from finished counts and stored lists.
 
-Every address that holds something of a collection in the rule, or is on a list in it, is judged for itself: a member
-with two wallets counts twice, and a pair of wallets that only meet a minimum together does not count.
+Every address that holds something of a collection in the rule, or is on a list in it, is judged separately: a member
+with two wallets counts twice, and two wallets that meet a minimum only together do not count.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ NOT_COUNTED: Mapping[str, str] = {
     "any_wallet": N_("Any verified wallet meets this condition, so there are no holders to count."),
 }
 _COUNTED = {"basic", "token_id", "address_list"}
-"""What is counted beside coins."""
+"""The types of conditions that can be counted, besides coins."""
 NATIVE_COIN = N_("The coin of a chain cannot be counted, because it moves without a record of who has it.")
 SOLANA_COIN = N_("On Solana only collections can be counted, because a coin has no list of its owners.")
 NO_COIN = N_("The contract does not record transfers as a coin does, so its holders cannot be counted.")
@@ -70,7 +70,7 @@ def places_of(tree: Expression) -> list[ContractKey]:
 
 
 async def odd_one(db: AsyncSession, tree: Expression, census_ids: Mapping[ContractKey, int]) -> str | None:
-    """Return why a count says nothing about its condition: tokens were counted for a coin, or a coin for tokens."""
+    """Return why a count cannot answer its condition, or None: it counted tokens for a coin, or a coin for tokens."""
     for leaf in requirements(tree):
         if leaf.chain:
             of_coin, of_tokens = await owned_tokens.kinds(db, census_ids[leaf.chain, leaf.contract])

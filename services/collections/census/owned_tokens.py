@@ -1,4 +1,4 @@
-"""The rows of a count: transfers added up to who owns how much of which token."""
+"""The rows of a count: transfers added up to the amount of each token that each address owns."""
 
 import asyncio
 from collections import Counter
@@ -11,7 +11,7 @@ from gateways.evm.tokens.transfer_history import TokenMove
 from models.db.session import AsyncSession, joined
 
 NOBODY = "0x" + 20 * "00"
-"""The other side of a mint and of a burn."""
+"""The zero address: the sender of a mint and the receiver of a burn."""
 SETTLED, NEWEST, SECOND_READING = 0, 1, 2
 """Parts of a count; see models.CensusToken."""
 MOST_TOKENS = 500_000
@@ -28,7 +28,7 @@ class TooManyTokens(Exception):
 
 
 class Written(NamedTuple):
-    """How many rows a part has more than before, and whether somebody has less than nothing of a token."""
+    """By how many rows a part grew, and whether an owner now has a negative amount of a token."""
 
     added: int
     is_negative: bool
@@ -37,7 +37,7 @@ class Written(NamedTuple):
 def added_up(moves: Iterable[TokenMove]) -> Amounts:
     """Return what the moves change, by owner and token; mints and burns change one side only.
 
-    Raises TooManyTokens before anything is added up for a range of more than MOST_TOKENS: it costs memory and time.
+    Raises TooManyTokens before it expands ranges of more than MOST_TOKENS in all, which would cost memory and time.
     """
     changes, ranged = Counter[tuple[str, int]](), 0
     for move in moves:
@@ -79,8 +79,8 @@ async def add(db: AsyncSession, census_id: int, part: int, changes: Amounts) -> 
         *counts, places = found.one()
         new, negative, zero = (int(one) for one in counts)
         if zero:
-            # By their places, which stay within the transaction: a join would be planned from estimates of what this
-            # transaction has written, and wrong ones read the whole count for each row.
+            # By `ctid`, which does not change within the transaction. A join would be planned from estimates of the
+            # rows that the transaction has written; with wrong ones it would read the whole count for each row.
             await db.execute(
                 text("DELETE FROM census_token WHERE ctid = ANY(CAST(string_to_array(:places, ';') AS tid[]))"),
                 {"places": places},
@@ -99,7 +99,7 @@ async def clear(db: AsyncSession, census_id: int, *parts: int) -> None:
 
 
 async def is_negative_in_sum(db: AsyncSession, census_id: int) -> bool:
-    """Return whether somebody has less than nothing of a token at the newest block."""
+    """Return whether an owner has a negative amount of a token at the newest block."""
     found = await db.execute(
         text(
             """
@@ -142,7 +142,7 @@ async def kinds(db: AsyncSession, census_id: int) -> tuple[bool, bool]:
 
 
 async def sampled(db: AsyncSession, census_id: int, most: int) -> tuple[int, dict[str, int]]:
-    """Return how much all owners have together, and what some of them have, others each time."""
+    """Return the total of all owners, and the amounts of up to `most` of them, chosen at random."""
     found = await db.execute(
         text(
             """

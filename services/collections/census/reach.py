@@ -1,4 +1,4 @@
-"""How many addresses meet the conditions of a rule, and how many of them are verified: ask for it, and read it."""
+"""How many addresses meet the conditions of a rule, and how many of them are verified: request and read a count."""
 
 import hashlib
 import json
@@ -35,9 +35,9 @@ KEPT = timedelta(hours=1)
 FRESH = timedelta(minutes=1)
 """How old a count of a collection may be for another rule's numbers."""
 LONGEST = timedelta(hours=6)
-"""How long a rule's counts may take; asking again goes on from where they were."""
+"""How long a rule's counts may take; a new request continues from where they stopped."""
 MOST_AN_HOUR = 120
-"""Rules that one server may have counted within an hour; collections that were just counted are not read again."""
+"""How many rules one server may have counted within an hour; newly counted collections are not read again."""
 COUNT_SECONDS = 120
 """How long the numbers of one rule may take to add up."""
 TOO_SLOW = N_("The numbers of this rule take too long to add up. Ask about fewer conditions at once.")
@@ -72,7 +72,7 @@ class ReachView:
 
 
 async def begin(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> int:
-    """Have the addresses counted that meet a new, a changed or a stored rule; return the id under which to read it.
+    """Request a count of the addresses that meet a new, a changed or a stored rule; return the id of the result.
 
     The same conditions are counted once within KEPT. Raises what `trial.asked_rule` raises, and TooMany.
     """
@@ -180,11 +180,11 @@ async def _counts(db: AsyncSession, reach_id: int) -> dict[ContractKey, _Count]:
 
 
 _LAST = "SELECT max(d.ended_at) FROM reach d WHERE d.server_id = reach.server_id AND d.state <> 'counting'"
-"""When a server last had numbers."""
+"""The SQL for the time at which a server last got numbers."""
 
 
 async def settle_next(db: AsyncSession) -> Reach | None:
-    """Compute the numbers of one rule whose counts have all ended, and return them; None if there is none."""
+    """Compute and return the numbers of one rule whose counts have all ended or exceeded LONGEST; None if none has."""
     found = await db.exec(
         select(Reach)
         .where(Reach.state == "counting")
@@ -195,7 +195,7 @@ async def settle_next(db: AsyncSession) -> Reach | None:
                 "WHERE n.reach_id = reach.id AND c.state = 'counting'))"
             ).bindparams(longest=LONGEST)
         )
-        # Servers take turns: first the one that has waited longest since its last numbers.
+        # Servers take turns: the one that has waited longest since its last numbers comes first.
         .order_by(text(f"({_LAST}) NULLS FIRST"), col(Reach.id))
         .limit(1)
         .with_for_update(skip_locked=True)
@@ -203,7 +203,7 @@ async def settle_next(db: AsyncSession) -> Reach | None:
     row = found.first()
     if row is None:
         return None
-    # Held until the numbers are stored: a count that began again meanwhile would be read half done.
+    # Locked until the numbers are stored: a count that began again meanwhile would be read half done.
     await db.execute(
         text(
             "SELECT 1 FROM census c JOIN reach_census n ON n.census_id = c.id WHERE n.reach_id = :reach "
@@ -280,7 +280,7 @@ async def _check_rate(db: AsyncSession, server_id: int) -> None:
 
 
 async def forget(db: AsyncSession) -> None:
-    """Delete numbers that are no longer kept, and counts that nobody has wanted for a week."""
+    """Delete expired numbers, and counts that nobody has requested for a week."""
     await db.execute(
         text("DELETE FROM reach WHERE state <> 'counting' AND created_at < now() - :kept AND ended_at < now() - :kept"),
         {"kept": KEPT},
@@ -313,7 +313,7 @@ def digest_of(tree: Expression) -> str:
 
 
 def _row(server_id: int, tree: Expression) -> Rule:
-    """Return a rule of these conditions alone, for the log."""
+    """Return a rule that has only these conditions, for the log."""
     first = next(requirements(tree))
     document: Mapping[str, Any] = to_document(tree)
     return Rule(

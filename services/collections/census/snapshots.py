@@ -1,8 +1,8 @@
 """Count an ERC-721 collection as it is at one block, without its history.
 
-An index with a key lists a collection's tokens in a call or two, where the history of transfers may take thousands. Its
-list decides nothing: two nodes have to name the same owner of each token at the same settled block, and the tokens
-that have one have to be as many as the contract's `totalSupply`. Where any of it fails, the history is read.
+An index with an API key lists a collection's tokens in one or two calls; the history of transfers may take thousands.
+The list alone decides nothing: two nodes have to name the same owner of each token at the same settled block, and the
+number of tokens with an owner has to equal the contract's `totalSupply`. If any of this fails, the history is read.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from services.collections.census.tasks import CensusTask
 log = logging.getLogger("holdfast.services.census")
 
 MOST_LISTED = 50_000
-"""Tokens of a collection that is read in this way: each node is asked about each of them."""
+"""The most tokens of a collection that is read in this way: each node is asked about each token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Snapshot:
 
 
 async def read(outside: Gateways, task: CensusTask, by: Sequence[int]) -> Snapshot | None:
-    """Return the collection at a settled block; None where that cannot be proved, or no index lists it."""
+    """Return the collection at a settled block, or None if that cannot be proved or no index lists it."""
     if not outside.listings:
         return None
     place = task.chain, task.contract
@@ -63,12 +63,12 @@ async def read(outside: Gateways, task: CensusTask, by: Sequence[int]) -> Snapsh
 
 
 async def store(task: CensusTask, found: Snapshot) -> None:
-    """End the count with a snapshot, in place of everything that was counted before."""
+    """End the count with a snapshot, which replaces everything that was counted before."""
     owned = {(owner, token): 1 for token, owner in found.owners.items()}
     async with transaction() as db:
         await owned_tokens.clear(db, task.id, SETTLED, NEWEST)
         await owned_tokens.add(db, task.id, SETTLED, owned)
-        # Its transfers were not read, so a later count by them has to begin at the first block.
+        # No transfers were read, so a later count of transfers has to begin at the first block.
         await tasks.update(db, task, block=found.block, known=None, moves=0, tokens=len(owned))
         await tasks.end(db, task, head=found.block, block_hash=found.block_hash)
     log.info("count ended census=%s chain=%s block=%s tokens=%s", task.id, task.chain, found.block, len(owned))

@@ -1,4 +1,4 @@
-"""The queue of counts: who advances which one next, so that every server has its turn."""
+"""The queue of counts: which one is advanced next, so that every server gets its turn."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,9 +9,9 @@ from sqlalchemy import text
 from models.db.session import AsyncSession
 
 MOST_KEPT, MOST_OF_A_SERVER = 20_000_000, 5_000_000
-"""Pairs of an address and a token that all counts keep together, and those under way for one server."""
+"""The most pairs of an address and a token in all counts together, and in the running counts for one server."""
 LEASE = timedelta(minutes=2)
-"""How long a count stays with the process that advances it; each step renews it."""
+"""How long a count is leased to the process that advances it; each step renews the lease."""
 
 
 class CountTaken(Exception):
@@ -39,7 +39,7 @@ class CensusTask:
 
 
 async def claim(db: AsyncSession, holder: str) -> CensusTask | None:
-    """Claim the count whose server has waited longest for a turn, and of that server the one that waited longest."""
+    """Claim the longest-waiting count of the server that has waited longest for a turn, or return None."""
     found = await db.execute(
         text(
             """
@@ -75,7 +75,7 @@ async def claim(db: AsyncSession, holder: str) -> CensusTask | None:
 
 
 async def update(db: AsyncSession, task: CensusTask, **changes: Any) -> None:
-    """Write columns of a count and renew its lease. Raises CountTaken if another process has it by now."""
+    """Write columns of a count and renew its lease. Raises CountTaken if another process has taken it over."""
     columns = "".join(f", {name} = :{name}" for name in changes)
     found = await db.execute(
         text(
@@ -100,7 +100,7 @@ async def give_back(db: AsyncSession, task: CensusTask, pause: timedelta = timed
 
 
 async def want(db: AsyncSession, chain: str, contract: str, fresh: timedelta) -> int:
-    """Return the count of a collection; one that ended longer ago than `fresh`, or failed, goes on from its block."""
+    """Return the id of a collection's count; one that failed or is older than `fresh` continues from its block."""
     found = await db.execute(
         text(
             """
@@ -130,13 +130,13 @@ async def want(db: AsyncSession, chain: str, contract: str, fresh: timedelta) ->
 
 _WAITED_FOR = """EXISTS (SELECT 1 FROM reach_census n JOIN reach r ON r.id = n.reach_id
     WHERE n.census_id = c.id AND r.state = 'counting')"""
-"""The condition that somebody waits for a count `c`."""
+"""The SQL condition that somebody waits for the count `c`."""
 
 
 async def make_room(db: AsyncSession, server_id: int) -> tuple[bool, bool]:
-    """Delete counts that nobody waits for, the longest unwanted first, if all keep too much.
+    """Delete the longest unwanted count that nobody waits for, if all counts together keep too much.
 
-    Return whether there is room for any count, and for one of this server.
+    Return whether there is room for any count, and whether there is room for one of this server.
     """
     found = await db.execute(
         text(
@@ -149,7 +149,7 @@ async def make_room(db: AsyncSession, server_id: int) -> tuple[bool, bool]:
         {"most": MOST_KEPT},
     )
     if (oldest := found.scalar_one_or_none()) is not None:
-        # Asked again under the lock: somebody may have come to want it.
+        # Checked again under the lock: somebody may want it by now.
         await db.execute(text(f"DELETE FROM census c WHERE c.id = :census AND NOT {_WAITED_FOR}"), {"census": oldest})
     found = await db.execute(
         text(
@@ -166,7 +166,7 @@ async def make_room(db: AsyncSession, server_id: int) -> tuple[bool, bool]:
 
 
 async def refuse(db: AsyncSession, task: CensusTask, reason: str) -> bool:
-    """End what the task's server asks of its count, for this reason; return whether another server waits for it."""
+    """End the requests of the task's server for its count; return whether another server waits for the count."""
     await db.execute(
         text(
             "UPDATE reach SET state = 'failed', reason = :reason, ended_at = now() FROM reach_census n "
@@ -180,7 +180,7 @@ async def refuse(db: AsyncSession, task: CensusTask, reason: str) -> bool:
 
 
 async def read(db: AsyncSession, task: CensusTask) -> CensusTask:
-    """Return the count as it is stored. Raises CountTaken if another process has it by now."""
+    """Return the stored count. Raises CountTaken if another process has taken it over."""
     found = await db.execute(
         text(
             "SELECT chain, contract, block, block_hash, known, target, after, again, moves, tokens, faults FROM census "
@@ -195,6 +195,6 @@ async def read(db: AsyncSession, task: CensusTask) -> CensusTask:
 
 
 async def end(db: AsyncSession, task: CensusTask, *, head: int, block_hash: str, reason: str = "") -> None:
-    """Write that a count is whole up to the block `head`."""
+    """Record that a count is complete up to the block `head`."""
     await update(db, task, head=head, block_hash=block_hash, reason=reason, target=None, faults=0, state="done")
     await db.execute(text("UPDATE census SET counted_at = now() WHERE id = :census"), {"census": task.id})

@@ -27,7 +27,7 @@ Kind = Literal[
     "user.signed_in", "user.connected", "wallet.proved", "wallet.removed", "wallet.moved",
     "wallet.handed_over", "writer.stopped",
 ]  # fmt: skip
-"""A family and an event; the type checker refuses any other."""
+"""A family and an event, joined by a dot; the type checker refuses any other value."""
 Tone = Literal["good", "bad", "warning", "info", "quiet"]
 
 
@@ -54,7 +54,7 @@ class EventKind:
     """An icon name of lucide.dev."""
     tone: Tone = "quiet"
     undoable: bool = False
-    """Whether a batch of it can be undone; `services/servers/undo.py` has the function for it."""
+    """Whether a batch of these events can be undone; `services/servers/undo.py` has the function that does so."""
 
 
 EVENT_KINDS: Mapping[Kind, EventKind] = {
@@ -184,7 +184,7 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
     ),
     "writer.stopped": EventKind(lambda facts: _("Discord rejects the bot's token: no role can be given or taken.")),
 }  # fmt: skip
-"""Every kind with what the log, its screen, its filter and its undo need. All are kept for `LOG_DAYS`."""
+"""Every kind, with the data that the log, its screen, its filter and its undo need. All are kept for `LOG_DAYS`."""
 
 
 def filters() -> tuple[tuple[str, str], ...]:

@@ -183,7 +183,7 @@ def left(facts: EventFacts) -> str:
 
 
 def bot_left(facts: EventFacts) -> str:
-    """Return the sentence about the bot's leaving."""
+    """Return the sentence about the bot leaving the server."""
     count = facts.count("removalsLeftUndone")
     return ngettext(
         "{bot} left the server; {count} removal was not finished.",
@@ -324,7 +324,7 @@ def migration_ended(facts: EventFacts) -> str:
 
 
 def role_replaced(facts: EventFacts) -> str:
-    """Return the sentence about a role in another's place."""
+    """Return the sentence about a role that replaced another one in rules."""
     count, old = facts.count("rules"), str(facts.data.get("oldName") or "")
     return ngettext(
         "{who} replaced the role {old} with {role} in {count} rule.",
@@ -334,7 +334,7 @@ def role_replaced(facts: EventFacts) -> str:
 
 
 def handed_over(facts: EventFacts) -> str:
-    """Return the sentence about wallets that changed between two accounts of a person; it never names both."""
+    """Return the sentence about wallets that moved between two accounts of one person; it never names both accounts."""
     if facts.data.get("took"):
         return _("{member} took wallets over from another account of theirs.").format(member=facts.member)
     return _("{member} handed wallets over to another account of theirs.").format(member=facts.member)
@@ -375,5 +375,5 @@ def move_undone(facts: EventFacts) -> str:
 
 
 def scopes(facts: EventFacts) -> str:
-    """Return the scopes of an API token as they are called in the API, in a list."""
+    """Return the API names of a token's scopes, separated by commas."""
     return ", ".join(cast("list[str]", facts.data.get("scopes") or []))

@@ -17,7 +17,7 @@ LONGEST_PAUSE = 2 * 3600
 KNOWN_AGAIN = 60
 """Shortest pause in seconds once a retry at a predicted time has failed repeatedly."""
 LATE = 2**31 - 1
-"""Turn of a member who waits for a time: behind all turns of servers, ordered by that time."""
+"""The turn of a member who is scheduled for a later time: behind all turns of servers, ordered by that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,12 @@ CLAIM = f"""
     WHERE d.ctid = ANY(ARRAY(SELECT ctid FROM picked))
     RETURNING d.key, d.version, d.attempts, d.priority, d.request_id, d.seen, d.overtaken, d.turn
 """
-"""Rows are found by `ctid`, not by a join: the planner may expect one row in a table that is mostly empty, and would
-compare each row with each. A row that changes between being found and being locked waits for the next claim.
+"""Rows are found by `ctid`, not by a join: in a table that is mostly empty the planner may expect one row, and a join
+would compare every row with every other. A row that changes between being found and being locked waits for the next
+claim.
 
 Three kinds of members share a claim, so that none blocks the others: half is for new work, a quarter for retries and a
-quarter for the sweep. New work and the sweep may use what another kind leaves free.
+quarter for the sweep. New work and the sweep may use places that another kind leaves free.
 """
 
 
@@ -78,8 +79,8 @@ async def claim(
 ) -> list[Claim]:
     """Claim up to `limit` due members with at least the priority `least` under a lease, the most urgent first.
 
-    Servers take turns within one priority: each server's first member comes before any server's second one, and in the
-    sweep each server's first EACH_TURN members. The servers in `without` are skipped.
+    Servers take turns within one priority: each server's first member comes before any server's second one. In the
+    sweep, a turn has EACH_TURN members instead of one. The servers in `without` are skipped.
     """
     values = {
         "limit": limit, "half": -(-limit // 2), "quarter": -(-limit // 4), "least": least, "again": AGAIN,
@@ -94,9 +95,9 @@ async def claim(
 
 
 async def count_anew(db: AsyncSession) -> None:
-    """ANALYZE the queue table; skipped while another session does it.
+    """Run ANALYZE on the queue table, unless another session is doing so.
 
-    After a sweep the planner assumes an empty table, and would compare each row with each claim of a large batch.
+    After a sweep the planner assumes an empty table, and would compare every row with every claim of a large batch.
     """
     await db.execute(text("ANALYZE (SKIP_LOCKED) due"))
 
@@ -135,13 +136,13 @@ async def release_leases(db: AsyncSession, is_dead: Callable[[str], bool]) -> in
 
 
 def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
-    """Return a statement that locks the claims and returns two lists of keys: unchanged ones, and those only sighted.
+    """Return a statement that locks the claims and returns two lists of keys: unchanged claims, and those only sighted.
 
-    Unchanged claims have had no mark since they were claimed; the others only sightings of transfers. Claims that were
-    marked are locked too: `complete` releases them, and marks of many members hold some of these rows and wait for
-    others.
+    Unchanged claims have had no mark since they were claimed; the others have had only sightings of transfers. Claims
+    with other marks are locked too, because `complete` releases them and a mark of many members may hold some of these
+    rows while it waits for others.
     """
-    # One pass, for two would lock the rows in another order than marks do.
+    # One pass: two passes would lock the rows in a different order than marks do.
     statement = f"""
         SELECT COALESCE(array_agg(key) FILTER (WHERE unchanged), '{{}}') AS keys,
                COALESCE(array_agg(key) FILTER (WHERE seen_only AND NOT unchanged), '{{}}') AS seen
@@ -154,7 +155,7 @@ def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
 def check_unchanged(db: AsyncSession, worker: str, claims: Sequence[Claim], seen: Sequence[Claim] = ()) -> None:
     """Make the transaction fail with GuardFailed if one of these claims has had a mark since it was claimed.
 
-    Those in `seen` may have had sightings of transfers.
+    The claims in `seen` may have had sightings of transfers.
     """
     question, values = still_ours(worker, [*claims, *seen])
     db.later(
@@ -197,7 +198,7 @@ async def retry_later(
     reasons: Sequence[str | None],
     known_pauses: Sequence[float | None] | None = None,
 ) -> None:
-    """Retry these claims after a pause that grows with the attempts, and store the reasons they stayed unknown.
+    """Retry these claims after a pause that grows with the attempts, and store why each stayed unknown.
 
     `known_pauses` are the predicted seconds after which a retry can succeed (see `pause_after`).
     """
@@ -236,7 +237,7 @@ async def reschedule(db: AsyncSession, worker: str, moments: Sequence[tuple[Clai
 
 
 async def postpone(db: AsyncSession, worker: str, claims: Sequence[Claim], seconds: float) -> None:
-    """Release these claims without a decision for `seconds`; unlike `retry_later` it counts no attempt."""
+    """Release these claims without a decision, due again in `seconds`; unlike `retry_later`, this counts no attempt."""
     await db.execute(
         text(
             "UPDATE due SET claimed_until = NULL, claimed_by = NULL, turn = :late, "
@@ -258,13 +259,14 @@ async def release(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> Non
 
 
 _NOTIFY = "SELECT pg_notify(:channel, '') FROM released WHERE due_at <= now() LIMIT 1"
-"""The notification of a mark finds its member claimed, and is spent; so a release of the member notifies again."""
+"""A mark's notification has no effect while its member is claimed, so the release of the member notifies again."""
 _CLAIMED = "d.kind = 'member' AND d.key = ANY(string_to_array(:keys, ',')) AND d.claimed_by = :worker"
 _MORE = "(SELECT CAST(:more AS jsonb)) -> d.key"
 _UNCHANGED = "d.version = CAST((SELECT CAST(:versions AS jsonb)) ->> d.key AS bigint)"
 _SEEN_ONLY = "d.version - d.seen = CAST((SELECT CAST(:changes AS jsonb)) ->> d.key AS bigint)"
-"""Looked up, not joined: claims change faster than the planner's statistics, and a join that expects few rows compares
-each with each. The lookup is a SELECT of its own, so that a cached plan parses the document once."""
+"""Versions are looked up, not joined: claims change faster than the planner's statistics, and a join that expects few
+rows compares every row with every other. The lookup is a separate SELECT, so that a cached plan parses the document
+once."""
 
 
 def _values(worker: str, claims: Sequence[Claim]) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Mark members as due for a reconcile.
 
-Somebody's row in the queue is also the lock of what is stored about them: a reconcile locks the rows of its members
-before it writes about them. A transaction that marks a person and writes about them marks first, in one statement.
+A member's row in the queue is also the lock on the data stored about them: a reconcile locks the rows of its members
+before it writes their data. A transaction that marks people and writes their data must mark first, in one statement.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from services.core import request_ids
 CHANNEL = "holdfast_due"
 """The NOTIFY channel for members that became due."""
 
-# In order: somebody waits at the screen, has just joined, moved a token, changed a setting; and the daily sweep.
+# In order: a member waits at the screen, has just joined, has moved a token; a setting changed; the daily sweep.
 WAITING, JOINED, SEEN, CHANGED, SWEPT = 100, 80, 60, 50, 0
 AGAIN = 10
 """Priority of retries: above the sweep, below new work."""
 EACH_TURN = 50
-"""Members of a server that the sweep takes in one turn: they share what is read for the server."""
+"""How many members of a server the sweep takes in one turn; they share the data that is read for the server."""
 
 
 async def mark_member(db: AsyncSession, server_id: int, discord_id: str, priority: int) -> None:
@@ -36,7 +36,7 @@ async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], 
 
 
 async def mark_named(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
-    """Mark these people in a server, even if we do not know them as members."""
+    """Mark these people in a server, even those not known as members."""
     who = "SELECT CAST(:server AS integer) AS server_id, unnest(CAST(:people AS text[])) AS discord_id"
     return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
 
@@ -64,7 +64,7 @@ async def mark_claimants(
     without: Sequence[str] = (),
     servers: Sequence[int] | None = None,
 ) -> int:
-    """Mark the members who may count the holdings of these vaults through a delegation.
+    """Mark the members for whom the holdings of these vaults may count through a delegation.
 
     Excludes the delegates in `without`; `servers` limits the servers, None means all. The marks count as sightings,
     because anybody can cause them for another person as often as they like.
@@ -110,11 +110,11 @@ async def mark_people(
     servers: Sequence[int] | None = None,
     also: Sequence[int] = (),
 ) -> None:
-    """Mark people in the bot's servers where they are members, and whom `mark_other_delegates` marks for `wallets`.
+    """Mark people in the bot's servers where they are members, and everyone `mark_other_delegates` marks for `wallets`.
 
     `servers` limits the servers, None means all; `also` are servers where the people are marked even if they left.
-    All are marked at once, and before anything else of theirs is written: a reconcile locks its marks first too, so
-    the two wait for each other instead of deadlocking.
+    All are marked in one statement, which must come before any other write about them. A reconcile locks its rows
+    first too, so one waits for the other instead of deadlocking.
     """
     statement = f"""
         SELECT server_id, discord_id, max(priority) AS priority, min(sighting) AS sighting FROM (
@@ -153,7 +153,7 @@ async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
 
 async def invalidate_running(db: AsyncSession, server_id: int) -> None:
     """Invalidate the running reconciles of a server's members, because their input has changed."""
-    # A reconcile that is being written has its rows locked; waiting for it could deadlock.
+    # A reconcile that is writing holds locks on its rows; waiting for it could deadlock.
     await db.execute(
         text(
             "UPDATE due SET version = version + 1 WHERE ctid = ANY(ARRAY(SELECT ctid FROM due "
@@ -173,13 +173,16 @@ async def mark_servers(db: AsyncSession, servers: Sequence[int], priority: int) 
 async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
     """Mark all members whom a rule can concern, for the daily sweep.
 
-    The sweep brings no news about them, so a running reconcile already counts for it: versions stay.
+    The sweep brings no news about them, so a running reconcile counts as their part of the sweep: versions stay.
     """
     return await _mark(db, _concerned(), priority, {}, raises_version=False)
 
 
 def _concerned(more: str = "") -> str:
-    """Return the SQL for present members, no bots, with a wallet, a grant or a role to take over, limited by `more`."""
+    """Return the SQL for present members (no bots) with a wallet, a grant, or a role to take over or being moved.
+
+    `more` is a further condition in SQL.
+    """
     # Joins, not conditions: a condition would look up each of a million members separately.
     return " UNION ".join(
         f"SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id {reason} "
@@ -224,7 +227,7 @@ def _marking(
 def _insertion(who: str, values: dict[str, object], *, each: int, step: int = 1) -> Question:
     """Return the statement that marks the rows of `who`: server_id, discord_id, priority, and sighting (0 or 1).
 
-    `each` is how many members of a server share a turn, `step` by how much versions rise.
+    `each` is how many members of a server share a turn; `step` is by how much versions rise.
     """
     # A fixed order makes overlapping marks wait for each other instead of deadlocking.
     statement = f"""

@@ -1,4 +1,4 @@
-"""Names of workers, by which a process sees that the holder of a lease no longer exists."""
+"""Names of workers, from which a process can tell that the holder of a lease no longer exists."""
 
 import hashlib
 import os
@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 
 _PLACES = (Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid"))
-"""What differs between machines of one host name, and between containers of one machine."""
+"""Their contents differ between machines with the same host name, and between containers on one machine."""
 
 
 @cache
 def machine() -> str:
-    """Return what stands for the place whose processes have numbers of their own: a machine, or a container."""
+    """Return an identifier of the machine or container within which process ids are unique."""
     seen = [socket.gethostname()]
     for path in _PLACES:
         try:
@@ -29,7 +29,10 @@ def worker_name() -> str:
 
 
 def is_dead(worker: str) -> bool:
-    """Return whether the worker was a process of this machine that no longer exists."""
+    """Return whether the worker was a process of this machine that no longer exists.
+
+    A worker with the id of the current process counts as dead: it belonged to an earlier process with that id.
+    """
     place, _, rest = worker.rpartition(":")[0].rpartition(":")
     if place != machine() or not rest.isdigit():
         return False
@@ -37,7 +40,7 @@ def is_dead(worker: str) -> bool:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether this machine has a process of that number."""
+    """Return whether this machine has a process with that id."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

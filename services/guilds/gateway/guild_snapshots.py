@@ -1,4 +1,4 @@
-"""What the bot knows of each guild, stored so that another process can resume its shard."""
+"""The bot's data about each guild, stored so that another process can resume the guild's shard."""
 
 from collections.abc import Collection, Sequence
 
@@ -8,7 +8,7 @@ from models.db.session import AsyncSession
 
 
 async def keep(db: AsyncSession, guild_id: str, data: str) -> None:
-    """Store a guild's snapshot, if it is not the stored one."""
+    """Store a guild's snapshot if it differs from the stored one."""
     await db.execute(
         text(
             "INSERT INTO guild_picture (guild_id, data) VALUES (:guild, :data) ON CONFLICT (guild_id) "
@@ -19,7 +19,7 @@ async def keep(db: AsyncSession, guild_id: str, data: str) -> None:
 
 
 async def of_shard(db: AsyncSession, number: int, count: int) -> Sequence[str] | None:
-    """Return the snapshots of all guilds of a shard; None if one of them has none."""
+    """Return the snapshots of all guilds of a shard; None if any guild has no snapshot."""
     found = await db.execute(
         text(
             "SELECT p.data FROM server s LEFT JOIN guild_picture p ON p.guild_id = s.discord_id "

@@ -1,7 +1,7 @@
 """The bot's identifies to Discord's gateway, counted across processes and restarts and spaced as Discord requires.
 
-Discord allows 1,000 in 24 hours and then resets the token, and one of each of `max_concurrency` groups of shards in
-five seconds (docs/facts.md#discord-gateway).
+Discord allows 1,000 in 24 hours and then resets the token. In five seconds it allows one for each of the
+`max_concurrency` groups of shards (docs/facts.md#discord-gateway).
 """
 
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ from services.core.relative_times import length
 DAILY, KEPT_BACK = 1_000, 50
 """Identifies that Discord allows in a day, and how many of them are reserved for an operator's restarts."""
 SCARCE = 0.5
-"""Share of a day's identifies after which the others are spread over the rest of the day."""
+"""Share of a day's identifies after which the remaining ones are spread over the rest of the day."""
 SPACING_SECONDS = 5.5
-"""Half a second more than Discord requires, because two identifies may arrive at different speeds."""
+"""Half a second more than Discord requires, because two identifies may take different times to arrive."""
 DAY_SECONDS = 86_400
 KEY = 4_815_162_344
-"""The advisory lock for taking one."""
+"""The advisory lock under which an identify is counted."""
 
 
 class TooManyIdentifies(Exception):
@@ -48,7 +48,7 @@ class Budget:
 
     @property
     def is_scarce(self) -> bool:
-        """Whether so many are used that the others are spread over the rest of the day."""
+        """Whether so many are used that the remaining ones are spread over the rest of the day."""
         return self.left <= self.total * SCARCE
 
     @property
@@ -58,7 +58,7 @@ class Budget:
 
 
 async def starts(outside: Gateways) -> SessionStarts | None:
-    """Return Discord's own count, or None if it does not answer."""
+    """Return Discord's own count, or None if Discord does not answer."""
     try:
         return await outside.discord.session_starts()
     except ProviderError:
@@ -90,7 +90,7 @@ async def budget(db: AsyncSession) -> Budget:
 
 
 async def budget_at(url: str) -> Budget | None:
-    """Return what the database at this URL has of it; None before its first migration. Raises psycopg.Error."""
+    """Return the budget in the database at this URL; None before its first migration. Raises psycopg.Error."""
     async with await WatchedConnection.connect(libpq_url(url), autocommit=True) as connection:
         try:
             return _weigh(*[await ask(connection, question) for question in _BUDGET])
@@ -111,7 +111,7 @@ def _weigh(ours: Sequence[tuple[Any, ...]], discords: Sequence[tuple[Any, ...]])
 
 
 async def pause(db: AsyncSession) -> float:
-    """Return the seconds until a client should connect; 0 when it may at once."""
+    """Return the seconds that a client should wait before it connects; 0 if it may connect at once."""
     found = await budget(db)
     if found.is_used_up:
         return found.seconds
@@ -123,8 +123,8 @@ async def pause(db: AsyncSession) -> float:
 async def take(db: AsyncSession, shard_id: int | None = None) -> float:
     """Count one identify and return the seconds after which it may be sent. Raises TooManyIdentifies.
 
-    Shards whose numbers have the same rest when divided by `max_concurrency` wait for each other, those of all
-    processes together.
+    Shards whose numbers have the same remainder when divided by `max_concurrency` wait for each other, across all
+    processes.
     """
     await db.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": KEY})
     await db.execute(text("DELETE FROM identify WHERE at < now() - interval '1 day'"))
@@ -141,12 +141,12 @@ async def recommended(db: AsyncSession) -> int:
 
 
 async def warning(db: AsyncSession) -> str:
-    """Return what to know about the day's identifies; empty while most of them are left."""
+    """Return a warning about the day's identifies; empty while most of them are left."""
     return said(await budget(db))
 
 
 def said(found: Budget) -> str:
-    """Return what to know about this budget; empty while most of it is left."""
+    """Return a warning about this budget; empty while most of it is left."""
     if found.is_used_up:
         return _(
             "Discord allows {total} new connections of the bot in a day and then resets its token. {left} are left. "
@@ -164,7 +164,7 @@ _OURS = """
     SELECT count(*), COALESCE(extract(epoch FROM now() - min(at)), 0),
     COALESCE(extract(epoch FROM now() - max(at)), :day) FROM identify WHERE at > now() - interval '1 day'
 """
-# Discord's count is lowered by those taken since it was read, and forgotten once it has been reset.
+# Discord's count minus the identifies taken since it was read; no row once Discord has reset the count.
 _DISCORDS = """
     SELECT total, remaining - (SELECT count(*) FROM identify WHERE at > read_at), extract(epoch FROM resets_at - now())
     FROM gateway_limit WHERE resets_at > now()

@@ -1,4 +1,4 @@
-"""Claims of interactions, so that of all processes and sessions that receive one, a single one answers it."""
+"""Claims on interactions: of all processes and sessions that receive an interaction, exactly one answers it."""
 
 from sqlalchemy import text
 
@@ -9,7 +9,7 @@ FORGOTTEN_SECONDS = 3_600
 
 
 async def claim(db: AsyncSession, interaction_id: str) -> bool:
-    """Return whether the interaction is this caller's to answer: of all processes and sessions, one gets True."""
+    """Claim the interaction and return whether this caller must answer it; only one process and session gets True."""
     found = await db.execute(
         text("INSERT INTO interaction_claim (id, at) VALUES (:id, now()) ON CONFLICT DO NOTHING RETURNING id"),
         {"id": interaction_id},
@@ -18,7 +18,7 @@ async def claim(db: AsyncSession, interaction_id: str) -> bool:
 
 
 async def forget_old(db: AsyncSession) -> None:
-    """Delete claims of interactions that Discord no longer sends again."""
+    """Delete claims on interactions that are too old for Discord to send again."""
     await db.execute(
         text("DELETE FROM interaction_claim WHERE at < now() - make_interval(secs => :old)"),
         {"old": FORGOTTEN_SECONDS},

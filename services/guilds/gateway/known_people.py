@@ -9,16 +9,17 @@ from sqlalchemy import text
 from models.db.session import AsyncSession
 
 DELETED_AT_ONCE = 5_000
-"""Rows of people we do not know that one transaction deletes."""
+"""Maximum rows of people we do not know that one transaction deletes."""
 MOST_OTHERS = 100
-"""Servers up to which somebody new is looked for in all others; with more, they are found when they use the bot."""
+"""Maximum number of servers for which a new person is looked for in all the others. If there are more, people are found
+when they use the bot."""
 WATCHED_DAYS = 1
-"""How long a role is watched that a preview asked about."""
+"""Days for which a role is watched after a preview asked about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedMember:
-    """A person in a guild as an event reports them; without roles for one who left."""
+    """A person in a guild as an event reports them; a person who left has no roles."""
 
     guild_id: str
     discord_id: str
@@ -26,9 +27,9 @@ class ReportedMember:
 
 
 async def strangers(db: AsyncSession, reported: Sequence[ReportedMember]) -> frozenset[int]:
-    """Return the places in the sequence of people for whom there is no reason to store them.
+    """Return the positions in the sequence of the people whom we have no reason to store.
 
-    One statement answers for all of them. A guild without a row of ours has none: its events wait for the row.
+    One statement answers for all of them. A guild without a row has no strangers: its events wait for the row.
     """
     rows = [
         {"place": place, "guild": one.guild_id, "who": one.discord_id, "roles": list(one.roles)}
@@ -41,7 +42,7 @@ async def strangers(db: AsyncSession, reported: Sequence[ReportedMember]) -> fro
 async def among(
     db: AsyncSession, server_id: int, people: Iterable[tuple[str, Collection[str]]], admin_roles: Collection[str] = ()
 ) -> set[str]:
-    """Return which of these people (id and roles) we know, or have one of the `admin_roles`."""
+    """Return the ids of those people (id and roles) whom we know or who have one of the `admin_roles`."""
     rows = [{"who": who, "roles": list(roles)} for who, roles in people]
     values = {"server": server_id, "rows": json.dumps(rows), "admins": list(admin_roles)}
     (found,) = await db.together((_AMONG, values))
@@ -49,14 +50,14 @@ async def among(
 
 
 async def list_begins(db: AsyncSession, guild_id: str) -> None:
-    """Record that a guild's list is being read, so that another process reads it if this one ends before."""
+    """Record that a guild's list is being read, so that another process reads it if this one ends too early."""
     await db.execute(
         text("UPDATE server SET list_wanted = true WHERE discord_id = :guild AND NOT list_wanted"), {"guild": guild_id}
     )
 
 
 async def list_ended(db: AsyncSession, server_id: int, began: object) -> None:
-    """Record that everybody is stored who had one of the watched roles when the list began."""
+    """Record that all members who had a watched role when the list began are stored."""
     values = {"server": server_id, "began": began}
     await db.execute(text("UPDATE server SET list_wanted = false WHERE id = :server AND list_wanted"), values)
     await db.execute(
@@ -68,20 +69,20 @@ async def list_ended(db: AsyncSession, server_id: int, began: object) -> None:
 
 
 async def to_list(db: AsyncSession, numbers: Collection[int] = (0,), count: int = 1) -> list[str]:
-    """Return the guilds of these shards (of `count`) whose list has to be read."""
+    """Return the guilds of these shards (of `count`) whose member list has to be read."""
     (found,) = await db.together((_TO_LIST, {"numbers": sorted(numbers), "count": count}))
     return [str(guild_id) for (guild_id,) in found]
 
 
 async def unlisted(db: AsyncSession, server_id: int, roles: Collection[str]) -> list[str]:
-    """Return those of the roles of which some holders may not be stored."""
+    """Return the roles among these that may have holders who are not stored."""
     values = {"server": server_id, "roles": sorted(roles)}
     (found,) = await db.together((_UNLISTED, values))
     return [str(role_id) for (role_id,) in found]
 
 
 async def watch(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
-    """Have everybody stored who has one of these roles."""
+    """Record that everybody who has one of these roles must be stored."""
     await db.execute(
         text(
             "INSERT INTO role_watch (server_id, role_id) SELECT :server, r FROM unnest(CAST(:roles AS text[])) r "
@@ -92,12 +93,12 @@ async def watch(db: AsyncSession, server_id: int, roles: Collection[str]) -> Non
 
 
 async def look_elsewhere(db: AsyncSession, server_id: int | None, discord_id: str, name: str) -> None:
-    """Have somebody new looked for in all servers but this one, if those are few."""
+    """Record that a new person must be looked for in all servers except this one, if there are few servers."""
     await db.execute(text(_LOOK_ELSEWHERE), {"server": server_id, "who": discord_id, "name": name, "most": MOST_OTHERS})
 
 
 async def forget_strangers(db: AsyncSession, after: int) -> tuple[int, int]:
-    """Delete some stored people we do not know, in the next server after this one.
+    """Delete up to DELETED_AT_ONCE stored people whom we do not know, in the server that follows the id `after`.
 
     Return that server's id, 0 if there is none, and how many were deleted.
     """
@@ -110,7 +111,7 @@ async def forget_strangers(db: AsyncSession, after: int) -> tuple[int, int]:
 
 
 async def forget_watches(db: AsyncSession) -> None:
-    """Delete what is watched for no rule, no move and no preview any more."""
+    """Stop watching the roles that no rule, no move and no recent preview needs."""
     await db.execute(text(_FORGET_WATCHES), {"days": WATCHED_DAYS})
 
 
@@ -142,7 +143,7 @@ _UNLISTED = """
     SELECT r FROM unnest(CAST(:roles AS text[])) r WHERE NOT EXISTS (
         SELECT 1 FROM role_watch w WHERE w.server_id = :server AND w.role_id = r AND w.listed_at IS NOT NULL)
 """
-# They count as gone until they are found: `known_members` reads those who were never read.
+# These people count as gone until they are found: `member_rereads.never_read` lists those who were never read.
 _LOOK_ELSEWHERE = """
     INSERT INTO member (server_id, discord_id, name, roles, pending, bot, left_at, seen_at)
     SELECT id, :who, :name, '{}', false, false, now(), to_timestamp(0) FROM server
@@ -150,7 +151,7 @@ _LOOK_ELSEWHERE = """
     AND (SELECT count(*) FROM server WHERE bot_invited) <= :most ORDER BY id
     ON CONFLICT DO NOTHING
 """
-# Somebody in the log has met us, and what was done to them can be undone.
+# People in the log are kept: they have met us, and changes to them can be undone.
 _FORGET = f"""
     DELETE FROM member WHERE server_id = :server AND discord_id IN (
         SELECT p.discord_id FROM (SELECT m.*, m.discord_id AS who FROM member m) p JOIN server s ON s.id = p.server_id

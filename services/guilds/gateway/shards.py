@@ -1,7 +1,7 @@
 """Which process runs which shard of the bot, and the sessions that another process can resume.
 
-Each process renews its shards every few seconds. A shard whose lease has lapsed goes to the next process that has room,
-which resumes the session where the last one stored it.
+Each process renews its shards every few seconds. The next process with room takes a shard whose lease has lapsed, and
+resumes the session from the state that the former process stored.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from services.core.queue import worker_names
 from settings import SHARDS
 
 BEAT_SECONDS, LEASE_SECONDS = 2.0, 8.0
-"""Seconds between two renewals, and after which a shard that is not renewed may go to another process."""
+"""Seconds between two renewals, and seconds after which another process may take a shard that was not renewed."""
 KEY = 4_815_162_345
 """The advisory lock under which processes take shards."""
 AUTO = "auto"
@@ -26,9 +26,9 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class ShardPart:
-    """What BOT_SHARDS gives a process: all shards of Discord's or of a given number (`first` and `last` None), or some.
+    """The shards that BOT_SHARDS gives a process: all (`first` and `last` are None), or those from `first` to `last`.
 
-    `count` is None while Discord decides on it.
+    `count` is the number of all shards; None while Discord decides on it.
     """
 
     name: str
@@ -37,7 +37,7 @@ class ShardPart:
     last: int | None = None
 
     def shards(self, count: int) -> list[int]:
-        """Return the numbers of the shards that the process may run, of `count` together."""
+        """Return the numbers of the shards that the process may run, out of `count`."""
         return list(range(count) if self.first is None or self.last is None else range(self.first, self.last + 1))
 
 
@@ -67,10 +67,10 @@ class GatewaySession:
 
 @dataclass(frozen=True, slots=True)
 class ShardBeat:
-    """What a renewal found: the shards that the process holds, with the sessions of those new to it.
+    """The result of a renewal: the shards that the process holds, and the sessions of those that it has just claimed.
 
-    `surplus` is how many another process should have, `count` the largest number of shards of any process of the part,
-    `others_down` why some other process is not connected.
+    `surplus` is how many shards it should leave to other processes, and `free` how many nobody holds. `count` is the
+    largest number of shards that a process of the part uses. `others_down` is why another process is not connected.
     """
 
     held: frozenset[int]
@@ -83,7 +83,7 @@ class ShardBeat:
 
 @dataclass(frozen=True, slots=True)
 class BotProcess:
-    """This process, as it calls itself in the database: its machine, its number there, and a part that is its own."""
+    """A process as the database names it: its machine, its process id there, and a random part."""
 
     place: str
     pid: int
@@ -91,7 +91,7 @@ class BotProcess:
 
     @property
     def name(self) -> str:
-        """Return the name, by which other processes of the machine can see whether it still runs."""
+        """Return the name, by which other processes on the machine can see whether this one still runs."""
         return f"{self.place}:{self.pid}:{self.own}"
 
 
@@ -101,14 +101,14 @@ def this_process() -> BotProcess:
 
 
 def is_gone(name: str, here: BotProcess) -> bool:
-    """Return whether a process of this machine has ended; False for those of others, which cannot be seen."""
+    """Return whether a process of this machine has ended; False for processes elsewhere, which cannot be checked."""
     place, _, rest = name.partition(":")
     pid = rest.partition(":")[0]
     return place == here.place and pid.isdigit() and not worker_names.is_running(int(pid))
 
 
 def digest(token: str) -> str:
-    """Return what stands for the bot's token in the database."""
+    """Return the digest that the database stores instead of the bot's token."""
     return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
@@ -117,8 +117,8 @@ async def beat(
 ) -> ShardBeat:
     """Renew the shards that this process holds, and take free ones up to its share.
 
-    `down` is why the process is not connected, None if it is. A shard that is not among the result's was taken by
-    another process, because this one was silent for too long.
+    `down` is why the process is not connected, None if it is. A shard in `held` that is missing from the result was
+    taken by another process, because this one was silent for too long.
     """
     values: dict[str, Any] = {
         "me": process.name, "part": part.name, "count": count, "wanted": part.shards(count), "held": sorted(held),
@@ -180,7 +180,7 @@ async def keep(
 
 
 async def forget(db: AsyncSession, process: BotProcess, count: int, numbers: Collection[int]) -> None:
-    """Delete the stored sessions of these shards: Discord does not resume them, or nobody should."""
+    """Delete the stored sessions of these shards, which Discord does not resume or no process should resume."""
     await _empty(db, "session_id", process, count, numbers)
 
 
@@ -209,7 +209,7 @@ async def end(db: AsyncSession, process: BotProcess) -> None:
 
 
 async def _alone(db: AsyncSession) -> None:
-    """Let no other process change shards until the transaction ends; otherwise two would wait for each other."""
+    """Let no other process change shards until the transaction ends; otherwise two processes could deadlock."""
     await db.together(("SELECT pg_advisory_xact_lock(:key)", {"key": KEY}))
 
 

@@ -1,4 +1,4 @@
-"""What a move says in Discord: one message in a channel that an admin chose, besides the panel. Nobody is mentioned."""
+"""A move's announcement: one message in a channel that an admin chose, besides the panel. It mentions nobody."""
 
 import secrets
 from datetime import datetime
@@ -16,7 +16,7 @@ from settings import settings
 
 
 def body(server: Server, move: ServerMove, at: datetime) -> dict[str, Any]:
-    """Return the message in Discord's format, in the server's language; `at` is the present."""
+    """Return the message in Discord's format, in the server's language; `at` is the present time."""
     with speaking(server.language):
         bot, roles = settings().bot_name, panel.roles_of_move(move)
         match move.state:
@@ -77,7 +77,7 @@ async def edit(outside: Gateways, server: Server, move: ServerMove, at: datetime
 async def withdraw(
     outside: Gateways, server: Server, move: ServerMove, channel_id: str | None, message_id: str | None
 ) -> bool:
-    """Say in a message that is no longer the announcement where it is now; return whether Discord let us."""
+    """Edit a former announcement to say where the announcement is now; return whether Discord let us."""
     if channel_id is None or message_id is None or message_id == move.message_id:
         return True
     with speaking(server.language):

@@ -1,4 +1,4 @@
-"""Coverage of a move: how many holders of its roles have verified a wallet, and to how many a rule says yes."""
+"""Coverage of a move: how many holders of its roles have verified a wallet, and for how many a rule says yes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ STANDINGS = (RIGHT, WRONG, UNVERIFIED, UNKNOWN)
 PAGE = 50
 STORED_EVERY = timedelta(minutes=10)
 LARGE = 50_000
-"""Members from which on a read shows the last stored count instead of counting."""
+"""The number of members from which a read shows the last stored count instead of counting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class HolderName:
 class HoldersPage:
     """One page of a role's holders with one standing; pages are counted from 1.
 
-    `named` is false where so few could be right that names would say which wallet is whose.
+    `named` is false if so few could be right that names would reveal which wallet is whose.
     """
 
     members: tuple[HolderName, ...]
@@ -85,7 +85,7 @@ class HoldersPage:
     named: bool
 
 
-# A line of the ledger has the last complete answer; a member who could not be read since has a queued try.
+# A grant has the last complete answer. A member who could not be read since then has a queued retry.
 _STANDINGS = """
     SELECT h.role_id, h.discord_id, h.name, CASE
         WHEN NOT EXISTS (
@@ -121,7 +121,7 @@ async def count(db: AsyncSession, server_id: int, roles: Sequence[str]) -> Cover
 
 
 async def of_move(db: AsyncSession, move: ServerMove) -> Coverage:
-    """Return the coverage of an open move: counted now, or for a large server as it was last stored."""
+    """Return the coverage of an open move: counted now or, for a large server, as last stored."""
     if await rollups.members(db, move.server_id) < LARGE or (stored := await _stored(db, move)) is None:
         return await count(db, move.server_id, move.roles)
     return stored
@@ -141,7 +141,7 @@ def _coverage(row: MoveCount) -> RoleCoverage:
 
 
 async def store(db: AsyncSession, move: ServerMove) -> None:
-    """Store today's coverage of a move, over what was stored today before."""
+    """Store today's coverage of a move, replacing what was stored earlier today."""
     seen = await count(db, move.server_id, move.roles)
     for role_id in sorted(move.roles):
         one = seen.of(role_id)
@@ -161,7 +161,7 @@ _STORE = """
 
 
 async def store_oldest(db: AsyncSession) -> bool:
-    """Store the coverage of the open move whose count is the oldest, if that is time; return whether there was one."""
+    """Store the coverage of the open move with the oldest count, if older than STORED_EVERY; return whether one was."""
     move_id = (await db.execute(text(_OLDEST), {"every": STORED_EVERY})).scalar()
     if move_id is None:
         return False
@@ -219,7 +219,7 @@ async def holders(
 
 
 async def _is_identifying(db: AsyncSession, move: ServerMove, role_id: str) -> bool:
-    """Return whether so few wallets may meet the rules for the role that names would say which one is whose."""
+    """Return whether so few wallets may meet the rules for the role that names would reveal which one is whose."""
     rules = await db.exec(
         select(Rule).where(
             Rule.server_id == move.server_id, Rule.role_id == role_id, Rule.state == "active",

@@ -26,12 +26,15 @@ from services.roles.outbox import INTENT_CHANNEL
 MOST_ROLES = 50
 LONGEST = timedelta(days=366)
 TOLD_AGAIN, TOLD_FOR = timedelta(minutes=15), timedelta(days=1)
-"""Pause before messages that Discord did not let us change are tried again, and for how long after the last change."""
+"""The pause before messages that Discord did not let us change are tried again, and how long after the last change."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveOrder:
-    """What an admin wants of a move: its roles, its dates (None: from now on), and where to announce it, if at all."""
+    """An admin's order for a move: its roles, its dates, and the channel to announce it in, if any.
+
+    `begins_at` None means now for a new move, and leaves the begin of an open one as it is.
+    """
 
     until: datetime
     roles: Sequence[str]
@@ -42,7 +45,7 @@ class MoveOrder:
 @json_view
 @dataclass(frozen=True, slots=True)
 class MoveUndone:
-    """What the end of a move without removals did, in words; `members` get a role back at once."""
+    """The result of undoing a move, in words; `members` is how many get a role back at once."""
 
     text: str
     members: int
@@ -69,7 +72,7 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
         move.begun_at = begins_at
     db.add(move)
     await db.flush()
-    # First, as everybody does who writes about members.
+    # First, as in every transaction that writes about members.
     await queue.mark_server(db, server_id, queue.CHANGED)
     await _make_gifts(db, server_id, dropped)
     await _end_gifts(db, server_id, roles)
@@ -87,7 +90,7 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
 
 
 async def _announced(outside: Gateways, found: Rights, move: ServerMove, at: datetime, channel_id: str | None) -> bool:
-    """Post or edit the announcement; in a channel that is no longer chosen, say that the move was called off there."""
+    """Post or edit the announcement; in a channel that is no longer chosen, edit the former one to say so."""
     if channel_id is not None and channel_id == move.channel_id:
         await announcement.post(outside, found.server, move, at, channel_id)
         return True
@@ -129,7 +132,7 @@ async def _checked_dates(db: AsyncSession, order: MoveOrder, move: ServerMove | 
 
 
 async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> bool:
-    """End the open move once its time is over: its roles follow the rules, and removals pass the breaker.
+    """End the open move once its time is over: its roles follow the rules, and the breaker limits their removals.
 
     Return False if Discord did not let us bring the messages up to date. Raises ServerNotFound, MoveNotFound, Conflict
     before the date, ProviderUnavailable.
@@ -152,9 +155,9 @@ async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 
 
 async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> MoveUndone:
-    """End the server's move without removals, or give back what was taken since its end was approved.
+    """End the server's move without removals, or give back the roles that were taken since its end was approved.
 
-    Those to whom no rule says yes keep their roles until one does again. Raises ServerNotFound, MoveNotFound,
+    Members to whom no rule says yes keep their roles until one does again. Raises ServerNotFound, MoveNotFound,
     ProviderUnavailable.
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
@@ -165,7 +168,7 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     approved = move.state == "approved"
     back = 0
     words = _("The move is called off. Everybody keeps the roles of the move, until a rule says yes to them again.")
-    # First: no reconcile that has begun under the move takes a role after it.
+    # First, so that no reconcile that began during the move takes a role after it.
     await queue.mark_server(db, server_id, queue.CHANGED)
     if approved:
         back, words = await _give_back(db, found, actor, move)
@@ -180,7 +183,7 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 
 
 async def newest(db: AsyncSession, server_id: int) -> ServerMove | None:
-    """Return the server's move that is open, or was approved last and not undone."""
+    """Return the server's newest move, if it is open, or approved and not undone."""
     rows = await db.exec(
         select(ServerMove).where(ServerMove.server_id == server_id).order_by(col(ServerMove.id).desc()).limit(1)
     )
@@ -189,7 +192,7 @@ async def newest(db: AsyncSession, server_id: int) -> ServerMove | None:
 
 
 async def begin_due(db: AsyncSession) -> int:
-    """Let the moves begin whose day has come, and return how many."""
+    """Begin the moves whose start has come, and return how many began."""
     rows = await db.execute(
         text(
             "UPDATE server_move SET begun_at = now() WHERE state = 'open' AND begun_at IS NULL AND begins_at <= now() "
@@ -203,9 +206,9 @@ async def begin_due(db: AsyncSession) -> int:
 
 
 async def bring_messages_up_to_date(db: AsyncSession, outside: Gateways) -> bool:
-    """Change the panel and the announcement of one move whose date has passed, or where Discord did not let us before.
+    """Update the panel and the announcement of one move whose date has passed, or that Discord did not let us update.
 
-    Return whether there was one. After the date or the end of a move they are tried for TOLD_FOR.
+    Return whether there was one. Retries end TOLD_FOR after the date or the end of the move.
     """
     due = select(ServerMove).where(col(ServerMove.messages_at) <= func.now()).order_by(col(ServerMove.messages_at))
     seen = (await db.exec(due.limit(1).with_for_update(skip_locked=True))).first()
@@ -240,7 +243,7 @@ async def _told(
 async def _lock(db: AsyncSession, server_id: int) -> None:
     """Keep others from changing the server's move until the transaction ends. Raises Conflict if somebody is doing so.
 
-    Nobody waits: the holder of the lock asks Discord for seconds, and each call that waited would hold a connection.
+    No call waits for the lock: its holder may wait seconds for Discord, and each waiting call would hold a connection.
     """
     if not await db.try_lock(f"move:{server_id}"):
         raise Conflict(_("Somebody is changing this move right now. Please try again in a few seconds."))
@@ -262,14 +265,14 @@ async def _names(db: AsyncSession, server_id: int, roles: Collection[str]) -> li
 
 
 async def _begin_grace(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
-    """Let the grace time of these roles begin now: during the move none ran, whenever a rule first said no."""
+    """Begin the grace time of these roles now: none ran during the move, whenever the rules first said no."""
     of_roles = col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles)
     waiting = col(Grant.state) == "held", col(Grant.no_since).is_not(None)
     await db.execute(update(Grant).where(*of_roles, *waiting).values(no_since=func.now()))
 
 
 async def _make_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
-    """Let those keep these roles for whom the move kept them, and to whom no rule says yes."""
+    """Let members keep these roles as a gift, if the move kept the role for them and no rule says yes."""
     if roles:
         await db.execute(
             update(Grant)
@@ -282,7 +285,7 @@ async def _make_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) 
 
 
 async def _end_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
-    """Count what an earlier move left to members as handed over again: the new move keeps it for them."""
+    """Count roles that an earlier move left to members as handed over again, so that the new move keeps them."""
     await db.execute(
         update(Grant)
         .where(*_handed_over(server_id, roles), col(Grant.state) == "held", col(Grant.gift_since).is_not(None))
@@ -295,7 +298,10 @@ def _handed_over(server_id: int, roles: Collection[str]) -> tuple[Any, ...]:
 
 
 async def _give_back(db: AsyncSession, found: Rights, actor: Actor, move: ServerMove) -> tuple[int, str]:
-    """Give back the roles that were taken since the approval from those to whom others had given them."""
+    """Give back the roles taken since the approval from members to whom somebody else had given them.
+
+    Return the number of members, and the sentences about the result.
+    """
     guild, person, bot = found.guild_with_bot()
     can, cannot = list[str](), list[str]()
     for role_id in move.roles:
@@ -347,7 +353,7 @@ _CONCERNED = f"""
     UNION SELECT discord_id FROM "grant"
     WHERE server_id = :server AND role_id = ANY(CAST(:roles AS text[])) AND state = 'taking' AND had_before
 """
-# One attempt counts as made: the writer then reads the member first, for the role may (still) be there.
+# The role may (still) be there, so `attempts` starts at 1: the writer first reads the member.
 _TURN_ROUND = """
     UPDATE "grant" SET state = 'giving', attempts = 1, gift_since = now(), no_since = NULL, held_back_at = NULL,
         intended_at = now(), next_at = now(), updated_at = now()

@@ -61,9 +61,9 @@ class MovingRole:
 class MoveView:
     """A move: `planned`, `running`, `over` (it waits for an approval) or `approved`.
 
-    Until the approval nobody loses a role of it that others gave them, or for lack of a wallet. `days` are the stored
-    counts of all roles together. `messagesUpdated` is false if Discord did not let us change the panel or the
-    announcement.
+    Until the approval nobody loses a role of the move that others gave them, and nobody without a wallet loses one.
+    `days` are the stored counts of all roles together. `messagesUpdated` is false if Discord did not let us change the
+    panel or the announcement.
     """
 
     state: str
@@ -79,7 +79,7 @@ class MoveView:
 
 @dataclass(frozen=True, slots=True)
 class RoleChoice:
-    """A role that rules give, to choose for a move."""
+    """A role that rules give and that an admin can choose for a move."""
 
     role_id: str
     role_name: str
@@ -88,7 +88,7 @@ class RoleChoice:
 
 @dataclass(frozen=True, slots=True)
 class MoveScreen:
-    """What the screen shows: the move, if there is one, and what can be chosen for it."""
+    """The content of the screen: the move, if there is one, and the roles and channels to choose from."""
 
     move: MoveView | None
     roles: tuple[RoleChoice, ...]
@@ -184,7 +184,7 @@ def _grouped(found: Sequence[tuple[str, MoveRival]]) -> dict[str, tuple[MoveRiva
 
 
 async def _taken(db: AsyncSession, move: ServerMove) -> dict[str, int]:
-    """Return by role from how many members it was taken since the approval, of those to whom others had given it."""
+    """Return, by role, how many members lost it since the approval to whom somebody else had given it."""
     if move.approved_at is None:
         return {}
     rows = await db.execute(text(_TAKEN), {"server": move.server_id, "roles": move.roles, "since": move.approved_at})

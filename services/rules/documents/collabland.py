@@ -2,7 +2,7 @@
 
 The public sources are the pages *Configuring TGRs*, *Account* and *Create a TGR* of its developer documentation, see
 docs/facts.md#collabland-rules. One rule is `{type, chainId, contractAddress, tokenId?, minToken?, maxToken?, roleId,
-roleName?}`; amounts are texts, of coins in whole coins. A role is given if one of its rules holds.
+roleName?}`. Amounts are texts; those of coins are in whole coins. A role is given if one of its rules holds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ _KNOWN = frozenset(
         "type", "chainId", "contractAddress", "address", "tokenId", "tokenIds", "minToken", "minAmount", "maxToken",
         "maxAmount", "roleId", "roleName", "name", "description", "attributes", "metadata", "condition", "operator",
         "logic", "requiresMetadata", "query", "variables", "eventId", "scheme", "asset",
-        # Said about a rule without changing what it asks for.
+        # These fields describe a rule without changing what it asks for.
         "id", "sk", "pk", "classifier", "classifierGroup", "version", "tokenSymbol", "collectionName", "roleColor",
         "timestamp", "createdAt", "updatedAt", "network", "platform",
     }
@@ -52,9 +52,9 @@ _ELSEWHERE = {
 
 
 def read(document: object, discord_id: str) -> list[ParsedEntry]:
-    """Return the rules of a document, of the community with this Discord id if it has several.
+    """Return the rules of a document; if it has several communities, those of the one with this Discord id.
 
-    Raises DocumentRefused for another document, or one with more than MOST_RULES rules.
+    Raises DocumentRefused for any other kind of document, or one with more than MOST_RULES rules.
     """
     found, skipped = _rules_in(document, discord_id)
     parsed.check_number(len(found), parsed.TOO_MANY_RULES)
@@ -221,7 +221,7 @@ def _trait(given: object) -> tuple[str, str]:
 
 
 def _joint(rule: Mapping[str, Any]) -> str:
-    """Return how several traits are joined: AND unless the rule says otherwise. Raises Unmapped."""
+    """Return how a rule joins several traits: AND unless it says otherwise. Raises Unmapped."""
     inner = node_of(_one_of(rule, "attributes", "metadata"))
     given = [node[name] for node in (rule, inner) for name in ("condition", "operator", "logic") if name in node]
     words = {text_of(one).upper() for one in given if is_given(one)} or {"AND"}

@@ -16,7 +16,7 @@ from services.rules.types import stored_lists
 
 
 async def document(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> dict[str, Any]:
-    """Return all rules of a server, oldest first, with their lists of addresses, and record it in the log.
+    """Return all rules of a server, oldest first, with their lists of addresses, and record the export in the log.
 
     Raises ServerNotFound unless the actor runs the server, ProviderUnavailable.
     """

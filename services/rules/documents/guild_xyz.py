@@ -1,4 +1,4 @@
-"""Read a guild of guild.xyz as its public API gives it out: roles, their requirements, and the Discord roles they give.
+"""Read a guild of guild.xyz as its public API returns it: roles, their requirements, and the Discord roles they give.
 
 The public sources are the npm packages @guildxyz/types and @guildxyz/sdk and the source of its web application, see
 docs/facts.md#guild-rules. A role is mapped whole or not at all: without one of its requirements it would mean
@@ -39,7 +39,7 @@ CHAIN_IDS: Mapping[str, int] = {
     "BLAST_MAINNET": 81457, "TAIKO": 167000, "SCROLL": 534352, "ZERO": 543210, "ZORA": 7777777,
     "NEON_EVM": 245022934, "HARMONY": 1666600000, "PALM": 11297108109,
 }  # fmt: skip
-"""The chains of a requirement by Guild's names, without test networks: their chain ids."""
+"""Guild's name of a requirement's chain → its chain id; without test networks."""
 _DISCORD = 1
 _ROLE = frozenset(
     {
@@ -76,7 +76,7 @@ _CALLS = {"=": "=", ">=": ">=", "<=": "<=", ">": ">=", "<": "<="}
 def read(document: object, discord_id: str) -> list[ParsedEntry]:
     """Return the rules of a guild: one for each Discord role that one of its roles gives.
 
-    Raises DocumentRefused for another document, or one with more than MOST_RULES rules.
+    Raises DocumentRefused for any other kind of document, or one with more than MOST_RULES rules.
     """
     guild = node_of(document)
     roles = list_of(document if is_list(document) else guild.get("roles"))
@@ -118,7 +118,7 @@ def _entries(place: int, given: object, platforms: Mapping[str, Mapping[str, Any
 
 
 def _discord_roles(role: Mapping[str, Any], platforms: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the ids of the Discord roles that a role gives; an empty text if only its name says which."""
+    """Return the ids of the Discord roles that a role gives; an empty text if only the role's name identifies one."""
     rewards = [node_of(one) for one in list_of(role.get("rolePlatforms"))[: parsed.MOST_PARTS]]
     if not rewards:
         return [""]
@@ -242,7 +242,7 @@ _INCLUSIVE = N_("The maximum itself still counts here; Guild shows a range witho
 
 
 def _minimum(data: Mapping[str, Any]) -> Any:
-    """Return the least amount, which older documents call `amount`. Raises Unmapped if both differ."""
+    """Return the least amount, which older documents call `amount`. Raises Unmapped if the two fields differ."""
     found = [data[name] for name in ("minAmount", "amount") if data.get(name) not in (None, "")]
     if len(found) == 2 and found[0] != found[1]:
         raise Unmapped(_("It says two things: its amount and its minimum differ."))
@@ -250,7 +250,7 @@ def _minimum(data: Mapping[str, Any]) -> Any:
 
 
 def _maximum(data: Mapping[str, Any]) -> Any:
-    # Guild shows a maximum of 0 as none.
+    # Guild shows a maximum of 0 as no maximum.
     return data.get("maxAmount") or None
 
 
@@ -260,7 +260,7 @@ def _tokens(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]
     if most is not None:
         notes.append(_(_INCLUSIVE))
     if most is None or ids or traits:
-        # Guild shows no minimum, and a minimum of 0, as one token.
+        # Guild shows one token both for no minimum and for a minimum of 0.
         least = least or 1
     if ids and traits:
         raise Unmapped(_("It asks for token IDs and attributes at once; a rule here asks for one of both."))

@@ -1,4 +1,4 @@
-"""Import of rules: what each entry of a document becomes, what does not and why; then as rules in shadow.
+"""Import of rules: preview which entries of a document become rules and why others do not, then create the rules.
 
 Nothing is guessed: an entry without an exact counterpart, or whose role is not found, is skipped with a sentence.
 """
@@ -44,17 +44,17 @@ COLLABLAND, GUILD, HOLDFAST = "collabland", "guild", "holdfast"
 READERS: Mapping[str, Callable[[object, str], list[ParsedEntry]]] = {
     COLLABLAND: collabland.read, GUILD: guild_xyz.read, HOLDFAST: own_format.read,
 }  # fmt: skip
-"""What reads a document of each source."""
+"""The source of a document → the function that reads it."""
 READING_SECONDS = 20.0
-"""Time for reading contracts; those beyond it are read when the rules are made."""
+"""Maximum time for reading contracts; the remaining ones are read when the rules are created."""
 _LONGEST_ID = 20
 _turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
-"""One import of a person reads contracts at a time."""
+"""User id → the semaphore that lets only one of the user's imports read contracts at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOrder:
-    """What to import: a document and its source; `only` some of its rules by their numbers, None for all of them.
+    """What to import: a document, its source, and in `only` the numbers of the chosen rules, or None for all of them.
 
     A document is a text, or a value that `json_documents.read` has returned.
     """
@@ -67,9 +67,9 @@ class ImportOrder:
 @json_view
 @dataclass(frozen=True, slots=True)
 class ImportedRule:
-    """What an entry becomes: the `payload` of a new rule, in words, and what to know about it.
+    """The rule that an entry becomes: its `payload`, its requirements in words, and notes about it.
 
-    `number` counts the rules of the document. `id` is the rule's, once it is made.
+    `number` is the rule's number in the document. `id` is set once the rule has been created.
     """
 
     number: int
@@ -88,7 +88,7 @@ class ImportedRule:
 @json_view
 @dataclass(frozen=True, slots=True)
 class ImportView:
-    """What a document becomes in a server. `warning` says if the server has no room for all of it, or is empty."""
+    """The rules that a document becomes in a server; `warning` is empty, or says that there is no room for them all."""
 
     rules: tuple[ImportedRule, ...]
     skipped: tuple[SkippedEntry, ...]
@@ -98,7 +98,7 @@ class ImportView:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """An entry whose role was found and whose terms are valid: its draft, and its row in no session."""
+    """An entry whose role was found and whose terms are valid: its draft, and its row, which is in no session."""
 
     source: ParsedRule
     draft: RuleDraft
@@ -108,12 +108,12 @@ class _Candidate:
 
 
 async def allow(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
-    """Raise ServerNotFound unless the actor runs the server: nobody else's document is parsed."""
+    """Raise ServerNotFound unless the actor runs the server, so that only an admin's document is parsed."""
     await permissions.require_admin_to_read(db, outside, actor, server_id)
 
 
 async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: ImportOrder) -> ImportView:
-    """Return what a document would become; stores no rule.
+    """Return the rules that a document would become, without storing any.
 
     Raises ServerNotFound unless the actor runs the server, Conflict (the bot is not in), DocumentRefused,
     ProviderUnavailable (Discord).
@@ -123,9 +123,9 @@ async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 
 
 async def apply(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: ImportOrder) -> ImportView:
-    """Make the rules of a document, in shadow: all that `preview` returns, or the chosen ones, or none.
+    """Create the rules of a document in shadow: all that `preview` returns, or the chosen ones. An error creates none.
 
-    Raises as `preview` does, and Conflict for more than the server can have, ProviderUnavailable.
+    Raises as `preview` does, and Conflict for more rules than the server can have, ProviderUnavailable.
     """
     candidates, skipped = await _read(db, outside, actor, server_id, order)
     if order.only is not None:
@@ -241,7 +241,7 @@ def _role(one: ParsedRule, found: Rights) -> tuple[str, tuple[str, ...]]:
 async def _without_repetitions(
     db: AsyncSession, server_id: int, candidates: Sequence[_Candidate], skipped: list[SkippedEntry]
 ) -> list[_Candidate]:
-    """Return the candidates that are not rules already, and are in the document once."""
+    """Return the candidates that repeat neither an existing rule nor an earlier candidate."""
     stored = await db.exec(select(Rule).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)))
     told = _("The server has this rule already: {name}.")
     known = {_key(rule): told.format(name=shown(rule.name, 60)) for rule in stored.all()}
@@ -256,7 +256,7 @@ async def _without_repetitions(
 
 
 def _key(rule: Rule) -> str:
-    """Return what two rules have in common that give one role for the same."""
+    """Return a key that is the same for rules that give the same role for the same requirements."""
     return json.dumps([rule.role_id, _without_facts(rule.expression)], sort_keys=True)
 
 
@@ -273,7 +273,7 @@ def _without_facts(document: Any) -> Any:
 async def _with_contracts(
     db: AsyncSession, outside: Gateways, candidates: Sequence[_Candidate], skipped: list[SkippedEntry]
 ) -> list[_Candidate]:
-    """Return the candidates whose contracts a rule can use; those that nobody could read just now get a note."""
+    """Return the candidates whose contracts a rule can use, with a note if a contract could not be read just now."""
     until = asyncio.get_running_loop().time() + READING_SECONDS
     silent = set[str]()
     found: list[_Candidate] = []
@@ -334,7 +334,7 @@ def _list_notes(tree: Expression) -> tuple[str, ...]:
 
 
 async def _room(db: AsyncSession, server_id: int, more: int, conditions: int) -> str:
-    """Return a sentence if these are more rules or conditions than the server has room for."""
+    """Return a sentence if the server has no room for so many rules or conditions; otherwise an empty text."""
     room = await limits.room(db, server_id)
     left = max(0, room.most_rules - room.rules)
     if more > left:

@@ -14,11 +14,12 @@ from services.runtime.loop_steps import in_steps
 
 FIELD: Final = "document"
 LARGEST = 1024 * 1024
-"""Bytes of a document."""
+"""Maximum bytes of a document."""
 DEEPEST = 24
-"""Levels of a document; what we write has at most 9."""
+"""Maximum levels of a document; the documents that we write have at most 9."""
 MOST_PARTS, MOST_VALUES = 50_000, 150_000
-"""Objects and lists of a document, and commas: more than 200 of the largest rules have. Each costs time and memory."""
+"""Maximum objects and lists of a document, and maximum commas: more than 200 of the largest rules have. Each costs time
+and memory."""
 _LONGEST_NUMBER = 100
 _TOO_DEEP = N_("The document is nested more than {most} levels deep.")
 _UNKEPT = N_("The document has texts with characters that cannot be stored.")
@@ -34,7 +35,7 @@ class DocumentRefused(FieldRefused):
 
 
 class DocumentTooLarge(HoldfastError):
-    """The document has more bytes than one may have; nothing of it was parsed."""
+    """The document has more bytes than allowed; none of it was parsed."""
 
     status: ClassVar[int] = 413
 
@@ -58,7 +59,7 @@ async def read(given: bytes | str, *, largest: int = LARGEST) -> Any:
         raise DocumentRefused(_(_UNKEPT))
     if text.count("[") + text.count("{") > MOST_PARTS or text.count(",") > MOST_VALUES:
         raise DocumentRefused(_("The document has far more values than rules can have."))
-    # In a thread: the hooks are Python, so the event loop gets its turns meanwhile.
+    # In a thread: the parser's hooks are Python code, so the event loop can run in between.
     value = await asyncio.to_thread(_parsed, text.removeprefix("\ufeff"))
     await _check(value, texts=_UNUSUAL.search(text) is not None)
     return value
@@ -106,7 +107,7 @@ def _whole(digits: str) -> int | Decimal:
 
 
 def _decimal(digits: str) -> Decimal:
-    # A number that is longer than any amount keeps its size, which no field accepts.
+    # A number with more digits than any amount becomes infinite, which no field accepts.
     return Decimal(digits) if len(digits) <= _LONGEST_NUMBER else Decimal("Infinity")
 
 
@@ -142,7 +143,7 @@ def _inside(value: object) -> Iterator[object]:
 
 
 def shown(value: object, longest: int = 40) -> str:
-    """Return a value of a document as a sentence shows it: on one line, short, in quotation marks."""
+    """Return a value of a document in the form for a sentence: on one line, short, in quotation marks."""
     from_text = value if isinstance(value, str) else str(value) if isinstance(value, int | Decimal) else "…"
     line = " ".join("".join(one if one.isprintable() else " " for one in from_text[: 4 * longest]).split())
     return f"“{line if len(line) <= longest else line[: longest - 1] + '…'}”"
@@ -176,11 +177,11 @@ def text_of(value: object) -> str:
 
 
 def is_given(value: object) -> bool:
-    """Return whether a field says something: it is not null, false, or an empty text, list or object."""
+    """Return whether a field has a value other than null, false, or an empty text, list or object."""
     return value is not None and value is not False and value != "" and value != [] and value != {}
 
 
 def unknown_fields(node: Mapping[str, Any], known: Iterable[str]) -> list[str]:
-    """Return the names of the fields that say something and are not known, in their order."""
+    """Return the names of the unknown fields that have a value (see `is_given`), in their order."""
     names = frozenset(known)
     return [name for name, value in node.items() if name not in names and is_given(value)]

@@ -1,7 +1,7 @@
 """Our own document of a server's rules: its version, and how it is read. `rules.schema.json` describes it.
 
-Each rule has its role by id and by name, so that another server's role of the same name is found. Fields that only
-describe the server where it was written, such as ids and the number of holders, are left out.
+Each rule names its role by id and by name, so that another server's role of the same name is found. Fields that only
+describe the server where the document was written, such as ids and the number of holders, are left out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ _OF_ONE_SERVER = frozenset(
         "createdAt",
     }
 )  # fmt: skip
-"""Fields of a stored rule that the whole export of a server has as well."""
+"""Further fields of a rule in the complete export of a server; `read` accepts and ignores them."""
 _DEEPEST = 16
 
 
@@ -43,7 +43,7 @@ def written(rules: Iterable[Mapping[str, Any]], lists: Mapping[str, list[str]]) 
 
 
 def read(document: object, _discord_id: str) -> list[ParsedEntry]:
-    """Return the rules of a document. Raises DocumentRefused for another document, version or number of rules."""
+    """Return the rules of a document. Raises DocumentRefused for any other kind or version, or too many rules."""
     node = node_of(document)
     if node.get("format") != FORMAT or not isinstance(node.get("rules"), list):
         raise DocumentRefused(

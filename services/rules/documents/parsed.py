@@ -14,9 +14,9 @@ from services.rules.documents.json_documents import DocumentRefused, shown
 from services.rules.draft import LONGEST_TRAIT
 
 MOST_RULES = 200
-"""Entries of one document."""
+"""Maximum entries of one document."""
 MOST_PARTS = 1_000
-"""Entries of a list beside the rules that are read, such as communities and platforms."""
+"""Maximum entries that are read of any other list, such as communities and platforms."""
 _LARGEST_COUNT = 2**31 - 1
 _NAMED_FIELDS = 8
 _LONGEST_LABEL = 200
@@ -30,7 +30,7 @@ class Unmapped(Exception):
 @json_view
 @dataclass(frozen=True, slots=True)
 class SkippedEntry:
-    """An entry that became no rule: what it is in the document, and why."""
+    """An entry that became no rule: its label in the document, and why it became none."""
 
     what: str
     why: str
@@ -77,7 +77,7 @@ RULE, ROLE, COMMUNITY = N_("Rule {number}"), N_("Role {number}"), N_("Community 
 
 
 def label(kind: str, place: int, name: object) -> str:
-    """Return how a sentence calls an entry of a document: `Rule 3 “Whales”`; `kind` is RULE, ROLE or COMMUNITY."""
+    """Return the label of an entry for a sentence, such as `Rule 3 “Whales”`; `kind` is RULE, ROLE or COMMUNITY."""
     text = plain(name[:_LONGEST_LABEL], 60) if isinstance(name, str) else ""
     kind = _(kind).format(number=place)
     return _("{entry} “{name}”").format(entry=kind, name=text) if text else kind
@@ -114,7 +114,7 @@ def chain_by_id(chain_id: object) -> str:
 
 
 def chain_by_name(name: object, ids: Mapping[str, int]) -> str:
-    """Return our name of a chain that another bot calls so, by the chain id in its table. Raises Unmapped."""
+    """Return our name of a chain from another bot's name of it; `ids` has that bot's chain ids. Raises Unmapped."""
     chain_id = ids.get(name) if isinstance(name, str) else None
     if chain_id is not None:
         for key, chain in CHAINS.items():
@@ -157,7 +157,7 @@ def coins(value: object, what: str) -> str | None:
 
 
 def _number(value: object) -> Decimal | None:
-    """Return a number, or a text of one, that has no more digits than any amount."""
+    """Return the number that a value is or writes out; None for any other value, or more digits than an amount has."""
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
         return None
     if isinstance(value, str) and (len(value) > _DIGITS or not value.isascii() or "_" in value):
@@ -168,7 +168,7 @@ def _number(value: object) -> Decimal | None:
         return None
     if not found.is_finite():
         return None
-    # The exponent first: writing a number out takes as many digits as it says.
+    # The exponent is checked first: writing a number out takes as many digits as its exponent.
     digits, exponent = len(found.as_tuple().digits), found.as_tuple().exponent
     fits = isinstance(exponent, int) and abs(exponent) <= _DIGITS and digits <= _DIGITS
     return found if fits else None

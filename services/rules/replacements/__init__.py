@@ -1,1 +1,1 @@
-"""One contract or one role in another's place, in all rules of a server at once."""
+"""Replacement of one contract or one role by another, in all rules of a server at once."""

@@ -1,6 +1,6 @@
-"""Migration of a collection or a coin: this contract became that one, in all rules of a server at once.
+"""Migration of a collection or a coin to another contract, in all rules of a server at once.
 
-Both contracts can count for a time. A rule that cannot be carried over is named and stays as it is.
+Both contracts can count for a time. A rule that cannot be carried over is named and stays unchanged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,13 +34,13 @@ from services.rules.wording import Line, Names, in_lines, in_words
 
 LONGEST = timedelta(days=366)
 ENDED_AT_ONCE = 20
-"""How many migrations one turn of the clock ends."""
+"""Maximum number of migrations that one call of `end_due` ends."""
 
 
 @json_view
 @dataclass(frozen=True, slots=True)
 class MigratedRule:
-    """A rule that is carried over: what it asks for now and then, in words, and what to know about it."""
+    """A rule that is carried over: what it asks for `before` and `after`, in words, and notes about it."""
 
     id: int
     name: str
@@ -57,7 +57,7 @@ class MigratedRule:
 @json_view
 @dataclass(frozen=True, slots=True)
 class LeftRule:
-    """A rule that names the old contract and stays as it is, and why."""
+    """A rule that names the old contract and stays unchanged, and why."""
 
     id: int
     name: str
@@ -67,7 +67,7 @@ class LeftRule:
 @json_view
 @dataclass(frozen=True, slots=True)
 class MigrationView:
-    """What a migration does to the rules of a server, or did; `batch` undoes it, `id` is that of one with both."""
+    """What a migration does, or did, to a server's rules; `batch` undoes it, `id` is set if both contracts count."""
 
     rules: tuple[MigratedRule, ...]
     left: tuple[LeftRule, ...]
@@ -79,7 +79,7 @@ class MigrationView:
 async def preview(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MigrationOrder
 ) -> MigrationView:
-    """Return what a migration would do to the rules; changes none.
+    """Return what a migration would do to the rules, without changing any.
 
     Raises ServerNotFound unless the actor runs the server, FieldRefused, Conflict (the bot is not in, or a limit is
     reached), ProviderUnavailable (a contract could not be read).
@@ -95,7 +95,7 @@ async def preview(
 async def apply(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MigrationOrder
 ) -> MigrationView:
-    """Carry all rules over that can be, in one transaction. Raises as `preview` does, and Conflict if none can be."""
+    """Carry over all rules that can be, in one transaction. Raises as `preview` does, and Conflict if none can be."""
     found, order, known = await _read(db, outside, actor, server_id, order)
     done = await _write(db, found, actor, order, known)
     if not done.rules:
@@ -108,7 +108,7 @@ async def apply(
 async def proposed(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MigrationOrder
 ) -> list[tuple[Rule, Rule]]:
-    """Return the rules that a migration changes, as they are and as they would be; raises as `preview` does."""
+    """Return the rules that a migration changes, each before and after. Raises as `preview` does."""
     found, order, known = await _read(db, outside, actor, server_id, order)
     pairs = list[tuple[Rule, Rule]]()
     for rule in await _concerned(db, server_id, order):
@@ -121,7 +121,7 @@ async def proposed(
 async def proposed_end(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, migration_id: int
 ) -> list[tuple[Rule, Rule]]:
-    """Return the rules that the end of a migration changes, as they are and as they would be."""
+    """Return the rules that the end of a migration changes, each before and after."""
     await permissions.require_admin(db, outside, actor, server_id)
     migration = await _open(db, server_id, migration_id)
     ids = [int(one) for one in migration.rules]
@@ -141,7 +141,7 @@ async def end(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
 
 
 async def end_due(db: AsyncSession) -> int:
-    """End the migrations whose date has come, and return how many."""
+    """End the migrations whose date has come, at most ENDED_AT_ONCE; return how many."""
     rows = await db.exec(
         select(ContractMigration.server_id, ContractMigration.id)
         .where(ContractMigration.state == "open", col(ContractMigration.until) <= await db.now())
@@ -161,10 +161,10 @@ async def end_due(db: AsyncSession) -> int:
 async def put_back(
     db: AsyncSession, found: Rights, batch: UUID, changed: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[str]]:
-    """Give the rules of a batch their former expressions again; return their names, and those of the others.
+    """Restore the former expressions of a batch's rules; return the names of these rules, and those of the others.
 
-    `changed` are the lines' documents: `rule`, its id, and `before` and `after`. A rule that was changed since, was
-    deleted, or whose role the actor cannot give out, stays as it is. Raises Conflict where a limit is reached.
+    `changed` are the documents of the log's lines: `rule` (its id), `before` and `after`. A rule stays unchanged if it
+    was changed since, was deleted, or gives a role that the actor cannot give. Raises Conflict if a limit is reached.
     """
     server_id = found.server.id or 0
     await limits.lock(db, server_id)
@@ -191,7 +191,7 @@ async def put_back(
 
 
 async def _reopen(db: AsyncSession, server_id: int, batch: UUID) -> None:
-    """Mark the migration that began with the batch as undone; let one that ended with it run on, without a date."""
+    """Mark the migration that began with the batch as undone; reopen one that ended with it, without a date."""
     rows = await db.exec(select(ContractMigration).where(ContractMigration.server_id == server_id).with_for_update())
     for migration in rows.all():
         if migration.batch == batch:
@@ -246,7 +246,7 @@ async def _concerned(db: AsyncSession, server_id: int, order: MigrationOrder, *,
 
 
 def _carried(rule: Rule, found: Rights, order: MigrationOrder, known: successors.Successors) -> Expression | str:
-    """Return the rule's new expression, or why it stays as it is."""
+    """Return the rule's new expression, or why it stays unchanged."""
     if reason := _ungrantable(rule, found):
         return reason
     tree = parse(rule.expression)
@@ -268,7 +268,7 @@ def _carried(rule: Rule, found: Rights, order: MigrationOrder, known: successors
 
 
 def _ungrantable(rule: Rule, found: Rights) -> str | None:
-    """Return why this person may not change what gives the rule's role, or None."""
+    """Return why this person may not change a rule for this role, or None."""
     guild, person, bot = found.guild_with_bot()
     role = find(guild.roles, rule.role_id)
     if role is None:

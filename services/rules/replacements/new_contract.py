@@ -1,6 +1,7 @@
 """The expression of a rule after a collection or a coin moved to another contract.
 
-With both contracts, what a member holds of them adds up, so nobody loses a role halfway through a migration. A
+While both contracts count, a member's tokens on them add up, so nobody loses a role halfway through a migration.
+Amounts of coins and numbers that a function returns do not add up: a member needs all of it on one of the contracts. A
 condition without an exact counterpart is not carried over: nothing is guessed.
 """
 
@@ -38,7 +39,7 @@ def passes_on(tree: Expression, contract: Contract) -> bool:
 
 
 def carried(tree: Expression, successors: Mapping[Requirement, Requirement], *, both: bool) -> Expression:
-    """Return the tree with each condition replaced by its successor, or by one on both. Raises NotCarried."""
+    """Return the tree with each condition replaced by its successor, or by one on both contracts. Raises NotCarried."""
     found = _carried(tree, successors, both=both)
     try:
         return parse(to_document(found))
@@ -83,7 +84,7 @@ def _flat(tree: AtLeast) -> AtLeast:
 
 
 def _adds_up(leaf: Requirement) -> bool:
-    """Return whether the condition on both contracts is exactly the one on the sum."""
+    """Return whether the condition on both contracts is exactly a condition on the sum of both."""
     if isinstance(leaf.details, CoinAmount):
         return leaf.details.most == "0"
     if isinstance(leaf.details, ViewCall):
@@ -93,7 +94,7 @@ def _adds_up(leaf: Requirement) -> bool:
 
 
 def _on_both(new: Requirement, old: Requirement) -> Expression:
-    """Return the condition on what is held of both contracts together. Raises NotCarried."""
+    """Return the condition on a member's holdings of both contracts together. Raises NotCarried."""
     either = AtLeast(1, (new, old))
     neither_more = AtLeast(2, (new, old))
     if isinstance(old.details, CoinAmount):
@@ -117,7 +118,7 @@ def _on_both(new: Requirement, old: Requirement) -> Expression:
 
 
 def _sums_of_at_least(new: Requirement, old: Requirement, least: int) -> Iterator[Expression]:
-    """Yield the ways in which what is held of both is at least so many."""
+    """Yield conditions of which one holds exactly if the tokens of both contracts together are at least `least`."""
     if least > MOST_ADDED:
         raise _too_many()
     for of_new in range(least, -1, -1):
@@ -126,7 +127,7 @@ def _sums_of_at_least(new: Requirement, old: Requirement, least: int) -> Iterato
 
 
 def _sums_of_at_most(new: Requirement, old: Requirement, most: int) -> Iterator[Expression]:
-    """Yield what holds together exactly if what is held of both is at most so many."""
+    """Yield conditions that all hold exactly if the tokens of both contracts together are at most `most`."""
     if most > MOST_ADDED:
         raise _too_many()
     yield _bounded(new, 0, most)
@@ -136,7 +137,7 @@ def _sums_of_at_most(new: Requirement, old: Requirement, most: int) -> Iterator[
 
 
 MOST_ADDED = 20
-"""The largest number that is counted over two contracts: each number of tokens takes a condition on either."""
+"""The largest number that is counted over two contracts: each number up to it takes a condition on either contract."""
 
 
 def _too_many() -> NotCarried:

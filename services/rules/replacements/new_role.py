@@ -1,4 +1,4 @@
-"""One role in another's place: every rule that gives the one gives the other from now on, all at once.
+"""Replacement of a role: every rule that gives the old role gives the new one from now on, all at once.
 
 Renaming a role in Discord needs none of this: rules know a role by its id.
 """
@@ -39,7 +39,7 @@ class RoleOrder:
 @json_view
 @dataclass(frozen=True, slots=True)
 class RuleOfRole:
-    """A rule that gives the new role from then on; `state` is the one that it has then."""
+    """A rule that is changed to give the new role; `state` is its state after that."""
 
     id: int
     name: str
@@ -49,7 +49,7 @@ class RuleOfRole:
 @json_view
 @dataclass(frozen=True, slots=True)
 class RoleReplacement:
-    """What replacing a role does to the rules of a server, or did; `members` have the old role from us.
+    """What replacing a role does, or did, to a server's rules; `members` counts those who have the old role from us.
 
     They get the new role first and lose the old one after that. `batch` undoes it.
     """
@@ -66,7 +66,7 @@ class RoleReplacement:
 async def preview(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: RoleOrder
 ) -> RoleReplacement:
-    """Return what replacing the role would do to the rules; changes none.
+    """Return what replacing the role would do to the rules, without changing any.
 
     Raises ServerNotFound unless the actor runs the server, FieldRefused, Conflict (the bot is not in it).
     """
@@ -79,7 +79,7 @@ async def preview(
 
 
 async def apply(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: RoleOrder) -> RoleReplacement:
-    """Let all rules that give the old role give the new one, in one transaction. Raises as `preview` does."""
+    """Change all rules for the old role to give the new one, in one transaction. Raises as `preview` does."""
     found = await permissions.require_admin(db, outside, actor, server_id)
     done = await _write(db, found, actor, order)
     if not done.rules:
@@ -92,7 +92,7 @@ async def apply(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
 async def proposed(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: RoleOrder
 ) -> list[tuple[Rule, Rule]]:
-    """Return the rules that change, as they are and as they would be; raises as `preview` does."""
+    """Return the rules that change, each before and after. Raises as `preview` does."""
     found = await permissions.require_admin(db, outside, actor, server_id)
     _check(found, order)
     pairs = list[tuple[Rule, Rule]]()
@@ -106,10 +106,10 @@ async def proposed(
 async def put_back(
     db: AsyncSession, found: Rights, changed: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[str]]:
-    """Let the rules of a batch give their former role again; return their names, and those of the others.
+    """Change a batch's rules back to their former role; return the names of these rules, and those of the others.
 
-    `changed` are the lines' documents: `rule`, its id, and `before` and `after`. A rule that gives another role by now
-    stays as it is. Raises Conflict if that is all of them, FieldRefused for a role that cannot be granted.
+    `changed` are the documents of the log's lines: `rule` (its id), `before` and `after`. A rule that gives another
+    role by now stays unchanged. Raises Conflict if all of them do, FieldRefused for a role that cannot be granted.
     """
     server_id = found.server.id or 0
     await limits.lock(db, server_id)
@@ -158,7 +158,7 @@ async def _of_role(db: AsyncSession, server_id: int, role_id: str, *, lock: bool
 
 
 def _changed(rule: Rule, found: Rights, order: RoleOrder) -> str | None:
-    """Let the rule give the new role; return why it cannot, or None."""
+    """Change the rule to give the new role; return why it cannot, or None."""
     try:
         change(rule, {"roleId": order.new}, found)
     except FieldRefused as fault:

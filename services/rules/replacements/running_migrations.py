@@ -1,4 +1,4 @@
-"""The contracts that a server's rules name, and its migrations in which both contracts count at present."""
+"""The contracts that a server's rules name, and the server's migrations in which both contracts count at present."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What each condition on an old contract is on the new one, as the new contract itself and its traits say."""
+"""The successor on a new contract of each condition on the old one, as the new contract and its traits allow."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,14 +21,15 @@ from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
 
 Successors = Mapping[Requirement, Requirement | str]
-"""Condition → the same on the new contract, or why there is none."""
+"""Condition → the same condition on the new contract, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationOrder:
-    """This contract became that one; `same_ids` if its tokens have the same ids there.
+    """An order to migrate from one contract to another; `same_ids` says that tokens have the same ids on both.
 
-    With `both`, each of them counts `until` a date, or until an admin ends that. `new_chain` is the same if empty.
+    With `both`, both contracts count `until` a date, or until an admin ends the migration. An empty `new_chain` means
+    the same chain.
     """
 
     chain: str
@@ -41,17 +42,17 @@ class MigrationOrder:
 
     @property
     def old(self) -> tuple[str, str]:
-        """The chain and the contract so far."""
+        """The old chain and contract."""
         return self.chain, self.contract
 
     @property
     def new(self) -> tuple[str, str]:
-        """The chain and the contract from now on."""
+        """The new chain and contract."""
         return self.new_chain, self.new_contract
 
 
 def checked(order: MigrationOrder) -> MigrationOrder:
-    """Return the order with its addresses in their chains' form. Raises FieldRefused."""
+    """Return the order with its addresses in the form of their chains. Raises FieldRefused."""
     new_chain = order.new_chain or order.chain
     for field, chain in (("chain", order.chain), ("newChain", new_chain)):
         if reason := chain_refusal(chain):
@@ -115,7 +116,7 @@ def _other_ids(order: MigrationOrder) -> str | None:
 
 
 async def _other_traits(db: AsyncSession, outside: Gateways, leaf: Requirement) -> str | None:
-    """Return why the condition's traits cannot be asked for on its contract, or None."""
+    """Return why the condition's traits cannot be required on its contract, or None."""
     for kind, wanted in leaf.traits:
         try:
             values = await catalogue.trait_values(db, outside, leaf.contract, leaf.chain, kind)
@@ -130,7 +131,7 @@ async def _other_traits(db: AsyncSession, outside: Gateways, leaf: Requirement) 
 
 
 async def _no_answer(outside: Gateways, leaf: Requirement, call: ViewCall) -> str | None:
-    """Return why the new contract does not answer the function, asked about an address that holds nothing."""
+    """Return why the new contract does not answer the function for an address that holds nothing, or None."""
     try:
         sheet = await outside.chains.view(leaf.chain, call.question(leaf.contract), [leaf.contract])
     except ProviderError as fault:

@@ -1,1 +1,1 @@
-"""The types of requirements: what each asks for, and the fields of its own."""
+"""The types of requirements: what each asks for, and the fields that only it has."""

@@ -14,7 +14,7 @@ from services.rules.types.declaration import DetailField, Details, ExpressionRef
 
 NAME = "address_list"
 ADDRESSES = "addresses"
-"""The field in which a list comes; it is stored, and `list` and `count` take its place."""
+"""The field in which a list arrives. The list is stored, and `list` and `count` replace the field."""
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 
 
@@ -33,10 +33,10 @@ class AddressList(Details):
 
     @classmethod
     def parse(cls, node: Mapping[str, Any]) -> Self:
-        """Read the digest and the count; the addresses themselves were taken out and stored before."""
+        """Read the digest and the count; the addresses were taken out and stored before."""
         digest, count = node.get("list"), node.get("count")
         if isinstance(count, str) and count.isascii() and count.isdigit() and len(count) < 10:
-            count = int(count)  # as a form has it
+            count = int(count)  # a form sends a text
         if not isinstance(digest, str) or not digest or not isinstance(count, int) or isinstance(count, bool):
             raise ExpressionRefused(_("Add the addresses of the list."), ADDRESSES)
         return cls(digest, count)
@@ -46,13 +46,13 @@ class AddressList(Details):
         return {"list": self.list, "count": self.count}
 
     def checked(self, chain: str, contract: str) -> Self:
-        """Return the same; whether the list is there is asked when the rule is saved."""
+        """Return the details unchanged; saving the rule checks whether the list is stored."""
         if _DIGEST.fullmatch(self.list) is None or self.count < 1:
             raise FieldRefused(ADDRESSES, _("Add the addresses of the list."))
         return self
 
     def words(self, place: str) -> str:
-        """Return the condition in words; of the addresses it says only how many there are."""
+        """Return the condition in words, with the number of addresses but none of them."""
         # Translators: a condition of a rule: the member has a wallet that is in a list of addresses.
         said = ngettext("A wallet on a list of {count} address", "A wallet on a list of {count} addresses", self.count)
         return said.format(count=number(self.count))

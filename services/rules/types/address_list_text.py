@@ -15,9 +15,9 @@ from services.runtime.loop_steps import in_steps
 
 MOST_ADDRESSES = 20_000
 NAMED_MISTAKES = 5
-"""Mistakes that the message names; it counts the others."""
+"""How many mistakes the message names; it only counts the others."""
 MOST_MISTAKES = 200
-"""Mistakes in the answer for programs."""
+"""Maximum mistakes in the answer for programs."""
 MOST_READ = 1_000
 """Mistakes after which the rest is not read."""
 _LONGEST_SHOWN = 60
@@ -99,7 +99,7 @@ def _of_lines(text: str) -> Iterator[tuple[int, object]]:
 
 
 async def _read(entries: Iterable[tuple[int, object]]) -> ReadList:
-    """Read numbered entries, letting other tasks run: a checksum takes time, and there are thousands."""
+    """Read numbered entries, and let other tasks run: a checksum takes time, and there may be thousands of entries."""
     found: dict[str, int] = {}
     mistakes: list[Mistake] = []
     async for line, entry in in_steps(entries):

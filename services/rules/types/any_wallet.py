@@ -12,7 +12,7 @@ FAMILIES = {"evm": "EVM", "solana": "Solana"}
 
 @dataclass(frozen=True, slots=True)
 class AnyWallet(Details):
-    """The family of the wallet; empty for either."""
+    """The family of the wallet; empty for any family."""
 
     family: str = ""
 
@@ -38,7 +38,7 @@ class AnyWallet(Details):
         return {"family": self.family} if self.family else {}
 
     def checked(self, chain: str, contract: str) -> Self:
-        """Return the same: there is nothing to normalise."""
+        """Return the details unchanged: there is nothing to normalise."""
         return self
 
     def words(self, place: str) -> str:

@@ -1,4 +1,4 @@
-"""View calls that communities often ask for, to begin with: the names of functions vary from contract to contract."""
+"""View calls that communities often ask for, as starting points: functions' names vary from contract to contract."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from services.rules.types.view_call import AT_LEAST, EXACTLY
 
 @dataclass(frozen=True, slots=True)
 class CallTemplate:
-    """One row: how the form offers it, and what it fills in; without a `contract` the person enters it."""
+    """One template: its label in the form, and what it fills in; without a `contract`, the admin enters one."""
 
     key: str
     label: str
@@ -62,9 +62,9 @@ TEMPLATES = (
         "vesting", N_("Vesting schedules"), "getVestingSchedulesCountByBeneficiary(address) view returns (uint256)"
     ),
 )  # fmt: skip
-"""The rows in the order in which the form offers them."""
+"""The templates in the order in which the form offers them."""
 
 
 def template(key: str) -> CallTemplate | None:
-    """Return the row of this key, if there is one."""
+    """Return the template with this key, or None."""
     return next((one for one in TEMPLATES if one.key == key), None)

@@ -2,7 +2,7 @@
 
 Amounts are written in whole coins and compared in the coin's smallest unit, as integers. The coin's decimals are read
 from its contract when the rule is saved, and stored with the condition, so that its meaning never changes. Whether a
-member has enough is worked out in `services/holdings/evaluate.py`.
+member has enough is decided in `services/holdings/evaluate.py`.
 """
 
 import re
@@ -140,13 +140,13 @@ class CoinAmount(Details):
 
 @lru_cache(maxsize=4_000)
 def units(amount: str, decimals: int) -> int:
-    """Return an amount of whole coins in the smallest unit, without the digits that are finer than it."""
+    """Return an amount of whole coins in the smallest unit; digits that are finer than this unit are dropped."""
     whole, _, part = amount.partition(".")
     return int(whole) * 10**decimals + int(part[:decimals].ljust(decimals, "0") or "0")
 
 
 def whole_coins(amount: int, decimals: int) -> str:
-    """Return an amount in the smallest unit as people write it."""
+    """Return an amount in the smallest unit as whole coins, such as `0.5`."""
     if not decimals:
         return str(amount)
     digits = str(amount).rjust(decimals + 1, "0")

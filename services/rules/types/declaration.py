@@ -1,4 +1,4 @@
-"""What is declared for a type of requirement: everything that treats types differently goes by it."""
+"""The declaration of a type of requirement: all code that treats types differently uses it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ class ExpressionRefused(Exception):
 class DetailField:
     """A field that one type has of its own: its name in the JSON of a condition, and how the rule form shows it.
 
-    A field of `lines` has a list of texts, each other one a text. `choices` are pairs of value and label. An `upload`
-    is too long for the form: it is sent on its own, and the form keeps what it was stored as in `hidden` fields.
+    A field of the kind `lines` holds a list of texts, any other field a text. `choices` are pairs of value and label.
+    An `upload` is too long for the form: it is sent and stored separately, and `hidden` fields of the form name it.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Details(ABC):
         return 1, None
 
     def shown(self, amount: int) -> str:
-        """Return an amount in the smallest units as documents contain it, in every language the same."""
+        """Return an amount in the smallest units as documents write it, the same in every language."""
         return str(amount)
 
     def spoken(self, amount: int) -> str:
@@ -66,7 +66,7 @@ class Details(ABC):
 
     @property
     def may_fall(self) -> bool:
-        """Whether a wallet that is not known yet can lower the sum of the others."""
+        """Whether a wallet whose amount is not known yet can lower the sum."""
         return False
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Details(ABC):
 
     @abstractmethod
     def name(self, chain: str, collection: str) -> str:
-        """Return the automatic name of a rule with this condition alone; "" as long as it has none."""
+        """Return the automatic name of a rule with this condition alone; "" while it has none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class RuleType:
     """What the requirements of a type ask for."""
 
     label: str
-    """How the rule form offers it."""
+    """Its label in the rule form."""
     source: Literal["balances", "tokens", "anything", "coins", "calls", "lists", "wallets", "nothing"]
-    """What answers it: balances in a contract, single tokens in it, whatever a wallet holds, a coin, a function, or
-    tables of ours: the lists of addresses, the proven wallets."""
+    """What answers it: balances in a contract, single tokens in it, anything that a wallet holds, a coin, a function,
+    or our own tables, which are the lists of addresses and the proven wallets."""
     counts: bool = False
-    """Whether it takes `min_tokens` tokens; else one is enough."""
+    """Whether it requires `min_tokens` tokens; otherwise one is enough."""
     names_ids: bool = False
     """Whether only the tokens in `token_ids` count."""
     names_trait: bool = False
@@ -104,7 +104,7 @@ class RuleType:
     contract_hint: str = N_("The collection's contract on the chain chosen above, or its page on a marketplace.")
     """What the form asks for as the contract."""
     note: str = ""
-    """What the form says about how it is read, if there is something to say."""
+    """What the form says about how it is read; may be empty."""
 
     @property
     def fields(self) -> tuple[DetailField, ...]:
@@ -124,10 +124,10 @@ class RuleType:
 
     @property
     def chainless(self) -> bool:
-        """Whether it names no chain and no contract: tables of ours answer it."""
+        """Whether it names no chain and no contract, because our own tables answer it."""
         return self.source in {"lists", "wallets"}
 
     @property
     def limited(self) -> bool:
-        """Whether it takes a maximum of tokens. Of anything, the only maximum is 0."""
+        """Whether it may have a maximum of tokens. For the source `anything`, the only maximum is 0."""
         return self.source in {"balances", "tokens", "anything"} and self.details is None

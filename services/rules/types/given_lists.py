@@ -16,11 +16,11 @@ class ListReader:
     """Reads each list once, however many conditions have the same object."""
 
     def __init__(self) -> None:
-        # With the object itself, so that no later one gets its id.
+        # The object itself is kept too, so that no later object gets its id.
         self._known: dict[int, tuple[object, ReadList | FieldRefused]] = {}
 
     async def read(self, given: object) -> ReadList:
-        """Return a list that was read, now or before. Raises FieldRefused, ListRefused, each time for a refused one."""
+        """Return a list, which is read only once. Each call for a refused list raises FieldRefused or ListRefused."""
         if id(given) not in self._known:
             try:
                 self._known[id(given)] = given, await address_list_text.of_items(given)
@@ -33,7 +33,7 @@ class ListReader:
 
 
 class GivenLists:
-    """The lists of one rule: `take_out` puts stand-ins in their places, and `put_in` their digests after `read`."""
+    """The lists of one rule: `take_out` replaces them by stand-ins, and after `read`, `put_in` by their digests."""
 
     def __init__(self, reader: ListReader | None = None) -> None:
         self._given: list[object] = []
@@ -42,7 +42,7 @@ class GivenLists:
 
     @property
     def addresses(self) -> int:
-        """How many addresses the lists have; one that several conditions have counts once."""
+        """How many addresses the lists have; a list that several conditions have counts once."""
         lists = [cast("list[object]", one) for one in self._given if isinstance(one, list)]
         return sum({id(one): len(one) for one in lists}.values())
 

@@ -25,7 +25,7 @@ class OwnTables:
     """What our tables say about a server's wallets, and when they were read."""
 
     lists: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """By the digest of a list the wallets that are on it; a list that is not stored is absent."""
+    """Digest of a list → the wallets that are on it; a list that is not stored is absent."""
     read_at: datetime | None = None
 
 
@@ -45,7 +45,7 @@ def families_of(details: Details | None) -> frozenset[str]:
 
 
 def answer(details: Details | None, wallets: Iterable[tuple[str, str]], tables: OwnTables) -> OwnAnswer:
-    """Answer a condition for wallets (`(scope, address)`); an account that is bound to one chain counts as any other.
+    """Answer a condition for wallets (`(scope, address)`); an account bound to one chain counts like any other.
 
     Delegated vaults never count: neither a list nor a proof has a chain on which they could have delegated.
     """

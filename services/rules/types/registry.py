@@ -42,11 +42,11 @@ RULE_TYPES: Mapping[str, RuleType] = {
 }
 """Every type of requirement, in the order in which the form offers them."""
 _UNKNOWN = RuleType("", "nothing")
-"""Stands for a type that this version does not have: nothing answers it, so it changes no role."""
+"""Represents a type that this version does not have: nothing answers it, so it changes no role."""
 DETAIL_FIELDS = tuple(dict.fromkeys(one.name for kind in RULE_TYPES.values() for one in kind.fields))
-"""The names of the fields that single types have of their own, each once."""
+"""The names of the fields that only some types have, each once."""
 
 
 def rule_type(name: object) -> RuleType:
-    """Return what is declared for a type; for any other value a type that nothing answers."""
+    """Return the declaration of a type; for any other value, a type that nothing answers."""
     return RULE_TYPES.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN

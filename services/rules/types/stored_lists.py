@@ -1,6 +1,6 @@
-"""The lists of addresses of a server: stored, asked about members' wallets, and given out to those who run it.
+"""A server's lists of addresses: stored, compared with members' wallets, and downloaded by those who run the server.
 
-A list is data of the server. It is deleted with it, and with the last rule that uses it.
+A list is data of the server. It is deleted with the server, and with the last rule that uses it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -24,9 +24,9 @@ GONE = N_("The addresses of this list are not stored. Add them again.")
 UNUSED_HOURS = 24
 """How long a list without a rule is kept; the privacy policy names it."""
 MOST_UNUSED = 5
-"""Maximum lists of one server without a rule; the newest ones are kept."""
+"""Maximum lists without a rule of one server; the newest ones are kept."""
 PAGE = 5_000
-"""Addresses of a download that are read at a time."""
+"""How many addresses of a download are read at a time."""
 _UNUSED = """
     NOT EXISTS (SELECT 1 FROM rule r WHERE r.server_id = l.server_id AND r.deleted_at IS NULL AND jsonb_path_exists(
         r.expression, 'strict $.** ? (@.list == $digest)', jsonb_build_object('digest', l.digest), true))
@@ -40,7 +40,7 @@ _OF_LISTS = """
 @json_view
 @dataclass(frozen=True, slots=True)
 class StoredList:
-    """A stored list: what a condition names it by, and how many addresses it has."""
+    """A stored list: the digest by which conditions name it, and how many addresses it has."""
 
     list: str
     count: int
@@ -68,7 +68,7 @@ async def put(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
 
 
 async def keep(db: AsyncSession, server_id: int, lists: Iterable[ReadList]) -> None:
-    """Store lists of a server; one that is there already stays."""
+    """Store lists of a server; a list that is stored already stays unchanged."""
     for one in lists:
         await db.execute(
             text(
@@ -89,7 +89,7 @@ async def use(db: AsyncSession, server_id: int, lists: Iterable[AddressList]) ->
     """Mark the lists of a rule that is being saved as used. Raises FieldRefused if one is not stored."""
     wanted = {one.list: one.count for one in lists}
     if wanted:
-        # An update, so that the deletion of unused lists, which may run just now, looks again.
+        # An update, so that a concurrent deletion of unused lists checks the row again.
         found = await db.execute(
             text(
                 "UPDATE address_list SET used_at = now() WHERE server_id = :server AND digest = ANY(:digests) "
@@ -117,7 +117,7 @@ def _compare(wanted: Mapping[str, int], rows: Iterable[Iterable[object]]) -> Non
 
 
 async def drop(db: AsyncSession, server_id: int, digests: Collection[str]) -> None:
-    """Delete those of these lists that no rule of the server uses any more."""
+    """Delete the lists with these digests that no rule of the server uses any more."""
     if digests:
         await db.execute(
             text(f"DELETE FROM address_list l WHERE l.server_id = :server AND l.digest = ANY(:digests) AND {_UNUSED}"),
@@ -134,7 +134,7 @@ async def clear(db: AsyncSession) -> None:
 
 
 async def mark_differing(db: AsyncSession, server_id: int, before: str, after: str, priority: int) -> None:
-    """Mark the members with a wallet that is on only one of two lists."""
+    """Queue the members with a wallet that is on only one of two lists."""
     one, other = _OF_LISTS.format(name="before"), _OF_LISTS.format(name="after")
     found = await db.execute(
         text(
@@ -169,7 +169,7 @@ def question(wanted: Iterable[tuple[int, str]], addresses: Iterable[str]) -> Que
 
 
 def answered(rows: Rows) -> dict[int, dict[str, frozenset[str]]]:
-    """Return from the rows of `question` by server and digest the addresses that are on the list.
+    """Return the addresses that are on each list, by server and digest, from the rows of `question`.
 
     A list without an entry here is not stored.
     """

@@ -41,7 +41,7 @@ def normal(entries: Sequence[str], chain: str) -> tuple[str, ...]:
 
 
 def _bound(texts: Sequence[str]) -> None:
-    """Raise FieldRefused for more than a rule can name, by counts alone: no text is parsed, however long."""
+    """Raise FieldRefused for more entries than a rule can name. It only counts: no text is parsed, however long."""
     if (
         len(texts) > 2 * MOST_ENTRIES
         or sum(map(len, texts)) > MOST_ENTRIES * LONGEST_ENTRY
@@ -51,7 +51,7 @@ def _bound(texts: Sequence[str]) -> None:
 
 
 class _Entries:
-    """Entries in their order, and what they cover, so that adding one costs one search."""
+    """Entries in their order, and the ids that they cover, so that adding one entry costs one search."""
 
     def __init__(self, chain: str) -> None:
         self.listed: list[str] = []
@@ -73,7 +73,7 @@ class _Entries:
                 raise FieldRefused(FIELD, _("{entry} is already in the list.").format(entry=_short(entry)))
 
     def keep(self, entry: str) -> bool:
-        """Append a normalised entry; return whether it was not covered before."""
+        """Append a normalised entry; return False if the others cover it already."""
         self.listed.append(entry)
         found = bounds(entry)
         if found is None:

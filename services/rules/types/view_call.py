@@ -1,4 +1,4 @@
-"""A view call: any function of any contract that reads, by its signature, compared with a value."""
+"""A view call: a reading function of any contract, named by its signature, whose answer is compared with a value."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ _STAKED = "stakedOf(address) view returns (uint256)"
 class ViewCall(Details):
     """The function to call, its arguments, where the value is in its answer, and what the value must be.
 
-    Numbers add up over a member's wallets. A truth, a text, and a number that must be exactly so, hold if they hold for
-    one of the wallets.
+    Numbers add up over a member's wallets. A truth value, a text or an exact number has to match for only one of the
+    wallets.
     """
 
     FIELDS: ClassVar[tuple[DetailField, ...]] = (
@@ -107,7 +107,7 @@ class ViewCall(Details):
         return replace(self, function=asked.function, args=asked.args, path=asked.path, value=value)
 
     def question(self, contract: str) -> ViewQuestion:
-        """Return what to ask the contract; the details are checked ones."""
+        """Return what to ask the contract. The details must come from `checked`."""
         return ViewQuestion(contract, self.function, self.args, self.path)
 
     @property
@@ -116,12 +116,12 @@ class ViewCall(Details):
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """What decides how much a wallet counts for."""
+        """The fields that decide how much a wallet counts for."""
         wanted = self.value if self.compare == EXACTLY else ""
         return (self.function, *self.args, self.path, wanted)
 
     def share(self, value: int | str) -> int:
-        """Return what a wallet counts for with this answer: the number itself, or 1 where it is the wanted value."""
+        """Return what a wallet with this answer counts for: the number, or if it must be exact, 1 or 0 for a match."""
         if self.compare == EXACTLY:
             return int(self._plain(value) == self.value)
         return int(value)
@@ -133,11 +133,11 @@ class ViewCall(Details):
 
     @property
     def may_fall(self) -> bool:
-        """Whether a wallet that is not known yet can lower the sum of the others."""
+        """Whether a wallet whose amount is not known yet can lower the sum."""
         return self.compare != EXACTLY and self._path.signed
 
     def bounds(self) -> tuple[int, int | None]:
-        """Return the least and the most that the numbers may add up to, or one wallet that has the wanted value."""
+        """Return the least and the most that the numbers may add up to; for an exact value, at least one wallet."""
         if self.compare == EXACTLY:
             return 1, None
         if self.compare == AT_LEAST:
@@ -145,7 +145,7 @@ class ViewCall(Details):
         return LOWEST if self.may_fall else 0, int(self.value)
 
     def shown(self, amount: int) -> str:
-        """Return an amount as documents contain it: a number, or whether the value is the wanted one."""
+        """Return an amount as documents write it: a number, or whether the value is the wanted one."""
         if self.compare == EXACTLY:
             return "yes" if amount else "no"
         return "any" if amount == LOWEST else f"{amount:,}"
@@ -187,7 +187,7 @@ class ViewCall(Details):
 
     @property
     def _call(self) -> str:
-        """The function's name with its arguments, without those that are only the wallet."""
+        """The function's name with its arguments, which are left out if the only one is the wallet."""
         name = self.function.removeprefix("function ").partition("(")[0].strip()
         args = ["wallet" if one == WALLET else one for one in self.args]
         call = name if args == ["wallet"] else f"{name}({', '.join(args)})"
