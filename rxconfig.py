@@ -11,7 +11,7 @@ from app.supervisor import plain_run
 from locales import marks, screens
 from settings import settings
 
-# Before Reflex begins anything: a `reflex run` becomes the whole product.
+# Before Reflex does anything: the whole product replaces a `reflex run`.
 plain_run.take_over()
 
 # npm and node come from the wheel in the virtual environment; Reflex would otherwise download bun.
@@ -19,7 +19,7 @@ os.environ.setdefault("REFLEX_USE_NPM", "1")
 os.environ.setdefault("REFLEX_CHECK_LATEST_VERSION", "false")
 # No screen sends more than a few kilobytes in one event.
 os.environ.setdefault("REFLEX_SOCKET_MAX_HTTP_BUFFER_SIZE", str(256 * 1024))
-# What no screen is made from; the database is in one of them and changes all the time.
+# Folders that no screen is built from; one of them contains the database, which changes all the time.
 NOT_WATCHED = ("data", "docs", "tests", "benchmarks", "deploy", "sandbox", "tools")
 os.environ.setdefault("REFLEX_HOT_RELOAD_EXCLUDE_PATHS", os.pathsep.join(filter(os.path.exists, NOT_WATCHED)))
 
@@ -32,7 +32,7 @@ class FetchedParts(rx.plugins.Plugin):
     """Gives Reflex the npm packages that set-up fetched, just before it installs what is missing."""
 
     def pre_compile(self, **context: Any) -> None:
-        """Do so after the pages are compiled."""
+        """Move the packages after the pages are compiled."""
         context["add_save_task"](self._move)
 
     def _move(self) -> None:
@@ -43,7 +43,7 @@ class EveryLanguage(rx.plugins.Plugin):
     """Writes the built screens in every language, before Reflex compresses them."""
 
     def post_build(self, **context: Any) -> None:
-        """Do so if the build left marks; `make dev` and `reflex run` have English texts in the screens."""
+        """Write them if the build left marks; `make dev` and `reflex run` have English texts in the screens."""
         if os.environ.get(marks.WHILE_BUILDING):
             screens.write(Path(context["static_dir"]))
 
@@ -54,7 +54,7 @@ config = rx.Config(
     deploy_url=None,
     frontend_port=settings().port,
     backend_port=settings().port,
-    # The sandbox is nobody else's.
+    # The sandbox is only for this machine.
     backend_host="127.0.0.1" if settings().sandbox else "0.0.0.0",
     cors_allowed_origins=[settings().public_url],
     redis_url=settings().redis_url,

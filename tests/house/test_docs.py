@@ -15,6 +15,7 @@ from sqlmodel import SQLModel
 
 import models  # noqa: F401
 from gateways.chains.catalogue import CHAINS, evm_chains
+from jobs.scheduler import all_jobs
 from settings import Settings
 from tests.house.pages import DOCS, PAGES, README, ROOT, name_of
 
@@ -40,13 +41,13 @@ HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.M)
 
 
 def missing(names: Iterable[str], page: str) -> Iterator[str]:
-    """The names that the page does not have in backticks."""
+    """Yield the names that the page does not have in backticks."""
     told = {text.lower() for text in IN_BACKTICKS.findall(CODE_BLOCK.sub("", page))}
     yield from (name for name in names if name.lower() not in told)
 
 
 def wrong_defaults(defaults: Mapping[str, Any], page: str) -> Iterator[str]:
-    """The settings whose row in a table gives another default than the code."""
+    """Yield the settings whose row in a table gives another default than the code."""
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.M))
     for name, default in defaults.items():
         plain = default.get_secret_value() if isinstance(default, SecretStr) else default
@@ -56,14 +57,14 @@ def wrong_defaults(defaults: Mapping[str, Any], page: str) -> Iterator[str]:
 
 
 def requirements(text: str) -> Iterator[str]:
-    """The names in a requirements file, without versions, extras and comments."""
+    """Yield the names in a requirements file, without versions, extras and comments."""
     for line in text.splitlines():
         if found := re.match(r"[A-Za-z0-9][\w.-]*", line):
             yield found[0]
 
 
 def npm_packages(manifest: str) -> Iterator[str]:
-    """The names that a package.json asks for."""
+    """Yield the names that a package.json asks for."""
     read = json.loads(manifest)
     for kind in ("dependencies", "devDependencies", "optionalDependencies"):
         yield from read.get(kind, {})
@@ -141,7 +142,7 @@ def referring() -> Iterator[Path]:
 
 
 def unreached(start: str, pages: Mapping[str, str]) -> set[str]:
-    """The pages, by their paths, to which no links lead from the one at `start`."""
+    """Return the pages, by their paths, to which no links lead from the one at `start`."""
     left, waiting = set(pages), [start]
     while waiting:
         path = waiting.pop()
@@ -152,7 +153,7 @@ def unreached(start: str, pages: Mapping[str, str]) -> set[str]:
 
 
 def defaults() -> dict[str, Any]:
-    """Every setting by its name in the environment, with its default."""
+    """Return every setting by its name in the environment, with its default."""
     of_chains = {
         name: None
         for chain in CHAINS
@@ -279,3 +280,8 @@ def test_each_table_has_a_row_on_the_page_of_the_house() -> None:
     """A reader finds there what each table is for."""
     page = (DOCS / "architecture" / "README.md").read_text().partition("## The tables")[2]
     assert list(missing(sorted(SQLModel.metadata.tables), page)) == []
+
+
+def test_each_job_has_a_row_on_the_page_of_the_processes() -> None:
+    page = (DOCS / "architecture" / "processes.md").read_text().partition("## The jobs")[2]
+    assert list(missing([job.name for job in all_jobs()], page)) == []
