@@ -1,5 +1,5 @@
-// Asks many contracts for balances, each about owners of its own. gateways/evm/balances/balances_program.py describes the call
-// data and the answer.
+// Asks many contracts for balances, each about owners of its own. gateways/evm/balances/balances_program.py describes
+// the call data and the answer.
 object "balances" {
     code {
         // Each balanceOf has exactly this gas, and starts only with `margin` left: 63/64 of that (EIP-150) is more.

@@ -1,5 +1,5 @@
-// Asks contracts any questions that one word answers. gateways/evm/tokens/questions_program.py describes the call data and the
-// answer.
+// Asks contracts any questions that one word answers. gateways/evm/tokens/questions_program.py describes the call data
+// and the answer.
 object "questions" {
     code {
         mstore(0xe0, gas())

@@ -1,4 +1,4 @@
-"""Balances from a real node: true ones, and under every fault unknown or an error, never a wrong zero."""
+"""Balances from a real node: the true ones, and under every fault unknown or an error, never a wrong zero."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -37,7 +37,7 @@ def node() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def world(node: str) -> str:
-    """The node with two collections and one that nobody holds."""
+    """The node with two collections, and one of which nobody holds anything."""
 
     async def build() -> None:
         await deploy(node, COOL, COLLECTION, {0: int.from_bytes(b"Cool \x00Club".ljust(32, b"\0"), "big")} | slots(1))
@@ -59,20 +59,20 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 
 @pytest.fixture
 async def ends(world: str, stack: AsyncExitStack) -> tuple[Front, Front]:
-    """Two front ends of the same node; a fresh block, so that its head is not stale."""
+    """Two front ends of the same node, with a fresh block so that its head is not stale."""
     await rpc(world, "anvil_mine", "0x1")
     return await stack.enter_async_context(front(world)), await stack.enter_async_context(front(world))
 
 
 @pytest.fixture
 async def chains(ends: tuple[Front, Front], stack: AsyncExitStack) -> EvmChains:
-    made = EvmChains(NodePool({"base": [one.url for one in ends]}, request_seconds=2.0, deadline=5.0))
+    made = EvmChains(NodePool({"base": [one.url for one in ends]}, request_seconds=2.0, deadline=20.0))
     stack.push_async_callback(made.close)
     return made
 
 
 def check(sheet: BalanceSheet) -> None:
-    """Everything is as it was put there."""
+    """Check that every balance is as it was set up."""
     for n, owner in enumerate(OWNERS):
         assert sheet.amount(COOL, owner) == n % 5
         assert sheet.amount(RARE.upper().replace("0X", "0x"), owner) == n % 5 * 2
@@ -162,12 +162,12 @@ async def test_no_contract_and_precompiles_are_unknown(chains: EvmChains) -> Non
 
 
 def changed(method: str, result: Any) -> Any:
-    """A change that answers one method with something else."""
+    """Return a change that replaces the answers to one method."""
     return lambda call, true: {**true, "result": result} if call["method"] == method else true
 
 
 def zeros(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
-    """Answers to calls have their right length and are all zero."""
+    """Replace the answers to calls by zeros of the same length."""
     if call["method"] != "eth_call" or "result" not in true:
         return true
     return {**true, "result": "0x" + "0" * (len(true["result"]) - 2)}
@@ -187,7 +187,7 @@ def ignores_override(call: dict[str, Any], true: dict[str, Any]) -> dict[str, An
 
 
 def plain_zeros(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
-    """One zero word to whatever is called."""
+    """Answer every call with one zero word."""
     return {**true, "result": "0x" + "0" * 64} if call["method"] == "eth_call" else true
 
 
@@ -207,7 +207,7 @@ LIES = {
 
 
 def refused(status: int, code: int, message: str) -> web.Response:
-    """A JSON-RPC error with an HTTP status."""
+    """Answer with a JSON-RPC error and an HTTP status."""
     error = {"code": code, "message": message}
     return web.json_response({"jsonrpc": "2.0", "id": 1, "error": error}, status=status)
 
@@ -216,7 +216,7 @@ ANSWERS = {
     "429": (lambda: web.Response(status=429, headers={"Retry-After": "3"}), ProviderBusy),
     "500": (lambda: web.Response(status=500), ProviderDown),
     "403": (lambda: web.Response(status=403), ProviderRefused),
-    # What Alchemy, Infura and QuickNode say once a plan's month or day is used up.
+    # The wording of Alchemy, Infura and QuickNode when a plan's month or day is used up.
     "a used-up month": (lambda: refused(403, -32600, "Monthly capacity limit exceeded. Visit https://…"), ProviderBusy),
     "a used-up day": (lambda: refused(402, 402, "Payment Required"), ProviderBusy),
     "a used-up day without words": (lambda: web.Response(status=402), ProviderBusy),
@@ -236,7 +236,7 @@ async def test_a_lying_node_is_refused_and_the_next_one_asked(
     if warm:
         check(await read(chains, at=ReadPoint(endpoint=0)))
         if lie == "a wrong chain":
-            return  # its id was checked already, and each answer carries it again
+            return  # its id has been checked, and each answer carries it again
     ends[0].change = LIES[lie]
     with pytest.raises((ProviderConfused, ProviderRefused)):
         await read(chains, at=ReadPoint(endpoint=0))
@@ -281,7 +281,7 @@ async def test_nobody_listening_and_no_answer_end_in_time(world: str, stack: Asy
     await rpc(world, "anvil_mine", "0x1")
     server.says("hang")
     urls = ["http://127.0.0.1:9/?key=hush", f"{server.url}/v2/hush", world]
-    # Long enough for the node that does answer, on a busy machine too.
+    # Long enough for the node that answers, even on a busy machine.
     dead = EvmChains(NodePool({"base": urls}, request_seconds=3.0))
     stack.push_async_callback(dead.close)
     for endpoint in (0, 1):

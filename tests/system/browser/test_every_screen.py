@@ -1,6 +1,6 @@
-"""What every screen keeps: no barrier known to axe in either theme, no sideways scrolling, all of it by keyboard.
+"""Every screen: no barrier known to axe in either theme, no sideways scrolling, and complete use by keyboard.
 
-Each screen is opened once, and looked at in every way while it is there; the tests are about what was found.
+Each screen is opened once, and checked in every way while it is open; the tests are about what was found.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ WIDTHS = (360, 768, 1440)
 USUAL = ViewportSize(width=1280, height=900)
 GONE, REDRAWN = "no longer in the page", 3
 
-# Every element that the keyboard should reach, by an order of its own; those that are not drawn are left out.
-# From then on each that gets the focus is noted, and whether a person sees that it has it.
+# Every element that the keyboard should reach, numbered; elements that are not drawn are left out.
+# From then on each element that gets the focus is recorded, and whether its focus is visible.
 REACHABLE = """
 () => {
   document.activeElement?.blur();
@@ -42,7 +42,7 @@ REACHABLE = """
 """
 # A date is one element with four stops: month, day, year and the button of its calendar.
 WITHIN_DATES = "() => 3 * document.querySelectorAll('input[type=date]').length"
-# Controls that show no word of their own, and lack a name for those who hear or a word for those who point.
+# Controls without visible text that lack a name for people who hear them or a tooltip for people who point.
 WORDLESS = """
 () => [...document.querySelectorAll('a[href], button, summary')]
   .filter(one => one.checkVisibility() && !one.innerText.trim())
@@ -50,7 +50,7 @@ WORDLESS = """
   .map(one => one.outerHTML.slice(0, 160))
 """
 
-# Marks that are narrower than they are drawn, because the words beside them took their room.
+# Marks that are narrower than drawn, because the words beside them took their space.
 SQUEEZED = """
 () => [...document.querySelectorAll('a > svg, button > svg')]
   .filter(one => one.checkVisibility() && one.getBoundingClientRect().width + 0.5 < Number(one.getAttribute('width')))
@@ -60,7 +60,7 @@ SQUEEZED = """
 
 @dataclass(frozen=True)
 class Found:
-    """What was found on the way through all screens; each empty when all is well."""
+    """The faults found on all screens; empty lists when all is well."""
 
     grave: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     wide: list[tuple[str, int, int]] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Found:
 
 @asynccontextmanager
 async def a_resting_rule(product: Product) -> AsyncIterator[int]:
-    """A rule that gives nothing, so that lists are not empty; the id of its server."""
+    """Create a rule that gives nothing, so that lists are not empty, and return its server's id."""
     contract = product.world()["chains"]["base"]["collections"][0]["contract"]
     with closing(Person(product, "ada")) as ada:
         server_id = ada.server(GUILD)["internalId"]
@@ -85,7 +85,7 @@ async def a_resting_rule(product: Product) -> AsyncIterator[int]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def found(chromium: Browser, product: Product) -> Found:
-    """A visitor and ada, each on the way through all that they may see."""
+    """The faults found by a visitor and ada, each on all screens that they may see."""
     found = Found()
     async with visitors(chromium, product) as visit, a_resting_rule(product) as server_id:
         visitor, ada = await visit(), await visit()
@@ -107,14 +107,14 @@ async def test_the_keyboard_reaches_everything_and_the_focus_is_seen(found: Foun
 
 
 async def _look(who: Visitor, screens: list[Screen], found: Found) -> None:
-    """Open each screen and note what is wrong with it."""
+    """Open each screen and record its faults."""
     for screen in screens:
         await who.page.set_viewport_size(USUAL)
         await who.open(screen.path)
         await settled(who.page, screen)
-        for theme, only in (("light", ()), ("dark", OF_COLOURS)):
+        for theme in ("light", "dark"):
             await who.page.emulate_media(color_scheme=theme)
-            if grave := await grave_faults(who.page, only=only):
+            if grave := await grave_faults(who.page, only=OF_COLOURS if theme == "dark" else ()):
                 found.grave[screen.name, theme] = grave
         if faults := await walked(who, lambda page, screen=screen: settled(page, screen)):
             found.unreached[screen.name] = faults
@@ -130,9 +130,9 @@ async def _look(who: Visitor, screens: list[Screen], found: Found) -> None:
 
 
 async def walked(who: Visitor, drawn: Callable[[Page], Awaitable[None]]) -> list[str]:
-    """Press Tab through the whole page; what it did not reach, and where the focus was not seen.
+    """Press Tab through the whole page; return the elements not reached, and those whose focus was not visible.
 
-    `drawn` waits until a list that was read meanwhile is there.
+    `drawn` waits until a list that is read meanwhile has been drawn.
     """
     faults: list[str] = []
     for _ in range(REDRAWN):
@@ -148,7 +148,7 @@ async def walked(who: Visitor, drawn: Callable[[Page], Awaitable[None]]) -> list
         faults += [f"not seen: {one}" for one in walk["unseen"]]
         if not faults:
             break
-        # A list may have been read anew on the way and drawn again, which also moves where Tab goes on: what cannot
-        # be reached at all is missed on every walk.
+        # A list may have been read and drawn again on the way, which also moves the place where Tab continues: an
+        # element that cannot be reached is missed on every walk.
         await drawn(who.page)
     return faults
