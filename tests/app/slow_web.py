@@ -1,4 +1,4 @@
-"""A web process like the product's with a call that nobody ever answers, and one that keeps the event loop busy.
+"""A web process like the product's, with a call that is never answered and one that keeps the event loop busy.
 
 granian serves it in test_shutdown.py.
 """
@@ -13,7 +13,7 @@ from app.http.shutdown import Leaving
 
 
 def make() -> Any:
-    """The app; it says on its output when its life ends as it should."""
+    """Return the app; it prints a line when its lifespan ends in order."""
     shutdown.STUCK_SECONDS = float(os.environ["STUCK_SECONDS"])
     hooks = Leaving.on_signals()
 

@@ -1,4 +1,4 @@
-"""A backup taken while everybody works has all of one moment; from it alone a fresh folder comes up with everything."""
+"""A backup taken during work holds the state of one moment, and a fresh folder starts with everything from it alone."""
 
 import asyncio
 import os
@@ -28,14 +28,14 @@ from tests.support.builders import a_grant, a_member, a_rule, a_server, address
 
 @pytest.fixture
 async def database(database_url: str) -> Any:
-    """A migrated database of this test's own, which the process works with."""
+    """This test's own migrated database, which the process uses."""
     await models.use(database_url)
     yield database_url
     await models.use(None)
 
 
 async def work() -> None:
-    """A member proves a wallet and gets a role, in one transaction: a backup has both or neither."""
+    """Let a member prove a wallet and get a role in one transaction: a backup has both or neither."""
     async with transaction() as db:
         server = await a_server(db)
         rule = await a_rule(db, server, "7")
@@ -43,7 +43,7 @@ async def work() -> None:
 
 
 async def rows(url: str) -> dict[str, list[dict[str, Any]]]:
-    """Every rule, wallet and grant at an address, whole."""
+    """Return every rule, wallet and grant in the database at an address, with all columns."""
     await models.use(url)
     async with transaction() as db:
         return {
@@ -85,7 +85,7 @@ async def test_from_a_backup_under_load_a_fresh_folder_comes_up_with_everything(
 
 
 def make_one(directory: Path, mark: str) -> Path:
-    """An embedded database with one spent transaction in it, and nothing else than that table and alembic's."""
+    """Make an embedded database with one spent transaction, and only that table and alembic's."""
     database = directory / "db"
     with Postgres(database, durable=False, say=lambda _: None) as postgres:
         with psycopg.connect(libpq_url(postgres.url)) as admin:
@@ -135,12 +135,12 @@ def run_program(program: str, *arguments: str | Path) -> str:
 
 
 def entries(file: Path) -> str:
-    """The list of what a dump has."""
+    """Return the table of contents of a dump."""
     return run_program("pg_restore", "--list", file)
 
 
 def shape_of(url: str) -> list[str]:
-    """The definitions in the schema public, without the token that each run of pg_dump makes up."""
+    """Return the definitions in the schema public, without the random token of each run of pg_dump."""
     printed = run_program("pg_dump", "-d", libpq_url(url), "--schema-only", "--schema=public", "--no-owner")
     return [line for line in printed.splitlines() if not line.startswith(("\\restrict", "\\unrestrict"))]
 

@@ -1,4 +1,4 @@
-"""What the doctor finds lacking for a live start, and that each thing says how to get it."""
+"""What the doctor finds missing for a live start, and that it says how to get each thing."""
 
 import asyncio
 import base64
@@ -219,7 +219,7 @@ ALCHEMY_THRICE = {
             ["Helius", "60 requests a minute"],
         ),
         ({"RPC_BASE": "https://node.example"}, []),
-        # Each chain fits; all of them together do not.
+        # Each chain fits into the limit by itself, but not all of them together.
         (ALCHEMY_THRICE, ["Alchemy Free", "138 %", "base, ethereum and polygon", "21.7 days of a month"]),
         (ALCHEMY_THRICE | {"FOLLOW_SECONDS_BASE": "0"}, []),
         (

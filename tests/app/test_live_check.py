@@ -1,4 +1,4 @@
-"""The check of the real providers, with the sandbox as the world: what it asks and finds, and that it only reads."""
+"""The check of the real providers, against the sandbox: what it asks and finds, and that it only reads."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,7 +18,7 @@ from settings import settings
 
 @pytest.fixture
 async def world(sandbox_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[str]:
-    """The product's settings with the sandbox as the world; nothing is broken before or after."""
+    """The product's settings with the sandbox as outside world, without faults before and after the test."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(sandbox_url).port))
     for name in ("PORT", "PUBLIC_URL"):
@@ -50,7 +50,7 @@ async def test_a_world_that_is_well_is_found_well_and_only_read(world: str) -> N
     assert "Server Members Intent is on" in names["Discord: the application"].text
     asked = (await requests(world, start))["requests"]
     writes = {(one["method"], one["path"].split("?")[0]) for one in asked if one["method"] not in {"GET", "HEAD"}}
-    # A code that nobody has, and JSON-RPC, which is always a POST; of that, only what reads.
+    # The POSTs are one with a made-up code, and JSON-RPC, which is always a POST; of that, only reading methods.
     others = {path for method, path in writes if not (method == "POST" and path.startswith(("/rpc", "/solana")))}
     assert others == {"/discord/api/v10/oauth2/token"}
     called = {one["rpc_method"] for one in asked if one.get("rpc_method")}

@@ -1,4 +1,4 @@
-"""The screens' packages are fetched beside other steps, moved once, and left to Reflex where anything is odd."""
+"""The screens' packages are fetched beside other steps, moved once, and left to Reflex if anything is unusual."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Nobody can end a process with deeply nested JSON: Python's own limit stands in each of them."""
+"""Deeply nested JSON cannot crash a process: Python's own recursion limit applies in each of them."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = ("app.app", "bot.__main__", "jobs.__main__", "gateways.evm.tokens.web3_calls")
-"""What web, bot and jobs import, the last while they serve; in one Python, since a raised limit counts for all."""
+"""What web, bot and jobs import (the last module while they serve), in one Python: a raised limit would affect all."""
 
 
 def test_a_strangers_nested_json_is_an_error_and_not_the_end() -> None:

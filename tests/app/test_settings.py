@@ -1,4 +1,4 @@
-"""Settings: read from the environment over `.env`, refused when half of them is missing."""
+"""Settings: the environment overrides `.env`, and a half-configured set is refused."""
 
 import shutil
 import subprocess
@@ -15,13 +15,13 @@ LIVE = {"DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "s", "DISCORD_BOT_TOK
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable of ours is set."""
+    """An environment without our variables."""
     for name in (*LIVE, "SESSION_SECRET", "DATABASE_URL", "REDIS_URL", "PORT", "PUBLIC_URL", "SANDBOX_PORT"):
         monkeypatch.delenv(name, raising=False)
 
 
 def live(monkeypatch: pytest.MonkeyPatch, **changed: str | None) -> None:
-    """All that a live start needs, but for the changes."""
+    """Set everything that a live start needs, with these changes."""
     for name, value in (LIVE | changed).items():
         if value is not None:
             monkeypatch.setenv(name, value)
@@ -111,7 +111,7 @@ def test_the_sandbox_is_never_served_under_a_public_name(monkeypatch: pytest.Mon
 
 
 def test_the_file_counts_where_the_environment_says_nothing_or_is_empty(tmp_path: Path):
-    """Read from a copy, because the file lies beside the module."""
+    """The settings module is copied, because `.env` lies beside it."""
     (tmp_path / "settings.py").write_text((ROOT / "settings.py").read_text())
     (tmp_path / "sandbox").mkdir()
     (tmp_path / "sandbox" / "product.env").write_text((ROOT / "sandbox" / "product.env").read_text())
@@ -138,7 +138,7 @@ def test_the_file_counts_where_the_environment_says_nothing_or_is_empty(tmp_path
 
 
 def test_the_file_may_set_nodes_of_any_chain(tmp_path: Path) -> None:
-    """Which keys are chains is decided by the table of chains, so the settings keep them all."""
+    """The table of chains decides which keys are chains, so the settings keep all of them."""
     (tmp_path / "settings.py").write_text((ROOT / "settings.py").read_text())
     lines = [f"{name}={value}" for name, value in LIVE.items()]
     lines += ["RPC_NINTH='https://a.example https://b.example' # two", "RPC_WS_NINTH=wss://c.example", "RPC_POLYGON="]

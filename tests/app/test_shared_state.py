@@ -1,4 +1,4 @@
-"""The web process goes on writing about the providers after the database was away."""
+"""The web process goes on storing provider states after the database was away."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The version stands in one place, and the changelog's newest release is that version."""
+"""The version is written in one place, and the changelog's newest release is that version."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def faults(changelog: str, present: str) -> Iterator[str]:
-    """Say what is wrong with the headings of a changelog, for the version that the code has."""
+    """Return what is wrong with a changelog's headings, given the code's version."""
     headings = HEADING.findall(changelog)
     if headings[:1] != [("Unreleased", "")]:
         yield "the first section is not Unreleased"

@@ -1,4 +1,4 @@
-"""What tests of use cases share: the process pointed at a database of the test's own."""
+"""The fixture that tests of services share: a process that uses the test's own database."""
 
 from collections.abc import AsyncIterator
 

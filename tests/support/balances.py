@@ -1,4 +1,4 @@
-"""A list of contracts asked about every owner, which is a single segment of a chain's question."""
+"""A balance question with one segment: every contract is asked about every owner."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""People, servers, rules and grants in a few words, for tests that need rows to be there."""
+"""Short builders of people, servers, rules and grants for tests that need stored rows."""
 
 from collections.abc import Collection
 from itertools import count
@@ -13,17 +13,17 @@ CONTRACT = "0x" + "c0" * 20
 
 
 def snowflake() -> str:
-    """A Discord id that no other test has."""
+    """Return a Discord id that no other test has."""
     return str(900_000_000_000_000_000 + next(_numbers))
 
 
 def address() -> str:
-    """An EVM address that no other test has."""
+    """Return an EVM address that no other test has."""
     return f"0x{0xABC0000 + next(_numbers):040x}"
 
 
 async def a_server(db: AsyncSession, *, bot_invited: bool = True) -> Server:
-    """A server, with the bot in it unless told otherwise."""
+    """Store a server, with the bot in it by default."""
     server = Server(discord_id=snowflake(), name="A server", bot_invited=bot_invited, owner_id=snowflake())
     db.add(server)
     await db.flush()
@@ -33,7 +33,7 @@ async def a_server(db: AsyncSession, *, bot_invited: bool = True) -> Server:
 async def a_member(
     db: AsyncSession, server: Server, *, roles: tuple[str, ...] = (), wallet: str | None = None
 ) -> Member:
-    """A member of the server who has proved a wallet if one is given."""
+    """Store a member of the server, with `wallet` as their proved wallet if it is given."""
     member = Member(server_id=server.id or 0, discord_id=snowflake(), name="somebody", roles=list(roles))
     db.add(member)
     if wallet is not None:
@@ -46,7 +46,7 @@ async def a_member(
 
 
 async def a_rule(db: AsyncSession, server: Server, role_id: str, *, state: str = "active") -> Rule:
-    """A basic rule on Base."""
+    """Store a basic rule on Base."""
     rule = Rule(
         server_id=server.id or 0, name="A rule", role_id=role_id, role_name="Role", state=state,
         verification_type="basic", contract_address=CONTRACT, blockchain="base", created_by=snowflake(),
@@ -58,7 +58,7 @@ async def a_rule(db: AsyncSession, server: Server, role_id: str, *, state: str =
 
 
 async def a_grant(db: AsyncSession, member: Member, rule: Rule, *, state: str = "held") -> Grant:
-    """A role that the rule gave the member."""
+    """Store the grant of a role that the rule gave the member."""
     grant = Grant(
         server_id=member.server_id, discord_id=member.discord_id, role_id=rule.role_id,
         rule_ids=[rule.id or 0], state=state,

@@ -1,8 +1,9 @@
-"""The migrated database that tests get one after another: what a test wrote is cleared away behind it.
+"""The migrated database that tests use one after another: what a test wrote is removed when the test ends.
 
-A clone of the template is some six hundred new files, which take up to a third of a second where files come and go all
-the time, and hundreds of tests ask for one; what a test writes is in a handful of tables. A database that is not
-exactly as it was once they are empty again is thrown away.
+A clone of the template consists of some six hundred new files. Creating them takes up to a third of a second on a
+machine that creates and deletes files all the time, and hundreds of tests need a database. A test writes to only a
+handful of tables, so those are emptied instead. A database that then differs from the template in any other way is
+dropped.
 """
 
 import re
@@ -18,14 +19,15 @@ Session = Connection[tuple[object, ...]]
 
 TEMPLATE = "template_holdfast"
 
-# Whatever a test can leave behind besides rows: tables, columns, constraints, triggers, functions, settings, and what
-# the planner has learned. What TRUNCATE changes by itself (a table's file, size and age) is left out. A catalog's row
-# has the number of the transaction that wrote it, and numbers only grow: as many rows with the same sum are the same.
+# What a test can leave behind besides rows: tables, columns, constraints, triggers, functions, settings, and the
+# planner's statistics. What TRUNCATE itself changes (a table's file, size and age) is left out. Each row of a catalog
+# carries the number of the transaction that wrote it, and these numbers only grow: an equal count of rows with an
+# equal sum means that the rows are the same.
 CATALOGS = {
     "pg_attribute": "attrelid", "pg_attrdef": "adrelid", "pg_constraint": "oid", "pg_index": "indrelid",
     "pg_trigger": "oid", "pg_proc": "oid", "pg_type": "oid", "pg_statistic": "starelid",
 }  # fmt: skip
-"""Tables of the system, and the column by which a row is not the system's own."""
+"""System tables, and for each the column whose value separates our rows from the system's own."""
 SHAPE = """
 SELECT 'pg_class', count(*), sum(hashtextextended(
     concat(oid, relname, relnamespace, relkind, relowner, relpersistence, relacl, reloptions), 0
@@ -37,17 +39,18 @@ UNION ALL SELECT 'pg_db_role_setting', count(*), sum(hashtextextended(concat(set
     f"UNION ALL SELECT '{catalog}', count(*), sum(xmin::text::bigint) FROM {catalog} WHERE {column} >= 16384\n"
     for catalog, column in CATALOGS.items()
 )
-# A table without a file's length has no rows, nor had any since it was made or emptied.
+# A table whose file has length 0 has no rows, and has had none since it was created or truncated.
 WRITTEN = """
 SELECT relname FROM pg_class
 WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND pg_relation_size(oid) > 0 AND relname <> ALL (%s)
 """
-# To truncate makes new files, also of all that refers to a table: fifty times what it takes to delete a few rows.
+# TRUNCATE creates new files, also for every table that refers to the truncated one. That takes fifty times as long as
+# deleting a few rows.
 LARGE = "SELECT relname FROM pg_class WHERE relname = ANY (%s) AND pg_relation_size(oid) > %s"
 LARGE_BYTES = 128 * 2**10
 SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'"
 COUNTED = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' AND last_value IS NOT NULL"
-# Whoever is still connected is cut off, as by DROP DATABASE … WITH (FORCE).
+# Ends the connections that are still open, as DROP DATABASE … WITH (FORCE) does.
 CUT_OFF = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s"
 
 
@@ -56,11 +59,11 @@ STATEMENTS = 5_000
 
 
 def compile_once() -> None:
-    """Let each engine use what an earlier one has compiled, for all of them speak to the same kind of database.
+    """Let all engines share compiled statements, since all of them talk to the same kind of database.
 
-    Every test has an engine of its own, and would spend a sixth of its time on statements compiled before.
+    Every test has its own engine, and would otherwise spend a sixth of its time compiling the same statements again.
     """
-    # Nobody reads these who only collects tests.
+    # Imported here, so that merely collecting tests does not load these modules.
     from sqlalchemy.dialects.postgresql.psycopg import PGDialectAsync_psycopg
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.util import LRUCache
@@ -75,7 +78,7 @@ def compile_once() -> None:
 
 
 class Databases:
-    """One migrated database at a time in the server of `admin`, whose template has all migrations applied.
+    """One migrated database at a time on the server of `admin`, cloned from a template with all migrations applied.
 
     `url` is the address of any database of that server.
     """
@@ -89,32 +92,32 @@ class Databases:
             self._first = {name: _first_number(template, name) for name in _names(template, SEQUENCES)}
 
     def ready(self) -> str:
-        """The address of a migrated database in which nobody has written; nobody has ever been told of it."""
+        """Return the address of a clean migrated database, under a name that no earlier test was given."""
         if self._name is None:
             self._name = _fresh_name()
             self._admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*_quoted(self._name, TEMPLATE)))
         return named(self._url, self._name)
 
     def clear(self) -> None:
-        """Cut everybody off and make it ready for somebody else; throw it away where it stays another one."""
+        """End all connections and clean the database for the next test; drop it if that does not restore it."""
         try:
             if not self._cleared():
                 self.drop()
-        except (errors.ObjectInUse, errors.LockNotAvailable):  # somebody came back at once
+        except (errors.ObjectInUse, errors.LockNotAvailable):  # a client reconnected at once
             self.drop()
 
     def drop(self) -> None:
-        """Throw the database away, if there is one."""
+        """Drop the database, if there is one."""
         if self._name is not None:
             self._admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(*_quoted(self._name)))
             self._name = None
 
     def _cleared(self) -> bool:
-        """Empty what was written in; whether it is as it was in the beginning."""
+        """Empty the tables that were written to, and return whether the database is as it was in the beginning."""
         assert self._name is not None, "ready() comes first"
         while self._admin.execute(CUT_OFF, [self._name]).fetchone() != (0,):
             time.sleep(0.002)
-        # Under another name, so that whoever comes back late from an earlier test finds nothing.
+        # Renamed, so that a late client of an earlier test finds no database under the old name.
         name = _fresh_name()
         self._admin.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*_quoted(self._name, name)))
         self._name = name
@@ -132,17 +135,17 @@ class Databases:
         return psycopg.connect(plain(self._url), dbname=name, autocommit=True, options="-c lock_timeout=10s")
 
     def _state(self, database: Session) -> tuple[object, ...]:
-        """Everything but the rows of tables that begin empty."""
+        """Return the state of the database, except the rows of tables that are empty in the template."""
         return database.execute(SHAPE.encode()).fetchall(), _rows(database, self._filled), _names(database, COUNTED)
 
 
 def plain(url: str) -> str:
-    """The address as psycopg itself takes it."""
+    """Return the address in the form that psycopg itself takes."""
     return url.replace("postgresql+psycopg://", "postgresql://", 1)
 
 
 def named(url: str, database: str) -> str:
-    """The address of another database of the same server."""
+    """Return the address of another database of the same server."""
     return re.sub(r"/holdfast\?", f"/{database}?", url, count=1)
 
 
@@ -155,12 +158,12 @@ def _names(database: Session, query: str, values: list[Any] | None = None) -> li
 
 
 def _rows(database: Session, tables: list[str]) -> list[object]:
-    """What these tables hold."""
+    """Return the rows of each of these tables."""
     return [sorted(map(str, database.execute(sql.SQL("SELECT * FROM {}").format(*_quoted(name))))) for name in tables]
 
 
 def _first_number(database: Session, sequence: str) -> object:
-    """The number that a sequence nobody has asked yet will give."""
+    """Return the number that an unused sequence gives first."""
     (row,) = database.execute(sql.SQL("SELECT last_value FROM {}").format(*_quoted(sequence))).fetchall()
     return row[0]
 

@@ -1,10 +1,10 @@
-"""A proxy that makes a node as far and as limited as people's nodes are.
+"""A proxy that makes a node as distant and as limited as the nodes that operators use.
 
 `python -m tests.support.far PORT NODE MILLISECONDS [--logs BLOCKS] [--batch CALLS] [--address]`. Each request waits
-half of the time on its way there and half on its way back. `--logs` refuses ranges of more blocks, `--batch` batches
-of more calls, `--address` logs without an address, each in the words of a provider that does so. `POST
-/far/hang?seconds=16` swallows the requests of that time, as a node behind a broken balancer does. `GET /far/tally`
-returns how many requests came; `DELETE /far/tally` sets that to 0.
+half of the time on the way to the node and half on the way back. `--logs` refuses ranges of more blocks, `--batch`
+batches of more calls, `--address` logs without an address, each with the error text of a provider that does so. `POST
+/far/hang?seconds=16` leaves requests unanswered for that time, as a node behind a broken balancer does. `GET
+/far/tally` returns how many requests came; `DELETE /far/tally` sets that to 0.
 """
 
 import argparse
@@ -39,12 +39,12 @@ class Far:
         self.session: ClientSession | None = None
 
     async def answer(self, request: web.Request) -> web.Response:
-        """Pass one JSON-RPC request on, and its answer back."""
+        """Pass one JSON-RPC request on to the node, and its answer back."""
         body = await request.read()
         self.requests += 1
         await asyncio.sleep(self.seconds / 2)
         if (left := self.hangs_until - time.monotonic()) > 0:
-            # The client gives up long before; an answer after that reaches nobody.
+            # The client gives up long before this; a later answer would reach nobody.
             await asyncio.sleep(left)
             raise web.HTTPServiceUnavailable
         status, content = self.refused(body) or await self._ask(request, body)
@@ -64,7 +64,7 @@ class Far:
             raise
 
     def refused(self, body: bytes) -> tuple[int, bytes] | None:
-        """The refusal of a request that the plan does not cover."""
+        """Return the refusal of a request that the plan does not cover."""
         if not (self.logs or self.batch or self.address):
             return None
         asked: Any = json.loads(body)
@@ -84,7 +84,7 @@ class Far:
         return None
 
     async def hang(self, request: web.Request) -> web.Response:
-        """Swallow what comes during the next seconds."""
+        """Leave the requests of the next `seconds` unanswered."""
         self.hangs_until = time.monotonic() + float(request.query["seconds"])
         return web.Response()
 
@@ -106,7 +106,7 @@ def _error(number: object, code: int, message: str) -> bytes:
 
 @contextmanager
 def far(node: str, milliseconds: int, *, logs: int = 0, batch: int = 0, address: int = 0) -> Iterator[str]:
-    """The address of a proxy in front of a node; it ends with the block."""
+    """Yield the address of a proxy in front of a node; the proxy ends with the block."""
     port = free_port()
     options = ["--logs", str(logs), "--batch", str(batch), *(["--address"] if address else [])]
     command = [sys.executable, "-m", "tests.support.far", str(port), node, str(milliseconds), *options]
@@ -129,12 +129,12 @@ def far(node: str, milliseconds: int, *, logs: int = 0, batch: int = 0, address:
 
 
 def tally(url: str, method: str = "GET") -> dict[str, int]:
-    """How many requests came to a proxy."""
+    """Return how many requests came to a proxy."""
     return dict(json.loads(_call(f"{url}/far/tally", method)))
 
 
 def hang(url: str, seconds: float) -> None:
-    """Let a proxy swallow every request for so long."""
+    """Let a proxy leave every request unanswered for `seconds`."""
     _call(f"{url}/far/hang?seconds={seconds}", "POST")
 
 
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--address", action="store_true")
     given = parser.parse_args()
-    # A client that gives up while its request is on the way is what hangs are about.
+    # Clients that give up before their answer are what a hang is for: they are no error here.
     logging.getLogger("aiohttp.server").disabled = True
     here = Far(given)
     app = web.Application(client_max_size=LARGEST)

@@ -1,11 +1,11 @@
-"""A contract that means harm, as a few bytes of EVM code: all that counts is what it answers and logs."""
+"""A malicious contract in a few bytes of EVM code: only its answers and its logs matter."""
 
 from gateways.evm import delegate_registry
 from gateways.evm.tokens.token_history import TRANSFER
 
-# supportsInterface names ERC-165 and ERC-721, balanceOf says that everybody has two tokens. Other calls write as many
-# Transfer logs as their first word says, until the gas is gone; a call without data writes an event of the registry of
-# delegations that lacks all topics but the first.
+# supportsInterface names ERC-165 and ERC-721, and balanceOf says that everybody has two tokens. Other calls write as
+# many Transfer logs as their first word says, until the gas is used up. A call without data writes an event of the
+# delegation registry with only its first topic.
 RUNTIME = (
     "60003560e01c" "806370a0823114607f57" "806301ffc9a714608a57"
     "60003580156057575b60019003" f"8060006000" f"7f{TRANSFER[2:]}" "60006000a4" "80602257" "00"
@@ -16,6 +16,6 @@ RUNTIME = (
 
 
 def creation(runtime: str) -> bytes:
-    """The code that deploys a runtime of at most 255 bytes, both as bytes."""
+    """Return the code that deploys a runtime of at most 255 bytes."""
     code = bytes.fromhex(runtime)
     return bytes([0x60, len(code), 0x80, 0x60, 0x09, 0x3D, 0x39, 0x3D, 0xF3]) + code

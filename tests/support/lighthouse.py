@@ -1,6 +1,6 @@
-"""`make lighthouse`: what Lighthouse says of the public pages, on the built product and in the system's Chromium.
+"""`make lighthouse`: Lighthouse's scores of the public pages, on the built product and in the system's Chromium.
 
-Not part of `make test`, since its performance score is a timing. Ends with 1 when a page is below what we promise.
+Not part of `make test`, since its performance score is a timing. Exits with 1 when a page scores below our promise.
 """
 
 import json
@@ -17,15 +17,15 @@ from tests.support.product import DAY, running
 PAGES = ("/", "/features", "/help-center", "/login")
 PROMISED = {"accessibility": 100, "best-practices": 100, "seo": 100}
 PERFORMANCE = 95
-"""Promised for the landing page, with Lighthouse's mobile preset (a slow phone on a slow network, simulated)."""
+"""Score promised for the landing page, with Lighthouse's mobile preset (a simulated slow phone on a slow network)."""
 LOOKS = 3
-"""Each page is looked at so often, round by round; the middle performance score counts, since it is a timing."""
+"""How often each page is measured, one round after another; the median performance score counts, as it is a timing."""
 TOOLS = ROOT / "data" / "tools"
 CHROME = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking"
 
 
 def install() -> Path:
-    """Install the pinned Lighthouse below data/tools unless it is there; the path of its program."""
+    """Install the pinned Lighthouse below data/tools unless it is there, and return the path of its program."""
     place = TOOLS / "lighthouse"
     program = place / "node_modules" / "lighthouse" / "cli" / "index.js"
     place.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def install() -> Path:
 
 
 def scores(program: Path, url: str, directory: Path) -> tuple[dict[str, int], list[str]]:
-    """The scores of a page, 0 to 100 a category, and the audits that cost points outside of performance."""
+    """Return a page's score in each category (0 to 100), and the audits outside performance that cost points."""
     report = directory / "report.json"
     command = ["node", str(program), url, "--quiet", "--output=json", f"--output-path={report}"]
     environment = os.environ | {"CHROME_PATH": (TOOLS / "browser").read_text().strip()}
@@ -62,7 +62,7 @@ def scores(program: Path, url: str, directory: Path) -> tuple[dict[str, int], li
 
 
 def main() -> int:
-    """Look at each page and print a table; 1 when one is below what we promise."""
+    """Measure each page and print a table; return 1 when a page scores below our promise."""
     program = install()
     below = 0
     with temporary_dir() as directory, running(directory, DAY) as machine:

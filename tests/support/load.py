@@ -29,13 +29,13 @@ PATHS = ("/api/servers", "/api/wallet-verifications", "/health", "/api/me/sessio
 
 @dataclass
 class Tally:
-    """How long each call took, and what went wrong."""
+    """The seconds that each call took, and the faults."""
 
     seconds: list[float] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
     def row(self, name: str, lasted: float) -> str:
-        """All of it as a row of the table."""
+        """Return the tally as a row of the table."""
         cuts = [1000 * cut for cut in quantiles(self.seconds, n=100)]
         some = ", ".join(sorted(set(self.faults))[:3])
         faults = f"{len(self.faults)} ({some})" if some else "0"
@@ -43,7 +43,7 @@ class Tally:
 
 
 async def calls(client: aiohttp.ClientSession, seconds: int) -> Tally:
-    """Reads at a steady pace, whether or not those before have been answered."""
+    """Make reads at a steady pace, whether or not the earlier ones have been answered."""
     tally, under_way, began = Tally(), set[asyncio.Task[None]](), time.monotonic()
 
     async def one(path: str) -> None:
@@ -69,7 +69,7 @@ async def calls(client: aiohttp.ClientSession, seconds: int) -> Tally:
 
 @asynccontextmanager
 async def stalling(web: Web) -> AsyncIterator[None]:
-    """Callers that open a connection, say half a request, and wait."""
+    """Keep callers that open a connection, send half a request, and wait."""
     writers: list[asyncio.StreamWriter] = []
     for number in range(STALLING):
         _, writer = await asyncio.open_connection("localhost", web.port)
@@ -83,7 +83,7 @@ async def stalling(web: Web) -> AsyncIterator[None]:
 
 
 async def main() -> int:
-    """Run it and say what came of it; 1 when anything failed."""
+    """Run the load and print the results; return 1 when anything failed."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
@@ -99,9 +99,9 @@ async def main() -> int:
 
 
 async def measure(web: Web) -> int:
-    """The load itself."""
+    """Put the load on a running product, and print the results; return 1 when anything failed."""
     session = await asyncio.to_thread(sign_in, web.url, "ada")
-    # Not httpx, which looks at each of its connections for each call: at 100 it would be the one that cannot keep up.
+    # Not httpx, which checks every connection for each call: with 100 connections it would be the bottleneck itself.
     client = aiohttp.ClientSession(
         web.url, headers={"Cookie": f"hf_session={session}"}, connector=aiohttp.TCPConnector(limit=100),
         timeout=aiohttp.ClientTimeout(30),

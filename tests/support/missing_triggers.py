@@ -1,4 +1,4 @@
-"""A database without one of its triggers: what they keep is then wrong, and a test of it has to notice."""
+"""A database without one of its triggers: the counts that triggers keep are then wrong, and a test has to notice."""
 
 from collections.abc import AsyncGenerator
 
@@ -13,7 +13,7 @@ WHERE NOT tgisinternal AND tgparentid = 0 AND tgname LIKE :name ORDER BY tgname
 
 
 async def each_missing(prefix: str) -> AsyncGenerator[str]:
-    """The name of each trigger whose name begins so; it is gone until the next one is asked for."""
+    """Drop each trigger whose name begins with `prefix` and yield its name; restore it before the next one."""
     async with transaction() as db:
         found = (await db.execute(text(_FOUND), {"name": prefix.replace("_", r"\_") + "%"})).all()
     assert found

@@ -1,6 +1,7 @@
-"""What no address leads to: questions, toasts, tooltips, what is opened, filled in or empty; for `make screenshots`.
+"""Screen states that have no address of their own, for `make screenshots`.
 
-Each moment says who sees it and where it begins, and does what a person would do to get there.
+They are questions, toasts, tooltips, and things that are opened, filled in or empty. Each moment says who sees it and
+where it begins, and does what a person would do to get there.
 """
 
 import uuid
@@ -15,7 +16,7 @@ from tests.system.browser.screens import GUILD
 from tests.system.whole.people import Person, collection, rule, until
 
 GARDEN, CORNER, ISLAND = "Night Garden", "Bare Rock", "Far Island"
-"""Guilds of moments: one where removals wait, one with the bot and nothing else, one that the bot is not in."""
+"""The guilds of the moments: one with held-back removals, one with only the bot in it, and one without the bot."""
 GARDENERS = ("iris", "jasmine", "linden", "marigold", "rowan", "sorrel")
 REMOVALS = "Removals of Collector are held back"
 Reach = Callable[[Page], Awaitable[None]]
@@ -23,7 +24,10 @@ Reach = Callable[[Page], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Moment:
-    """Where it begins for whom, and how it is reached; `whole` for a picture of the page instead of the window."""
+    """A moment: who sees it, the path where it begins, and how it is reached.
+
+    `whole` means a picture of the whole page instead of the window.
+    """
 
     name: str
     who: str
@@ -33,7 +37,7 @@ class Moment:
 
 
 def stage(product: Product, ada: Person) -> dict[str, Person]:
-    """Makes the guilds; who sees the moments, by the names that `Moment.who` has."""
+    """Create the guilds, and return the people who see the moments, by the names that `Moment.who` uses."""
     server_id = ada.server(GUILD)["internalId"]
     protected = ada.client.put(
         f"/api/servers/{server_id}/protection/roles/{product.role(GUILD, 'Collector')}", json={"protected": True}
@@ -70,7 +74,7 @@ def stage(product: Product, ada: Person) -> dict[str, Person]:
 
 
 def moments(product: Product, cast: dict[str, Person]) -> list[Moment]:
-    """All of them."""
+    """Return all moments."""
 
     def config(who: str, guild: str, tab: str, screen: str = "server-config") -> str:
         server = cast[who].server(guild)
@@ -114,7 +118,7 @@ def moments(product: Product, cast: dict[str, Person]) -> list[Moment]:
 
 
 def sees(text: str) -> Reach:
-    """What is there as soon as the page is."""
+    """Return how to reach a text that is visible as soon as the page is."""
 
     async def reach(page: Page) -> None:
         await expect(page.get_by_text(text, exact=False).first).to_be_visible()
@@ -123,7 +127,7 @@ def sees(text: str) -> Reach:
 
 
 def asks(name: str) -> Reach:
-    """The question that the first button of this name asks, with what it has to look up first."""
+    """Return how to reach the question that the first button of this name asks, once its lookups have ended."""
 
     async def reach(page: Page) -> None:
         await page.get_by_role("button", name=name).first.click()
@@ -176,7 +180,7 @@ async def _menu(page: Page) -> None:
 
 
 def conditions(contract: str) -> Reach:
-    """A form with a condition that is done and one about certain tokens that is being filled in."""
+    """Return how to reach a form with one complete condition and one on token ids that is half filled in."""
 
     async def reach(page: Page) -> None:
         await page.get_by_label("Blockchain").select_option("base")

@@ -1,4 +1,4 @@
-"""The whole product as an operator starts it, on ports and data of its own, and the sandbox beside it."""
+"""The whole product as an operator starts it, with its own ports and data, and the sandbox beside it."""
 
 import json
 import os
@@ -16,9 +16,9 @@ from sandbox.house import product_settings
 from tests.conftest import ANSWER_SECONDS, ROOT, free_port, wait_for
 
 SWEEP_SECONDS = 5
-"""How often the round comes in the product that the tests share."""
+"""Seconds between rounds in the product that the tests share."""
 DAY = 24 * 60 * 60
-"""The same as a live deployment has it, where what the jobs do is not what is looked at."""
+"""The same in a live deployment, for tests that are not about the jobs."""
 
 COMMANDS = {"verify", "wallets", "why", "rules", "recheck", "forget", "setup", "help", "try"}
 PLENTY = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "READS", "SOCKETS", "EVENTS")
@@ -28,14 +28,14 @@ STOP_SECONDS = 30
 
 @dataclass(frozen=True)
 class Product:
-    """Where the product and the sandbox beside it answer, and where its data lie."""
+    """The addresses of the product and of the sandbox beside it, and the directory of the product's data."""
 
     url: str
     sandbox: str
     data_dir: Path
 
     def control(self, path: str, body: dict[str, Any] | None = None, method: str | None = None) -> Any:
-        """Ask or tell the sandbox something as its `/control` has it."""
+        """Call the sandbox's `/control` and return the answer."""
         request = urllib.request.Request(
             f"{self.sandbox}/control/{path}",
             data=None if body is None else json.dumps(body).encode(),
@@ -46,23 +46,23 @@ class Product:
             return json.loads(answer.read() or b"null")
 
     def world(self) -> dict[str, Any]:
-        """Everything in the sandbox."""
+        """Return everything in the sandbox."""
         return self.control("world")
 
     def wallet(self, username: str) -> str:
-        """A person's EVM address."""
+        """Return a person's EVM address."""
         return next(user["wallets"]["evm"] for user in self.world()["users"] if user["username"] == username)
 
     def guild(self, name: str) -> dict[str, Any]:
-        """A guild as the sandbox shows it now."""
+        """Return a guild as the sandbox has it now."""
         return next(guild for guild in self.world()["guilds"] if guild["name"] == name)
 
     def role(self, guild: str, name: str) -> str:
-        """The id of a guild's role."""
+        """Return the id of a guild's role."""
         return next(role["id"] for role in self.guild(guild)["roles"] if role["name"] == name)
 
     def roles_of(self, guild: str, username: str) -> set[str]:
-        """The names of the roles that a member has."""
+        """Return the names of the roles that a member has."""
         world = self.world()
         found = next(one for one in world["guilds"] if one["name"] == guild)
         names = {role["id"]: role["name"] for role in found["roles"]}
@@ -71,7 +71,7 @@ class Product:
         return {names[role] for role in member["roles"]}
 
     def commands(self) -> set[str]:
-        """The names of the commands that the bot has told Discord of."""
+        """Return the names of the commands that the bot has registered with Discord."""
         own = product_settings(0)
         path = f"applications/{own['DISCORD_CLIENT_ID']}/commands"
         headers = {"Authorization": f"Bot {own['DISCORD_BOT_TOKEN']}"}
@@ -92,7 +92,7 @@ class Machine:
             "DATA_DIR": str(directory / "data"),
             "SWEEP_SECONDS": str(sweep_seconds),
             "SANDBOX_ANSWER_SECONDS": ANSWER_SECONDS,
-            # Every test's people have the same address, and come much quicker than people do.
+            # The people of all tests share one IP address, and act much faster than real people.
             **{f"LIMIT_{name}": "100000" for name in PLENTY},
         }
         for name in ("PUBLIC_URL", "DATABASE_URL", "REDIS_URL"):
@@ -107,7 +107,7 @@ class Machine:
         subprocess.run(command, cwd=ROOT, env=self.environment, check=True, capture_output=True)
 
     def start(self) -> None:
-        """Start everything and wait until it is healthy; the processes are a session of their own."""
+        """Start everything in a session of its own, and wait until it is healthy."""
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "app"],
@@ -116,13 +116,13 @@ class Machine:
         wait_for(f"{self.product.url}/health", self.process, self.log, START_SECONDS)
 
     def kill(self) -> None:
-        """`kill -9` of the whole session."""
+        """Send SIGKILL to the whole session."""
         assert self.process is not None
         kill_session(self.process.pid)
         self.process.wait()
 
     def stop(self) -> None:
-        """Ask everything to end."""
+        """Ask all processes to end."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             try:
@@ -132,7 +132,7 @@ class Machine:
 
 
 def kill_session(leader: int) -> None:
-    """`kill -9` of every process of a session, as when a machine loses its power; the first one before its children."""
+    """Send SIGKILL to every process of a session, parents first, as when a machine loses its power."""
     for pid in sorted(members_of_session(leader), key=lambda pid: pid != leader):
         try:
             os.kill(pid, signal.SIGKILL)
@@ -141,7 +141,7 @@ def kill_session(leader: int) -> None:
 
 
 def members_of_session(leader: int) -> list[int]:
-    """The processes of the session that this process began."""
+    """Return the ids of the processes in the session that this process leads."""
     found: list[int] = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -155,7 +155,7 @@ def members_of_session(leader: int) -> list[int]:
 
 @contextmanager
 def running(directory: Path, sweep_seconds: int) -> Iterator[Machine]:
-    """A machine with the product built and running on it."""
+    """Yield a machine with the product built and running on it."""
     machine = Machine(directory, sweep_seconds)
     machine.build()
     try:

@@ -1,7 +1,7 @@
 """`make screenshots`: a picture of every screen and moment, light and dark, wide and narrow, in data/screenshots.
 
-With `ARGS="dashboard invite"` only of those, named as in `tests/system/browser/screens.py` and
-`tests/support/moments.py`; the others' stay as they were.
+With `ARGS="dashboard invite"` it takes only these pictures and keeps the others. The names are those in
+`tests/system/browser/screens.py` and `tests/support/moments.py`.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ S = TypeVar("S", Screen, Moment)
 
 
 def populate(product: Product) -> tuple[Person, int]:
-    """Ada, with a server that is in use (rules in two states, a member with a role), and the id of that server."""
+    """Fill ada's server with rules in two states and a member with a role; return ada and the server's id."""
     ada = Person(product, "ada")
     server_id = int(ada.server(GUILD)["internalId"])
     collections = product.world()["chains"]["base"]["collections"]
@@ -57,7 +57,7 @@ def populate(product: Product) -> tuple[Person, int]:
 
 
 async def draw(browser: Browser, context: BrowserContext, product: Product, screens: list[Screen]) -> None:
-    """Each screen in each theme and width."""
+    """Take a picture of each screen in each theme and width."""
     page = await context.new_page()
     for screen in screens:
         await page.goto(product.url + screen.path)
@@ -72,14 +72,14 @@ async def draw(browser: Browser, context: BrowserContext, product: Product, scre
 
 
 async def drawn(page: Page) -> None:
-    """Wait until nothing that is still to come has its ground shown."""
+    """Wait until no placeholder of unloaded content is visible."""
     await page.wait_for_function(
         "() => ![...document.querySelectorAll('main .skeleton')].some(one => one.checkVisibility())"
     )
 
 
 async def catch(context: BrowserContext, product: Product, moment: Moment) -> None:
-    """One moment, reached anew for each theme and width."""
+    """Take pictures of one moment, which is reached again for each theme and width."""
     for theme in THEMES:
         for width in MOMENTS_WIDTHS:
             page = await context.new_page()
@@ -96,7 +96,7 @@ async def catch(context: BrowserContext, product: Product, moment: Moment) -> No
 
 
 async def signed_in(browser: Browser, product: Product, person: Person) -> BrowserContext:
-    """A browser of this person's."""
+    """Return a browser context in which this person is signed in."""
     session_id = next(iter(person.client.cookies.values()))
     context = await browser.new_context()
     await context.add_cookies([{"name": "hf_session", "value": session_id, "url": product.url, "httpOnly": True}])
@@ -104,7 +104,7 @@ async def signed_in(browser: Browser, product: Product, person: Person) -> Brows
 
 
 async def photograph(product: Product, ada: Person, server_id: int, wanted: set[str]) -> None:
-    """Both audiences' screens and the moments, or those of them that are wanted."""
+    """Take pictures of the visitors' and members' screens and of the moments, or only of those in `wanted`."""
 
     def chosen(screens: Sequence[S]) -> list[S]:
         return [screen for screen in screens if not wanted or screen.name in wanted]
@@ -122,7 +122,7 @@ async def photograph(product: Product, ada: Person, server_id: int, wanted: set[
 
 
 def main(wanted: set[str]) -> int:
-    """Start a product of its own, fill it and take the pictures."""
+    """Start a separate product, fill it and take the pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     for old in PICTURES.glob("*.png"):
         if not wanted or old.name.rsplit("-", 2)[0] in wanted:

@@ -1,4 +1,4 @@
-"""Counting what is asked of the database."""
+"""A counter of the statements that are sent to the database."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,7 +12,7 @@ from models.db import clock
 class Statements:
     """Counts the statements of this process while the block lasts, whichever way they are sent.
 
-    One that is run for many rows counts once, BEGIN and COMMIT and the question for the time not at all.
+    A statement that runs for many rows counts once. BEGIN, COMMIT and the query for the time do not count.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The databases that tests get one after another: each is like the first, whatever was done to the one before."""
+"""The databases that tests use one after another: each is like the first, whatever a test did to the one before."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,7 +25,7 @@ def databases_here(postgres_url: str, template_url: str) -> Iterator[Databases]:
 
 @pytest.fixture
 def own(databases_here: Databases) -> Iterator[Databases]:
-    """Databases for the tests here alone."""
+    """Databases for the tests of this file alone."""
     yield databases_here
     databases_here.clear()
 
@@ -40,14 +40,14 @@ def asked(url: str, statement: str) -> list[tuple[object, ...]]:
 
 
 def rows(url: str) -> dict[object, list[tuple[object, ...]]]:
-    """What every table holds."""
+    """Return the rows of every table."""
     with connected(url) as database:
         tables = database.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         return {name: database.execute(f'SELECT * FROM "{name}"'.encode()).fetchall() for (name,) in tables}
 
 
 def which(url: str) -> list[tuple[object, ...]]:
-    """The same for one database whatever it is called, and another for another."""
+    """Return the database's oid, which does not depend on its name."""
     return asked(url, "SELECT oid FROM pg_database WHERE datname = current_database()")
 
 

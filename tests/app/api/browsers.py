@@ -1,4 +1,4 @@
-"""Browsers for tests: each with its own cookies, in front of the product, with the sandbox's Discord to go to."""
+"""Browsers for tests: each has its own cookies and talks to the product, and signs in at the sandbox's Discord."""
 
 from urllib.parse import parse_qs, urlsplit
 
@@ -8,24 +8,24 @@ PUBLIC_URL = "http://localhost:3000"
 
 
 class Browser:
-    """A browser with its own cookies, in front of the product; Discord's pages are the sandbox's."""
+    """A browser with its own cookies that talks to the product; Discord's pages are the sandbox's."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
 
     @property
     def session_id(self) -> str | None:
-        """What the session cookie says."""
+        """The value of the session cookie."""
         return self.client.cookies.get("hf_session")
 
     async def leave(self, start: str = "/api/auth/discord") -> str:
-        """Begin a sign-in; the address of Discord's page."""
+        """Begin a sign-in, and return the address of Discord's page."""
         answer = await self.client.get(start)
         assert answer.status_code == 302, answer.text
         return answer.headers["location"]
 
     async def agree(self, address: str, person: str) -> str:
-        """Agree there as a person; the address that Discord sends the browser back to, as path and query."""
+        """Agree on Discord's page as a person, and return where Discord sends the browser, as path and query."""
         return await agreed(address, person)
 
     async def come_back(self, path: str) -> httpx.Response:
@@ -33,7 +33,7 @@ class Browser:
         return await self.client.get(path)
 
     async def sign_in(self, person: str, start: str = "/api/auth/discord") -> str:
-        """The whole way; the session's id as the redirect shows it."""
+        """Sign in completely, and return the session's id from the redirect."""
         answer = await self.come_back(await self.agree(await self.leave(start), person))
         assert answer.status_code == 302, answer.text
         shown = parse_qs(urlsplit(answer.headers["location"]).query)
@@ -42,8 +42,8 @@ class Browser:
 
 
 async def agreed(address: str, person: str) -> str:
-    """Agree on Discord's page as a person; where Discord sends the browser then, as path and query."""
-    async with httpx.AsyncClient(verify=False) as discord:  # no certificates are read: it is plain http
+    """Agree on Discord's page as a person, and return where Discord sends the browser, as path and query."""
+    async with httpx.AsyncClient(verify=False) as discord:  # plain http, so no certificates are loaded
         answer = await discord.get(f"{address}&as={person}")
     assert answer.status_code in {302, 303, 307}, answer.text
     back = urlsplit(answer.headers["location"])

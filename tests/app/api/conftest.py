@@ -19,14 +19,14 @@ from tests.app.api.browsers import PUBLIC_URL, Browser
 
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One person may ask Discord as often as they like, and an answer that takes its time is waited for."""
+    """A product in which one person may ask Discord any number of times, and slow answers are awaited."""
     monkeypatch.setattr(rate_limiter, "PERSON_PER_SECOND", 1000.0)
     monkeypatch.setattr(last_answers, "FIRST_SECONDS", 60.0)
 
 
 @pytest.fixture
 async def product(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[None]:
-    """The product on a database of this test's own, for calls that ask nobody outside."""
+    """The product on this test's own database, for calls without outside requests."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     for name in ("PORT", "PUBLIC_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -49,7 +49,7 @@ async def discord(product: None, sandbox_url: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 async def new_browser(product: None) -> AsyncIterator[Callable[[], Browser]]:
-    """Makes browsers that have never been here."""
+    """A function that makes browsers without cookies."""
     from app.api import api
     from app.http.hosts import HostGate
 
@@ -66,5 +66,5 @@ async def new_browser(product: None) -> AsyncIterator[Callable[[], Browser]]:
 
 @pytest.fixture
 def browser(new_browser: Callable[[], Browser]) -> Browser:
-    """A browser that has never been here."""
+    """A browser without cookies."""
     return new_browser()

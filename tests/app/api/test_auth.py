@@ -1,4 +1,4 @@
-"""Signing in, staying signed in, and out again, against the sandbox's Discord."""
+"""Signing in, staying signed in, and signing out, against the sandbox's Discord."""
 
 from collections.abc import Callable
 from urllib.parse import parse_qs, quote, urlsplit

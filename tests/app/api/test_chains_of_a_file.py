@@ -1,4 +1,4 @@
-"""A ninth chain by a file alone: a proof, a role and its end on it, by calls, the jobs and the doctor."""
+"""A ninth chain that only a file adds: a proof, a role and its removal, through calls, the jobs and the doctor."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ EIGHT = ["ethereum", "apechain", "polygon", "base", "abstract", "arbitrum", "opt
 
 @pytest.fixture(scope="module")
 def sandbox_url() -> Iterator[str]:
-    """A sandbox with one chain more."""
+    """A sandbox with one additional chain."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SANDBOX_EXTRA_CHAINS", "ninth:424242")
         with running_sandbox() as url:
@@ -44,7 +44,7 @@ def sandbox_url() -> Iterator[str]:
 
 @pytest.fixture
 def file(sandbox_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An operator's file with the chain, whose nodes are set."""
+    """An operator's file with the chain; the chain's nodes are set."""
     found = tmp_path / "chains.toml"
     found.write_text(NINTH)
     monkeypatch.setenv("CHAINS_FILE", str(found))
@@ -54,7 +54,7 @@ def file(sandbox_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> P
 
 @pytest.fixture
 async def ninth(file: Path, discord: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process as one that was started with the file: it reads the file as the table of chains does."""
+    """This process as if it had been started with the file: it reads the file as the table of chains does."""
     for key, chain in added_chains(file, OWN).items():
         monkeypatch.setitem(CHAINS, key, chain)
     settings.cache_clear()
@@ -69,7 +69,7 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
 
 @asynccontextmanager
 async def jobs(database_url: str, log: Path) -> AsyncIterator[None]:
-    """The jobs as a process of their own, with what this process's environment has."""
+    """Run the jobs as a separate process, with this process's environment."""
     environment = os.environ | {"DATABASE_URL": database_url, "SWEEP_SECONDS": "86400"}
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
@@ -113,7 +113,7 @@ async def test_a_chain_of_a_file_proves_a_wallet_gives_a_role_and_takes_it(
         assert answer.json()["success"], answer.text
         await until(lambda: town.has("carol", "Holder"))
 
-        # No round comes for a day: the sale is seen by following.
+        # No round comes for a day, so the sale is noticed by following the chain.
         await town.call("chains/ninth/transfer", contract=town.contract, token_id="77", to=STRANGER)
 
         async def gone() -> bool:
@@ -136,7 +136,7 @@ async def test_without_the_file_the_chain_is_refused(town: Town, browser: Browse
 
 
 def typed(module: str, **changed: str) -> str:
-    """What a command says that is started with this process's environment, but for the changes."""
+    """Return what a failing command prints in this process's environment with these changes."""
     done = subprocess.run(
         [sys.executable, "-m", module], cwd=ROOT, env=os.environ | changed, capture_output=True, text=True, check=False
     )

@@ -204,7 +204,7 @@ async def test_where_opensea_lists_no_traits_the_tokens_tell_theirs(browser: Bro
         for kind, values in (("FUR", ["Ash", "Gold"]), ("Level", ["7", "12"])):
             answer = await browser.client.get(f"{path}/{kind}?blockchain=arbitrum")
             assert answer.json() == {"traitValues": values}, standard
-        # All tokens were read where the contract lists them; else there may be more than was found.
+        # If the contract lists its tokens, all were read; otherwise there may be more than were found.
         await sandbox.post("/control/faults", json={"target": "opensea", "kind": "500", "seconds": 60})
         status = (await browser.client.get(f"{path}?blockchain=arbitrum")).status_code
         assert status == (200 if standard == "ERC721Enumerable" else 503)

@@ -1,6 +1,6 @@
-"""Every field that a call answers with is there on purpose: a view of a service reaches the wire as it is.
+"""Every field of a call's answer is intended: a service's view reaches the wire unchanged.
 
-`python -m tests.app.api.test_fields` writes fields.txt anew; the difference shows what callers see more, or less.
+`python -m tests.app.api.test_fields` rewrites fields.txt; its diff shows which fields callers gain or lose.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The product's main job through its calls alone: a server, its rules, a wallet; and what others cannot do there."""
+"""The product's main task through its API alone: a server, its rules, a wallet; and what others cannot do there."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +19,7 @@ from tests.app.api.browsers import Browser
 
 @pytest.fixture
 async def world(discord: None) -> AsyncIterator[dict[str, Any]]:
-    """The sandbox's world as it is now."""
+    """The sandbox's current world."""
     async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
         yield (await sandbox.get("/control/world")).json()
 
@@ -41,11 +41,11 @@ def wallet(world: dict[str, Any], username: str) -> str:
 
 
 async def with_server(browser: Browser, guild: dict[str, Any]) -> int:
-    """ada's server, added by the form, with the bot in it; its internal id."""
+    """Add ada's server through the form, with the bot in it, and return its internal id."""
     payload = {"discordServerId": guild["id"], "serverName": guild["name"], "serverIcon": "", "description": ""}
     added = await browser.client.post("/api/servers", json=payload)
     assert added.status_code == 201, added.text
-    # What the bot writes when it sees that it is in.
+    # The bot writes this when it sees that it is in the guild.
     async with transaction() as db:
         await db.exec(update(Server).where(col(Server.discord_id) == guild["id"]).values(bot_invited=True))
     return added.json()["id"]
@@ -154,7 +154,7 @@ TAGGED: dict[str, tuple[dict[str, str | None], str]] = {
 
 @pytest.fixture
 async def tagged(discord: None) -> AsyncIterator[None]:
-    """Base Builders has a role of each kind that Discord gives."""
+    """The guild Base Builders with a role of each kind that Discord creates."""
     async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
 
         async def change(**body: Any) -> None:
@@ -204,7 +204,7 @@ async def test_a_list_that_discord_left_empty_costs_no_admin_their_servers(
 ):
     await browser.sign_in("ada")
     await with_server(browser, builders(world))
-    # The list that was read a moment ago would be taken again.
+    # Otherwise the list that was read a moment ago would be used again.
     monkeypatch.setattr(gateways().oauth, "_own_guilds", OwnGuilds())
     async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
         await sandbox.post("/control/faults", json={"target": "discord", "kind": "empty", "seconds": 60})

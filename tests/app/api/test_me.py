@@ -1,4 +1,4 @@
-"""The caller's own affairs by calls: their data as a file, their choices for each server, and being forgotten."""
+"""Calls about the caller: their data as a file, their choices for each server, and being forgotten."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from tests.support.builders import a_member, a_server
 
 
 async def a_server_of_zoe() -> int:
-    """A server with the bot where the caller of `signed_in` is a member; its internal id."""
+    """Store a server with the bot in which the caller of `signed_in` is a member, and return its internal id."""
     async with transaction() as db:
         server = await a_server(db)
         member = await a_member(db, server)

@@ -1,4 +1,4 @@
-"""What monitors see, who may see it, and that bad is 503."""
+"""What monitors see, who may see it, and that a bad state answers 503."""
 
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ PATHS = ("/health/deep", "/metrics")
 
 
 async def all_is_well() -> None:
-    """A bot that has just said that it lives, and a round that has just ended."""
+    """Store that the bot has just reported that it is alive, and that a round has just ended."""
     async with transaction() as db:
         await provider_states.keep(db, [provider_states.bot_is(True)])
         moment = now()
@@ -40,7 +40,7 @@ async def all_is_well() -> None:
 
 
 async def numbers(browser: Browser) -> dict[tuple[str, ...], float]:
-    """Every sample by its name and its labels' values, in the order of the labels' names."""
+    """Return every sample by its name and its labels' values, in the order of the labels' names."""
     answer = await browser.client.get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain")
@@ -111,7 +111,7 @@ async def test_without_a_database_that_is_what_is_bad(browser: Browser):
 async def test_metrics_count_over_all_processes(browser: Browser):
     await all_is_well()
     provider_reports.read_off_counts()
-    for _ in range(2):  # as two processes would, each with its own notes
+    for _ in range(2):  # as two processes would do, each with its own notes
         recorder = Recorder()
         with provider_reports.counted("base:0"):
             pass
@@ -139,7 +139,7 @@ async def test_metrics_count_over_all_processes(browser: Browser):
 
 
 def asked_from(address: str, url: str = PUBLIC_URL) -> httpx.AsyncClient:
-    """A program on another machine."""
+    """Return a client that calls from this address."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=api, client=(address, 4711)), base_url=url)
 
 
@@ -153,7 +153,7 @@ async def test_without_a_token_only_this_machine_sees_it(path: str):
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_under_a_public_name_the_own_address_proves_nothing(path: str, monkeypatch: pytest.MonkeyPatch):
-    # A proxy on this machine: everybody in the world comes from 127.0.0.1.
+    # With a proxy on this machine, all callers come from 127.0.0.1.
     public = settings().model_copy(update={"public_url": "https://roles.example"})
     monkeypatch.setattr("app.api.health.settings", lambda: public)
     async with asked_from("127.0.0.1", "https://roles.example") as client:

@@ -1,4 +1,4 @@
-"""Calls that only look: what they cost at Discord, whose they are, and that one person's do not hinder another's."""
+"""Calls that only read: their requests to Discord, who may make them, and that people do not slow each other."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tests.app.api.test_main_path import builders, with_server
 
 
 class Discord:
-    """What the sandbox's Discord was asked about a guild with the bot's token."""
+    """The requests about a guild that the sandbox's Discord got with the bot's token."""
 
     def __init__(self, sandbox: httpx.AsyncClient, guild_id: str) -> None:
         self._sandbox, self._about = sandbox, f"/guilds/{guild_id}"
@@ -28,7 +28,7 @@ class Discord:
         self._since = (await self._sandbox.get("/control/requests")).json()["next"]
 
     async def asked(self) -> list[str]:
-        """The requests about the guild that came since `start`."""
+        """Return the requests about the guild that came since `start`."""
         noted = (await self._sandbox.get("/control/requests", params={"since": self._since})).json()["requests"]
         return [f"{one['method']} {one['path']}" for one in noted if self._about in one["path"]]
 
@@ -48,7 +48,7 @@ async def test_strangers_cost_discord_nothing_and_equal_questions_are_asked_once
         await mallory.sign_in("mallory")
         seen, path = Discord(sandbox, builders(world)["id"]), f"/api/verification-rules?serverId={server_id}"
         async with transaction() as db:
-            # In this world she may be a member, and signing in has then met her there.
+            # In the shared world mallory may be a member, whom signing in has then stored.
             await db.exec(delete(Member).where(col(Member.server_id) == server_id))
 
         await seen.start()

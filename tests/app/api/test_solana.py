@@ -1,4 +1,4 @@
-"""Solana through the calls: rules of every type on a collection deployed a moment ago, and a wallet's challenge."""
+"""Solana through the API: rules of every type on a collection deployed a moment ago, and a wallet's challenge."""
 
 import uuid
 from typing import Any

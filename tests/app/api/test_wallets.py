@@ -1,4 +1,4 @@
-"""Wallets over the calls: what to show or send, names that have to be confirmed, and proofs by transaction."""
+"""Wallets through the API: what to show or send, names that must be confirmed, and proofs by transaction."""
 
 import secrets
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""One address is worked on in turns, and keeps nobody else waiting."""
+"""The requests of one address take turns, and do not delay those of others."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ CROWD, SOMEBODY = "203.0.113.7", "198.51.100.7"
 
 
 class Work:
-    """An app whose requests end when they are let go; `begun` has their addresses, `sessions` what they showed."""
+    """An app whose requests end when they are released; `begun` has their addresses, `sessions` their session ids."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -33,7 +33,7 @@ class Work:
 async def ask(
     app: AddressConcurrency, address: str, session: str = "", *, body: tuple[bytes, bytes] | None = None
 ) -> int:
-    """One request; the status of its answer."""
+    """Make one request, and return the status of its answer."""
     said: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -50,7 +50,7 @@ async def ask(
 
 
 async def until(work: Work, count: int) -> None:
-    """Wait until so many requests are worked on."""
+    """Wait until that many requests are being worked on."""
     async with asyncio.timeout(30):
         while len(work.begun) < count:
             await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Headers that depend on how we are reached."""
+"""Headers that depend on the address at which the site is reached."""
 
 import httpx
 import pytest

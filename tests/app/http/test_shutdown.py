@@ -1,4 +1,4 @@
-"""Each process ends as it should: the web also while a call is under way that nobody answers, bot and jobs at work."""
+"""Each process ends in order: the web even during a call that is never answered, bot and jobs in the middle of work."""
 
 import asyncio
 import os
@@ -61,7 +61,7 @@ async def test_a_timeout_of_the_calls_own_stays_its_own() -> None:
 
 
 def ended_while_asked(path: str, kill_seconds: int, stuck_seconds: int) -> tuple[str, list[int]]:
-    """End a web process while one call of it is under way: what it writes until its end, and the call's answers."""
+    """End a web process during a call, and return its output up to the end and the call's error statuses."""
     port = free_port()
     web = subprocess.Popen(
         [
@@ -81,7 +81,7 @@ def ended_while_asked(path: str, kill_seconds: int, stuck_seconds: int) -> tuple
         except urllib.error.HTTPError as refused:
             told.append(refused.code)
             refused.close()
-        except OSError:  # nobody answers any more
+        except OSError:  # the server has ended
             pass
 
     try:

@@ -1,4 +1,4 @@
-"""The one built chunk that knows an address, and the build itself."""
+"""The only built chunk that contains an address, and the build itself."""
 
 import threading
 from pathlib import Path
@@ -83,7 +83,7 @@ def test_a_build_that_somebody_else_replaced_is_made_again(monkeypatch: pytest.M
 def test_what_is_committed_is_what_npm_writes_so_that_no_build_changes_it() -> None:
     build.ensure_built(lambda _: None)
     made, kept = build.ROOT / ".web" / "package.json", build.PACKAGES
-    # Reflex copies the one over the other whenever it looks at the packages, by whatever command.
+    # With any of its commands, Reflex copies one file over the other when it checks the packages.
     assert made.read_text() == kept.read_text()
 
 

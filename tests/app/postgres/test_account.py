@@ -1,4 +1,4 @@
-"""The account of the database is created once, also when several processes start at the same moment."""
+"""The account of the database is created once, even if several processes start at the same moment."""
 
 import os
 import pwd
@@ -15,7 +15,7 @@ from app.postgres import account
 def test_the_account_is_created_once_when_several_start_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A second `useradd` of the same name can replace the first's number, and then nobody has that number."""
+    """A second `useradd` of the same name can replace the first one's number, which then belongs to no account."""
     numbers: list[int] = []
 
     def getpwnam(name: str) -> SimpleNamespace:
@@ -24,7 +24,7 @@ def test_the_account_is_created_once_when_several_start_at_once(
         return SimpleNamespace(pw_uid=numbers[-1], pw_gid=numbers[-1])
 
     def create(_name: str, _say: account.Say) -> None:
-        time.sleep(0.05)  # others arrive in the meantime
+        time.sleep(0.05)  # other starts arrive in the meantime
         numbers.append(999 - len(numbers))
 
     monkeypatch.setattr(os, "geteuid", lambda: 0)

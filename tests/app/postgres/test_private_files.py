@@ -1,4 +1,4 @@
-"""What others on the machine may read of what the product keeps and writes: nothing."""
+"""Other accounts of the machine can read nothing of what the product keeps and writes."""
 
 import asyncio
 import os

@@ -1,7 +1,7 @@
 """Each trap of an embedded PostgreSQL: stale files, killed owners, two starts at once, accounts, paths, locales.
 
-To make a cluster takes most of a start. Tests that are about something else begin with a copy of one that was made and
-stopped before.
+Creating a cluster takes most of the time of a start. Tests of something else begin with a copy of a cluster that was
+created and stopped before.
 """
 
 import os
@@ -31,7 +31,7 @@ time.sleep(600)
 
 
 def ask(url: str, query: str) -> str:
-    """The first value of the last statement's first row, as text."""
+    """Run the statements, and return the first value of the last one's first row as text."""
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
         *before, last = query.split("; ")
         for statement in before:
@@ -42,7 +42,7 @@ def ask(url: str, query: str) -> str:
 
 
 def postmaster(database: Postgres) -> Postmaster:
-    """The running server, as its pid file names it."""
+    """Return the process id of the running server, from its pid file."""
     found = read_pid_file(database.cluster)
     assert found is not None
     return found
@@ -50,7 +50,7 @@ def postmaster(database: Postgres) -> Postmaster:
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[Path]:
-    """The directory of a database that was made, and is stopped."""
+    """The directory of a database that was created and stopped."""
     with temporary_dir() as directory:
         with Postgres(directory / "db", durable=False):
             pass
@@ -58,7 +58,7 @@ def made() -> Iterator[Path]:
 
 
 def copied(made: Path, data_dir: Path) -> Path:
-    """A copy of a stopped database, with its owners and modes."""
+    """Copy a stopped database with its owners and modes."""
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", str(made), str(data_dir)], check=True)
     return data_dir
@@ -66,7 +66,7 @@ def copied(made: Path, data_dir: Path) -> Path:
 
 @pytest.fixture
 def fresh(short_dir: Path) -> Iterator[Postgres]:
-    """A database that nobody has made yet."""
+    """A database that does not exist yet."""
     database = Postgres(short_dir / "db", durable=False)
     yield database
     database.stop()
@@ -74,7 +74,7 @@ def fresh(short_dir: Path) -> Iterator[Postgres]:
 
 @pytest.fixture
 def database(made: Path, short_dir: Path) -> Iterator[Postgres]:
-    """A database that was made, and is stopped."""
+    """A database that was created and stopped."""
     database = Postgres(copied(made, short_dir / "db"), durable=False)
     yield database
     database.stop()
@@ -82,7 +82,7 @@ def database(made: Path, short_dir: Path) -> Iterator[Postgres]:
 
 @pytest.fixture
 def owner(database: Postgres, short_dir: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that owns the database, up and running, in a process group of its own."""
+    """Another process that owns the running database, in its own process group."""
     process = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(short_dir / "db")],
         cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True,
@@ -224,7 +224,7 @@ def test_a_backend_that_outlives_its_killed_server_is_ended_before_the_next_star
     server = postmaster(database)
     with psycopg.connect(f"postgresql://holdfast@/holdfast?host={server.socket_dir}") as connection:
         backend = connection.info.backend_pid
-        os.kill(backend, signal.SIGSTOP)  # it cannot notice anything now
+        os.kill(backend, signal.SIGSTOP)  # now it cannot react to anything
         os.killpg(owner.pid, signal.SIGKILL)
         os.kill(server.pid, signal.SIGKILL)
         owner.wait()
@@ -261,7 +261,7 @@ def test_a_killed_initdb_leaves_nothing_in_the_way(fresh: Postgres) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has nothing to switch from")
 class TestAsRoot:
-    """As root the server runs as an account of its own; an ordinary user is played by a forked child."""
+    """As root the server runs under its own account; a forked child stands in for an ordinary user."""
 
     def test_the_server_runs_as_somebody_else_who_may_only_pass_through(
         self, short_dir: Path, capsys: pytest.CaptureFixture[str]
@@ -295,7 +295,7 @@ def start_and_stop(data_dir: Path) -> None:
 
 
 def in_child(work: object, uid: int) -> int:
-    """Run a function in a forked child as another user; 0 when it returned, 1 when it raised."""
+    """Run a function in a forked child as another user; return 0 if it returned and 1 if it raised."""
     assert callable(work)
     sys.stdout.flush()
     pid = os.fork()
@@ -313,7 +313,7 @@ def in_child(work: object, uid: int) -> int:
 
 
 def leave_behind(database: Postgres, pid: str) -> None:
-    """Put the files there that a killed server would have left, with this process id in them."""
+    """Create the files that a killed server would have left, with this process id in them."""
     socket_dir = database.data_dir / "socket"
     owner = database.cluster.stat()
     lines = [pid, str(database.cluster), "1700000000", "5432", str(socket_dir), "", " 1234567 1234567", "ready   ", ""]
@@ -324,7 +324,7 @@ def leave_behind(database: Postgres, pid: str) -> None:
 
 
 def end(database: Postgres, owner: subprocess.Popen[str]) -> None:
-    """Kill the owner and stop the server it leaves."""
+    """Kill the owner and stop the server that it leaves behind."""
     owner.kill()
     owner.wait()
     database.start()

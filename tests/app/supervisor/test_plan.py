@@ -1,4 +1,4 @@
-"""Which processes run for which settings, and what they are told."""
+"""Which processes run for which settings, and with which arguments and environment."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,7 @@ LIVE = {"DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "s", "DISCORD_BOT_TOK
 
 @pytest.fixture
 def sandboxed(monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Settings as on a fresh machine."""
+    """The settings of a fresh machine."""
     for name in (*LIVE, "DATABASE_URL", "SWEEP_SECONDS", "PORT", "PUBLIC_URL", "SANDBOX_PORT"):
         monkeypatch.delenv(name, raising=False)
     return load()

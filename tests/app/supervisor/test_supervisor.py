@@ -1,4 +1,4 @@
-"""The supervisor with fake children: restarts with growing pauses, ends in order, takes its children with it."""
+"""The supervisor with fake children: growing pauses between restarts, an orderly end, and no orphaned children."""
 
 import asyncio
 import json
@@ -27,12 +27,12 @@ QUICK = Pauses(first=0.01, longest=0.04, stable=60)
 
 
 def child(name: str, code: str, port: int | None = None, stop_seconds: float = 10) -> Program:
-    """A fake program that runs this Python code in the plan's directory."""
+    """Return a fake program that runs this Python code in the plan's directory."""
     return Program(name, (sys.executable, "-S", "-c", code), ready_port=port, stop_seconds=stop_seconds)
 
 
 def patient(name: str, port: int | None = None) -> Program:
-    """A fake program that notes when it begins and when it is asked to end."""
+    """Return a fake program that notes when it begins and when it is asked to end."""
     listen = f"import socket; s = socket.create_server(('127.0.0.1', {port})); " if port else ""
     code = (
         f"import signal, sys; signal.signal(15, lambda *_: ({NOTE.format(text=name + ' ends')}, sys.exit())); "
@@ -296,14 +296,14 @@ asyncio.run(Supervisor(plan, say=say).run())
 
 
 class Host(Protocol):
-    """Starts a supervisor of one program; its output goes to ours, or to `stdout`."""
+    """A starter of a supervisor with one program; its output goes to ours, or to `stdout`."""
 
     def __call__(self, program: Program, /, *, stdout: int | None = None) -> subprocess.Popen[bytes]: ...
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    """Starts a supervisor in a process (and process group) of its own."""
+    """A starter of a supervisor in its own process and process group."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(program: Program, /, *, stdout: int | None = None) -> subprocess.Popen[bytes]:
@@ -380,7 +380,7 @@ async def test_a_step_of_the_end_that_fails_keeps_none_of_the_others_from_being_
             raise OSError("no output")
 
     def end(directory: Path, patience: float = 0.0) -> int:
-        # Without patience it is the step of the start.
+        # The start makes this call without patience; only the call at the end has to fail.
         if step == "end_survivors" and patience:
             raise OSError("no processes")
         return 0
@@ -437,7 +437,7 @@ def test_a_short_look_at_the_lock_does_not_refuse_a_start(tmp_path: Path) -> Non
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs (one that is dead but not yet waited for does not)."""
+    """Return whether the process runs (one that is dead but not yet waited for does not)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -1,4 +1,4 @@
-"""On another system than Linux each way to start the product ends with the same sentence, before anything is done."""
+"""On systems other than Linux, each way to start the product ends with the same message before it does anything."""
 
 import sys
 from collections.abc import Callable

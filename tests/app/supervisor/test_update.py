@@ -1,4 +1,4 @@
-"""An update takes everything along, and whatever goes wrong in it, the version before is back with its data.
+"""An update covers everything, and after any failure the previous version is back with its data.
 
 The product of these tests is a few lines in a repository of their own; git and the steps are real.
 """
@@ -21,7 +21,7 @@ from app.supervisor.leftovers import Lock, Running
 from app.supervisor.update import Data, Update, go_back
 
 PRODUCT = Path(__file__).resolve().parents[3]
-# What set-up makes: an environment with a Python, and screens, both with the version in them.
+# Stands in for set-up: it makes an environment with a Python, and screens, both with the version in them.
 SET_UP = """
 import sys
 from pathlib import Path
@@ -57,7 +57,7 @@ def git(root: Path, *arguments: str) -> str:
 
 @dataclass
 class Place:
-    """A clone with data, and the repository that it is a clone of."""
+    """A clone with data, and the repository from which it was cloned."""
 
     origin: Path
     clone: Path
@@ -71,7 +71,7 @@ class Place:
         return (self.data / "sandbox" / "db" / "cluster" / "rows").read_text()
 
     def publish(self, tag: str, **changed: str) -> None:
-        """A release: `set_up`, `backup`, `trial` and `screens` are the texts of its modules."""
+        """Publish a release: `set_up`, `backup`, `trial` and `screens` are the texts of its modules."""
         for name, text in changed.items():
             path = {
                 "set_up": "tools/prepare.py", "backup": "app/backup.py", "trial": "app/supervisor/trial.py",
@@ -85,7 +85,7 @@ class Place:
         git(self.origin, "tag", tag)
 
     def state(self) -> dict[str, str]:
-        """Everything that an update may change."""
+        """Return everything that an update may change."""
         venv, web = self.clone / ".venv" / "made-for", self.clone / ".web" / "made-for"
         return {
             "branch": git(self.clone, "rev-parse", "--abbrev-ref", "HEAD"),
@@ -374,5 +374,5 @@ def test_it_is_read_by_a_python_that_has_nothing_installed() -> None:
 
 @pytest.mark.parametrize("module", ["app.backup", "app.build", "app.supervisor.trial"])
 def test_a_module_that_earlier_versions_start_has_kept_its_name(module: str) -> None:
-    """An update is carried out by the version before it, and the way back by the one after it."""
+    """The old version carries out an update, and the new version carries out the way back."""
     assert find_spec(module) is not None

@@ -1,4 +1,4 @@
-"""The web server ends its workers by one thread each, so that none which has ended counts as alive."""
+"""The web server uses one thread to end each worker, so that no ended worker counts as alive."""
 
 import threading
 from typing import Any, cast
@@ -10,7 +10,7 @@ from app.supervisor.web_server import wait_by_one_thread
 
 
 class Ended:
-    """A process that has ended, whose exit code one thread collects: to every other it is still alive."""
+    """An ended process whose exit code only one thread can collect: to all other threads it looks alive."""
 
     def __init__(self) -> None:
         self.collected = threading.Event()
@@ -29,7 +29,7 @@ class Ended:
 
 
 class Worker(AbstractWorker):
-    """One of granian's, of which the parent has asked that it end."""
+    """A granian worker whose parent has asked it to end."""
 
     inner: Ended
 
@@ -43,7 +43,7 @@ class Worker(AbstractWorker):
 
 @pytest.fixture(autouse=True)
 def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Granian as our command has it, and as it was for what comes next."""
+    """Granian as our command patches it, restored after the test."""
     for name in ("_watch", "join"):
         monkeypatch.setattr(AbstractWorker, name, AbstractWorker.__dict__[name])
     wait_by_one_thread()

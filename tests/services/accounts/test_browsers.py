@@ -1,4 +1,4 @@
-"""Browsers by the names that their owners know."""
+"""The names under which people see their browsers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Signed-in browsers: what opens a session, what finds it again, what ends it."""
+"""Sessions of signed-in browsers: how one is opened, found again and ended."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

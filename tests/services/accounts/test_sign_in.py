@@ -27,7 +27,7 @@ async def product(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 async def begun(cookie: str = "cookie", return_path: str | None = None) -> str:
-    """Begin a journey; its state."""
+    """Begin a journey and return its state."""
     async with transaction() as db:
         address = await sign_in.begin(
             db, gateways(), purpose=sign_in.SIGN_IN, return_path=return_path, login_cookie=cookie

@@ -10,7 +10,7 @@ from settings import settings
 
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Sets the present key and the one before it."""
+    """A function that sets the current key and the previous one."""
 
     def say(present: str, previous: str = "") -> None:
         monkeypatch.setenv("SECRET_KEY", present)

@@ -1,4 +1,4 @@
-"""People and the grant that Discord gave us for them, against the sandbox's Discord."""
+"""People, and the grants that Discord gave us for them, against the sandbox's Discord."""
 
 import asyncio
 from collections.abc import AsyncIterator

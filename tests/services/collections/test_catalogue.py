@@ -1,4 +1,4 @@
-"""Which collection is meant where a marketplace's word is not enough."""
+"""Which collection is meant when a marketplace's answer is not enough."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -19,7 +19,7 @@ ONE, OTHER = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w", "So1111111111111111
 
 @pytest.fixture
 async def outside(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gateways]:
-    """A world in which nobody answers, except whom a test puts in."""
+    """An outside world without providers, except those that a test puts in."""
     monkeypatch.setenv("SANDBOX_PORT", "9")
     monkeypatch.delenv("PUBLIC_URL", raising=False)
     settings.cache_clear()
@@ -29,7 +29,7 @@ async def outside(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 
 class OpenSeaSays:
-    """One collection, and what its contract is said to belong to."""
+    """An OpenSea that knows one collection, and names the collection of its contract."""
 
     def __init__(self, contract: str, belongs_to: str | None) -> None:
         self._contract, self._belongs_to = contract, belongs_to
@@ -44,7 +44,7 @@ class OpenSeaSays:
 
 
 class SymbolSays:
-    """Magic Eden's and the index's word on a symbol: mint → collection."""
+    """What Magic Eden and the index say of a symbol: mint → collection."""
 
     def __init__(self, belong: dict[str, str | None]) -> None:
         self._belong = belong

@@ -1,4 +1,4 @@
-"""A token's traits: whether they fit, what is unknown, and what is remembered."""
+"""A token's traits: whether they fit, when that is unknown, and what is stored."""
 
 from datetime import timedelta
 

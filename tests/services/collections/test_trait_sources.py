@@ -1,4 +1,4 @@
-"""Where traits are told, against the sandbox's OpenSea, nodes and metadata, and every fault of theirs."""
+"""The sources of traits, against the sandbox's OpenSea, nodes and metadata, with every fault that these can have."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ async def outside(sandbox_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 
 
 class Shelf:
-    """A collection of the test's own."""
+    """A collection that only this test uses."""
 
     def __init__(self, control: httpx.AsyncClient, chain: str, contract: str) -> None:
         self.control, self.chain, self.contract = control, chain, contract
@@ -86,7 +86,7 @@ async def test_traits_are_told_by_opensea_and_where_that_fails_by_the_tokens_the
     found = await fetch(outside, places)
     assert answers(found, "fur", "gold") == [YES, NO, NO]
     assert answers(found, "Level", ">=7") == [YES, NO, NO]
-    # OpenSea's empty list for the third says nothing by itself.
+    # OpenSea's empty list for the third token proves nothing by itself.
     assert sources(found) == {FROM_OPENSEA, FROM_METADATA}
     assert sources(await fetch(outside, places, own_word_first=True)) == {FROM_METADATA}
     for kind in ("down", "500", "empty", "malformed", "429"):
@@ -134,7 +134,7 @@ async def test_changed_traits_are_read_anew(outside: Gateways, control: httpx.As
 
 
 class Lists:
-    """A source that says the same of every token."""
+    """A source that gives the same answer for every token."""
 
     def __init__(self, said: TraitList | ProviderDown) -> None:
         self.said = said

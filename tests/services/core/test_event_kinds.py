@@ -1,4 +1,4 @@
-"""The declared kinds of events: nothing else can be recorded, and screens, filter, undo and pages follow them."""
+"""The declared kinds of events: no other can be recorded, and screens, filter, undo and pages use the same list."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A view that the API answers with: one dataclass, camelCase on the wire, without what is internal."""
+"""A view that the API answers with: one dataclass, camelCase on the wire, without internal fields."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""A request that changes something about a member waits for a reconcile of them before it locks anything of theirs."""
+"""A request that changes a member's data waits for a running reconcile of them before it locks any of their rows."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 @dataclass(frozen=True)
 class Scene:
-    """A member with a wallet, a role of ours, and a reading of the wallet, on whom a reconcile is being written."""
+    """A member with a wallet, a role of ours and a reading of the wallet, while a reconcile of them is in progress."""
 
     actor: Actor
     member: Member
@@ -54,11 +54,11 @@ class Scene:
 
     @property
     def server_id(self) -> int:
-        """The one server."""
+        """The id of the member's server."""
         return self.member.server_id
 
     def without_roles(self) -> MemberFacts:
-        """The member after Discord took all roles."""
+        """Return the member's facts after Discord took all their roles."""
         return MemberFacts(self.member.discord_id, "somebody", frozenset())
 
 

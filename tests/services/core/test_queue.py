@@ -204,12 +204,12 @@ async def test_the_round_claims_members_of_a_server_together(monkeypatch: pytest
 
     async def batch() -> Counter[int]:
         async with transaction() as db:
-            # As in a large table: a small one may be sorted instead, which leaves equals in any order.
+            # Use the plan of a large table: a small one may be sorted instead, which leaves equal rows in any order.
             await db.execute(text("SET LOCAL enable_sort = off"))
             return Counter(claim.server_id for claim in await queue.claim(db, "w1", 10))
 
     batches = [await batch() for _ in range(3)]
-    # Two servers' first five, the others' first five, and then the rest of all of them.
+    # The first five members of two servers, then of the other two, and then the rest of all four.
     assert [sorted(batch.values()) for batch in batches] == [[5, 5], [5, 5], [2, 2, 2, 2]]
 
 
@@ -355,7 +355,7 @@ async def waits_for_a_lock() -> bool:
 
 @pytest.mark.parametrize("write", ["renew", "release_leases", "let_go", "put_off", "still_ours"])
 async def test_writes_to_many_rows_wait_for_each_other_and_never_deadlock(write: str) -> None:
-    for who in ("9", "5"):  # the table has them in this order, marks lock them in the other
+    for who in ("9", "5"):  # the table holds them in this order, and marks lock them in the opposite one
         await mark(1, who)
     claims = await claimed("w1")
     async with transaction() as db:  # a sighting
@@ -390,7 +390,7 @@ async def test_claiming_never_compares_each_row_with_each() -> None:
         await mark(1, str(number))
     async with transaction() as db:
         await db.execute(text("DELETE FROM due"))
-        await db.execute(text("ANALYZE due"))  # as after a round: the planner expects nobody
+        await db.execute(text("ANALYZE due"))  # as after a round: the planner expects an empty table
     for number in range(20):
         await mark(1, str(number))
     async with transaction() as db:

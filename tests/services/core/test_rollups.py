@@ -23,11 +23,11 @@ from tests.support.missing_triggers import each_missing
 pytestmark = pytest.mark.usefixtures("database")
 Counts = tuple[dict[tuple[int, str, date, int], int], dict[tuple[int, int], int]]
 SEEDS = 6
-"""Histories; at the latest with the last one a trigger that is missing has to be noticed."""
+"""Number of histories; at least one of them has to show that a trigger is missing."""
 
 
 async def counts() -> Counts:
-    """All counts that are not 0, by what they count."""
+    """Return all counts that are not 0, by what they count."""
     async with transaction() as db:
         await rollups.fold(db)
         days = await db.execute(text("SELECT server_id, kind, day, rule_id, total FROM rollup WHERE total <> 0"))
@@ -47,7 +47,7 @@ async def recounted() -> Counts:
 
 
 async def listed(db: AsyncSession, server: Server) -> int:
-    """How many members the table has, without bots and those who left."""
+    """Return how many members the table has, without bots and members who left."""
     present = select(func.count()).where(
         Member.server_id == server.id, col(Member.left_at).is_(None), col(Member.bot).is_(False)
     )
@@ -55,7 +55,7 @@ async def listed(db: AsyncSession, server: Server) -> int:
 
 
 class Days:
-    """What happens to one server's members, by the writes that the product makes."""
+    """Random events in one server, made by the same writes that the product makes."""
 
     def __init__(self, db: AsyncSession, server: Server, rules: list[Rule], chosen: random.Random) -> None:
         self.db, self.server, self.rules, self.chosen = db, server, rules, chosen
@@ -176,7 +176,7 @@ class Days:
 
 
 async def history(chosen: random.Random) -> AsyncGenerator[tuple[Any, Any]]:
-    """What is counted and what a look at the tables finds, now and then while much happens, and behind it."""
+    """Yield pairs of a kept count and a count of the tables, during a random history and at its end."""
     async with transaction() as db:
         server = await a_server(db)
         rules = [await a_rule(db, server, role) for role in ("1", "1", "2", "3", "3", "3")]

@@ -1,4 +1,4 @@
-"""Which texts the database can keep."""
+"""Which texts the database can store."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Names of workers: a process of this machine that has ended is seen, one of another machine never is."""
+"""Worker names: they show that a process of this machine has ended, but never that one of another machine has."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""A worker beside reconciles that tests hold up: `Stage`, and members who are marked for it."""
+"""A worker with stand-in reconciles that tests can hold up: `Stage`, and helpers that mark members for it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from settings import settings
 
 
 class Stage:
-    """Looks that settle at once, but for those of servers that are held."""
+    """Reconciles that end at once, except those of servers in `held`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.monkeypatch = monkeypatch
@@ -32,12 +32,12 @@ class Stage:
         self.settled: list[Claim] = []
         self.sizes: list[int] = []
         self.unanswered: set[int] = set()
-        """Places in `sizes` of parts with a member who could not be read."""
+        """Indexes in `sizes` of parts with a member who could not be read."""
         self.late: set[int] = set()
-        """Places of parts that take longer than a lane should be taken."""
+        """Indexes of parts that take longer than a lane may be occupied."""
         self.go_on = asyncio.Event()
         self.idle = False
-        """Whether the worker has nothing to claim and waits to be called."""
+        """Whether the worker has nothing to claim and waits for a notification."""
         monkeypatch.setattr(reconciler, "wait", self.wait)
         monkeypatch.setattr(reconcile, "parts", self.parts)
         monkeypatch.setattr(reconcile, "reconcile_part", self.reconcile_part)

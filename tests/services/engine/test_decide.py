@@ -1,4 +1,4 @@
-"""The decision, row by row, and what must hold for every decision there can be."""
+"""The decision table, row by row, and the properties that every possible decision must have."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Servers that are slow to read have lanes of their own: nobody else waits for them."""
+"""Servers that are slow to read have their own lanes, so that members of other servers do not wait for them."""
 
 import asyncio
 from types import SimpleNamespace
@@ -166,12 +166,12 @@ async def test_a_silent_chain_keeps_no_member_of_another_chain_waiting(
             await mark(server_id)
         await until(lambda: len(stage.under_way) == 4)
         await mark(2, people=6)
-        # Nobody knows yet whether they are only slow, so there is no room.
+        # It is not known yet whether the chains are silent or only slow, so no extra lane is free.
         assert not stage.settled
         said.update(silent)
         await until(lambda: len(stage.settled) == 6)
         assert stage.servers_settled() == {2}
-        # Of those who wait for one chain there are never more than may be.
+        # No more parts wait for one chain at a time than are allowed.
         assert all(
             sum(stage.chains[server_id] == chain for server_id in stage.under_way) <= reconciler.MOST_STALLED
             for chain in silent

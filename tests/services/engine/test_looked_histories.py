@@ -1,7 +1,7 @@
-"""Random rules and histories through a whole look: reading, traits, confirming and deciding, with stand-ins for nodes.
+"""Random rules and histories through a whole reconcile: reading, traits, confirming and deciding, with fake nodes.
 
-Rules combine conditions of every kind, also what must not be held; each kind has its own histories. At most one node
-and one source of traits say what is not so; all may be silent, behind, or answer in part.
+Rules combine conditions of every kind, including tokens that must not be held; each kind has its own histories. At
+most one node and one source of traits answer falsely; all of them may be silent, behind, or answer in part.
 """
 
 import json
@@ -47,7 +47,7 @@ from services.rules.types.view_call import ViewCall
 from tests.support.builders import snowflake
 
 HISTORIES = int(os.environ.get("HISTORIES", "400"))
-"""How many random histories of each kind; `make fuzz` asks for many more."""
+"""Number of random histories for each kind; `make fuzz` runs many more."""
 START = datetime(2026, 1, 2, tzinfo=UTC)
 CHAIN = CHAINS["base"]
 SOLANA = CHAINS["solana"]
@@ -58,25 +58,25 @@ COINS = {CHAIN.key: "0x" + "c2" * 20, SOLANA.key: "Co" * 16}
 STAKING, STAKED = "0x" + "c3" * 20, "staked(address) view returns (uint256)"
 LIST = "1" * 32
 DECIMALS, PIECE, HALF = 6, 60, "61.5"
-"""Coins come in pieces of so many, of which one is less than HALF and two are more."""
+"""Coins are held in pieces of PIECE coins: one piece is less than HALF, two are more."""
 CONTRACTS = ("0x" + "c0" * 20, "0x" + "c1" * 20)
 TOKENS = tuple((contract, str(number)) for contract in CONTRACTS for number in (1, 2))
 THINGS = (
     *TOKENS, *((place, str(number)) for place in (*COINS.values(), STAKING) for number in (1, 2)), (LIST, ""),
 )  # fmt: skip
-"""All that can be so: tokens that are held, pieces of coins, staked tokens, and being on the list."""
+"""Everything that a wallet can have: tokens, pieces of coins, staked tokens, and a place on the list."""
 GOLD, GRAY = (Trait("Fur", "Gold"),), (Trait("Fur", "Gray"),)
 HONEST, DOWN, STALE, LYING, PARTIAL = "honest", "down", "stale", "lying", "partial"
 BEHIND = 40
-"""Blocks by which a node may lag and still be believed."""
+"""Blocks by which a node may lag and still be trusted."""
 SOON = timedelta(minutes=45)
-"""How long after the first look with honest answers who does not hold has lost the role."""
+"""How long after the first honest answers a member who does not hold must have lost the role."""
 Held = frozenset[tuple[str, str]]
 
 
 @dataclass
 class World:
-    """A chain on which one wallet has these tokens at each block, and how nodes and sources of traits behave now."""
+    """What one wallet holds at each block, and how the nodes and sources of traits behave now."""
 
     random: Random
     nodes: int
@@ -111,7 +111,7 @@ class World:
             self.manners[source] = self.random.choice(kinds)
 
     def leaf(self, leaf: Requirement, held: Held) -> Answer:
-        """The truth."""
+        """Return the true answer for a condition."""
         if leaf.type == "address_list":
             return Answer.YES if (LIST, "") in held else Answer.NO
         mine = [one for one in held if one[0] == leaf.contract or (leaf.contract == "any" and one in TOKENS)]
@@ -128,13 +128,16 @@ class World:
         return Answer.YES if least <= len(mine) <= most else Answer.NO
 
     def surely(self, rule: Expression, since: int) -> Answer:
-        """What every mixture of views of the blocks since then says: an answer that changed is unknown."""
+        """Return the answer that holds in every mixture of views of the blocks since then.
+
+        A condition whose answer changed counts as unknown.
+        """
         views = set(self.held[max(0, since) :])
         said = {leaf: {self.leaf(leaf, held) for held in views} for leaf in requirements(rule)}
         return evaluate(rule, lambda leaf: next(iter(said[leaf])) if len(said[leaf]) == 1 else Answer.UNKNOWN)
 
     def view(self, node: int, *, depth: int = 0) -> tuple[int, datetime, Held, bool]:
-        """The block of a node's answer, its time, what it says is held, and whether that is in full.
+        """Return the block of a node's answer, its time, the holdings it reports, and whether these are complete.
 
         The answer is `depth` blocks deep.
         """
@@ -149,7 +152,7 @@ class World:
 
 @dataclass
 class Nodes:
-    """The chains as the engine asks them."""
+    """The chains as the engine sees them."""
 
     world: World
 
@@ -206,7 +209,7 @@ class Nodes:
     ) -> TokenSheet:
         node, block, time, held, whole = self._view(at)
         mine = {f"{contract}:{number}": 1 for contract, number in sorted(held) if contract in CONTRACTS}
-        # The logs are searched when a loss is confirmed; before, it is the indexers' word that there is nothing.
+        # The logs are searched when a loss is confirmed; until then only the indexers say that there is nothing.
         return self._sheet("any", node, block, time, mine, whole=whole, alone="" if at.settled or mine else LISTS)
 
     def _sheet(
@@ -220,13 +223,13 @@ class Nodes:
 
 
 def _amount(contract: str, held: Held) -> int:
-    """What a contract answers: how many tokens, or how much of a coin in its smallest unit."""
+    """Return what a contract answers: a number of tokens, or an amount in the coin's smallest unit."""
     return sum(one[0] == contract for one in held) * (PIECE * 10**DECIMALS if contract in COINS.values() else 1)
 
 
 @dataclass
 class Teller:
-    """OpenSea, or the tokens' own metadata."""
+    """A source of traits: OpenSea, or the tokens' own metadata."""
 
     world: World
     name: str
@@ -287,7 +290,7 @@ USUAL = (*KINDS, "basic", "trait")
 
 
 def a_rule(random: Random, kind: str) -> Expression:
-    """A rule with a condition of this kind, alone or combined with others, each wanted or not."""
+    """Return a rule with a condition of this kind, alone or combined with others, each possibly negated."""
     kinds = [kind, *(random.choice(USUAL) for _ in range(random.choice((0, 0, 1, 2))))]
     branches = tuple(
         Not(leaf) if random.random() < 0.3 else leaf for leaf in (a_leaf(random, one) for one in kinds)
@@ -296,7 +299,7 @@ def a_rule(random: Random, kind: str) -> Expression:
 
 
 def a_negation(random: Random) -> Expression:
-    """A condition of any kind that must not hold, alone or with another one that must."""
+    """Return a negated condition of any kind, alone or combined with one that must hold."""
     unwanted = Not(a_leaf(random, random.choice(KINDS)))
     if random.random() < 0.5:
         return unwanted
@@ -305,14 +308,14 @@ def a_negation(random: Random) -> Expression:
 
 @dataclass(frozen=True)
 class Taken:
-    """The role was taken, by one source alone or not."""
+    """The role was taken, on the word of one source alone or not."""
 
     one_source: bool
 
 
 @dataclass
 class Play:
-    """A member with a role by a rule, who is looked at again and again."""
+    """A member with a role by a rule, who is reconciled again and again."""
 
     world: World
     rule: Expression
@@ -321,7 +324,7 @@ class Play:
     again_in: float | None = None
 
     async def look(self) -> None:
-        """One look with its confirmation; the ledger's line afterwards."""
+        """Reconcile the member once, with the confirmation, and store the grant that results."""
         if isinstance(self.grant, Taken):
             return
         terms = (RuleTerms(1, "role", self.rule, "active"),)
@@ -357,7 +360,7 @@ async def test_who_is_right_by_every_view_keeps_the_role_and_who_is_not_loses_it
     monkeypatch.setattr("services.collections.stored_traits.sources_on", lambda outside, chain: outside.trait_sources)
     lost = 0
     for seed in range(HISTORIES):
-        chance.seed(seed)  # the engine shuffles what it asks, so the answers would come in another order each time
+        chance.seed(seed)  # the engine shuffles its questions: without a seed the order would change each time
         nodes, sources = 1 + seed % 3, 1 + seed // 3 % 2
         world = World(random := Random(f"{kind} {seed}"), nodes, sources)
         teller = SimpleNamespace(opensea=Teller(world, "opensea"), metadata=Teller(world, "metadata"))
@@ -376,7 +379,7 @@ async def test_who_is_right_by_every_view_keeps_the_role_and_who_is_not_loses_it
                 break
         world.manners.clear()
         if nodes > 1 and (manner := random.choice((HONEST, DOWN, PARTIAL))):
-            # One that answers in part is not the first: who it is asked about is not known well enough to begin with.
+            # The first node never answers in part: the engine would then know too little to begin with.
             world.manners[f"node {random.randrange(int(manner == PARTIAL), nodes)}"] = manner
         world.goes_on(60, last := world.some())
         right = world.surely(play.rule, len(world.held) - 1) is Answer.YES

@@ -1,4 +1,4 @@
-"""Looks at what a rule would do: how many of them run at a time, whoever asks for however many."""
+"""Previews of what a rule would do: how many run at a time, however many anybody asks for."""
 
 import asyncio
 from datetime import datetime
@@ -16,7 +16,7 @@ OUTSIDE = cast("Gateways", SimpleNamespace())
 
 
 class Chains:
-    """Looks that take until they are let go, each known by the role that it is about."""
+    """Previews that wait until `go` is set; `running` names the person whom each is for."""
 
     def __init__(self) -> None:
         self.running: list[str] = []
@@ -44,7 +44,7 @@ def asks(user_id: int) -> "asyncio.Task[preview.Impact]":
 
 
 async def until_waiting(tasks: list[Any]) -> None:
-    """Every task has come as far as it can."""
+    """Let the event loop run until every task has come as far as it can."""
     for _ in range(20 * len(tasks)):
         await asyncio.sleep(0)
 

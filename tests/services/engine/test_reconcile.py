@@ -1,4 +1,4 @@
-"""Looks are parted so that a slow chain or server keeps only its own members waiting."""
+"""Reconciles are split so that a slow chain or server delays only its own members."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -35,7 +35,7 @@ async def a_rule_for(db: AsyncSession, server_id: int, leaf: Requirement, *, del
 
 
 ORDINARY = SimpleNamespace(costly=lambda _: frozenset[str](), is_silent=lambda _: False)
-"""Chains on which no contract takes more than others."""
+"""Chains on which no contract costs more than others."""
 
 
 async def test_a_server_that_names_a_costly_contract_is_read_in_a_lane_and_nobody_waits_for_it() -> None:
@@ -58,7 +58,7 @@ async def test_a_server_that_names_a_costly_contract_is_read_in_a_lane_and_nobod
         after = await reconcile.parts(db, outside, claims)
 
     def joint_with(parts: Sequence[BatchPart]) -> dict[str, set[str]]:
-        """By member's kind of server, whose balances are asked for in the same question."""
+        """Return, for each kind of server, the kinds whose balances are asked for in the same question."""
         kinds = {names[claim.server_id]: part.joint for part in parts for claim in part.claims}
         return {kind: {other for other, joint in kinds.items() if joint is mine} for kind, mine in kinds.items()}
 
@@ -70,7 +70,7 @@ async def test_a_server_that_names_a_costly_contract_is_read_in_a_lane_and_nobod
 
 
 async def servers_with(*kinds: str) -> dict[str, int]:
-    """A server with one due member for each kind of rule."""
+    """Store a server with one due member for each kind of rule, and return their ids by kind."""
     leaves = {
         "base": Requirement("basic", "base", CONTRACT),
         "other base": Requirement("basic", "base", CONTRACT),
@@ -151,7 +151,7 @@ async def test_members_who_are_marked_one_after_the_other_keep_nobody_else_from_
 
 
 class OneChain:
-    """A chain on which nobody holds anything, but for one contract that says nothing."""
+    """A chain on which nobody holds anything, and one contract does not answer."""
 
     def __init__(self, dumb: str) -> None:
         self.dumb = dumb
@@ -179,7 +179,7 @@ class OneChain:
 
 
 async def claimed_servers() -> set[int]:
-    """Of which servers members are being looked at."""
+    """Return the ids of the servers whose members are claimed."""
     claimed = text("SELECT split_part(key, ':', 1) FROM due WHERE claimed_by IS NOT NULL")
     async with transaction() as db:
         return {int(server) for (server,) in await db.execute(claimed)}

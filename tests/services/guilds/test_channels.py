@@ -1,4 +1,4 @@
-"""The verification channel against the sandbox: made, found right, mended, and refused where Discord refuses."""
+"""The verification channel against the sandbox: created, checked, repaired, and refused where Discord refuses."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -39,12 +39,12 @@ async def view(town: Town) -> channels.ChannelsView:
 
 
 async def shown(town: Town, channel_id: str) -> dict[str, Any]:
-    """The channel as the sandbox has it."""
+    """Return the channel as the sandbox has it."""
     return next(one for one in (await town.guild())["channels"] if one["id"] == channel_id)
 
 
 async def discord(town: Town, method: str, path: str, body: Any = None) -> Any:
-    """A call with the bot's own token."""
+    """Call Discord with the bot's own token."""
     token = settings().discord_bot_token.get_secret_value()
     headers = {"Authorization": f"Bot {token}"}
     answer = await town.control.request(method, f"/discord/api/v10{path}", headers=headers, json=body)
@@ -223,7 +223,7 @@ async def test_a_channel_that_the_bot_cannot_see_any_more_is_told_not_doubled(to
 
 
 async def without_history(town: Town, *channel_ids: str) -> None:
-    """Take Read Message History from the bot everywhere: Discord then lists no messages and says nothing of it."""
+    """Take Read Message History from the bot everywhere: Discord then lists no messages and reports no error."""
     guild, me = (await town.guild())["id"], (await gateways().discord.me()).id
     for channel_id in channel_ids:
         for id_, kind in ((guild, 0), (me, 1)):

@@ -1,4 +1,4 @@
-"""How long a read waits for Discord where an older answer would do, and what it goes by then."""
+"""How long a read waits for Discord when an older answer exists, and which answer it then uses."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ async def silence() -> None:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The limits that were set, each over at once."""
+    """The time limits that were set; each one expires at once."""
     found: list[float] = []
     timeout = asyncio.timeout
 

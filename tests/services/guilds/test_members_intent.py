@@ -1,4 +1,4 @@
-"""What the product does and says without the Server Members Intent."""
+"""What the product does and shows without the Server Members Intent."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 @pytest.fixture
 def by_choice(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The operator does without the intent."""
+    """A deployment whose operator does without the intent."""
     monkeypatch.setenv("MEMBERS_INTENT", "off")
     settings.cache_clear()
     yield

@@ -1,4 +1,4 @@
-"""A panel's words within Discord's limits, and Discord's markdown as the preview shows it."""
+"""A panel's texts within Discord's limits, and Discord's markdown as the preview shows it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Discord's requests a second are one budget over all processes."""
+"""All processes share one budget of requests a second to Discord."""
 
 import asyncio
 import random
@@ -37,7 +37,7 @@ def test_what_nobody_wants_is_at_hand_for_writes_and_for_screens() -> None:
 
 
 class Measured(RequestTurns):
-    """Turns that remember the share they were given."""
+    """A limiter that remembers the share it was given."""
 
     share = 0.0
 
@@ -85,7 +85,7 @@ async def test_no_share_grows_before_another_one_is_given_back_and_a_dead_ones_r
 
 
 async def sends(turns: RequestTurns) -> bool:
-    """Whether a request may go out now."""
+    """Return whether a request may go out now."""
     try:
         await turns.take(READS, "", asyncio.get_running_loop().time() + 1)
     except WaitTooLong:

@@ -1,4 +1,4 @@
-"""Refusals of all processes count together: none goes on asking a Discord that refuses too much."""
+"""Refusals of all processes count together: when Discord refuses too much, none of them goes on asking."""
 
 import pytest
 from sqlalchemy import text
@@ -16,7 +16,7 @@ async def test_no_process_asks_on_once_all_together_were_refused_too_often() -> 
         await refusal_budget.share(process)
     refused = 0
     while asking := [process for process in processes if process.pause() == 0]:
-        for process in asking:  # as fast as they can, and telling the others as late as they may
+        for process in asking:  # they ask as fast as they can, and share their counts as late as they may
             while process.pause() == 0:
                 process.add()
                 refused += 1

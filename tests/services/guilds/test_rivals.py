@@ -1,4 +1,4 @@
-"""Who shares a vault with somebody is looked at when that one comes or goes, and is starved by nobody."""
+"""A member who shares a vault with somebody is reconciled when that person joins or leaves, and is never starved."""
 
 from collections.abc import AsyncIterator
 
@@ -24,7 +24,7 @@ async def database(database_url: str) -> AsyncIterator[None]:
 
 
 class Shared:
-    """A victim and a stranger to whom one vault delegated; both are members of two servers."""
+    """A victim and a stranger to whom the same vault has delegated; both are members of two servers."""
 
     def __init__(self, victim: Member, stranger: Member, wallets: list[str], here: Server, there: Server) -> None:
         self.victim, self.stranger, self.wallets = victim, stranger, wallets
@@ -46,7 +46,7 @@ async def shared(database: None) -> Shared:
 
 
 async def marked() -> dict[str, tuple[int, int]]:
-    """By key the version of each due member, and how many of its marks were mere sightings."""
+    """Return, by key, the version of each due member and how many of its marks were mere sightings."""
     async with transaction() as db:
         return {row.key: (row.version, row.seen) for row in (await db.exec(select(Due))).all()}
 

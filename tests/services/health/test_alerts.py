@@ -1,4 +1,4 @@
-"""Alerts in the log channel: one when a trouble begins, one when it is over, none twice and none for a hiccup."""
+"""Alerts in the log channel: one when a problem begins and one when it ends, none twice and none for a hiccup."""
 
 from datetime import timedelta
 from types import SimpleNamespace
@@ -43,7 +43,7 @@ async def to_tell() -> list[Telling]:
 
 
 async def tell_all() -> list[tuple[str, bool]]:
-    """The titles of what is told now, and whether each says that it is over."""
+    """Send the alerts that are due, and return their titles, each with whether it says that the problem is over."""
     found = await to_tell()
     for telling in found:
         async with transaction() as db:

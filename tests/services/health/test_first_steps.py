@@ -1,4 +1,4 @@
-"""What is left to do in a new server, by what our tables say."""
+"""The steps that are left to do in a new server, according to our tables."""
 
 import pytest
 

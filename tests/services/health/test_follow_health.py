@@ -1,4 +1,4 @@
-"""What Health says of how chains are followed."""
+"""What Health says about how chains are followed."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""How providers answer: noted at once when it changes, kept by the newest, and what it means for a chain."""
+"""Provider states: a change is stored at once, the newest note wins, and a chain's state follows from its nodes."""
 
 from datetime import timedelta
 from types import SimpleNamespace
@@ -75,7 +75,7 @@ async def test_the_newest_outcome_stands_and_since_is_when_the_state_began() -> 
 
 
 class TwoNodes:
-    """Chains of which only Base has nodes: two."""
+    """Chains of which only Base has nodes, namely two."""
 
     def endpoints(self, chain: str) -> int:
         return 2 if chain == "base" else 0

@@ -1,4 +1,4 @@
-"""What anybody may read about the product: honest, bounded, and nothing about servers or people."""
+"""The public status of the product: honest, bounded in cost, and without anything about servers or people."""
 
 import asyncio
 import json
@@ -26,24 +26,24 @@ from tests.support.databases import plain
 
 @pytest.fixture(autouse=True)
 async def two_chains(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A product with two nodes on Base and one on Polygon, whose status nobody has read yet."""
+    """A product with two nodes on Base and one on Polygon, whose status has not been read yet."""
     nodes = {"rpc_base": "http://one.example http://two.example", "rpc_polygon": "http://three.example"}
     chosen = settings().model_copy(update={"by_chain": nodes})
     monkeypatch.setattr(public_status, "settings", lambda: chosen)
-    # A statement still ends after its own second.
+    # A statement still has its own limit of one second.
     monkeypatch.setattr(public_status, "READING_SECONDS", 30.0)
     public_status._readings.clear()
 
 
 async def note(**states: str) -> None:
-    """Providers as they last answered; a node is `base_0`."""
+    """Store how providers last answered; a node is named like `base_0`."""
     reports = [ProviderReport(name.replace("_", ":"), state, now()) for name, state in states.items()]
     async with transaction() as db:
         await provider_states.keep(db, reports)
 
 
 async def all_well() -> None:
-    """Every part has answered, and a sweep has ended two hours ago."""
+    """Store that every part has answered, and that a sweep ended two hours ago."""
     await note(bot="ok", discord="ok", opensea="ok", base_0="ok", base_1="ok", polygon_0="ok")
     async with transaction() as db:
         ended = now() - timedelta(hours=2)
@@ -51,7 +51,7 @@ async def all_well() -> None:
 
 
 async def read() -> StatusView:
-    """The status as the tables have it now, whatever was read before."""
+    """Return the status as the tables have it now, without the cache."""
     public_status._readings.clear()
     return await public_status.view()
 

@@ -1,4 +1,4 @@
-"""What Health shows of a marketplace's limit, by what processes have shared of it."""
+"""What Health shows of a marketplace's limit, from the notes that processes share."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +20,7 @@ async def shown(at: datetime | None = None) -> list[QuotaHealth]:
 
 
 def share(line: QuotaHealth, use: str) -> tuple[int, datetime | None]:
-    """What a use may read, and when it may again."""
+    """Return how many reads a use may make, and when it may read again."""
     return next((one.left, one.back_at) for one in line.shares if one.use == use)
 
 

@@ -1,4 +1,4 @@
-"""Many contracts asked token by token: each has its turn and its whole deadline."""
+"""Many contracts asked token by token: each gets its turn and its full deadline."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 class Crowded:
-    """A chain that remembers how many questions it had at a time."""
+    """A chain that records how many questions it had at a time."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -45,7 +45,7 @@ async def test_not_all_contracts_are_asked_at_once_so_that_none_spends_its_deadl
 
 
 class HalfSlow(Crowded):
-    """A chain of which the contract that is named never answers."""
+    """A chain on which the contract `slow` never answers."""
 
     def __init__(self, slow: str) -> None:
         super().__init__()

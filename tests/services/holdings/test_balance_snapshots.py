@@ -1,4 +1,4 @@
-"""What readings of balances leave in the database."""
+"""What readings of balances store in the database."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 Told = tuple[str, int, int | None]
-"""A wallet, a block, and how many the contract said that it held then; None for no answer."""
+"""A wallet, a block, and the number that the contract said the wallet held then; None for no answer."""
 
 
 def _asked(told: Told, server_id: int) -> tuple[HoldingsQuestion, Answers]:
@@ -32,7 +32,7 @@ def _asked(told: Told, server_id: int) -> tuple[HoldingsQuestion, Answers]:
 
 
 async def remembered(*rounds: tuple[Told, ...]) -> Mapping[str, tuple[int, int]]:
-    """By wallet the amount that is kept after these rounds, and its block."""
+    """Store these rounds, and return by wallet the amount that is kept and its block."""
     for told in rounds:
         async with transaction() as db:
             server = await a_server(db)
@@ -61,7 +61,7 @@ async def test_of_two_readings_in_one_round_the_newer_one_stays(last: int) -> No
 
 
 async def test_a_reading_that_came_too_late_does_not_hide_the_newer_one_of_the_same_round() -> None:
-    """The first of the two is older than what is kept, so it is not written, and the second says the same as it."""
+    """The first of two readings is older than the stored one, so it is not written; the second has the same amount."""
     one = address()
     assert await remembered(((one, 20, 2),), ((one, 10, 3), (one, 25, 3))) == {one: (3, 25)}
     assert (await remembered(((one, 26, 3),), ((one, 10, 0), (one, 27, 0))))[one] == (0, 27)
@@ -70,7 +70,7 @@ async def test_a_reading_that_came_too_late_does_not_hide_the_newer_one_of_the_s
 def _joint(
     server_id: int, contracts: tuple[str, ...], held: Mapping[str, int | None]
 ) -> tuple[HoldingsQuestion, Answers]:
-    """What a server's share of one reading at block 9 says: how many each wallet holds of every contract."""
+    """Return a server's share of one reading at block 9, in which a wallet holds the same number of every contract."""
     owners = tuple(sorted(held))
     cells = Cells(len(contracts), len(owners))
     for row in range(len(contracts)):
@@ -87,7 +87,7 @@ async def test_one_reading_of_many_servers_changes_only_what_each_server_asked_a
     first, second = "0x" + "c1" * 20, "0x" + "c2" * 20
     async with transaction() as db:
         here, there = [(await a_server(db)).id or 0 for _ in range(2)]
-        # Before: everybody holds one of each.
+        # At first, every wallet holds one token of each contract.
         await fetch.remember(db, [_joint(here, (first, second), {one: 1, both: 1, unsure: 1})])
         await db.execute(text("UPDATE observation SET block = 8"))
     asked = [

@@ -1,4 +1,4 @@
-"""What a second answer has to be so that a role may be taken: of another source, settled, and the same."""
+"""What a second answer must be for a role to be taken: from another source, settled, and the same."""
 
 import json
 from dataclasses import replace
@@ -36,7 +36,7 @@ ONE, TWO = Means(1, 1), Means(2, 2)
 
 
 def reading(answer: Answer = NO, block: int = 100, node: int = 1, leaf: Requirement = COUNT, *said: str) -> Reading:
-    """An answer of one node; `said` are sources that alone told of a token."""
+    """Return an answer of one node; `said` are the sources that were the only ones to judge a token."""
     part = WalletShare(WALLET, 0, alone=frozenset(("7", source) for source in said), judged=frozenset("7"))
     held = None if answer is UNKNOWN else 0
     return Reading(leaf, answer, held, block, f"Base node {node}", NOW, parts=(part,))
@@ -94,7 +94,7 @@ def test_while_another_node_is_silent_the_first_may_confirm_itself_after_minutes
 
 
 def test_what_a_node_said_long_before_it_fell_silent_confirms_nothing() -> None:
-    """The member may have bought since, and the node that goes on answering may be wrong."""
+    """The member may have bought since, and the node that still answers may be wrong."""
     before = earlier(node=2, ago=OTHERS_SILENT + timedelta(seconds=1))
     alone = confirm(reading(NO, 300), reading(NO, 298), before, TWO, NOW)
     assert alone.reading.answer is UNKNOWN
@@ -201,7 +201,7 @@ def test_a_token_that_one_source_alone_denied_has_to_be_held_at_the_settled_bloc
 
 
 def in_part(amount: int, node: int = 2, block: int = 98, reason: str | None = "cut off") -> Reading:
-    """An answer of a node that knows of so many, and cannot say whether these are all."""
+    """Return the answer of a node that knows of `amount` tokens, but not whether these are all."""
     part = WalletShare(WALLET, amount, reason, judged=frozenset("7"))
     return Reading(COUNT, UNKNOWN if reason else NO, amount, block, f"Base node {node}", NOW, parts=(part,))
 
@@ -215,7 +215,7 @@ def test_a_node_that_answers_in_part_is_as_good_as_silent() -> None:
     second = second_of(first, said, before, TWO, NOW)
     assert second is said[1]
     assert confirm(first, second, before, TWO, NOW).reading.one_source
-    # It takes as long as with a silent one, and needs the earlier answer of a block that is settled by now.
+    # Confirming takes as long as with a silent node, and needs an earlier answer whose block is settled by now.
     for sooner in (None, earlier(ago=OTHERS_SILENT / 2), earlier(block=99, ago=OTHERS_SILENT)):
         second = second_of(first, said, sooner, TWO, NOW)
         assert confirm(first, second, sooner, TWO, NOW).reading.answer is UNKNOWN
@@ -230,7 +230,7 @@ def test_a_node_in_full_comes_before_one_in_part_wherever_it_stands() -> None:
 
 @pytest.mark.parametrize("nodes", [(2, 3), (3, 2)])
 def test_a_node_in_full_that_says_yes_is_not_outvoted(nodes: tuple[int, int]) -> None:
-    # The third node was asked because of what the second one could not say of somebody else.
+    # The third node was asked because the second one gave no full answer about somebody else.
     first, before = whole(0, block=100), earlier(ago=OTHERS_SILENT)
     said = [replace(whole(3), answer=YES) if node == 2 else whole(0, node=3) for node in nodes]
     second = second_of(first, said, before, Means(3, 2), NOW)

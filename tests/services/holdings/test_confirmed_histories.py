@@ -1,4 +1,4 @@
-"""Random histories of what nodes and marketplaces answer: no holder loses a role, and no former holder keeps it."""
+"""Random histories of answers from nodes and marketplaces: no holder loses a role, and no former holder keeps it."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
 
 HISTORIES = int(os.environ.get("HISTORIES", "400"))
-"""How many random histories of each leaf; `make fuzz` asks for many more."""
+"""Number of random histories for each leaf; `make fuzz` runs many more."""
 START = datetime(2026, 1, 2, tzinfo=UTC)
 CHAIN = CHAINS["base"]
 DEEP = CHAIN.settled_after
@@ -36,10 +36,10 @@ COUNTED = Requirement("basic", CHAIN.key, "0x" + "c0" * 20)
 DOLLARS = replace(COUNTED, type="token", details=CoinAmount("100", None, 6))
 NOT_TOO_MANY = replace(COUNTED, type="token", details=CoinAmount(None, "250.5", 6))
 AMOUNTS = {DOLLARS: (10**12 + 1, 20 * 10**6), NOT_TOO_MANY: (0, 10**30)}
-"""Of each coin the amount with which she is a holder, and with which she is not."""
+"""For each coin, an amount with which carol is a holder, and one with which she is not."""
 SEVENTH = replace(COUNTED, type="token_id", token_ids=("7",))
 AT_MOST_NONE = replace(COUNTED, min_tokens=0, max_tokens=0)
-"""She is a holder while she does not have the token."""
+"""A condition that carol fulfils while she does not have the token."""
 GOLD = replace(COUNTED, type="trait", traits=(("Fur", "Gold"),))
 STAKED = ViewCall("staked(address) view returns (uint256)")
 CALLED = replace(COUNTED, type="call", details=STAKED)
@@ -47,14 +47,16 @@ QUESTION = STAKED.question(COUNTED.contract)
 FUR, OTHER = (Trait("Fur", "Gold"),), (Trait("Status", "Refreshing"),)
 SOURCES = ("OpenSea", "token metadata")
 SOON = timedelta(minutes=30)
-"""How long after the first look with honest answers a former holder has lost the role; that look is at the next round
-at the latest, so this is far from the round after that."""
+"""How long after the first look with honest answers a former holder must have lost the role.
+
+That look happens at the next round at the latest, so this limit ends long before the round after it.
+"""
 HONEST, DOWN, STALE, LYING, PARTIAL = "honest", "down", "stale", "lying", "partial"
 
 
 @dataclass
 class World:
-    """A chain on which carol has token 7 or not, its nodes and the sources of traits, and how each behaves now."""
+    """Whether carol has token 7 at each block of a chain, and how its nodes and the sources of traits behave now."""
 
     random: Random
     leaf: Requirement
@@ -62,12 +64,12 @@ class World:
     sources: int
     now: datetime = START
     held: list[bool] = field(default_factory=lambda: [True] * 400)
-    """By block whether she has it."""
+    """Whether carol has the token, by block."""
     manners: dict[str, str] = field(default_factory=dict[str, str])
     liar: int = -1
     wrong: str = ""
     wait: float | None = None
-    """After how many seconds the next look can succeed, as the last one said."""
+    """Seconds after which the next look can succeed, according to the last one."""
 
     def __post_init__(self) -> None:
         if self.nodes > 1 and self.random.random() < 0.7:
@@ -84,7 +86,7 @@ class World:
         self.held += [holds] * int(by.total_seconds() / CHAIN.block_seconds)
 
     def upset(self) -> None:
-        """Everybody behaves anyhow; at most one node, and at most one source of traits, says what is not so."""
+        """Give every node and source a random behaviour; at most one node and one source of traits answers falsely."""
         for node in range(self.nodes):
             kinds = (HONEST, HONEST, DOWN, STALE, PARTIAL, *([LYING] if node == self.liar else []))
             self.manners[f"node {node}"] = self.random.choice(kinds)
@@ -93,7 +95,7 @@ class World:
             self.manners[source] = self.random.choice(kinds)
 
     def answers(self, node: int, *, settled: bool) -> Answers:
-        """What one node says of the tokens, at its head or at the block that it has settled."""
+        """Return what one node says of the holding, at its head or at its newest settled block."""
         manner = self.manners.get(f"node {node}", HONEST)
         behind = self.random.randint(1, 40) if manner == STALE else 0
         block = self.head - behind - (DEEP if settled else 0)
@@ -124,7 +126,7 @@ class World:
         return answers
 
     def _amounts(self, node: int, manner: str, block: int, behind: int, *, has: bool) -> Answers:
-        """What a node says of a coin; in part means that the contract gave no answer."""
+        """Return what a node says of a coin; a partial answer means that the contract gave none."""
         if manner == DOWN:
             return Answers(frozenset({WALLET}), coin_fault="no answer")
         cells = Cells(1, 1)
@@ -142,7 +144,7 @@ class World:
         return TokenTraits(shown, source, self.now, whole=manner in {HONEST, LYING})
 
     def told(self, answers: Answers, asked: Sequence[str]) -> TokenTraits | str | None:
-        """The first of these sources that answers in full; the token has gold fur all along."""
+        """Note and return the first full answer of these sources about the token, which always has gold fur."""
         found: TokenTraits | str | None = None
         for source in asked:
             found = self.traits(source)
@@ -155,13 +157,13 @@ class World:
 
 @dataclass(frozen=True)
 class Taken:
-    """The role was taken, by one source alone or not."""
+    """The role was taken, on the word of one source alone or not."""
 
     one_source: bool
 
 
 def look(world: World, grant: GrantFacts) -> GrantFacts | Taken:
-    """One look with its confirmation, as the engine makes it; the grant afterwards. It notes when to look again."""
+    """Look once, with the confirmation, as the engine does; return the resulting grant, and note when to look again."""
     world.wait = None
     order = list(range(world.nodes))
     answers = next((one for node in order if _sheet(one := world.answers(node, settled=False))), None)
@@ -237,7 +239,7 @@ def test_no_holder_loses_the_role_and_no_former_holder_keeps_it(leaf: Requiremen
             world.goes_on(timedelta(seconds=world.random.choice((0, 2, 6, 60, 400))), holds=holds)
             grant = look(world, grant)
             if isinstance(grant, Taken):
-                # One source alone may be wrong for as long as nobody contradicts it; the breaker bounds what it takes.
+                # A single source may be wrong as long as no other one contradicts it; the breaker limits the damage.
                 by_nodes = leaf is not GOLD
                 honest = world.nodes == 1 and by_nodes
                 held_all_along = all(world.held[_since(world, honest=by_nodes) :])
@@ -256,16 +258,16 @@ def test_no_holder_loses_the_role_and_no_former_holder_keeps_it(leaf: Requiremen
 
 
 def manners_at_last(world: World) -> dict[str, str]:
-    """Everybody is honest, or one node is silent where there are others, or one but the first answers in part."""
+    """Return the final behaviour: all honest, or of several nodes one is silent or (not the first) answers in part."""
     kind = world.random.choice((HONEST, DOWN, PARTIAL)) if world.nodes > 1 else HONEST
     return {f"node {world.random.randrange(int(kind == PARTIAL), world.nodes)}": kind}
 
 
 def _since(world: World, *, honest: bool) -> int:
-    """The oldest block that an answer can be of on which a removal by two sources depends.
+    """Return the oldest block whose answer can still count for a removal that two sources confirm.
 
-    Of tokens that are counted at most one node is wrong, and what the other one said is minutes old at most. Of traits
-    a source that said so long ago counts.
+    For counted tokens at most one node is wrong, and the other node's answer is at most minutes old. For traits, a
+    source's much older answer still counts.
     """
     silent = confirmation.OTHERS_SILENT.total_seconds() if honest else 13 * 400
     return max(0, world.head - 40 - DEEP - int(silent / CHAIN.block_seconds))

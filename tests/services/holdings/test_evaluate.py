@@ -1,4 +1,4 @@
-"""Requirements held against sheets: every type on every family and standard, with every answer there can be."""
+"""Requirements evaluated on sheets: every type on every family and standard, with every possible answer."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,7 +40,7 @@ PARTLY = TokenTraits((Trait("Fur", "Red"),), "OpenSea", NOW, whole=False)
 
 
 def balances(chain: str, held: Mapping[str, int | None]) -> BalanceSheet:
-    """What the contract itself tells of each wallet; None is not an answer."""
+    """Return the contract's own answer about each wallet; None stands for no answer."""
     contract = PLACES[chain][0]
     owners = sorted(held)
     cells = Cells(1, len(owners))
@@ -76,7 +76,7 @@ def judge(requirement: Requirement, answers: Answers | None, *who: str) -> Answe
 @pytest.mark.parametrize(
     ("kind", "more", "mine", "his", "unsure", "expected"),
     [
-        # One's tokens by their places in the list of ids (with amounts), the other wallet's, and who is unsure.
+        # One wallet's tokens by their places in the list of ids (with amounts), the other's, and whose are unsure.
         ("basic", {}, {0: 1}, {}, "", YES),
         ("basic", {}, {}, {}, "", NO),
         ("basic", {}, {}, {}, "ann", UNKNOWN),
@@ -96,7 +96,7 @@ def judge(requirement: Requirement, answers: Answers | None, *who: str) -> Answe
         ("any_nft", {}, {}, {}, "ben", UNKNOWN),
         ("any_nft", {}, {}, {}, "", NO),
         ("any_nft", {"min_tokens": 2}, {3: 1}, {}, "", YES),
-        # A maximum: too many is a no whatever else there is, and a yes needs every wallet.
+        # A maximum: too many is a no whatever else is unknown, and a yes needs every wallet's answer.
         ("basic", {"max_tokens": 2}, {0: 1}, {1: 1}, "", YES),
         ("basic", {"max_tokens": 2}, {0: 1}, {1: 1, 2: 1}, "", NO),
         ("basic", {"max_tokens": 2}, {0: 1}, {1: 1, 2: 1}, "ann", NO),
@@ -307,7 +307,7 @@ def test_within_a_maximum_nothing_that_is_unknown_becomes_an_answer(
 ) -> None:
     most = needed + more
     answer, _ = conclude(found, needed, most)
-    # Whatever the unknown shares really hold, an answer that was given stays true.
+    # An answer that was given is true, whatever the unknown shares really hold.
     for hidden in (0, 1, 50):
         whole = [replace(part, amount=part.amount + (hidden if part.reason else 0), reason=None) for part in found]
         truth = Answer.YES if needed <= sum(part.amount for part in whole) <= most else Answer.NO
@@ -321,7 +321,7 @@ def a_vault(amount: int, reason: str | None = None) -> WalletShare:
 @pytest.mark.parametrize(
     ("own", "vaults", "expected"),
     [
-        (1, [a_vault(5)], YES),  # too many with it: it is left out
+        (1, [a_vault(5)], YES),  # with the vault it would be too many, so the vault is left out
         (1, [a_vault(0, "a fault")], YES),
         (0, [a_vault(3)], YES),
         (0, [a_vault(3), a_vault(2)], YES),
@@ -361,14 +361,14 @@ def test_more_is_never_less_order_is_nothing_and_a_no_is_complete(
         assert conclude(more, needed)[0] is YES
     if answer is NO:
         assert all(part.reason is None for part in found)
-        # Whatever a doubtful part might have held, the answer would have been the same.
+        # No part is unknown, so nothing could have changed the answer.
         assert sum(part.amount for part in found) < needed
     if answer is UNKNOWN:
         assert conclude([WalletShare(part.address, part.amount) for part in found], needed)[0] is NO
 
 
 def test_coins_that_were_read_on_solana_do_not_hide_what_is_held_of_a_collection() -> None:
-    """A collection is read token by token where another rule names its tokens, beside a rule on a coin."""
+    """A collection is read token by token when another rule names its tokens, even beside a rule on a coin."""
     ann, ben = "3XyPhRnXqEcyhPCZNHyqf2cgkHiK6LMiq6cLcXhx24Uw", "DGBMCxjdWe34qKQraBZhQcLY68TTpbNxsoM7SAhw6L2o"
     otters, coin = "5aNjGh2zU1FtLKPJzVXckQqGxWioiL22t1w5TZ3Rtufv", "644hNG5pxxH9wDtpML9meB4TSzFT4zjjmDLYwN8eZhqD"
     said: Any = SimpleNamespace(index=0, source="Solana node 1")
@@ -381,7 +381,7 @@ def test_coins_that_were_read_on_solana_do_not_hide_what_is_held_of_a_collection
 
 
 def test_an_amount_that_is_unknown_on_solana_is_no_contracts_fault() -> None:
-    """Coins are read in the time that there is; nobody asks a contract there."""
+    """On Solana coins are read in the time that is left, and no contract is asked."""
     ann, coin = "3XyPhRnXqEcyhPCZNHyqf2cgkHiK6LMiq6cLcXhx24Uw", "644hNG5pxxH9wDtpML9meB4TSzFT4zjjmDLYwN8eZhqD"
     otters = "5aNjGh2zU1FtLKPJzVXckQqGxWioiL22t1w5TZ3Rtufv"
     said: Any = SimpleNamespace(index=0, source="Solana node 1")

@@ -1,4 +1,4 @@
-"""What registries say of delegations is kept however many wallets a server's members have."""
+"""The registries' answers about delegations are stored, however many wallets a server's members have."""
 
 import pytest
 from sqlalchemy import text
@@ -14,12 +14,12 @@ WALLETS = tuple(f"0x{number:040x}" for number in range(1, MANY + 1))
 
 
 def sheet(found: dict[str, tuple[RegisteredDelegation, ...]], unsure: dict[str, str]) -> DelegationSheet:
-    """What a registry said at one block."""
+    """Return a registry's answer at block 7."""
     return DelegationSheet("base", 7, models.now(), 0, "Base (node 1)", found, unsure)
 
 
 async def kept(fault: str) -> int:
-    """How many wallets' delegations are noted with a fault or, for "", without one."""
+    """Return how many wallets' delegations are stored with this fault or, for "", without one."""
     async with models.reading() as db:
         question = "SELECT count(*) FROM delegation_read WHERE COALESCE(fault, '') = :fault"
         return int((await db.execute(text(question), {"fault": fault})).scalar_one())

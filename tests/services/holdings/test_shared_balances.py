@@ -24,7 +24,7 @@ A, B, C = (f"0x{letter * 40}" for letter in "abc")
 
 
 class OneNode:
-    """A chain with one node, where a wallet holds what its last two hex digits say, and 600 if they are 99."""
+    """A chain with one node, where a wallet's last two hex digits are its balance, and 99 means 600."""
 
     def __init__(self, head: int = 100, fault: ProviderError | None = None) -> None:
         self.asked: list[tuple[int | None, int, list[Segment]]] = []
@@ -73,7 +73,7 @@ def joint(node: OneNode | SolanaChains) -> JointBalances:
 
 
 def wallets(*ends: str) -> tuple[str, ...]:
-    """Wallets that nobody else has, with these last two digits."""
+    """Return wallets that no other test has, with these last two digits."""
     return tuple(sorted(f"0x{address()[-38:]}{end}" for end in ends))
 
 

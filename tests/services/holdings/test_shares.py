@@ -1,4 +1,4 @@
-"""One NFT counts for one member: vaults shared out by their claims, in whatever order and of whatever kind."""
+"""One NFT counts for one member: vaults are divided by their claims, in any order and of any kind."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ holdings = st.dictionaries(st.sampled_from(IDS), st.integers(1, 5))
 
 
 def vault(listed: Sequence[tuple[str, Stake]], who: str) -> Vault:
-    """The vault as it is seen for one of its claimants."""
+    """Return the vault from the point of view of one claimant."""
     seen = (Stake(name == who, one.contract, one.token_id, one.amount, name) for name, one in listed)
     return Vault("base", "0xva", tuple(seen))
 
@@ -33,7 +33,7 @@ def shares(listed: Sequence[tuple[str, Stake]], held: dict[str, int]) -> dict[st
 
 
 def one_by_one(listed: Sequence[tuple[str, Stake]], held: dict[str, int]) -> dict[str, dict[str, int]]:
-    """The same in the plainest way: every single token goes to the first whose claim on it is not used up."""
+    """Compute the same in the simplest way: each token goes to the first claimant whose claim is not used up."""
     found: dict[str, dict[str, int]] = {who: {} for who in PEOPLE}
     for token, amount in held.items():
         taken = [0] * len(listed)

@@ -1,4 +1,4 @@
-"""Where to look for tokens: what is kept from one look to the next, and what leaves again."""
+"""Where to look for tokens: what is stored from one look to the next, and what is removed again."""
 
 import pytest
 from sqlmodel import select
@@ -11,7 +11,7 @@ ANN, BEN, CATS = "ann", "ben", "cats"
 
 
 async def keep(*found: tuple[str, TokenHints]) -> dict[str, TokenHints]:
-    """Remember trails in one go; all that is known then."""
+    """Store trails together, and return everything that is stored then."""
     async with transaction() as db:
         await token_hints.remember(db, [("solana", CATS, owner, trail) for owner, trail in found])
     async with transaction() as db:
@@ -45,7 +45,7 @@ async def test_two_looks_of_one_round_are_kept_as_one() -> None:
 
 @pytest.mark.usefixtures("database")
 async def test_trails_of_any_number_of_wallets_are_found() -> None:
-    """A statement takes 65,535 parameters, and anybody may delegate hundreds of vaults to a member's wallet."""
+    """A statement takes at most 65,535 parameters, and anybody may delegate hundreds of vaults to a member's wallet."""
     await keep((ANN, TokenHints(frozenset({"1"}))))
     others = [f"vault {number}" for number in range(70_000)]
     async with transaction() as db:

@@ -1,4 +1,4 @@
-"""Requirements held against vaults: a member's part of a balance, and whatever is not known of it stays unknown."""
+"""Requirements evaluated on vaults: a member's share of a balance, which stays unknown if part of it is unknown."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def held(
     doubts: dict[str, str] | None = None,
     least: int = 1,
 ) -> Reading:
-    """A member without tokens of their own, and a vault with this balance and these claims on it."""
+    """Return the reading of a member without own tokens, and with a vault that has this balance and these claims."""
     answers = Answers(OWNERS, sheet=balances("base", {HOT: 0, VAULT: balance}))
     if named is not None:
         answers.tokens[CATS, ("1",)] = named
@@ -92,7 +92,7 @@ OTHERS, OTHERS_CATS = Stake(False), Stake(False, CATS)
     [
         ((WHOLE,), 5),
         ((OF_CATS,), 5),
-        # A single token of a coin is nothing, whoever delegates it.
+        # A delegation of a single token has no meaning for a coin, whoever makes it.
         ((Stake(False, CATS, "1"), WHOLE), 5),
         ((Stake(True, CATS, "1", delegate=HOT),), 0),
         ((OTHERS_CATS, WHOLE), 0),

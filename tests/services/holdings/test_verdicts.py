@@ -1,4 +1,4 @@
-"""Whole rules: the tree's answer, and no for those who proved nothing that the rule could ask about."""
+"""Whole rules: the tree's answer, and NO for members without a proved wallet that the rule could ask about."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""View calls held against what contracts answered: sums, exact values, delegated wallets, and whatever is not known."""
+"""View calls evaluated on contracts' answers: sums, exact values, delegated wallets, and unknown parts."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Wallets for another Discord account of the same person: both sides say so, and everything moves at once."""
+"""Moving wallets to another Discord account of the same person: both accounts agree, and everything moves at once."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta

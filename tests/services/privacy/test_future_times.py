@@ -1,4 +1,4 @@
-"""A clock of the database's that was ahead keeps nothing waiting once it is right again."""
+"""If the database's clock was ahead, nothing keeps waiting once the clock is right again."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -74,7 +74,7 @@ async def written(moved: timedelta) -> None:
 
 
 async def left() -> list[str]:
-    """The tables of which something lies ahead, after the correction."""
+    """Correct the times, and return the tables in which one is still in the future."""
     async with transaction() as db:
         await future_times.correct(db)
     async with transaction() as db:

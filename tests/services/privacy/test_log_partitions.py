@@ -1,4 +1,4 @@
-"""The log by months: what is past is dropped whole, what is to come has its place, and the counts stay."""
+"""The log's monthly partitions: expired ones are dropped whole, future ones exist in advance, and the counts stay."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -37,7 +37,7 @@ async def kinds() -> list[str]:
 
 
 async def a_line(db: AsyncSession, back: int, at: datetime | None = None, **fields: object) -> None:
-    """A line of the month so many months ago, with an id of that month."""
+    """Store a line of the month `back` months ago, with an id of that month."""
     number = next(_numbers)
     line = {"id": first_id(month(back)) + number, "at": at or middle(back), "kind": f"back.{back}"} | fields
     db.add(Event.model_validate(line | {"data": {}}))
@@ -49,7 +49,7 @@ _numbers = count(1)
 
 @pytest.fixture
 def kept_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
-    """Set how many days the log is kept."""
+    """A function that sets how many days the log is kept."""
 
     def to(days: int) -> None:
         monkeypatch.setenv("LOG_DAYS", str(days))
@@ -60,7 +60,7 @@ def kept_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]
 
 
 async def turn() -> None:
-    """One turn of the job, as the clock gives it."""
+    """Run the job once, as the clock does."""
     async with transaction() as db:
         await log_partitions.keep(db)
 
@@ -144,7 +144,7 @@ async def test_the_counts_stay_as_they_are_when_a_month_goes(kept_for: Callable[
         await rollups.fold(db)
         await verified_counts.fold(db)
         assert (await db.execute(text(given))).all() == [(middle(4).date(), 1), (middle(1).date(), 1)]
-        # As after a deletion of the lines: the day of a proof is known as long as its line.
+        # As when the lines are deleted one by one: the day of a proof is known as long as its line exists.
         assert (await db.execute(text(proofs))).all() == [(middle(1).date(),)]
 
 

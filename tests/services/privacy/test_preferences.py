@@ -1,4 +1,4 @@
-"""What a person decides about themselves, what they can read of it, and being forgotten."""
+"""A person's own choices, the data that they can read about themselves, and how they are forgotten."""
 
 import re
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class Somebody:
 
 
 async def somebody(db: AsyncSession, *, state: str = "active", bot_invited: bool = True) -> Somebody:
-    """Somebody who proved a wallet and holds a role by it."""
+    """Store a person who proved a wallet and holds a role because of it."""
     server = await a_server(db, bot_invited=bot_invited)
     wallet = address()
     member = await a_member(db, server, wallet=wallet)
@@ -79,12 +79,12 @@ async def somebody(db: AsyncSession, *, state: str = "active", bot_invited: bool
 
 
 async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
-    """Something about them in each table."""
+    """Store something about the person in each table."""
     who, user_id, server_id = one.actor.discord_id, one.actor.user_id, one.server.id or 0
     other = await a_member(db, one.server, wallet=address())
     their = (await db.exec(select(Wallet).join(User).where(User.discord_id == other.discord_id))).one()
     their.evidence = {"movedFrom": who}
-    await verified_counts.fold(db)  # what is written from here on is still to be counted
+    await verified_counts.fold(db)  # everything written from here on is not yet counted
     elsewhere = await a_server(db)
     survey = Survey(chain="base", block=9, source="a node", contracts=[CONTRACT])
     db.add(survey)
@@ -142,7 +142,7 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
 
 
 async def tables_that_name(db: AsyncSession, *names: str) -> set[str]:
-    """The tables with a row in which one of these texts stands."""
+    """Return the tables with a row that contains one of these texts."""
     found: set[str] = set()
     for table in SQLModel.metadata.sorted_tables:
         for name in names:
@@ -155,13 +155,13 @@ async def tables_that_name(db: AsyncSession, *names: str) -> set[str]:
 
 
 async def due_servers(db: AsyncSession, who: str) -> set[str]:
-    """Where the member is to be looked at."""
+    """Return the ids of the servers in which the member is due."""
     keys = await db.exec(select(Due.key).where(col(Due.key).endswith(f":{who}")))
     return {key.partition(":")[0] for key in keys.all()}
 
 
 async def settle_role(one: Somebody) -> None:
-    """What the worker does: the role is taken, the ledger's line goes, the log has it."""
+    """Do the worker's part: delete the grant, and record in the log that the role was taken."""
     async with transaction() as db:
         grant = await db.get_one(Grant, one.grant.id)
         await db.delete(grant)
@@ -189,7 +189,7 @@ async def test_forgetting_leaves_nothing_but_what_the_roles_need_and_then_nothin
         await verified_counts.fold(db)
         await db.execute(text("DELETE FROM due"))
     async with transaction() as db:
-        # That they are in the server is Discord's to say, as of everybody there; who left it is gone here too.
+        # Their membership stays, as Discord lists them like all members; that of servers they left is deleted.
         assert await tables_that_name(db, who, one.wallet) == {"member"}
         assert [row.left_at for row in (await db.exec(select(Member).where(Member.discord_id == who))).all()] == [None]
         kinds = (await db.exec(select(Event.kind).where(col(Event.subject).startswith("forgotten-")))).all()
@@ -245,7 +245,7 @@ async def test_forgetting_reads_no_line_of_the_log_about_others(database: str) -
         values = {"who": "300", "pseudonym": "forgotten-1", "before": now(), "most": 10}
         for statement in erasure._LINES:
             plan = (await db.execute(text(f"EXPLAIN {statement}"), values)).scalars().all()
-            # A month without lines has nothing to read.
+            # A month without lines needs no reading.
             assert not [line for line in plan if "Seq Scan" in line and any(one in line for one in filled)], plan
 
 
@@ -353,14 +353,15 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
 PERSONAL = re.compile(
     r"(discord_id|user_id|subject|actor|created_by|approved_by|dismissed_by|address|delegate|vault|username|email)"
 )
-# What Discord says of a server and not of its people; whose roles are still to be taken, that they asked for it, and
-# which change of a role may yet arrive at Discord (services/roles/in_doubt.py: for an hour).
-# An address in an admin's list is the data of the server, which had it without us; the privacy policy says so.
+# Not about a person: what Discord says about a server, and the addresses in an admin's list, which are data of the
+# server, as the privacy policy says (it had them without us). Kept in order to forget: the fact that somebody whose
+# roles are still to be taken asked for it, and the role changes that may yet arrive at Discord
+# (services/roles/in_doubt.py: for an hour).
 NOT_ABOUT_A_PERSON, KEPT_TO_FORGET = {"server", "address_list_entry"}, {"farewell", "unanswered"}
 
 
 async def test_every_table_with_a_column_for_a_person_is_tried_here(database: str) -> None:
-    """A new table that can name somebody has to be in `known_everywhere`, and so in what is told and forgotten."""
+    """A new table that can name a person has to be in `known_everywhere`, so that export and deletion are tested."""
     async with transaction() as db:
         await known_everywhere(db, await somebody(db))
     can = {

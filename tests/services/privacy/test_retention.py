@@ -1,4 +1,4 @@
-"""What is let go of by itself, and when."""
+"""Which data expires by itself, and when."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -59,7 +59,7 @@ async def test_delegations_are_kept_as_long_as_the_wallet_is_somebodys(database:
 
 
 async def lines(*ages_in_days: float) -> None:
-    """Lines of the log, as old as said, called by their age."""
+    """Store lines of the log with these ages, each named after its age."""
     async with transaction() as db:
         for age in ages_in_days:
             db.add(Event(kind=f"age.{age:g}", at=now() - timedelta(days=age)))
@@ -94,7 +94,7 @@ async def test_a_long_log_goes_in_portions_the_oldest_first(database: str, monke
 
 @pytest.fixture
 def thirty_days(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The log is kept for thirty days."""
+    """A deployment that keeps the log for thirty days."""
     monkeypatch.setenv("LOG_DAYS", "30")
     settings.cache_clear()
     yield

@@ -1,4 +1,4 @@
-"""The breaker: many losing a role at once stops it, few do not."""
+"""The breaker: it stops removals when many members would lose a role at once, but not when few would."""
 
 import asyncio
 from datetime import timedelta
@@ -135,7 +135,7 @@ async def test_what_was_dismissed_can_be_approved_all_the_same() -> None:
 
 
 async def dismissed(server: Server, role: str, ago: timedelta) -> None:
-    """Let the role trip and an admin dismiss it that long ago, with one member who keeps it."""
+    """Trip the role's breaker and let an admin dismiss it `ago`, with one member who keeps the role."""
     assert await stopped(server, role, 6)
     async with transaction() as db:
         grant = (await db.exec(select(Grant).where(Grant.role_id == role).limit(1))).one()

@@ -1,4 +1,4 @@
-"""How soon a role change is tried again after a false word of Discord's, however long Discord has told it."""
+"""How soon a role change is retried after a false answer from Discord, however long Discord keeps giving it."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ ODD = [ProviderDown("Discord", "HTTP 524"), ProviderConfused("Discord", "HTTP 20
 
 
 class Lying:
-    """A Discord that refuses each role write so, and tells the truth to everybody who asks."""
+    """A Discord that refuses each role write with this fault, and answers reads truthfully."""
 
     def __init__(self, fault: Exception) -> None:
         self.fault = fault
@@ -41,7 +41,7 @@ class Lying:
         return [SimpleNamespace(id="7")]
 
     async def guild(self, *_: object) -> None:
-        """The bot is there."""
+        """Return without an error: the bot is in the guild."""
 
 
 @pytest.mark.parametrize("attempts", [0, 5, 100, 100_000])

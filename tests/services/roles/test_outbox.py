@@ -1,4 +1,4 @@
-"""Which role changes the writer is handed, in which order, and at what price."""
+"""Which role changes the writer gets, in which order, and at what cost for the database."""
 
 import json
 from collections.abc import Collection
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 
 async def guilds(count: int, each: int, *, state: str = "giving") -> None:
-    """So many guilds (ids from 1) with a role and an active rule for it, and open changes for each."""
+    """Store `count` guilds (ids from 1), each with a role, an active rule for it, and `each` open changes."""
     async with transaction() as db:
         await db.execute(
             text(
@@ -162,6 +162,6 @@ async def test_what_is_read_does_not_grow_with_what_is_open(paused: bool) -> Non
 
 
 def _touched(node: dict[str, Any]) -> float:
-    """Rows that all nodes of a plan handed on or threw away."""
+    """Return how many rows all nodes of a plan passed on or filtered out."""
     own = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
     return own + sum(_touched(child) for child in node.get("Plans", ()))

@@ -1,4 +1,4 @@
-"""Which removals belong together."""
+"""Which removals form one batch."""
 
 from datetime import timedelta
 from uuid import UUID, uuid4

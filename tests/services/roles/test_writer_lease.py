@@ -1,4 +1,4 @@
-"""The writer's lease: one process has it, and only a connection that still holds it answers."""
+"""The writer's lease: one process holds it, and only a connection that still holds it answers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -32,7 +32,7 @@ async def test_one_has_it_and_the_next_gets_it_when_they_let_go() -> None:
         assert await first.ask(("SELECT CAST(:number AS integer)", {"number": 7})) == [(7,)]
     async with asyncio.timeout(30):
         while not await is_taken():
-            # The server ends a session, and with it the lock, a moment after the client has closed the connection.
+            # The server ends a session, and so releases its lock, a moment after the client has closed the connection.
             await asyncio.sleep(0.01)
 
 
@@ -57,7 +57,7 @@ async def test_whose_connection_is_gone_gets_no_answer() -> None:
 
 
 class Pooler:
-    """What PgBouncer does in transaction mode: a statement or transaction takes the free session that was used last."""
+    """PgBouncer in transaction mode: each statement or transaction takes the free session that was used last."""
 
     def __init__(self) -> None:
         self.free: list[psycopg.AsyncConnection[tuple[Any, ...]]] = []

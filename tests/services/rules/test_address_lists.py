@@ -1,4 +1,4 @@
-"""Lists of addresses as text, and the conditions that name them: what is read, what is wrong, and what is stored."""
+"""Lists of addresses as text, and the conditions that name them: reading, refusals, and storage."""
 
 import pytest
 from hypothesis import given

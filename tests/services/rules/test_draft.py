@@ -1,4 +1,4 @@
-"""What the rule form takes: the messages in their order, one form for every condition, and the automatic names."""
+"""What the rule form accepts: the messages in their order, one form for every condition, and the automatic names."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ VIEW = {"function": "staked(address) view returns (uint256)", "args": ["{wallet}
 
 @pytest.fixture(autouse=True)
 def every_chain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every chain is answered for, whatever this machine is configured with."""
+    """A deployment that serves every chain, whatever this machine's configuration is."""
     monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
 
 

@@ -1,4 +1,4 @@
-"""Rules far beyond the limits, from before there were any: nobody else pays for them, and nobody loses a role."""
+"""Rules far beyond the limits, stored before limits existed: other servers are not slowed, and nobody loses a role."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def server_with(*conditions: int) -> tuple[int, list[int]]:
-    """A server with a rule of so many conditions each; its id and the rules', oldest first."""
+    """Store a server with one rule for each number of conditions; return its id and the rules' ids, oldest first."""
     async with transaction() as db:
         server = await a_server(db)
         rules = [rule_of(server.id or 0, count) for count in conditions]
@@ -55,7 +55,7 @@ async def active(server_id: int) -> list[int]:
 
 
 async def asked(server_id: int) -> tuple[int, int]:
-    """How many rules a look at a member loads, and how many contracts of the server the followers watch."""
+    """Return how many rules a reconcile of a member loads, and how many of the server's contracts are watched."""
     async with transaction() as db:
         rules = await snapshot.rules_for(db, [Claim(server_id, "1", 1, 0, queue.SWEPT)])
         watched = await watch_list.named(db)
@@ -97,7 +97,7 @@ async def test_the_admins_are_told_why_once_and_roles_that_such_rules_gave_stay(
     assert trouble.title == "Too many rules: 13 of them are paused"
     assert trouble.text.startswith("This server has far more rules than a server can have (3 rules with 8 conditions).")
     assert {(one.cause, one.reason) for one in paused} == {(pausing.TOO_MANY, said(limits.reason()))}
-    # The rule is known to whoever decides about that role: paused, it keeps the role where it is.
+    # The rule is among those that decide about the role: as it is paused, the role stays as it is.
     assert [one.id for one in terms] == [*rules[:3], rules[-1]]
     assert not terms[-1].decides
 

@@ -1,4 +1,4 @@
-"""Trees of conditions: read, refused, written back."""
+"""Trees of conditions: how they are read, refused and written back."""
 
 from typing import Any
 

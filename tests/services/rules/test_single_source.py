@@ -1,4 +1,4 @@
-"""What a rule says of conditions that one source alone can tell, by how the product is set up."""
+"""What a rule says about conditions that only one source can judge, depending on the product's settings."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,7 +14,7 @@ CATS = "0x" + "ca" * 20
 
 @pytest.fixture
 def setting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Setting]:
-    """Changes settings; two nodes for Base and Solana and both lists, unless told otherwise."""
+    """A function that changes settings; the default is two nodes each for Base and Solana, and both NFT lists."""
 
     def changed(**values: str) -> None:
         for name, value in values.items():

@@ -1,4 +1,4 @@
-"""Texts that strangers wrote: whatever they are, each reader gives its answer or its own error, and nothing else."""
+"""Texts that strangers wrote: for any text, each reader returns its answer or raises its own error, and no other."""
 
 import csv
 import io
@@ -47,7 +47,7 @@ values = st.recursive(
 
 
 def shaped(*names: str) -> st.SearchStrategy[Any]:
-    """Objects with the fields that a reader looks for, holding anything."""
+    """Return a strategy for objects with the fields that a reader looks for, and any values."""
     return st.dictionaries(st.sampled_from(names), values, max_size=len(names)) | values
 
 
@@ -161,7 +161,7 @@ def test_an_address_of_the_net_is_public_or_not(address: str) -> None:
 
 
 def sent(**other: str) -> dict[str, Any]:
-    """A log of a transfer as a node writes it, with these in place of its own."""
+    """Return a transfer's log as a node writes it, with these fields replaced."""
     topics = ["0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"]
     topics += [other.get("sender", "0x" + "0" * 24 + "aA" * 20), "0x" + "0" * 24 + "b" * 40, "0x" + "0" * 63 + "1"]
     place = {"blockNumber": other.get("block", "0x1"), "blockHash": "0x" + "c" * 64, "removed": False}
@@ -204,7 +204,7 @@ def test_an_answer_with_logs_is_decoded_or_no_json(at: int, left_out: int, put_i
     try:
         found = decode_logs(content)
     except json.JSONDecodeError:
-        # Python's own reader takes half a surrogate pair and numbers beyond every float, which are not JSON.
+        # Python's own parser accepts half a surrogate pair and numbers too large for a float, which are not JSON.
         if b"\\" not in put_in and b"e" not in put_in.lower():
             with pytest.raises(ValueError):
                 json.loads(content.decode(), parse_constant=_no_number)
@@ -212,7 +212,7 @@ def test_an_answer_with_logs_is_decoded_or_no_json(at: int, left_out: int, put_i
     try:
         plain = orjson.loads(content)
     except json.JSONDecodeError:
-        return  # of a field that nobody reads
+        return  # the fault is in a field that is never read
     assert transfers(found) == transfers(plain)
 
 
@@ -221,7 +221,7 @@ def _no_number(name: str) -> None:
 
 
 def transfers(answer: Any) -> list[Transfer] | str:
-    """The transfers in a decoded answer, or why it has none."""
+    """Return the transfers in a decoded answer, or why it has none."""
     try:
         return read_logs("Node 1", answer.get("result") if isinstance(answer, dict) else answer, 0, 10)
     except ProviderError as fault:

@@ -1,4 +1,4 @@
-"""Token ids as people type them: what becomes an entry, what stays one, and what gets a message."""
+"""Token ids as people type them: what becomes one entry, and what is refused with a message."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a stored rule looks like to those who read it."""
+"""Views of stored rules."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which faults say that the database is away, and how often the others are told in full."""
+"""Which faults mean that the database is away, and how often the others are logged in full."""
 
 import logging
 from collections.abc import AsyncIterator, Iterator
@@ -44,7 +44,7 @@ async def fault_of(*statements: str) -> SQLAlchemyError:
 
 
 async def raised(state: str) -> SQLAlchemyError:
-    """The fault that PostgreSQL itself reports with this SQLSTATE."""
+    """Return the error that PostgreSQL itself raises with this SQLSTATE."""
     return await fault_of(f"DO $$ BEGIN RAISE EXCEPTION 'as told' USING ERRCODE = '{state}'; END $$")
 
 

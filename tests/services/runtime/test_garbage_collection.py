@@ -1,4 +1,4 @@
-"""What is imported when a process begins is set aside from garbage collection, and nothing else is."""
+"""Garbage collection skips everything that is imported when a process begins, and nothing else."""
 
 import gc
 import weakref
@@ -39,7 +39,7 @@ def test_full_collections_wait_until_work_is_no_longer_in_hand(monkeypatch: pyte
     usual = gc.get_threshold()
     old = Ring()
     garbage = weakref.ref(old)
-    gc.collect()  # now it is of the oldest generation
+    gc.collect()  # now it is in the oldest generation
     del old
     with garbage_collection.undisturbed(), garbage_collection.undisturbed():
         for _ in range(usual[2] + 2):

@@ -14,7 +14,7 @@ from settings import settings
 
 @pytest.fixture
 def written(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], list[str]]]:
-    """Tells what the process wrote to its standard error; logging is put back as it was."""
+    """A function that returns the lines written to standard error; logging is restored afterwards."""
     root, factory = logging.getLogger(), logging.getLogRecordFactory()
     handlers, level = root.handlers[:], root.level
     yield lambda: capsys.readouterr().err.splitlines()

@@ -1,4 +1,4 @@
-"""What one process read of a marketplace's limit is known to all of them."""
+"""What one process learns of a marketplace's limit is shared with all processes."""
 
 import asyncio
 
@@ -15,14 +15,14 @@ LIMIT = 600
 
 
 class Key:
-    """What OpenSea counts for a key, and says in its answers' headers."""
+    """The reads that OpenSea counts for a key and reports in the headers of its answers."""
 
     def __init__(self) -> None:
         self.left = LIMIT
         self.resets = now().timestamp() + 3_000
 
     def reads(self, quota: Quota, use: Use, most: int = LIMIT) -> int:
-        """How many of so many reads pass at once."""
+        """Make up to `most` reads, and return how many pass without waiting."""
         for passed in range(most):
             try:
                 with quota.one_read(use):

@@ -1,4 +1,4 @@
-"""What one process found out of a node, the others begin with, also after all of them ended."""
+"""Each process starts with what others learned about a node's limits, even after all processes have ended."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Limits: so many in a minute, then one at a time; counted together by all processes where there is Redis."""
+"""Rate limits: a number of calls a minute, then one at a time; with Redis all processes count together."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
@@ -13,7 +13,7 @@ from tests.conftest import free_port
 
 
 class Clock:
-    """A clock that stands still until it is told."""
+    """A clock that stands still until a test moves it."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -24,7 +24,7 @@ class Clock:
 
 @pytest.fixture
 def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Sets limits for a test."""
+    """A function that sets limits for a test."""
 
     def say(**values: object) -> None:
         for name, value in values.items():
@@ -39,14 +39,14 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
 @pytest.fixture(autouse=True)
 async def fresh() -> AsyncIterator[None]:
-    """Nothing counted before, nothing after."""
+    """Empty counts before and after the test."""
     await rate_limits.forget()
     yield
     await rate_limits.forget()
 
 
 async def refused_after(spend: Callable[[], Awaitable[None]], most: int = 50) -> int:
-    """How many came through before the first that did not."""
+    """Return how many calls pass before the first refusal."""
     for number in range(most):
         try:
             await spend()
@@ -108,7 +108,7 @@ async def test_a_person_and_an_address_are_counted_apart(limited: Callable[..., 
 async def test_with_redis_set_it_is_counted_there(limited: Callable[..., None], redis_url: str) -> None:
     limited(limit_previews=3, redis_url=redis_url)
     assert await refused_after(lambda: rate_limits.spend(rate_limits.PREVIEWS, 70_001)) == 3
-    await rate_limits.forget()  # as another process that knows nothing
+    await rate_limits.forget()  # as a new process that has counted nothing
     assert await refused_after(lambda: rate_limits.spend(rate_limits.PREVIEWS, 70_001)) == 0
 
 

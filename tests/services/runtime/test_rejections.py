@@ -1,4 +1,4 @@
-"""What strangers send and nobody of ours would is one line a minute in the log, however much it is."""
+"""Malformed input that only strangers send makes one log line a minute, however much of it comes."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ MANY = 5_000
 
 @pytest.fixture(autouse=True)
 def nothing_counted() -> Iterator[None]:
-    """Nothing counted before, nothing after."""
+    """Empty counts before and after the test."""
     rejections._counts.clear()
     yield
     rejections._counts.clear()

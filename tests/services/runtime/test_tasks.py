@@ -1,4 +1,4 @@
-"""Ending other tasks: the one who waits for it can be ended too. And the pauses between tries."""
+"""Ending other tasks, where the task that waits for the end can be cancelled too; and the pauses between tries."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What happened, in words: every kind that the code records, and the sentences of those that carry more."""
+"""Events in words: every kind that the code records, and the sentences of the kinds with more data."""
 
 import ast
 import re
@@ -114,7 +114,7 @@ def test_who_is_not_known_is_told_by_id_and_who_was_forgotten_by_no_name() -> No
 
 
 def kinds(call: ast.Call) -> set[str]:
-    """The kinds that a call of `line` may record: its first argument, or both sides where that is a choice."""
+    """Return the kinds that a call of `line` may record: its first argument, or both branches of a conditional."""
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
     if name not in {"line", "_line"} or not call.args:
         return set()

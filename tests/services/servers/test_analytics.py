@@ -1,4 +1,4 @@
-"""The figures of the dashboard: each a count over what is stored, compared with a count made by hand."""
+"""The figures of the dashboard: each is a count of stored rows, compared with a count made by hand."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ ROLE, OTHER_ROLE = "7001", "7002"
 
 
 def ago(days: float) -> datetime:
-    """A moment at noon some days ago, or the very present."""
+    """Return noon `days` days ago, or the present moment for 0."""
     return now().replace(hour=12, minute=0) - timedelta(days=days) if days else now()
 
 
 async def an_admin(db: AsyncSession, *servers: Server) -> Actor:
-    """Somebody who runs these servers."""
+    """Store and return somebody who runs these servers."""
     user = User(discord_id=snowflake(), username="an admin")
     db.add(user)
     await db.flush()
@@ -34,11 +34,11 @@ async def an_admin(db: AsyncSession, *servers: Server) -> Actor:
 
 
 NAMING = {"role.given", "role.taken_over", "role.reasons"}
-"""The lines that say by which rules somebody has a role from then on."""
+"""The kinds of lines that say by which rules somebody has a role from then on."""
 
 
 class Log:
-    """Writes lines of the log at times of the test's choosing."""
+    """A writer of log lines at times that the test chooses."""
 
     def __init__(self, db: AsyncSession, server: Server) -> None:
         self.db, self.server = db, server
@@ -56,13 +56,13 @@ class Log:
 
 async def shown(actor: Actor, days: int = 7, server: Server | None = None) -> analytics.HistoryView:
     async with transaction() as db:
-        await rollups.begin(db)  # the lines of these tests have other times than the changes that they tell of
+        await rollups.begin(db)  # the lines of these tests have other times than the changes that they record
         await rollups.fill(db)
         return await analytics.history(db, actor, days, server.id if server else None)
 
 
 async def counted(kind: str, who: set[str] | None = None) -> Counter[date]:
-    """How many lines of a kind the log has on each day."""
+    """Return how many lines of a kind the log has on each day."""
     async with transaction() as db:
         lines = (await db.exec(select(Event).where(Event.kind == kind))).all()
     return Counter(line.at.date() for line in lines if who is None or line.subject in who)
@@ -107,7 +107,7 @@ async def test_only_proofs_of_present_members_whose_wallets_count_are_shown(data
 
 
 async def replayed(server: Server) -> list[dict[int, int]]:
-    """Per rule who holds its role by the log, as a plain loop over the lines tells it, after each of the last days."""
+    """Return, for each of the last seven days, how many hold each rule's role, by a plain loop over the log's lines."""
     async with transaction() as db:
         lines = (await db.exec(select(Event).where(Event.server_id == server.id).order_by(col(Event.id)))).all()
     days: list[dict[int, int]] = []

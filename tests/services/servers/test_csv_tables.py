@@ -1,4 +1,4 @@
-"""The log as a table: nothing in it is run by a spreadsheet."""
+"""The log as a table: a spreadsheet executes nothing in it."""
 
 import csv
 import io

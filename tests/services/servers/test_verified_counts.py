@@ -23,11 +23,11 @@ pytestmark = pytest.mark.usefixtures("database")
 Counts = tuple[dict[int, int], int, dict[date, int]]
 LONG_AGO = date(2000, 1, 1)
 SEEDS = (1, 2, 3, 0)
-"""Histories; at the latest with the last one a trigger that is missing has to be noticed, most are with the first."""
+"""Seeds of histories; at least one has to show that a trigger is missing, and mostly the first one does."""
 
 
 async def kept(db: AsyncSession, servers: list[int]) -> Counts:
-    """What the screens are given: per server, in all of them together, and proofs by day."""
+    """Return what the screens show: counts by server, the count over all of them, and proofs by day."""
     return (
         await verified_counts.by_server(db, servers),
         await verified_counts.people(db, servers),
@@ -36,7 +36,7 @@ async def kept(db: AsyncSession, servers: list[int]) -> Counts:
 
 
 async def recounted(db: AsyncSession, servers: list[int]) -> Counts:
-    """The same, read from members, wallets, choices and the log."""
+    """Return the same, counted from members, wallets, choices and the log."""
     places = (
         await db.execute(
             text(
@@ -61,7 +61,7 @@ async def recounted(db: AsyncSession, servers: list[int]) -> Counts:
 
 
 class Crowd:
-    """Some people in a few servers, and what happens to them by the writes that the product makes."""
+    """Some people in a few servers, with random events made by the same writes that the product makes."""
 
     def __init__(self, db: AsyncSession, servers: list[int], people: list[str], chosen: random.Random) -> None:
         self.db, self.servers, self.people, self.chosen = db, servers, people, chosen
@@ -127,7 +127,7 @@ class Crowd:
         await self.db.exec(delete(Wallet).where(col(Wallet.user_id) == (await self.user()).id))
 
     async def verified(self) -> tuple[int, int]:
-        """Somebody whose choice changes a count, if there is anybody: the ids of the server and the user."""
+        """Return the ids of a server and a user whose choice changes a count there, if there are any."""
         found = await self.db.exec(
             select(Member.server_id, col(User.id))
             .join(User, col(User.discord_id) == col(Member.discord_id))
@@ -155,7 +155,7 @@ class Crowd:
     async def be_forgotten(self) -> None:
         user = await self.user()
         await preferences.forget(self.db, Actor(user.id or 0, user.discord_id, user.username))
-        if self.chosen.random() < 0.7:  # and be back before the log is rewritten
+        if self.chosen.random() < 0.7:  # and returns before the log is rewritten
             again = User(discord_id=user.discord_id, username="somebody")
             self.db.add(again)
             await self.db.flush()
@@ -184,9 +184,9 @@ class Crowd:
 
 
 async def history(chosen: random.Random, steps: int, every: int = 1) -> AsyncGenerator[tuple[Counts, Counts]]:
-    """Yield what is kept and what the tables say after one step in `every`, inside the transaction and after it.
+    """Yield the kept counts and a recount after one step in `every`, inside the transaction and after it.
 
-    Yields at last everything that is kept as it is, and as it is counted anew.
+    Finally yield the kept counts and a recount for all servers.
     """
     people = [snowflake() for _ in range(5)]
     async with transaction() as db:
@@ -197,7 +197,7 @@ async def history(chosen: random.Random, steps: int, every: int = 1) -> AsyncGen
             asked = sorted(chosen.sample(servers, chosen.randint(1, 3)))
             if shown := step % every == 0:
                 right = await recounted(db, asked)
-                yield await kept(db, asked), right  # also what this very transaction has changed
+                yield await kept(db, asked), right  # also the changes of this same transaction
         if chosen.random() < 0.7:
             async with transaction() as db:
                 await verified_counts.fold(db)
@@ -235,7 +235,7 @@ async def test_a_missing_trigger_is_noticed() -> None:
 
 
 async def tables(db: AsyncSession) -> list[list[tuple[object, ...]]]:
-    """Everything that is kept, but counts that are 0."""
+    """Return everything that is kept, except counts that are 0."""
     return [
         sorted(map(tuple, (await db.execute(text(f"SELECT * FROM {name} WHERE {condition}"))).all()))
         for name, condition in (("verified_person", "true"), ("verified_count", "total <> 0"), ("audience", "true"))

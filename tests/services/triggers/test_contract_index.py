@@ -1,4 +1,4 @@
-"""What is remembered of rules' expressions, and how much memory that takes."""
+"""What is kept in memory of rules' expressions, and how much memory that takes."""
 
 import json
 import tracemalloc
@@ -7,7 +7,7 @@ from services.triggers.contract_index import NamedContract, PlacesByExpression
 
 
 def expression(number: int, conditions: int = 40) -> str:
-    """A rule of its own, with a long list of token ids beside its conditions."""
+    """Return the expression of a distinct rule, with a long list of token ids beside its conditions."""
     leaves = [{"type": "basic", "chain": "base", "contract": f"0x{number:020x}{one:020x}"} for one in range(conditions)]
     ids = {"type": "token_id", "chain": "polygon", "contract": "0x1", "tokenIds": ["7" * 70] * 100}
     return json.dumps({"any": [*leaves[:-1], ids]})

@@ -1,4 +1,4 @@
-"""Which wallets on Solana are asked for together."""
+"""Which wallets on Solana are asked about together."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from services.triggers.solana_poller import ANY, MOST_JOINED, AssetQuestion, Que
 
 
 def about(collection: str, count: int, *, coin: bool = False) -> list[AssetQuestion]:
-    """So many questions about ten wallets each."""
+    """Return `count` questions about ten wallets each."""
     return [
         AssetQuestion(collection, tuple(f"{collection}{number}-{place}" for place in range(10)), coin)
         for number in range(count)
@@ -14,7 +14,7 @@ def about(collection: str, count: int, *, coin: bool = False) -> list[AssetQuest
 
 
 def asked(turn: QuestionTurn, requests: int) -> list[list[AssetQuestion]]:
-    """Ask all that is left, each question for so many requests."""
+    """Ask all questions that are left, each at the cost of `requests` requests."""
     found: list[list[AssetQuestion]] = []
     while turn:
         found.append(turn.next())

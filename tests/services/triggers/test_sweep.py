@@ -1,4 +1,4 @@
-"""The round over everybody: who is due in it, and what is tried again."""
+"""The round over all members: who is due in it, and what is retried."""
 
 from datetime import timedelta
 

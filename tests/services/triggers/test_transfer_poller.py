@@ -1,4 +1,4 @@
-"""Reading on along a chain, on nodes that are played here."""
+"""Following a chain's transfers, on fake nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,20 +20,20 @@ CONTRACT, SELLER, BUYER = (f"0x{number:040x}" for number in (1, 2, 3))
 
 @dataclass
 class Node:
-    """The one node of a chain that grows by a block a look; `moved` are the blocks with a transfer."""
+    """The only node of a chain that grows by one block at each look; `moved` are the blocks with a transfer."""
 
     block: int = 100
     moved: set[int] = field(default_factory=set[int])
     asked: list[str] = field(default_factory=list[str])
     fork: str = ""
-    """What the hashes of all blocks end with since the chain has changed its mind."""
+    """The suffix of all blocks' hashes since the chain was reorganised."""
     forks_after: int | None = None
-    """After how many answers it does."""
+    """The number of answers after which the chain is reorganised."""
     grows_by: int = 1
     nameless: bool = False
     gone: set[int] = field(default_factory=set[int])
     reads: int = 10**9
-    """How many blocks' logs it gives in one read."""
+    """The number of blocks whose logs the node returns in one read."""
     refuses_wallets: bool = False
     asked_wallets: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     excessive: dict[str, str] = field(default_factory=dict[str, str])
@@ -84,7 +84,7 @@ class Node:
 
 
 class Reading:
-    """A reader of the node that goes on where it has come."""
+    """A reader of the node that continues from its last position."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -121,7 +121,7 @@ async def test_what_has_moved_is_told_without_anything_being_asked_after_the_log
 async def test_whenever_a_chain_changes_its_mind_a_transfer_that_it_takes_back_is_told_again(
     reading: Reading, looks: int, calls: int, quiet: bool
 ) -> None:
-    """So many looks after the transfer was read, and after so many more answers; also when no more blocks come."""
+    """The reorganisation comes after `looks` looks and `calls` more answers; if `quiet`, no more blocks come."""
     node = reading.node
     node.moved = {node.block + 1}
     assert (await reading.look()).moved
@@ -146,7 +146,7 @@ async def test_a_node_that_cannot_name_a_block_loses_no_transfer(reading: Readin
 
 
 async def test_a_block_that_the_node_does_not_have_is_not_settled(reading: Reading) -> None:
-    """The chain may be changing its mind: a position without a name would not be compared with it any more."""
+    """The chain may be reorganising, and a position without a hash would no longer be compared with it."""
     node, before = reading.node, reading.position
     node.gone = set(range(before.block + 1, before.block + 50))
     await reading.look()
@@ -215,7 +215,7 @@ async def test_a_position_beyond_every_node_goes_back_and_everybody_is_looked_at
 async def test_a_node_that_is_a_little_behind_moves_no_position(
     reading: Reading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only for long, and only while it is so: its head with a fresh time must be before the position each time."""
+    """The position moves only if the node's head, with a fresh time, is before it at every look for a long time."""
     node, far = reading.node, reading.position
     monkeypatch.setattr(transfer_poller, "BEYOND_SECONDS", 3_600.0)
     node.block, node.grows_by = far.block - 30, 0
@@ -254,7 +254,7 @@ WALLETS = tuple(f"0x{number:040x}" for number in range(100, 131))
 
 
 class WalletReading:
-    """A reader of wallets, ten a look, that goes on where it has come."""
+    """A reader of ten wallets a look that continues from its last position."""
 
     def __init__(self, node: Node, wallets: Sequence[str] = WALLETS) -> None:
         self.node, self.wallets = node, wallets

@@ -1,4 +1,4 @@
-"""A block that no chain has reached is remembered for a while at most."""
+"""A block that the chain has not reached is remembered only for a while."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -18,7 +18,7 @@ HEAD, ABSURD = 40_000_000, 400_000_000
 
 
 async def readings(wallet: str, block: int, minutes: int) -> None:
-    """All that can be remembered of a wallet, read at this block so many minutes ago."""
+    """Store everything that can be remembered of a wallet, read at this block `minutes` ago."""
     moment = now() - timedelta(minutes=minutes)
     at: dict[str, Any] = {"chain": "base", "address": wallet}
     async with transaction() as db:
@@ -43,7 +43,7 @@ async def a_cursor(head: int = HEAD, minutes: int = 0) -> None:
 
 
 async def newest(wallet: str) -> tuple[int, int]:
-    """The newest block of the wallet's balances and of its tokens: no older answer is believed."""
+    """Return the newest blocks of the wallet's balances and of its tokens; older answers are not trusted."""
     async with transaction() as db:
         rows = await db.together(
             balance_snapshots.newest_blocks("base", [([CONTRACT], [wallet])]),

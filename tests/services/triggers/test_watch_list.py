@@ -1,4 +1,4 @@
-"""What the followers watch: read again when something changes, and without what is in quarantine."""
+"""What the followers watch: it is read again when something changes, and leaves out what is in quarantine."""
 
 import asyncio
 
@@ -94,7 +94,7 @@ async def test_nothing_is_read_again_while_nothing_changes_and_all_is_at_once_wh
 async def test_wallets_of_which_nothing_told_are_found_after_a_while_and_said_to_be_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Somebody who has a wallet joins the server: no wallet, rule or server is another one."""
+    """Somebody who has a wallet joins the server: no wallet, rule or server changes."""
     wallet = address()
     async with transaction() as db:
         server, elsewhere = await a_server(db), await a_server(db)

@@ -1,4 +1,4 @@
-"""Who runs a guild is stored in a few statements, however many of its members are administrators."""
+"""The people who run a guild are stored in a few statements, however many administrators it has."""
 
 import pytest
 from sqlmodel import col, select
@@ -15,14 +15,14 @@ GUILD, OWNER, BOT = "900000000000000001", "900000000000000002", "900000000000000
 
 
 def guild(*admins: str) -> GuildFacts:
-    """A guild in which everybody is an administrator."""
+    """Return a guild in which everybody is an administrator."""
     role = RoleFacts(GUILD, "@everyone", 0, False, ADMINISTRATOR)
     members = tuple(MemberFacts(one, "somebody", frozenset()) for one in (OWNER, BOT, *admins))
     return GuildFacts(GUILD, "Guild", None, OWNER, BOT, (role,), members)
 
 
 async def those_who_run_it() -> dict[str, bool]:
-    """Discord ids, each with whether it is the owner's."""
+    """Return Discord ids, each with whether it is the owner's."""
     async with transaction() as db:
         rows = await db.exec(select(Access).order_by(col(Access.discord_id)))
         return {row.discord_id: row.owner for row in rows.all()}

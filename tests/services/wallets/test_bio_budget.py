@@ -1,7 +1,7 @@
-"""Two hundred people prove a wallet by its bio within an hour on a free key of OpenSea; the hour takes no time.
+"""Two hundred people prove a wallet by its bio within a simulated hour, on a free OpenSea key.
 
-Everything is the product's own but the wire, the people and the clock: the client with its limit, how the processes
-share it, and when a bio is looked at again.
+Only the wire, the people and the clock are fake. The client with its limit, the processes' sharing of it, and the
+schedule of looks at a bio are the product's own.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ PEOPLE, LIMIT, HOUR = 200, 600, 3_600.0
 SHOWN_LATE = (0.0, 0.0, 0.0, 20.0, 90.0)
 """Seconds after which OpenSea shows a saved bio; one person in five has to wait long."""
 PATIENCE = 240.0
-"""Seconds after which somebody who sees nothing happen presses the button again."""
+"""Seconds after which a person who sees no result presses the button again."""
 
 
 class Key(httpx.AsyncBaseTransport):
-    """OpenSea for one free key: so many reads an hour, told in the headers, and then 429."""
+    """OpenSea for one free key: LIMIT reads an hour, reported in the headers, and then 429."""
 
     def __init__(self) -> None:
         self.ends, self.left = 0.0, 0
@@ -71,7 +71,7 @@ def now() -> float:
 
 @dataclass
 class Town:
-    """The people, and the three processes that look for them and for rules."""
+    """The people, and the three processes that read for them and for rules."""
 
     key: Key
     web: OpenSea
@@ -81,10 +81,10 @@ class Town:
     proved: list[float] = field(default_factory=list)
     presses: int = 0
     refused: int = 0
-    """Presses that were not looked at for lack of reads."""
+    """Presses that led to no look for lack of reads."""
 
     async def share(self) -> None:
-        """As `market_limits.keep` does with the database."""
+        """Share the limit between the processes, as `market_limits.keep` does through the database."""
         shared: dict[int, QuotaStanding] = {}
         while True:
             for client in (self.web, self.bot, self.jobs):
@@ -92,7 +92,7 @@ class Town:
             await asyncio.sleep(BEAT_SECONDS)
 
     async def rules(self) -> None:
-        """Rules that would read as much as they are given."""
+        """Read for rules as much as they are allowed to."""
         while True:
             with on_behalf_of("server:1"):
                 try:
@@ -116,7 +116,7 @@ class Town:
             looks = await self._waits(client, address, looks, saves_after - pressed_early)
             self.key.saves(address, "holdfast-code", chance.choice(SHOWN_LATE))
             await asyncio.sleep(chance.uniform(1, 10))
-            # Coming back to the tab may be enough.
+            # Returning to the tab may be enough.
             there = on_web and await self._looks(client, address, Use.AGAIN) is True
             if not there:
                 await asyncio.sleep(chance.uniform(1, 10))
@@ -125,7 +125,7 @@ class Town:
         self.proved.append(now())
 
     async def _press(self, client: OpenSea, address: str) -> bio_schedule.Looks | None:
-        """Ask for a look; the looks that are still to come, or None when it was proved."""
+        """Ask for a look, and return the looks that are still to come, or None if the wallet was proved."""
         self.presses += 1
         found = await self._looks(client, address, Use.PROOF)
         if found is True:
@@ -136,7 +136,7 @@ class Town:
     async def _waits(
         self, client: OpenSea, address: str, looks: bio_schedule.Looks | None, seconds: float
     ) -> bio_schedule.Looks | None:
-        """Let the product look by itself for so long; what is still to come, or None when it was proved."""
+        """Let the product look by itself for `seconds`; return the looks still to come, or None if it was proved."""
         ends = now() + seconds
         while looks is not None and looks.next_in is not None and now() + looks.next_in < ends:
             await asyncio.sleep(looks.next_in)
@@ -149,7 +149,7 @@ class Town:
 
     @staticmethod
     async def _looks(client: OpenSea, address: str, use: Use) -> float | bool:
-        """Whether the code is there; the seconds to wait where there was no look for lack of reads."""
+        """Return whether the code is in the bio, or the seconds to wait if there was no look for lack of reads."""
         try:
             return "holdfast-code" in (await client.profile(address, use=use)).bio
         except ProviderBusy as busy:
@@ -157,7 +157,7 @@ class Town:
 
 
 def simulate(work: Coroutine[Any, Any, None], monkeypatch: pytest.MonkeyPatch, key: Key) -> None:
-    """On a clock that jumps, whose seconds are the wall's too."""
+    """Run the work on a clock that jumps, which also serves as the wall clock."""
 
     def client(_: MarketWire) -> httpx.AsyncClient:
         return httpx.AsyncClient(transport=key)

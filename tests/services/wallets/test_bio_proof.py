@@ -1,4 +1,4 @@
-"""What the proof by a profile says while the marketplace takes no questions, and how often we look by ourselves."""
+"""What the proof by a profile says while the marketplace accepts no reads, and how often we look by ourselves."""
 
 import pytest
 

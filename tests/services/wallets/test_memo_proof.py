@@ -34,7 +34,7 @@ async def code(walker: Walker) -> str:
 
 
 async def signs(walker: Walker, memo: str, **more: Any) -> str:
-    """A memo in a transaction of the wallet's; its signature."""
+    """Send a memo in a transaction from the wallet, and return its signature."""
     body = {"from": walker.solana, "memo": memo, **more}
     return (await walker.tell("chains/solana/send", **body))["hash"]
 

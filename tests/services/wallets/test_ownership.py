@@ -1,4 +1,4 @@
-"""Whose a wallet is after several proofs of it."""
+"""Who owns a wallet after several proofs of it."""
 
 import pytest
 from sqlmodel import select

@@ -1,4 +1,4 @@
-"""A proof by a transaction needs two nodes of its chain where there are two: one that lies gives no wallet away."""
+"""A proof by a transaction needs two nodes if its chain has two: a single lying node cannot give a wallet away."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -93,6 +93,6 @@ async def test_one_node_of_solana_that_names_another_signer_proves_nothing(
         assert "The nodes of Solana do not agree about your transaction yet" in verdict.message
     assert await thief.holds() == []
     assert gateways().chains.endpoints("solana") == 2
-    # Nobody passes it by: once both say the same, it is judged.
+    # The transaction is not skipped: it is judged once both nodes agree.
     lies = False
     assert "not signed by" in (await thief.verify(sent, address=victim.solana)).message

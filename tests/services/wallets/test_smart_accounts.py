@@ -1,4 +1,4 @@
-"""Contract accounts that prove themselves: a Safe and an account of ERC-4337, on the chain where they did so alone."""
+"""Contract accounts that prove themselves: a Safe and an ERC-4337 account, each only on the chain of its proof."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -46,7 +46,7 @@ async def amount(walker: Walker, account: str) -> int:
 
 
 async def kept() -> list[tuple[str, str]]:
-    """Address and chain of every wallet."""
+    """Return the address and chain of every wallet."""
     async with transaction() as db:
         return [(one.address, one.chain) for one in (await db.exec(select(Wallet).order_by("id"))).all()]
 
@@ -77,7 +77,7 @@ async def test_the_code_as_data_proves_it_too(walker: Walker, standard: str) -> 
 
 
 async def test_the_same_address_is_another_account_elsewhere(walker: Walker, new_walker: NewWalker) -> None:
-    """What is deployed as the third on two chains has one address, and may have two owners."""
+    """The accounts deployed with the same number on two chains share an address, and may have different owners."""
     other = await new_walker()
     world = (await walker.control.get("/control/world")).json()["chains"]
     count = {chain: len(world[chain]["accounts"]) for chain in ("polygon", "optimism")}
@@ -140,7 +140,7 @@ async def test_a_failing_call_and_a_delegatecall_prove_nothing(walker: Walker) -
     value = await amount(walker, account)
     types = ["address", "uint256", "bytes", "uint8", *["uint256"] * 3, "address", "address", "bytes"]
     signature = bytes.fromhex(accounts.of_owner(walker.address))
-    # A price of gas lets the Safe go on although its call fails: it has no coins.
+    # The call fails since the Safe has no coins; because of the gas price, the Safe's transaction still succeeds.
     for operation, price, said in ((0, 1, "failed on Base"), (1, 0, "ran another contract's code")):
         data = calldata(
             f"execTransaction({','.join(types)})", types, account, value, b"", operation, 0, 0, price, accounts.NOBODY,

@@ -1,4 +1,4 @@
-"""What a transaction is worth as a proof, and what people paste to name one."""
+"""Which transactions are accepted as proofs, and what people paste to name one."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

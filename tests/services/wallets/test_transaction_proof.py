@@ -1,4 +1,5 @@
-"""Wallets proved by a transaction: what is found by itself, what a pasted hash does, and all that proves nothing."""
+"""Wallets proved by a transaction: what is found without help, what a pasted hash does, and what proves nothing."""
+# The items of one request are recorded one by one, and only the first carries the bytes of all.
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -76,9 +77,9 @@ async def test_a_found_proof_costs_a_handful_of_requests(walker: Walker) -> None
     assert await clock_looks() == 1
     assert await walker.holds() == [walker.address]
     answer = (await walker.control.get("/control/requests", params={"since": mark})).json()["requests"]
-    # The items of one request are noted one by one, and only the first has the bytes of all.
+    # The items of one request are recorded one by one, and only the first carries the bytes of all.
     asked = [one for one in answer if one["target"] in {"rpc:base", "rpc2:base"}]
-    assert len([one for one in asked if one["bytes"]]) <= 8, asked  # two of them by the second node
+    assert len([one for one in asked if one["bytes"]]) <= 8, asked  # two of them go to the second node
     methods = [one["rpc_method"] for one in asked]
     assert methods.count("eth_getTransactionCount") <= 2
     assert methods.count("eth_getBlockByNumber") <= 20, "only the blocks since the last look are read"
@@ -86,7 +87,7 @@ async def test_a_found_proof_costs_a_handful_of_requests(walker: Walker) -> None
 
 @pytest.fixture
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fewer blocks make a long absence."""
+    """A product for which an absence of few blocks is already long."""
     monkeypatch.setattr(watch, "SCANNED_AT_ONCE", 20)
     monkeypatch.setattr(watch, "SCANNED_AT_MOST", 200)
 
@@ -153,7 +154,7 @@ async def test_somebody_elses_amount_and_code_prove_nothing(walker: Walker, new_
     await walker.sends("base", theirs.value_wei)
     await walker.sends("base", 0, data=theirs.data)
     assert not (await walker.verify()).success
-    # It is the other one who was shown this amount, and the wallet's owner has sent it.
+    # The other person was shown this amount, and the wallet's owner has sent it.
     assert (await other.verify(address=walker.address)).success
 
 
@@ -161,7 +162,7 @@ async def test_a_failed_transaction_proves_nothing(walker: Walker) -> None:
     world = (await walker.control.get("/control/world")).json()
     amount = await walker.amount()
     await walker.sends("base", 1)
-    # Only an account that a contract acts for can fail to send to itself (EIP-7702).
+    # Only an account with delegated contract code (EIP-7702) can fail to send to itself.
     await walker.lets_act("base", world["chains"]["base"]["collections"][0]["contract"])
     sent = await walker.signs("base", amount, data="0xffffffff")
     receipt = await walker.asks("base", "eth_getTransactionReceipt", sent)
@@ -272,7 +273,7 @@ async def test_an_idle_look_at_many_challenges_is_one_request_to_each_chain(
     assert await clock_looks() == len(people)
     answer = (await walker.control.get("/control/requests", params={"since": mark})).json()["requests"]
     asked = [one for one in answer if one["target"].startswith("rpc")]
-    # The items of one request are noted one by one, and only the first has the bytes of all.
+    # The items of one request are recorded one by one, and only the first carries the bytes of all.
     assert sorted(one["target"] for one in asked if one["bytes"]) == sorted(f"rpc:{chain}" for chain in EVM)
     methods = [one["rpc_method"] for one in asked if one["target"] == "rpc:base"]
     assert methods == ["eth_chainId", "eth_getBlockByNumber", *["eth_getTransactionCount"] * len(people)]

@@ -34,7 +34,7 @@ async def test_a_person_has_no_more_wallets_than_one_may_have(town: Town) -> Non
         "You have 2 wallets here, and a person can have at most 2. "
         "Remove a wallet that you no longer need, then add this one."
     )
-    # Nor by a challenge from before.
+    # An earlier challenge does not get around the limit either.
     await says(town, third, code)
     verdict = await verify(carol, third)
     assert (verdict.success, verdict.message) == (False, refused.value.message)

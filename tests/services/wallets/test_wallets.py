@@ -1,4 +1,4 @@
-"""Whose wallet it is: what moves it to somebody else, and what OpenSea has to say for it."""
+"""Who owns a wallet: what moves it to somebody else, and what OpenSea must answer for that."""
 
 import json
 import secrets
@@ -23,7 +23,7 @@ from tests.jobs.conftest import town as town
 from tests.jobs.town import Town
 
 SHOWN = {0: "0x" + "aa" * 20}
-"""The address that every profile of the marketplace of another wallet names."""
+"""The address that every profile of `opensea_of_another_wallet` names."""
 
 
 async def actor(town: Town, who: str) -> Actor:
@@ -171,7 +171,7 @@ async def test_without_reads_nothing_is_proved_and_the_other_way_is_offered(town
 
 @pytest.fixture
 async def opensea_of_another_wallet() -> AsyncIterator[str]:
-    """A marketplace that answers with the profile of a linked wallet, whatever it is asked."""
+    """A marketplace that answers every question with the profile of a linked wallet."""
 
     async def profile(_: web.Request) -> web.Response:
         body = {

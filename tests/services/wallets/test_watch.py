@@ -1,4 +1,4 @@
-"""The forward trail on a real node: what a wallet's proof costs does not grow with what the wallet did before."""
+"""The forward trail on a real node: the cost of a wallet's proof does not grow with the wallet's history."""
 
 import secrets
 from collections.abc import AsyncIterator, Iterator
@@ -22,7 +22,7 @@ A_LONG_PAST = 3_000
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[str]:
-    """Lets anybody send, and mines thousands of transactions into one block."""
+    """A node that lets anybody send, and puts thousands of transactions into one block."""
     with anvil("--auto-impersonate", "--gas-limit", "1000000000", "--no-mining") as url:
         yield url
 
@@ -35,7 +35,7 @@ async def end(node: str) -> AsyncIterator[Front]:
 
 
 async def sends(end: Front, sender: str, values: list[int]) -> None:
-    """As many transactions of the account to itself, in one block and with enough blocks upon it."""
+    """Send one transaction for each value from the account to itself, in one block, and mine enough blocks on top."""
     first = int(await rpc(end.node, "eth_getTransactionCount", sender, "latest"), 16)
     asked = [
         {"jsonrpc": "2.0", "id": number, "method": "eth_sendTransaction", "params": [
@@ -49,7 +49,7 @@ async def sends(end: Front, sender: str, values: list[int]) -> None:
 
 
 async def proof(end: Front, past: int) -> list[str]:
-    """The calls that a proof takes for a wallet that has sent so much before."""
+    """Return the calls that a proof takes for a wallet that has sent `past` transactions before."""
     wallet = "0x" + secrets.token_hex(20)
     await rpc(end.node, "anvil_setBalance", wallet, hex(10**21))
     await sends(end, wallet, [1] * past)

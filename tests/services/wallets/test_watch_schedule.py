@@ -1,4 +1,4 @@
-"""Challenges of one person that are asked for and written down at the same time."""
+"""Challenges of one person that are requested and stored at the same time."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ async def somebody() -> Actor:
 
 
 async def waiting(db: AsyncSession, many: int) -> None:
-    """Return when so many statements wait for a lock."""
+    """Wait until at least `many` statements wait for a lock."""
     async with asyncio.timeout(60):
         while True:
             query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
@@ -81,7 +81,7 @@ async def test_the_fault_of_one_challenge_is_not_that_of_another(monkeypatch: py
     for one in looked:
         one.points = {"base": Point(0, 1, 1, False, 0, False)}
         one.note = "seen"
-    looked[0].points["base"] = Point(2**70, 1, 1, False, 0, False)  # no bigint: the database refuses it
+    looked[0].points["base"] = Point(2**70, 1, 1, False, 0, False)  # too large for a bigint: the database refuses it
     await watch_schedule.settle_apart(looked)
     async with transaction() as db:
         rows = {row.id: row.note for row in (await db.exec(select(Challenge))).all()}

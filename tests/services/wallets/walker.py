@@ -38,12 +38,12 @@ class Walker:
         return answer.json()
 
     async def sends(self, chain: str, value: int | str = 0, *, data: str = "0x", **more: str) -> str:
-        """A transaction to themselves (or as told), confirmed; its hash."""
+        """Send a transaction to themselves (or as given) and have it confirmed; return its hash."""
         body = {"from": self.address, "to": self.address, "value_wei": str(value), "data": data, **more}
         return (await self.tell(f"chains/{chain}/send", **body))["hash"]
 
     async def signs(self, chain: str, value: int, **fields: Any) -> str:
-        """A transaction to themselves that they sign and send to the node, which buries it under nothing; its hash."""
+        """Sign a transaction to themselves and send it to the node, which mines no blocks on top; return its hash."""
         account = self._account()
         signed = account.sign_transaction(
             {
@@ -54,7 +54,7 @@ class Walker:
         return await self.asks(chain, "eth_sendRawTransaction", "0x" + signed.raw_transaction.hex())
 
     async def lets_act(self, chain: str, contract: str) -> None:
-        """From now on the contract acts for their account there (EIP-7702)."""
+        """Let the contract act for their account on the chain from now on (EIP-7702)."""
         leave = {"chainId": await self._chain_id(chain), "address": contract, "nonce": await self._nonce(chain) + 1}
         signed = self._account().sign_authorization(leave)
         await self.signs(chain, 0, authorizationList=[signed])
@@ -82,7 +82,7 @@ class Walker:
     # What they do with us
 
     async def challenge(self, address: str = "") -> wallets.ChallengeView:
-        """What they are asked to send; from now on they are followed."""
+        """Return what they are asked to send, and follow their wallet from now on."""
         async with transaction() as db:
             view = await wallets.challenge(db, gateways(), self.actor, address or self.address)
         async with transaction() as db:
@@ -106,7 +106,7 @@ class Walker:
 
 
 async def clock_looks() -> int:
-    """One look of the clock at all open challenges; tells at how many."""
+    """Let the clock look once at all open challenges, and return how many these were."""
     from sqlalchemy import text
 
     async with transaction() as db:

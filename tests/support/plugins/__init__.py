@@ -1,1 +1,1 @@
-"""What every run of the tests has besides the tests: limits of time, and the check of the types."""
+"""What every test run has besides the tests: time limits, and the type check."""

@@ -1,4 +1,4 @@
-"""Limits for tests that hang: such a test fails and shows what it waits for. Each failure is named at once."""
+"""Time limits for tests that hang: such a test fails and shows what it waits for. Each failure is printed at once."""
 
 import asyncio
 import faulthandler
@@ -14,39 +14,42 @@ import pytest
 from _pytest.terminal import TerminalReporter
 
 SECONDS, AGAIN_SECONDS, MORE_SECONDS = 240, 60, 180
-"""A phase of a test fails after so long, again and again where that is ignored; after more its worker ends."""
+"""Seconds after which a phase of a test fails, how often that repeats if it is ignored, and when its worker ends."""
 LONGER = {"tests/system/": 900, "tests/bot/": 900}
-"""Machines that are started whole may take their time on a busy one; each wait within has a deadline of its own."""
+"""Seconds for tests that start the whole product, which may be slow on a busy machine.
+
+Each wait within such a test has its own deadline.
+"""
 
 
 class EndsHangs:
-    """Bounds each phase of each test: its fixtures, itself, and what takes them apart."""
+    """Limits the time of each phase of each test: set-up, the test itself, and tear-down."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Fixtures that are shared are set up here too."""
+        """Limit the set-up, which includes that of shared fixtures."""
         with bounded(item):
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """The test itself."""
+        """Limit the test itself."""
         with bounded(item):
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        """An event loop waits here for ever for a task that does not end when it is cancelled."""
+        """Limit the tear-down, where an event loop waits for ever for a task that ignores its cancellation."""
         with bounded(item):
             return (yield)
 
 
 @contextmanager
 def bounded(item: pytest.Item) -> Iterator[None]:
-    """Fail what takes longer than a test may, and end its worker, with every thread's stack, if that is ignored.
+    """Fail the phase if it takes longer than it may; if that is ignored, print every thread's stack and end the worker.
 
-    A callback of an event loop swallows the failure; then the next one meets what waits. When a worker ends, the others
-    take over, and the run says which test it was.
+    An event loop's callback may swallow the failure; the next one then reaches the code that waits. When a worker
+    ends, the others take over, and the run names the test.
     """
     seconds = next((more for place, more in LONGER.items() if item.nodeid.startswith(place)), SECONDS)
 
@@ -65,7 +68,7 @@ def bounded(item: pytest.Item) -> Iterator[None]:
 
 
 def waiting() -> Iterator[str]:
-    """Yield each task that is not done, and the lines at which it and what it awaits stand."""
+    """Yield each task that is not done, with the line at which it and each coroutine that it awaits is suspended."""
     for task in [one for one in gc.get_objects() if isinstance(one, asyncio.Task) and not one.done()]:
         step: Any = task.get_coro()
         yield f"{task.get_name()} (asked to end {task.cancelling()} times)"
@@ -87,7 +90,7 @@ class NamesFailures:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Bound every process that runs tests, and name failures where somebody reads."""
+    """Limit the time of tests in every process that runs them, and print failures in the process with the terminal."""
     plugins = session.config.pluginmanager
     plugins.register(EndsHangs())
     if not hasattr(session.config, "workerinput"):

@@ -1,4 +1,4 @@
-"""The check of the types that set-up started: it goes on beside the tests, and its verdict is one of theirs."""
+"""The type check that set-up started: it runs beside the tests, and the run fails if it finds something."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ _CHECK = pytest.StashKey[tuple[int, int]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take the check over, so that no program that a test starts takes it for its own."""
+    """Take over the type check, so that no program that a test starts mistakes it for its own."""
     if beside := os.environ.pop(TYPES_BESIDE, ""):
         process, output = map(int, beside.split())
         config.stash[_CHECK] = process, output
@@ -21,7 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Wait for the check and fail the run with its output when it found something; an interrupted run ends it."""
+    """Wait for the type check and fail the run with its output if it found something; an interrupted run ends it."""
     if _CHECK not in session.config.stash:
         return
     process, output = session.config.stash[_CHECK]

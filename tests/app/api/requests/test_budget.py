@@ -1,7 +1,7 @@
-"""No field of any call, with the most that it may carry, holds the event loop for long.
+"""No field of any call holds the event loop for long, even with the largest value that it may carry.
 
-Fields come from the description of the calls, so a new one is covered as it appears. What counts is the processor time
-of the thread beyond what the same call takes with small values, and the least of three times.
+Fields come from the description of the calls, so a new one is covered at once. The measure is the thread's processor
+time beyond that of the same call with small values, as the least of three runs.
 """
 
 import json
@@ -36,13 +36,13 @@ Fields = dict[str, Any]
 RULE: Fields = {"verificationType": "token_id", "expression": None}
 TRAIT_RULE: Fields = {"verificationType": "trait", "expression": None}
 READ_BY = {"traitType": TRAIT_RULE, "traitValue": TRAIT_RULE}
-"""The kind of rule that reads a field; the others are read by every kind."""
+"""The kind of rule that reads a field; all other fields are read by every kind."""
 RULES_PATH = "/api/verification-rules"
 WORKING = {
     ("GET", RULES_PATH): 200, ("POST", RULES_PATH): 201, ("POST", f"{RULES_PATH}/preview"): 200,
     ("GET", f"{RULES_PATH}/{{rule_id}}"): 200, ("PATCH", f"{RULES_PATH}/{{rule_id}}"): 200,
 }  # fmt: skip
-"""What the calls that do most answer to their small values."""
+"""The status that the most expensive calls return for their small values."""
 SHARED_BY = {
     ("POST", RULES_PATH): (0, 2, 3, 5, 8, 9),
     ("POST", f"{RULES_PATH}/preview"): (1, 4, 7, 10),
@@ -50,11 +50,11 @@ SHARED_BY = {
     ("POST", f"{RULES_PATH}/try"): (0, 3, 6, 9),
     ("POST", f"{RULES_PATH}/reach"): (2, 5, 8, 11),
 }
-"""Calls that read the same fields and work for long: each is given some of the kinds of text, all of them together."""
+"""Slow calls that read the same fields: each is tried with some kinds of text, and together they cover all kinds."""
 
 
 def operations() -> list[tuple[str, str]]:
-    """Every call by its method and path; those that may end the session come last."""
+    """Return every call by its method and path; those that may end the session come last."""
     from app.api import api
 
     found = [(method, path) for path, methods in api.openapi()["paths"].items() for method in methods]
@@ -62,7 +62,7 @@ def operations() -> list[tuple[str, str]]:
 
 
 class Call:
-    """One call as its description has it: its fields, and small values for all of them."""
+    """One call according to its description: its fields, and small values for all of them."""
 
     def __init__(self, method: str, path: str, small: Fields) -> None:
         from app.api import api
@@ -80,7 +80,7 @@ class Call:
         return schema
 
     def small(self) -> tuple[Fields, Fields | None]:
-        """The parameters and the body."""
+        """Return the parameters and the body with small values."""
         given = {name: self._small(name, schema) for name, (_, schema) in self._places.items()}
         if self._body is None:
             return given, None
@@ -94,14 +94,14 @@ class Call:
         return next((small[kind] for kind in ("null", *kinds) if kind in kinds and kind in small), "1")
 
     def _kinds(self, schema: Fields) -> set[str]:
-        """What a value may be; everything where the description leaves it open."""
+        """Return the types that a value may have: string, array and object where the description leaves it open."""
         schema = self._schema(schema)
         if "anyOf" in schema:
             return set().union(*(self._kinds(one) for one in schema["anyOf"]))
         return {schema["type"]} if "type" in schema else {"string", "array", "object"}
 
     def large(self, kind: str) -> Iterator[tuple[str, Fields, Fields | None]]:
-        """Each field in turn with the largest that it may be; its name, the parameters and the body."""
+        """Yield the name, parameters and body for each field in turn, with the largest values that it may have."""
         parameters, body = self.small()
         for name, (_, schema) in self._places.items():
             for value in self._largest(schema, TEXTS[kind]):
@@ -131,12 +131,12 @@ class Call:
             )  # fmt: skip
 
     def scope(self, parameters: Fields, body: bytes, session: str) -> Scope:
-        """The call as the web server hands it over."""
+        """Return the call as the web server hands it over."""
         path, query = self.path, list[str]()
         for name, (where, _) in self._places.items():
             if parameters[name] is None:
                 continue
-            # A byte of an address takes up to three, and the web server reads 64 KiB.
+            # A byte takes up to three in a URL, and the web server reads 64 KiB.
             text = str(parameters[name])[: LONG // 9]
             if where == "path":
                 path = path.replace(f"{{{name}}}", text)
@@ -156,7 +156,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Admin:
-    """Somebody who is signed in, and the small values that name their server, a role, a rule and a collection."""
+    """The session of an admin, and the small values that name their server, a role, a rule and a collection."""
 
     session: str
     place: Fields
@@ -164,7 +164,7 @@ class Admin:
 
 @pytest.fixture
 async def ada(world: Fields, new_browser: Callable[[], Browser], monkeypatch: pytest.MonkeyPatch) -> Admin:
-    """An admin who meets no limit."""
+    """An admin without rate limits."""
     for name in ("WRITES", "PROOFS", "LOOKUPS", "PREVIEWS", "READS", "RECHECKS", "SIGN_INS"):
         monkeypatch.setenv(f"LIMIT_{name}", "100000")
     monkeypatch.setenv("PREVIEWS_PER_DAY", "100000")
@@ -181,7 +181,7 @@ async def ada(world: Fields, new_browser: Callable[[], Browser], monkeypatch: py
 
 
 async def answer(call: Call, parameters: Fields, body: Fields | None, session: str) -> int:
-    """Make the call; its status."""
+    """Make the call, and return its status."""
     from app.api import api
 
     sent = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
@@ -200,13 +200,13 @@ async def answer(call: Call, parameters: Fields, body: Fields | None, session: s
 
 
 async def forget_rules(but: int) -> None:
-    """As many rules as a server may have are there soon."""
+    """Delete all rules but one: the server would soon have as many as it may."""
     async with transaction() as db:
         await db.exec(delete(Rule).where(col(Rule.id) != but))
 
 
 def texts_for(call: Call) -> list[str]:
-    """The kinds of text that a call's fields are filled with."""
+    """Return the kinds of text that a call's fields are filled with."""
     return [list(TEXTS)[at] for at in SHARED_BY.get((call.method, call.path), range(len(TEXTS)))]
 
 
@@ -233,8 +233,8 @@ async def test_no_field_of_a_call_holds_the_loop(ada: Admin, part: int) -> None:
 
         usual = await spent(*call.small())
         if (expected := WORKING.get((call.method, path))) is not None:
-            assert set(statuses) == {expected}, path  # else the large ones might be refused before the real work
-        made = set[str]()  # a number's largest value is the same beside every kind of text
+            assert set(statuses) == {expected}, path  # otherwise the large values might be refused before the real work
+        made = set[str]()  # a number's largest value is the same for every kind of text, so it is tried once
         for kind in texts_for(call):
             for name, parameters, body in call.large(kind):
                 asked = json.dumps([parameters, body], ensure_ascii=False)

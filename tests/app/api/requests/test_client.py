@@ -29,7 +29,7 @@ GENERATOR = Path(__file__).parents[4] / "clients" / "python" / "generate.py"
 
 
 class Bridge(httpx.BaseTransport):
-    """Carries a thread's requests to the API in this process's loop."""
+    """A transport that carries a thread's requests to the API in this process's event loop."""
 
     def __init__(self) -> None:
         self._loop, self._api = asyncio.get_running_loop(), httpx.ASGITransport(api)
@@ -46,7 +46,7 @@ class Bridge(httpx.BaseTransport):
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it; carol and dave are members with a proved wallet each, and dave shares his with the admins."""
+    """A town that ada owns; carol and dave are members with a proved wallet, and dave shares his with the admins."""
     async with a_town(sandbox_url, "ada", "carol", "dave") as made:
         await made.see()
         for who in ("carol", "dave"):
@@ -85,7 +85,7 @@ def test_each_call_of_the_recipes_is_one_of_the_client() -> None:
 
 
 async def token(new_browser: Callable[[], Browser], town: Town) -> str:
-    """A token of the town's server with every scope."""
+    """A token for the town's server with every scope."""
     browser = new_browser()
     await browser.sign_in(town.people["ada"]["username"])
     body = {"name": "ci", "scopes": ["read", "rules", "members"]}

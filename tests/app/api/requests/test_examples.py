@@ -1,4 +1,4 @@
-"""The examples of the OpenAPI document: every body of a program's call has one, and each is of its body's shape."""
+"""The examples of the OpenAPI document: every body of a program's call has one, and it fits the body's schema."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -11,7 +11,7 @@ from app.api.requests.scopes import OPEN
 
 
 def bodies() -> dict[str, dict[str, Any]]:
-    """What programs send, get and are posted as JSON, by the call and the direction."""
+    """Return the JSON bodies that programs send, receive and are posted, by call and direction."""
     found: dict[str, dict[str, Any]] = {}
     for name, operation in examples.for_programs(api.openapi()).items():
         sent = {"sent": operation.get("requestBody", {})}
@@ -41,7 +41,7 @@ def test_an_example_of_another_shape_is_seen() -> None:
 
 
 def texts(example: Any, at: str) -> Iterator[str]:
-    """Where an example has a text without a value."""
+    """Yield where an example has a text without a value."""
     if isinstance(example, dict):
         for name, value in cast("dict[str, Any]", example).items():
             yield from texts(value, f"{at}.{name}")

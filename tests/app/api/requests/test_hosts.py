@@ -1,4 +1,4 @@
-"""Which names the site answers to."""
+"""The host names to which the site answers."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""Who calls too often is told when to come again; defaults leave room for whole households."""
+"""A caller who calls too often is told when to try again; the defaults leave room for whole households."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -20,7 +20,7 @@ from tests.app.api.browsers import PUBLIC_URL, Browser
 
 @pytest.fixture
 def limit(product: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Sets limits for a test."""
+    """A function that sets limits for a test."""
 
     def say(**values: object) -> None:
         for name, value in values.items():
@@ -31,7 +31,7 @@ def limit(product: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
 
 
 def told_to_wait(answer: httpx.Response) -> bool:
-    """Whether this is the answer to what came too often, with all that belongs to it."""
+    """Return whether the answer is a 429; raise AssertionError if one lacks a header or its message."""
     if answer.status_code != 429:
         return False
     seconds = int(answer.headers["retry-after"])
@@ -122,7 +122,7 @@ def test_every_call_that_is_counted_exists() -> None:
 
 
 async def seen_from(peer: str, forwarded: list[str]) -> str:
-    """By what a caller is counted who reaches us from `peer` with these headers."""
+    """Return the address under which a caller from `peer` with these headers is counted."""
     seen: list[str] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -180,7 +180,7 @@ async def test_a_body_that_cannot_be_read_is_a_problem_of_its_sender() -> None:
 
 
 async def status_of(app: ASGIApp, message: dict[str, object] | None = None) -> int:
-    """The status of the answer to a POST of which this message comes, or nothing."""
+    """Return the status of the answer to a POST whose body is this message, or never comes."""
     from asyncio import Event
 
     told: list[int] = []
@@ -234,7 +234,7 @@ async def test_one_persons_slow_bodies_leave_places_to_others(monkeypatch: pytes
         return told[0]
 
     async def begun(*calls: Coroutine[None, None, int]) -> list[asyncio.Task[int]]:
-        """Calls that have been answered, or wait for their bodies."""
+        """Start the calls, and return them once each is answered or waits for its body."""
         before, tasks = len(waiting), [asyncio.create_task(one) for one in calls]
         while sum(one.done() for one in tasks) + len(waiting) - before < len(tasks):
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What a call answers when it cannot do what it was asked."""
+"""The answers of calls that cannot do what they were asked to."""
 
 import re
 import time
@@ -25,7 +25,7 @@ OPEN = {
 
 
 async def signed_in() -> dict[str, str]:
-    """The header of a session that was opened without Discord."""
+    """Open a session without Discord, and return its header."""
     async with transaction() as db:
         user = User(discord_id="42", username="zoe")
         db.add(user)
@@ -222,13 +222,13 @@ async def test_health_tells_whether_the_database_answers(
 
 
 def started(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """As in a web process whose supervisor started so many seconds ago."""
+    """Set the environment of a web process whose supervisor started `seconds` ago."""
     monkeypatch.setenv("HOLDFAST_SUPERVISED", "1")
     monkeypatch.setenv("HOLDFAST_STARTED", str(time.clock_gettime(time.CLOCK_BOOTTIME) - seconds))
 
 
 async def bot_was_ready(seconds: float) -> None:
-    """So long ago by the database's clock."""
+    """Store that the bot was ready `seconds` ago by the database's clock."""
     async with transaction() as db:
         await db.execute(
             text(

@@ -1,4 +1,4 @@
-"""The specification's calls (section 7) and the fields of what they take and answer (section 3), by their names."""
+"""The specification's calls (section 7) and the fields of their requests and answers (section 3), by name."""
 
 from pathlib import Path
 from typing import Any
@@ -52,13 +52,13 @@ QUERIES = {
 
 
 def described(call: str) -> dict[str, Any]:
-    """What the API's own document says of a call."""
+    """Return the API document's description of a call."""
     method, path = call.split()
     return api.openapi()["paths"][path][method.lower()]
 
 
 def fields(schema: dict[str, Any]) -> dict[str, Any]:
-    """The fields of an object, or of the objects in a list, by name."""
+    """Return the fields of an object, or of the objects in a list, by name."""
     while "$ref" in schema or schema.get("type") == "array" or "anyOf" in schema:
         if "anyOf" in schema:
             schema = next(one for one in schema["anyOf"] if one.get("type") != "null")

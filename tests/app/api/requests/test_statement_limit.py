@@ -1,4 +1,4 @@
-"""What a person is told when the database works on one statement for too long."""
+"""The answer to a person when the database works on one statement for too long."""
 
 from collections.abc import AsyncIterator
 
@@ -18,7 +18,7 @@ from state.core.errors import show_fault
 
 @pytest.fixture
 async def hasty(database_url: str) -> AsyncIterator[None]:
-    """A process whose statements may take a tenth of a second."""
+    """A process whose statements may take at most a tenth of a second."""
     limit_statements(0.1)
     await models.use(database_url)
     yield

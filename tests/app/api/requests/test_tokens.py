@@ -1,4 +1,4 @@
-"""API tokens: one server, its scopes, its creator's rights, and nothing after it was revoked."""
+"""API tokens: one server, the token's scopes, its creator's rights, and no access after it was revoked."""
 
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -34,13 +34,13 @@ CLOSED = {
     f"GET {AT}/tokens", f"POST {AT}/tokens", f"DELETE {AT}/tokens", f"DELETE {AT}/tokens/{{token_id}}",
     f"GET {AT}/webhook", f"PUT {AT}/webhook", f"DELETE {AT}/webhook", f"POST {AT}/webhook/test",
 }  # fmt: skip
-"""Calls about a person, about no server or several, about the tokens themselves, and about where events are posted."""
+"""Calls about a person, about no server or several, about the tokens themselves, and about the webhook."""
 EVERYTHING = ["read", "rules", "members"]
 
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it, bob administers it by the role Admin, carol is a member with a proved wallet."""
+    """A town that ada owns; bob administers it by the role Admin, and carol is a member with a proved wallet."""
     async with a_town(sandbox_url, "ada", "bob", "carol") as made:
         await change(made, "bob", "add_role", role="Admin")
         await made.see()
@@ -96,7 +96,7 @@ async def test_a_token_of_another_server_finds_nothing_even_if_its_creator_runs_
         db.add(other)
         await db.flush()
         db.add(Access(server_id=other.id or 0, discord_id=town.people["ada"]["id"], owner=True))
-        # Its use was just noted, so that no call changes even that.
+        # The token's use counts as just noted: no call changes even that.
         used = now() + timedelta(hours=1)
         await db.exec(update(ApiToken).where(col(ApiToken.name) == "ci").values(server_id=other.id, used_at=used))
     theirs = program(new_browser, token)
@@ -105,12 +105,12 @@ async def test_a_token_of_another_server_finds_nothing_even_if_its_creator_runs_
     for call in CALLS:
         if call[0] in not_about_it:
             assert (await make(theirs, call, names)).status_code == 403
-    # The bot is not there and Discord does not list it: its creator does not run it.
+    # The bot is not in the server and Discord does not list it, so the token's creator does not run it.
     assert (await theirs.client.get("/api/servers")).status_code == 404
 
 
 NOT_OF_A_SERVER = ("/api/me/", "/api/wallet-verifications/", "/api/collection/")
-"""The calls with an id that name a person's own data, or a contract."""
+"""The calls whose id names a person's own data or a contract."""
 
 
 async def test_every_described_call_with_an_id_is_404_for_another_servers_token(
@@ -278,7 +278,7 @@ async def test_calls_that_name_no_server_need_a_creator_who_runs_the_tokens_serv
 
     assert await refusals() == [False] * len(asked)
     await change(town, "bob", "remove_role", role="Admin")
-    # Although bob runs another server now.
+    # bob runs another server now, which changes nothing.
     await town.call("guilds", action="create", guild=f"{town.name} two", owner=town.people["bob"]["id"], members=[])
     assert await refusals() == [True] * len(asked)
 
@@ -287,7 +287,7 @@ async def test_a_token_and_a_session_do_not_mix(new_browser: Callable[[], Browse
     owner = await signed_in(new_browser, town, "ada")
     token = (await made(owner, town))["token"]
     caller = program(new_browser, token)
-    # No browser sends the header by itself, so where the request comes from says nothing.
+    # No browser sends the token's header by itself, so the origin of the request does not matter.
     assert (
         await caller.client.post(f"/api/servers/{town.server_id}/recheck", headers={"Origin": "https://evil.example"})
     ).status_code == 202
@@ -300,7 +300,7 @@ async def test_a_token_and_a_session_do_not_mix(new_browser: Callable[[], Browse
     ):
         answer = await caller.client.get("/api/servers", headers=headers)
         assert (answer.status_code, answer.json()) == (401, {"message": "Unauthorized"}), headers
-    # What a proxy adds for itself changes nothing for a session.
+    # A header that a proxy adds for itself does not affect a session.
     assert (await owner.client.get("/api/servers", headers={"Authorization": "Basic eDp5"})).status_code == 200
 
 

@@ -1,4 +1,4 @@
-"""The webhook of a server by calls: its address, its secret, its deliveries."""
+"""The webhook of a server through the API: its address, its secret, its deliveries."""
 
 from collections.abc import AsyncIterator
 
@@ -10,7 +10,7 @@ from tests.jobs.town import Town, a_town
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it."""
+    """A town that ada owns."""
     async with a_town(sandbox_url, "ada") as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""Rules on lists of addresses and on any wallet through the API: stored apart, counted, given out to admins alone."""
+"""Rules on address lists and on any wallet through the API: lists are stored apart, counted, and only for admins."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -23,7 +23,7 @@ SOLANA = "7EcDhSYGxXyscszYEp35KHN8vvw3svAuLKTzXwCFLtV"
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """carol and dave have proved a wallet each; mallory is a member without one."""
+    """A town in which carol and dave have proved a wallet each, and mallory is a member without one."""
     async with a_town(sandbox_url, "ada", "carol", "dave", "mallory") as made:
         for who in ("carol", "dave"):
             await made.prove(who)
@@ -44,7 +44,7 @@ async def asked(browser: Browser, method: str, path: str, status: int = 200, **s
 
 
 async def counted() -> tuple[int, int]:
-    """How many lists and listed addresses are stored."""
+    """Return how many lists and listed addresses are stored."""
     async with transaction() as db:
         found = await db.execute(
             text("SELECT (SELECT count(*) FROM address_list), (SELECT count(*) FROM address_list_entry)")
@@ -54,7 +54,7 @@ async def counted() -> tuple[int, int]:
 
 
 async def due(town: Town) -> set[str]:
-    """Who is due; nobody is afterwards."""
+    """Return the members who are due, and clear them."""
     async with transaction() as db:
         rows = await db.execute(text("DELETE FROM due WHERE kind = 'member' RETURNING key"))
         keys = {str(key) for (key,) in rows.all()}

@@ -1,4 +1,4 @@
-"""Reads while Discord is away: by its last answer, for a minute, and never more than that. Changes ask."""
+"""Reads while Discord is away use its last answer, for at most a minute. Changes always ask Discord."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -22,14 +22,14 @@ LIVE = {
     f"POST {AT}/migrations/role/preview",
     f"POST {AT}/migrations/{{migration_id}}/preview",
 }
-"""Reads of what only Discord knows, that come just before a change, or that are recorded in the log."""
+"""Reads of facts that only Discord has, reads that come just before a change, and reads recorded in the log."""
 FROM_TABLES = [call for call in READS if call[0] not in LIVE]
 CHANGES = [call for call in CALLS if call not in READS and call[0] != "POST /api/servers"]
 
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it, bob administers it by the role Admin, carol is a member."""
+    """A town that ada owns; bob administers it by the role Admin, and carol is a member."""
     async with a_town(sandbox_url, "ada", "bob", "carol") as made:
         await change(made, "bob", "add_role", role="Admin")
         await made.see()
@@ -39,7 +39,7 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From its call on nobody waits for an absent Discord for long; before, it may take its time."""
+    """A function after whose call nobody waits long for an absent Discord; before it Discord may be slow."""
 
     def begin() -> None:
         monkeypatch.setattr(gateways().discord, "_deadline", 0.3)
@@ -59,7 +59,7 @@ async def rules(browser: Browser, town: Town) -> httpx.Response:
 
 
 def as_if_unread() -> None:
-    """As if this process had not read anything of Discord yet."""
+    """Make this process forget everything that it has read from Discord."""
     last_answers._answers.clear()
     guild_questions._asked.clear()
     gateways().oauth._own_guilds = OwnGuilds()
@@ -90,7 +90,7 @@ async def test_a_silent_discord_is_not_waited_for_where_its_last_answer_stands(
     assert (await rules(browser, town)).status_code == 200
     await town.break_("slow", "discord")
     monkeypatch.setattr(last_answers, "FIRST_SECONDS", 0.2)
-    # Whoever waited for Discord itself would hang for longer than any test may take.
+    # A call that waited for Discord itself would hang for longer than any test may take.
     monkeypatch.setattr(gateways().discord, "_deadline", 100_000.0)
     assert (await rules(browser, town)).status_code == 200
     assert (await rules(browser, town)).status_code == 200

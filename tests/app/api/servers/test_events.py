@@ -1,4 +1,4 @@
-"""The audit log over the calls: filtered, as a table, and undone; for those who run the server and for nobody else."""
+"""The audit log through the API: filtered, as a table, and undone, only for people who run the server."""
 
 import csv
 import io
@@ -291,7 +291,7 @@ async def test_nobody_else_reads_or_undoes(
 
 
 async def with_other_server(browser: Browser, made: dict[str, Any]) -> int:
-    """Another server that the same person runs."""
+    """Store another server that the same person runs."""
     mine = await browser.client.get("/api/discord/servers")
     another = next(guild for guild in mine.json() if guild["name"] != "Base Builders")
     payload = {"discordServerId": another["id"], "serverName": "Other", "serverIcon": "", "description": ""}

@@ -1,4 +1,4 @@
-"""Members and why each has or lacks a role, for those who run the server and for nobody else."""
+"""Members and why each has or lacks a role, only for people who run the server."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
@@ -54,7 +54,7 @@ async def ruled(browser: Browser, world: dict[str, Any]) -> dict[str, Any]:
 async def joined(
     made: dict[str, Any], name: str, *, wallet: str | None = None, amount: int | None = None, role: bool = False
 ) -> str:
-    """A member with what is known of them; their Discord id."""
+    """Store a member with what is known about them, and return their Discord id."""
     async with transaction() as db:
         server = await db.get_one(Server, made["serverId"])
         member = await a_member(db, server, roles=(made["roleId"],) if role else (), wallet=wallet)
@@ -126,7 +126,7 @@ async def test_many_members_come_in_pages(browser: Browser, ruled: dict[str, Any
 async def test_every_page_goes_on_where_the_one_before_ended(
     browser: Browser, ruled: dict[str, Any], monkeypatch: pytest.MonkeyPatch, members: int
 ):
-    """Also those behind the middle, which are counted from the other end; names that are the same go by their ids."""
+    """Pages past the middle do so too, though they are counted from the end; members of one name are sorted by id."""
     monkeypatch.setattr(member_list, "FEW", 100)
     people = [(str(10**17 + n * 7919 % 1000), f"{'Mm'[n % 2]}{n % 40:02}") for n in range(members)]
     async with transaction() as db:

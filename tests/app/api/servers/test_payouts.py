@@ -1,4 +1,4 @@
-"""The airdrop list of a server: those who chose an address for it, and nobody else."""
+"""The airdrop list of a server: only the members who chose an address for it."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ HEAD = ["address", "holdings", "block"]
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it; carol and dave have a wallet each, with 3 and 0 tokens of the town's collection at block 900."""
+    """A town that ada owns; carol and dave have a wallet each, with 3 and 0 tokens of its collection at block 900."""
     async with a_town(sandbox_url, "ada", "carol", "dave") as made:
         for who, amount in (("carol", 3), ("dave", 0)):
             await made.prove(who)
@@ -153,7 +153,7 @@ async def test_a_member_is_noted_once_a_day_for_each_admin_who_downloads(
         async with transaction() as db:
             return len((await db.exec(select(PayoutListing))).all())
 
-    # Midnight may come between two downloads, once.
+    # Midnight may pass between two downloads, but only once.
     for _ in range(4):
         assert len(await listed(ada, town)) == 1
     assert await notes() <= 2

@@ -1,4 +1,4 @@
-"""What a rule would do to members before it is saved, changed or deleted; nothing is written by asking."""
+"""What a rule would do to members before it is saved, changed or deleted; a preview writes nothing."""
 
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -20,7 +20,7 @@ PREVIEW = "/api/verification-rules/preview"
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """carol and erin hold a token each, dave and frank none; erin and frank got the role Holder by somebody's hand."""
+    """A town in which carol and erin hold a token, dave and frank none; erin and frank got Holder by hand."""
     async with a_town(sandbox_url, "ada", "carol", "dave", "erin", "frank") as made:
         for who in ("erin", "frank"):
             person = made.people[who]["id"]
@@ -41,7 +41,7 @@ async def payload(town: Town, role: str = "Holder", **fields: Any) -> dict[str, 
 
 
 async def asked(browser: Browser, town: Town, body: dict[str, Any]) -> tuple[dict[str, int], dict[str, str]]:
-    """The counts, and per person what would come of them."""
+    """Ask for a preview, and return the counts and each person's outcome."""
     answer = await browser.client.post(PREVIEW, json=body)
     assert answer.status_code == 200, answer.text
     found = answer.json()
@@ -55,7 +55,7 @@ async def asked(browser: Browser, town: Town, body: dict[str, Any]) -> tuple[dic
 
 
 async def granted(town: Town, rule_id: int, *people: str) -> None:
-    """These have the role by the rule, in Discord and in the ledger."""
+    """Give these people the role because of the rule, in Discord and in the ledger."""
     async with transaction() as db:
         rule = await db.get_one(Rule, rule_id)
         for who in people:
@@ -71,7 +71,7 @@ async def granted(town: Town, rule_id: int, *people: str) -> None:
 
 
 async def rows() -> list[list[Any]]:
-    """Everything that a round or a change would write."""
+    """Return everything that a round or a change would write."""
     async with transaction() as db:
         found = [(await db.exec(select(table))).all() for table in (Rule, Grant, Event, Due)]
         return [
@@ -81,7 +81,7 @@ async def rows() -> list[list[Any]]:
 
 
 async def previews() -> list[Event]:
-    """The lines of the log about previews, oldest first."""
+    """Return the log's lines about previews, oldest first."""
     async with transaction() as db:
         return list((await db.exec(select(Event).where(Event.kind == "rule.previewed").order_by(col(Event.id)))).all())
 

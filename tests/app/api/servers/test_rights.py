@@ -1,4 +1,4 @@
-"""Who may do what in a server, asked of Discord at that moment: every call about one, by all who do not run it."""
+"""Rights in a server, checked with Discord at that moment: every call about one, by everybody who does not run it."""
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -48,7 +48,7 @@ Names = dict[str, Any]
 list of addresses), `draft`, `until`, `token_id`, `reach_id`, `migration`, `migration_id`,
 `replacement`."""
 Call = tuple[str, str, Callable[[Names], Any] | None]
-"""`METHOD path` as our description has it, the query, and what makes the body: JSON, or a text as it is."""
+"""`METHOD path` as in our API description, the query, and a maker of the body: JSON, or a text as it is."""
 
 AT = "/api/servers/{server_id}"
 RULES = "/api/verification-rules"
@@ -109,10 +109,10 @@ CALLS: tuple[Call, ...] = (
     (f"PATCH {RULES}/{{rule_id}}", "", lambda _: {"state": "paused"}),
     (f"DELETE {RULES}/{{rule_id}}", "", None),
 )
-"""Every call about a server; whoever runs it can make them all in this order."""
+"""Every call about a server; a person who runs it can make all of them in this order."""
 READS = tuple(call for call in CALLS if call[0].startswith("GET") or call[0].endswith(("/preview", "/try", "/reach")))
 REMEMBERED = "GET /api/analytics/history"
-"""Counts over the servers that a person runs as far as Discord has told us."""
+"""Counts over the servers that a person runs according to what Discord has told us."""
 OTHERS = {
     "GET /api/servers": "one's own",
     f"PUT /api/me{AT.removeprefix('/api')}": "what a member decides about their own wallets",
@@ -122,7 +122,7 @@ OTHERS = {
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it, bob administers it by the role Admin, carol is a member with a proved wallet."""
+    """A town that ada owns; bob administers it by the role Admin, and carol is a member with a proved wallet."""
     async with a_town(sandbox_url, "ada", "bob", "carol") as made:
         await change(made, "bob", "add_role", role="Admin")
         await made.see()
@@ -142,7 +142,7 @@ def draft(town: Town, role_id: str) -> dict[str, Any]:
 
 
 async def names_of(town: Town) -> Names:
-    """What the calls name, made: a rule for the role Holder, a change of it that can be undone, and a list."""
+    """Create and return what the calls name: a rule for the role Holder, an undoable change of it, and a list."""
     role_id, rule_id, batch = await town.role("Holder"), await town.rule("Holder"), uuid.uuid4()
     listed = await address_list_text.of_text(f"{STRANGER}\n")
     async with transaction() as db:
@@ -193,7 +193,7 @@ async def make(browser: Browser, call: Call, names: Names) -> httpx.Response:
 
 
 async def rows() -> list[list[dict[str, Any]]]:
-    """Everything that calls about a server can change."""
+    """Return everything that calls about a server can change."""
     async with transaction() as db:
         found = [
             (await db.exec(select(table))).all()
@@ -217,7 +217,7 @@ async def rows() -> list[list[dict[str, Any]]]:
 
 
 async def refused(browser: Browser, names: Names, calls: Sequence[Call] = CALLS) -> None:
-    """None of these calls tells or does anything: it is as if there were no such server."""
+    """Assert that these calls reveal and do nothing, as if there were no such server."""
     before = await rows()
     for call in calls:
         answer = await make(browser, call, names)
@@ -277,7 +277,7 @@ async def test_who_ran_a_server_a_moment_ago_is_refused_at_once_whatever_the_ses
                 await db.exec(update(Server).where(col(Server.id) == town.server_id).values(bot_invited=False))
     async with transaction() as db:
         assert await db.get(Access, (town.server_id, town.people["bob"]["id"])) is not None, "it is remembered"
-    # As if the second in which Discord lists somebody's guilds once were over.
+    # Discord lists somebody's guilds once a second; act as if that second were over.
     monkeypatch.setattr(gateways().oauth, "_own_guilds", OwnGuilds())
     await refused(browser, names, [call for call in CALLS if call[0] != REMEMBERED])
 
@@ -290,7 +290,7 @@ async def test_what_is_remembered_of_who_runs_a_server_goes_when_the_bot_hears_o
     assert town.name in (await browser.client.get("/api/servers")).text
     await change(town, "bob", "remove_role", role="Admin")
     await town.see()
-    # As if the second in which Discord lists somebody's guilds once were over.
+    # Discord lists somebody's guilds once a second; act as if that second were over.
     monkeypatch.setattr(gateways().oauth, "_own_guilds", OwnGuilds())
     await refused(browser, names)
     assert (await browser.client.get("/api/servers")).json() == []
@@ -320,7 +320,7 @@ async def test_nobody_hands_out_by_any_way_what_is_not_below_their_own_highest_r
         answer = await browser.client.request(method, asked, json=body)
         assert (answer.status_code, "your own highest role" in answer.text) == (400, True), answer.text
     assert (await browser.client.get(path)).json()["minTokens"] == 1
-    # To stop a rule gives nobody anything; to let it go on does.
+    # Pausing a rule gives nobody a role, but resuming it does.
     assert (await browser.client.patch(path, json={"state": "paused"})).status_code == 200
     answer = await browser.client.patch(path, json={"state": "active"})
     assert (answer.status_code, "your own highest role" in answer.text) == (400, True), answer.text
@@ -360,7 +360,7 @@ async def test_no_call_about_a_server_tells_a_members_address_before_they_say_so
     found = await told()
     assert town.people["carol"]["username"] in found
     assert address[2:] not in found
-    # Four digits alone also come about in any UUID.
+    # The four digits alone may also occur in any UUID.
     head, _, tail = shorten(address).lower().rpartition("...")
     assert head not in found
     assert f"...{tail}" not in found

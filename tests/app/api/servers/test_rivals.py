@@ -1,4 +1,4 @@
-"""Rivals and truces by the calls of the dashboard: who it was, why nothing changes, and the admin's way on."""
+"""Rivals and truces through the dashboard's calls: who the rival is, why nothing changes, and how to continue."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -20,7 +20,7 @@ from tests.support.builders import snowflake
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """A guild of the test's own, whose owner is ada's twin, with a rule for Holder."""
+    """A guild that only this test uses, whose owner is ada's twin, with a rule for Holder."""
     async with a_town(sandbox_url, "ada", "carol", "dave") as made:
         await made.rule("Holder")
         yield made
@@ -33,7 +33,7 @@ async def owner(browser: Browser, town: Town) -> Browser:
 
 
 async def lost(town: Town, who: str, times: int = 1) -> None:
-    """Others took Holder from a member so often, each time after we had given it."""
+    """Store that others took Holder from a member that often, each time after we had given it."""
     role_id, discord_id = await town.role("Holder"), town.people[who]["id"]
     async with transaction() as db:
         db.add(Grant(server_id=town.server_id, discord_id=discord_id, role_id=role_id, state="lost"))
@@ -42,7 +42,7 @@ async def lost(town: Town, who: str, times: int = 1) -> None:
 
 
 async def named(name: str, *, bot: bool, denied: bool = False) -> None:
-    """The server's log says who it was, or may not be read."""
+    """Let Discord's audit log of the server name the rival, or be unreadable."""
     async with transaction() as db:
         search = await rival_names.claim(db)
         assert search is not None
@@ -71,7 +71,7 @@ async def role_of(browser: Browser, town: Town, who: str) -> dict[str, Any]:
 
 
 async def told(town: Town) -> dict[str, str]:
-    """The texts of the alerts that begin now, by their titles."""
+    """Return the texts of the alerts that begin now, by title."""
     async with transaction() as db:
         server = await db.get_one(alerts.Server, town.server_id)
         server.log_channel_id = snowflake()

@@ -1,4 +1,4 @@
-"""Which contracts a rule may name: collections that are there, on the chain where the rule says they are."""
+"""The contracts that a rule may name: existing collections, on the chain that the rule names."""
 
 import uuid
 from dataclasses import replace
@@ -213,7 +213,7 @@ async def test_a_rule_may_count_a_coin_by_the_decimals_that_it_says(browser: Bro
     own = await said(201, expression={"any": [leaf, {**leaf, "contract": dollar}]})
     assert own["summary"] == "Any of: At least 0.5 of ETH on Base; At least 0.5 of Harbour Dollar on Base"
     assert [one["decimals"] for one in own["expression"]["any"]] == [18, 6]
-    # What somebody sends as the decimals is not what the coin says.
+    # The coin's own decimals count, not those that the caller sends.
     lied = await said(201, expression={**leaf, "contract": dollar, "decimals": 18})
     assert lied["expression"]["decimals"] == 6
 

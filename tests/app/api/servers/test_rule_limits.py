@@ -1,4 +1,4 @@
-"""How many rules, conditions and collections one server may have, however they come about."""
+"""How many rules, conditions and collections one server may have, however they are created."""
 
 import asyncio
 from typing import Any
@@ -28,14 +28,14 @@ def limited(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
 
 @pytest.fixture
 async def server_id(browser: Browser, world: dict[str, Any]) -> int:
-    """The id of the one server that ada runs; `browser` is signed in as ada."""
+    """The id of the only server that ada runs; `browser` is signed in as ada."""
     await browser.sign_in("ada")
     return await with_server(browser, builders(world))
 
 
 @pytest.fixture
 def flat(world: dict[str, Any], server_id: int) -> dict[str, Any]:
-    """The payload of a rule of one condition in that server."""
+    """The payload of a rule with one condition in that server."""
     return rule(world, server_id)
 
 
@@ -44,7 +44,7 @@ def contracts(world: dict[str, Any]) -> list[str]:
 
 
 def conditions(world: dict[str, Any], *amounts: int) -> dict[str, Any]:
-    """As many conditions on one collection."""
+    """Return that many conditions on one collection."""
     contract = contracts(world)[0]
     return {"any": [{"type": "basic", "chain": "base", "contract": contract, "minTokens": one} for one in amounts]}
 
@@ -82,7 +82,7 @@ async def test_who_creates_while_another_does_waits_for_their_rule_and_counts_it
 
 
 async def waiting() -> bool:
-    """Whether a session waits for another one's lock."""
+    """Return whether a session waits for another one's lock."""
     async with transaction() as db:
         return bool((await db.execute(text("SELECT 1 FROM pg_locks WHERE NOT granted"))).first())
 

@@ -1,4 +1,4 @@
-"""A server to take along: for those who run it and nobody else, with wallets only of those who allow it."""
+"""The export of a server: only for people who run it, with the wallets of those members who allow it."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ async def test_members_are_all_there_and_wallets_only_with_consent(
     ruled: dict[str, object],  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(export, "PAGE", 2)  # so that there are several
+    monkeypatch.setattr(export, "PAGE", 2)  # to have several pages
     server_id, role = int(str(ruled["serverId"])), str(ruled["roleName"])
     open_, closed = address(), address()
     one = await joined(dict(ruled), "=SUM(A1)", wallet=open_, role=True)

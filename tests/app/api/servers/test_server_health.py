@@ -1,4 +1,4 @@
-"""Health of a server by its call: what is wrong, how to mend it, and that it mends itself."""
+"""The health call of a server: what is wrong, how to repair it, and that problems also end by themselves."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -23,7 +23,7 @@ from tests.services.runtime.test_marketplace_limits import Key
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """A guild of the test's own, whose owner is ada's twin."""
+    """A guild that only this test uses, whose owner is ada's twin."""
     async with a_town(sandbox_url, "ada", "carol") as made:
         yield made
 
@@ -41,7 +41,7 @@ async def health(browser: Browser, town: Town) -> dict[str, Any]:
 
 
 async def note() -> None:
-    """What this process's clients noted, written down as the running parts do it."""
+    """Store what this process's clients noted, as the running processes do."""
     async with transaction() as db:
         await provider_states.keep(db, Recorder().news())
 

@@ -1,4 +1,4 @@
-"""What a rule says about an address: yes, no or unknown with the evidence, and nothing is stored by asking."""
+"""A rule's answer about an address: yes, no or unknown with the evidence; trying it stores nothing."""
 
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +19,7 @@ NOBODY = "0x" + "0b" * 20
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it; carol holds a token, and only dave, who holds none, has proved a wallet."""
+    """A town that ada owns; carol holds a token, and only dave, who holds none, has proved a wallet."""
     async with a_town(sandbox_url, "ada", "carol", "dave") as made:
         await made.buys("carol")
         await made.prove("dave")
@@ -40,7 +40,7 @@ async def tried(browser: Browser, body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def sizes() -> dict[str, int]:
-    """How many rows each table has; who signs in and which limits nodes have is beside the point."""
+    """Return how many rows each table has, leaving out sessions and the limits and states of nodes."""
     async with transaction() as db:
         names = await db.execute(
             text("SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")

@@ -1,4 +1,4 @@
-"""Rules on view functions by REST: made, read and changed, what is refused, and trying a call with a wallet."""
+"""Rules on view functions by REST: creating, reading, changing and refusing them, and trying a call with a wallet."""
 
 from typing import Any
 

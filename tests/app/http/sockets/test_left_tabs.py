@@ -9,7 +9,7 @@ from app.http.sockets.left_tabs import KEPT, drop
 
 
 async def visit(manager: StateManagerMemory, tab: str, address: str, at: float) -> None:
-    """A tab of this address, last used at this moment."""
+    """Add a tab of this address, last used at this moment."""
     token = BaseStateToken(ident=tab, cls=rx.State)
     async with manager.modify_state(token) as state:
         state.router_data = {"ip": address}
@@ -19,7 +19,7 @@ async def visit(manager: StateManagerMemory, tab: str, address: str, at: float) 
 
 
 def tabs(manager: StateManagerMemory) -> set[str]:
-    """Those of which something is kept."""
+    """Return the tabs for which something is kept in memory."""
     return {key.partition("/")[0] for key in manager.states}
 
 

@@ -1,4 +1,4 @@
-"""The gate of every socket: who says something malformed, too large or nothing at all is closed with a reason."""
+"""The gate of every socket: it closes sockets that send malformed or too large messages, or none, with a reason."""
 
 import asyncio
 import json
@@ -17,13 +17,13 @@ HELLO = "40/_event,"
 
 
 def known(name: str) -> bool:
-    """The handlers that there are."""
+    """Return whether there is a handler of this name."""
     return name == "state.take"
 
 
 @pytest.fixture(autouse=True)
 async def fresh(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """Nothing counted before, nothing after."""
+    """Empty counts before and after the test."""
     monkeypatch.delenv("REDIS_URL", raising=False)
     settings.cache_clear()
     await rate_limits.forget()
@@ -34,7 +34,7 @@ async def fresh(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
 
 @pytest.fixture
 def limit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Sets limits for a test."""
+    """A function that sets limits for a test."""
 
     def say(**values: object) -> None:
         for name, value in values.items():
@@ -74,18 +74,18 @@ class Socket:
             self._to.put_nowait({"type": "websocket.receive", kind: text})
 
     async def opened(self) -> bool:
-        """Whether it was let in."""
+        """Return whether the socket was accepted."""
         return (await self._from.get())["type"] == "websocket.accept"
 
     async def end(self) -> str | None:
-        """Hang up; why the other side had closed before, if it had."""
+        """Hang up, and return why the other side had closed before, if it had."""
         self._to.put_nowait({"type": "websocket.disconnect", "code": 1000})
         await self.task
         last = self._from.get_nowait() if not self._from.empty() else None
         return last["reason"] if last is not None else None
 
     async def closed(self) -> tuple[int, str]:
-        """With which code and reason the other side closes."""
+        """Return the code and reason with which the other side closes."""
         message = await self._from.get()
         assert message["type"] == "websocket.close", message
         await self.task
@@ -93,7 +93,7 @@ class Socket:
 
 
 def event(name: Any = "state.take", payload: Any = None, router_data: Any = None) -> str:
-    """An event as Reflex's screens send it."""
+    """Return an event as Reflex's screens send it."""
     place = {"pathname": "/", "asPath": "/?a=b", "query": {"a": "b"}} if router_data is None else router_data
     said = {"name": name, "payload": {} if payload is None else payload, "router_data": place}
     return f"42/_event,{json.dumps(['event', said])}"
@@ -213,7 +213,7 @@ async def test_sockets_are_not_opened_over_and_over(limit: Callable[..., None]) 
 
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """For how long the gate would have slept each time."""
+    """How long the gate would have slept each time."""
     found: list[float] = []
 
     async def note(seconds: float) -> None:
@@ -283,6 +283,6 @@ async def test_many_tabs_of_one_address_are_read_more_slowly_together(
 def test_by_default_an_address_has_few_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LIMIT_SOCKETS", raising=False)
     settings.cache_clear()
-    # Each is a connection, a state and a turn of the event loop.
+    # Each one costs a connection, a state and a turn of the event loop.
     assert settings().limit_sockets <= 60
     settings.cache_clear()

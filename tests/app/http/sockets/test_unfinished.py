@@ -1,4 +1,4 @@
-"""What sockets hold of messages without an end: counted by the kernel, bounded for an address and for all."""
+"""Bytes of unfinished messages on sockets: counted by the kernel, bounded for each address and for all together."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ LIMIT = 64 * KIB
 
 @pytest.fixture(autouse=True)
 def limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Limits that fit into the kernel's own buffers, for here nobody reads."""
+    """Limits that fit into the kernel's own buffers, since nothing reads the sockets here."""
     monkeypatch.setattr(unfinished, "ADDRESS_BYTES", LIMIT)
     monkeypatch.setattr(unfinished, "ALL_BYTES", 3 * LIMIT)
     rejections.write()
@@ -33,7 +33,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Line:
-    """A connection to this process whose first request was read: the stranger's end, and who they are."""
+    """A connection to this process whose first request was read: both ends, and the stranger's address."""
 
     def __init__(self, listener: socket.socket, before: Callable[[], None]) -> None:
         self.stranger = socket.create_connection(listener.getsockname())
@@ -44,11 +44,11 @@ class Line:
         assert len(self.ours.recv(100, socket.MSG_WAITALL)) == 100
 
     def send(self, size: int) -> None:
-        """Send so many bytes."""
+        """Send `size` bytes."""
         self.stranger.sendall(b"a" * size)
 
     def is_cut(self) -> bool:
-        """Whether our end was shut down."""
+        """Return whether our end was shut down."""
         try:
             return self.stranger.recv(1, socket.MSG_DONTWAIT) == b""
         except BlockingIOError:
@@ -67,7 +67,7 @@ Connect = Callable[..., Line]
 
 @pytest.fixture
 def line() -> Iterator[Connect]:
-    """Makes connections."""
+    """A function that makes connections."""
     made: list[Line] = []
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
 
@@ -81,7 +81,7 @@ def line() -> Iterator[Connect]:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait for what must come, up to a deadline that no healthy machine meets."""
+    """Wait until the condition holds, up to a deadline that no healthy machine reaches."""
     deadline = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < deadline, "it did not come about in time"
@@ -89,7 +89,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def opened(watch: Unfinished, one: Line, address: str = "192.0.2.1") -> Meter:
-    """A meter of a connection."""
+    """Return the meter of a connection."""
     meter = watch.open(one.peer, address)
     assert meter is not None
     return meter
@@ -126,13 +126,13 @@ def test_what_was_delivered_and_what_came_before_the_socket_does_not_count(line:
     for text in ("a" * 100, "a" * 40_000, "ä" * 200, "a" * 10):
         size = len(text.encode()) + (6 if len(text) < 126 else 8)
         one.send(size)
-        # A message is delivered when all of it is there.
+        # A message is delivered when it has arrived completely.
         until(lambda: meter.unfinished >= size - KIB // 2)  # noqa: B023
         assert len(one.ours.recv(size, socket.MSG_WAITALL)) == size
         meter.deliver(text)
         until(lambda: meter.unfinished <= 0)
     one.send(60 * KIB)
-    # Less by what is forgiven for the time that passed since.
+    # The count shrinks a little with the time that has passed.
     until(lambda: 59 * KIB < meter.unfinished <= 60 * KIB)
     assert not one.is_cut()
 

@@ -1,4 +1,4 @@
-"""Identifies are counted over restarts, spaced, and never more than Discord allows in a day."""
+"""Identifies are counted across restarts, spaced out, and never exceed what Discord allows in a day."""
 
 import pytest
 from sqlalchemy import text

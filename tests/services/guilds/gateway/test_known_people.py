@@ -1,4 +1,4 @@
-"""Whom of a server's members we store: nobody who never met us and has no role that anything needs."""
+"""Which members of a server we store: none who never used the product and has no role that anything needs."""
 
 import asyncio
 from collections import defaultdict
@@ -21,7 +21,7 @@ from services.triggers import gateway_events, member_rereads
 
 pytestmark = pytest.mark.usefixtures("database")
 GUILD, RULED, OTHER, ADMINS = "900000000000000001", "71", "72", "73"
-# Who is known for which reason; only the stranger is for none.
+# The reasons to store a person, named after the person; only the stranger has none.
 REASONS = ("user", "grant", "watched", "access", "protected", "admin", "stored", "stranger")
 
 
@@ -36,7 +36,7 @@ async def a_server(guild: str = GUILD, *, watched: str | None = RULED) -> int:
 
 
 async def everybody(server_id: int) -> list[MemberFacts]:
-    """One person for each reason, as Discord lists them."""
+    """Store one person for each reason, and return all of them as Discord lists them."""
     async with transaction() as db:
         db.add(User(discord_id="user", username="user"))
         db.add(Grant(server_id=server_id, discord_id="grant", role_id=OTHER, state="held"))
@@ -59,7 +59,7 @@ async def test_of_a_list_only_those_are_stored_for_whom_there_is_a_reason() -> N
 
 
 async def written(*reports: MemberReport) -> list[tuple[str, bool]]:
-    """Which of these events are written down, each with whether the person is there."""
+    """Return which of these events are stored, each with whether the person is in the guild."""
     seen = list[tuple[str, bool]]()
 
     async def write(ask: Any) -> Any:
@@ -82,7 +82,7 @@ async def test_events_of_strangers_are_dropped_and_those_of_others_come_in_their
     nobody = MemberReport("stranger", people["stranger"], True)
     seen = await written(
         nobody,
-        # One who is known by the first of their events alone: what follows is about somebody stored.
+        # Only this first event gives a reason to store the person: the later one is about somebody stored.
         MemberReport("watched", people["watched"], True),
         MemberReport("stranger", None, False),
         MemberReport("watched", None, False),
@@ -129,7 +129,7 @@ async def to_list() -> list[str]:
 
 
 async def lists(server_id: int) -> None:
-    """The bot reads the guild's list."""
+    """Read the guild's member list, as the bot does."""
     async with transaction() as db:
         began = await gateway_events.list_begins(db, GUILD)
     assert await to_list() == [GUILD], "another process reads it if this one ends now"

@@ -1,4 +1,4 @@
-"""Documents of other bots with twenty rules each, in the forms that their public sources describe."""
+"""Documents of other bots with twenty rules each, in the format that their public sources describe."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ ONE, TWO = (f"0x{number:040x}" for number in (10, 11))
 
 
 def collabland(contract: str = CATS, items: str = DOGS, coin: str = USDC, chain_id: int = 8453) -> list[dict[str, Any]]:
-    """Twenty rules of Collab.Land: eleven with a counterpart here, nine without."""
+    """Return twenty rules of Collab.Land: eleven with a counterpart here, nine without."""
     nft = {"type": "ERC721", "chainId": chain_id, "contractAddress": contract}
     many = {"type": "ERC1155", "chainId": chain_id, "contractAddress": items}
     money = {"type": "ERC20", "chainId": chain_id, "contractAddress": coin}
@@ -46,7 +46,7 @@ def collabland(contract: str = CATS, items: str = DOGS, coin: str = USDC, chain_
 def guild(
     contract: str = CATS, items: str = DOGS, coin: str = USDC, chain: str = "BASE_MAINNET", role_id: str = "501"
 ) -> dict[str, Any]:
-    """A guild with twenty roles: twelve with a counterpart here, eight without."""
+    """Return a guild with twenty roles: twelve with a counterpart here, eight without."""
     nft = {"type": "ERC721", "chain": chain, "address": contract}
     many = {"type": "ERC1155", "chain": chain, "address": items}
     money = {"type": "ERC20", "chain": chain, "address": coin, "symbol": "USDC", "decimals": 6}
@@ -94,5 +94,5 @@ def guild(
 
 
 async def as_read(document: object) -> Any:
-    """The document as it is read from a file."""
+    """Return the document as it is read from a file."""
     return await json_documents.read(json.dumps(document))

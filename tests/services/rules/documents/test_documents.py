@@ -1,4 +1,4 @@
-"""JSON of strangers: read exactly or refused with a sentence, and never at anybody's cost."""
+"""JSON from strangers: read exactly or refused with a message, without slowing down anybody else."""
 
 import contextlib
 import json

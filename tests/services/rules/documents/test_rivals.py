@@ -1,4 +1,4 @@
-"""Rules of other bots: each becomes exactly what it said, or is skipped with the reason."""
+"""Rules of other bots: each is translated exactly, or skipped with the reason."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ NAMES = {("base", CATS): "Cats", ("base", DOGS): "Dogs", ("base", USDC): "USD Co
 
 
 async def words(found: list[ParsedEntry]) -> dict[str, str]:
-    """The rules in words by their names."""
+    """Return the rules in words, by their names."""
     told = dict[str, str]()
     for one in found:
         if isinstance(one, ParsedRule):

@@ -1,4 +1,4 @@
-"""A rule after its collection got another contract: with both, exactly what holds of the sum, or nothing."""
+"""A rule after its collection moved to another contract: exact for the sum over both contracts, or no rule at all."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A view call as a condition: its JSON, what is wrong with it, its words, and what a wallet counts for."""
+"""A view call as a condition: its JSON, its refusals, its description, and how much a wallet counts."""
 
 from dataclasses import replace
 from typing import Any

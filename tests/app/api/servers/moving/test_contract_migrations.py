@@ -1,4 +1,4 @@
-"""A collection that moves to another contract, by the calls of the dashboard: look, apply, end, undo."""
+"""A collection that moves to another contract, through the dashboard's calls: preview, apply, end, undo."""
 
 import uuid
 from collections.abc import Callable
@@ -29,7 +29,7 @@ async def ask(owner: Browser, town: Town, new: str, path: str = "", **changes: A
 
 
 async def stored(town: Town) -> dict[str, Any]:
-    """The expressions of the server's rules, by name."""
+    """Return the expressions of the server's rules, by name."""
     async with transaction() as db:
         rows = await db.exec(select(Rule.name, Rule.expression).where(Rule.server_id == town.server_id))
         return dict(rows.all())

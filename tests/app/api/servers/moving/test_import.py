@@ -1,4 +1,4 @@
-"""Rules of other bots and of exports, through the API: a look, then rules in shadow; for those who run the server."""
+"""Importing rules of other bots and of exports: a preview, then shadow rules; only for people who run the server."""
 
 import json
 import uuid
@@ -27,7 +27,7 @@ SCHEMA = json.loads(Path(documents.__file__).with_name("rules.schema.json").read
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada's guild with carol, who holds a token of the collection."""
+    """A town that ada owns with carol, who holds a token of the collection."""
     async with a_town(sandbox_url, "ada", "carol", "dave") as made:
         await made.buys("carol")
         await made.prove("carol")
@@ -36,7 +36,7 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
 
 @pytest.fixture
 async def contracts(town: Town) -> tuple[str, str, str]:
-    """A collection, one of ERC-1155, and a coin with six decimals."""
+    """The town's collection, an ERC-1155 collection, and a coin with six decimals."""
     slug = uuid.uuid4().hex
     many = await town.call("chains/base/deploy", standard="ERC1155", name="Dogs", slug=f"d{slug}")
     coin = await town.call("chains/base/deploy", standard="ERC20", name="Dollar", slug=f"c{slug}", decimals=6)
@@ -51,7 +51,7 @@ async def sent(browser: Browser, server_id: int, source: str, document: object, 
 async def brought(
     browser: Browser, server_id: int, source: str, document: object, **fields: Any
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """The rules by name, and what was skipped with the reasons."""
+    """Return the rules by name, and the skipped ones with their reasons."""
     answer = await sent(browser, server_id, source, document, **fields)
     assert answer.status_code == 200, answer.text
     found = answer.json()
@@ -79,7 +79,7 @@ async def test_twenty_rules_of_collabland_are_looked_at_and_then_made_in_shadow(
     document = {"rules": rivals.collabland(*contracts)}
     seen, skipped = await brought(browser, town.server_id, "collabland", document)
     assert (len(seen), len(skipped)) == (10, 10)
-    # One of the twenty says the same as another.
+    # One of the twenty is the same as another.
     assert "It says the same as Rule 1 “Holder”." in skipped["Rule 3 “No minimum is one”"]
     assert await stored(town.server_id) == []
     holder = await town.role("Holder")
@@ -204,7 +204,7 @@ async def test_an_export_is_imported_on_another_server_as_it_was(
 
     async with a_town(sandbox_url, "eve") as other:
         await browser.sign_in(other.people["eve"]["username"])
-        # The text of the file, as a browser sends it.
+        # The text of the file as a browser sends it.
         seen, skipped = await brought(browser, other.server_id, "holdfast", export.text)
         assert (list(seen), skipped) == ([one["ruleName"] for one in document["rules"]], {})
         assert {one["roleId"] for one in seen.values()} == {await other.role("Holder")}
@@ -330,7 +330,7 @@ async def test_imports_count_as_previews(browser: Browser, town: Town, monkeypat
 
 
 def naming(roles: list[str], addresses: list[Any], leaves: int = 40) -> dict[str, Any]:
-    """Rules that name one list in each condition, and differ in how many conditions must hold."""
+    """Return rules that name one list in each condition and differ in how many conditions must hold."""
     listed = {"list": "ab" * 16, "count": len(addresses), "addresses": addresses}
     leaf = {"type": "address_list", "list": listed["list"], "count": listed["count"]}
     rules = [
@@ -343,7 +343,7 @@ def naming(roles: list[str], addresses: list[Any], leaves: int = 40) -> dict[str
 
 @pytest.fixture
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The lists that were read."""
+    """The lists that were read, noted as they are read."""
     asked = list[object]()
     whole = address_list_text.of_items
 

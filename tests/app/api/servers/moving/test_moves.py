@@ -1,4 +1,4 @@
-"""A move by the calls of the dashboard: what it takes, what it says in Discord, and who has arrived."""
+"""A move through the dashboard's calls: what it requires, its message in Discord, and which members have arrived."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""How many addresses a rule reaches: counted in the background, kept for an hour, for people who run the server."""
+"""How many addresses a rule reaches: counted in the background, kept for an hour, shown to those who run the server."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -20,7 +20,7 @@ REACH = "/api/verification-rules/reach"
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it; carol and dave hold a token each, and only carol has proved her wallet."""
+    """A town that ada owns; carol and dave hold a token each, and only carol has proved her wallet."""
     async with a_town(sandbox_url, "ada", "carol", "dave") as made:
         await made.buys("carol")
         await made.buys("dave")
