@@ -249,9 +249,14 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
 async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     roles = [(item.case.claim.server_id, decision.role_id) for item, decision in pairs]
     stopped = await breaker.stop_excess(db, [_removal(pair) async for pair in in_steps(pairs)])
-    await _hold_back(db, [pair for pair, role in zip(pairs, roles, strict=True) if role in stopped])
-    allowed = [pair for pair, role in zip(pairs, roles, strict=True) if role not in stopped]
-    together = await removal_batches.of_removals(db, [role for role in roles if role not in stopped])
+    # A role that is still being given must not be given any more. The writer takes it, if it is there, once an admin
+    # has decided about the breaker.
+    waits = [role in stopped and state_of(pair) != "giving" for pair, role in zip(pairs, roles, strict=True)]
+    await _hold_back(db, [pair for pair, wait in zip(pairs, waits, strict=True) if wait])
+    allowed = [pair for pair, wait in zip(pairs, waits, strict=True) if not wait]
+    together = await removal_batches.of_removals(
+        db, [role for role, wait in zip(roles, waits, strict=True) if not wait]
+    )
     # A role that was being given may be there by now, so `attempts` starts at 1: the writer first reads the member.
     for state, attempts, states in (("held", 0, ("held",)), ("giving", 1, ("giving", "held"))):
         chosen = [pair for pair in allowed if state_of(pair) == state]

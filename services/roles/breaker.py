@@ -208,10 +208,18 @@ async def _locked(db: AsyncSession, which: Sequence[ColumnElement[bool]]) -> Seq
 
 
 async def _give_back(db: AsyncSession, server_id: int, role_id: str) -> None:
-    """Cancel removals from before the trip. They may have been sent, so the writer first reads the member."""
+    """Cancel removals from before the trip. They may have been sent, so the writer first reads the member.
+
+    A removal that stopped a gift before it was known to have arrived is not cancelled: nobody had the role to keep.
+    """
     await db.execute(
         update(Grant)
-        .where(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id, col(Grant.state) == "taking")
+        .where(
+            col(Grant.server_id) == server_id,
+            col(Grant.role_id) == role_id,
+            col(Grant.state) == "taking",
+            text("COALESCE(evidence ->> 'given', '') <> 'false'"),
+        )
         .values(state="giving", attempts=1, intended_at=func.now(), next_at=func.now(), held_back_at=func.now())
     )
 
