@@ -35,6 +35,11 @@ class Actor:
         """The key under which rate limits are counted: one for each token, one for a person without a token."""
         return f"user:{self.user_id}" if self.token is None else f"token:{self.token.id}"
 
+    @property
+    def reads_members(self) -> bool:
+        """Whether they may read who a member is: anybody but a token without the scope for members."""
+        return self.token is None or "members" in self.token.scopes
+
     def reaches(self, server_id: int | None) -> bool:
         """Return False for a token of another server; rights in the server are checked separately."""
         return self.token is None or self.token.server_id == server_id

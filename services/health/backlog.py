@@ -319,9 +319,10 @@ MOST_LEFT_ALONE = 20
 """The most members of a truce that Health names."""
 
 
-async def rivals(db: AsyncSession, server_id: int) -> tuple[RivalHealth, ...]:
-    """Return the rivals that give or take the roles of the server's rules."""
-    return tuple(_rival(one) for one in await rival_reports.of_servers(db, [server_id]))
+async def rivals(db: AsyncSession, server_id: int, *, named: bool) -> tuple[RivalHealth, ...]:
+    """Return the rivals that give or take the roles of the server's rules; people only with a name if `named`."""
+    found = await rival_reports.of_servers(db, [server_id])
+    return tuple(_rival(one if named else one.unnamed()) for one in found)
 
 
 async def truces(db: AsyncSession, server_id: int, *, named: bool) -> tuple[TruceHealth, ...]:

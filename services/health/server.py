@@ -72,8 +72,7 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     then. An API token reads members' names only with the scope for members.
     """
     place = await _place(db, outside, actor, server_id)
-    named = actor.token is None or "members" in actor.token.scopes
-    return await _view(db, outside, place, server_id, named)
+    return await _view(db, outside, place, server_id, actor.reads_members)
 
 
 async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: int, named: bool) -> HealthView:
@@ -100,7 +99,7 @@ async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: i
     lag += provider_status.left_to_sweeps(used)
     paused = await backlog.paused_rules(db, server_id)
     breakers = await backlog.breakers(db, server_id, names)
-    others = await backlog.rivals(db, server_id)
+    others = await backlog.rivals(db, server_id, named=named)
     truces = await backlog.truces(db, server_id, named=named)
     queue = await backlog.queue(db, server_id, moment)
     unknown = await backlog.unknown(db, server_id)

@@ -208,7 +208,8 @@ class QuotaHealth(HealthLine):
 class RivalHealth(HealthLine):
     """A rival that gave or took a role within a day: how often, and the newest times.
 
-    `name` is null while it is unknown; `against` says whether the rival reversed our changes.
+    `name` is null while it is unknown, and a person's name and id also for a token without the scope for members;
+    `against` says whether the rival reversed our changes.
     """
 
     role_id: str

@@ -1,7 +1,7 @@
 """Rivals and truces of servers in words, and an admin's order to follow the rules again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import text
@@ -21,7 +21,10 @@ MOST = 20
 """The most rivals that are shown for a server."""
 MOST_TIMES = 3
 """The most times that a sentence names."""
+WITHHELD = "withheld"
+"""The reason for a name that the reader may not read."""
 _WHY_UNKNOWN = {
+    WITHHELD: N_("Who it was is left out: this token lacks the scope for members."),
     NO_PERMISSION: N_("Who it was is unknown: the bot lacks the permission View Audit Log, which would tell."),
     "": N_("Who it was is still looked up in the server's audit log."),
 }
@@ -48,6 +51,10 @@ class Rival:
     first_at: datetime
     last_at: datetime
     times: tuple[datetime, ...]
+
+    def unnamed(self) -> "Rival":
+        """Return the rival without its name and id if it is a person; bots keep theirs."""
+        return self if self.bot or self.name is None else replace(self, name=None, actor_id=None, reason=WITHHELD)
 
     @property
     def title(self) -> str:

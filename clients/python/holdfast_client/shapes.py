@@ -506,7 +506,10 @@ class MovePreview(TypedDict):
 
 
 class MoveRival(TypedDict):
-    """Another bot or person who moved the role; `name` is null where the server's audit log does not say it."""
+    """Another bot or person who moved the role; `name` is null where the server's audit log does not say it.
+
+    A token without the scope for members reads no person's name.
+    """
 
     name: str | None
     lastAt: str
@@ -784,7 +787,8 @@ class RequirementView(TypedDict):
 class RivalHealth(TypedDict):
     """A rival that gave or took a role within a day: how often, and the newest times.
 
-    `name` is null while it is unknown; `against` says whether the rival reversed our changes.
+    `name` is null while it is unknown, and a person's name and id also for a token without the scope for members;
+    `against` says whether the rival reversed our changes.
     """
 
     state: str

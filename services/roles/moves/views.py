@@ -28,7 +28,10 @@ RIVALS_SHOWN = timedelta(days=30)
 @json_view
 @dataclass(frozen=True, slots=True)
 class MoveRival:
-    """Another bot or person who moved the role; `name` is null where the server's audit log does not say it."""
+    """Another bot or person who moved the role; `name` is null where the server's audit log does not say it.
+
+    A token without the scope for members reads no person's name.
+    """
 
     name: str | None
     last_at: datetime
@@ -104,7 +107,7 @@ async def view(
     move = await lifecycle.newest(db, server_id)
     if move is None:
         raise MoveNotFound
-    return await _view(db, move, messages_updated=messages_updated)
+    return await _view(db, move, messages_updated=messages_updated, named=actor.reads_members)
 
 
 async def screen(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> MoveScreen:
@@ -116,15 +119,15 @@ async def screen(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
     return MoveScreen(found, await _choices(db, server_id), options, at)
 
 
-async def _view(db: AsyncSession, move: ServerMove, *, messages_updated: bool = True) -> MoveView:
+async def _view(db: AsyncSession, move: ServerMove, *, messages_updated: bool = True, named: bool = True) -> MoveView:
     seen = await coverage.of_move(db, move)
-    named = {one.role_id: one for one in await _choices(db, move.server_id, deleted=True)}
-    rivals = await _rivals(db, move)
+    choices = {one.role_id: one for one in await _choices(db, move.server_id, deleted=True)}
+    rivals = await _rivals(db, move, named)
     taken = await _taken(db, move)
     decided = await _decided(db, move.server_id)
     roles: list[MovingRole] = []
     for role_id in move.roles:
-        one, choice = seen.of(role_id), named.get(role_id, RoleChoice(role_id, _(UNKNOWN_ROLE), DEFAULT_COLOR))
+        one, choice = seen.of(role_id), choices.get(role_id, RoleChoice(role_id, _(UNKNOWN_ROLE), DEFAULT_COLOR))
         roles.append(
             MovingRole(
                 role_id, choice.role_name, choice.role_color, one.right, one.wrong, one.unverified, one.unknown,
@@ -164,14 +167,16 @@ async def _decided(db: AsyncSession, server_id: int) -> set[str]:
     return set(rules.all())
 
 
-async def _rivals(db: AsyncSession, move: ServerMove) -> dict[str, tuple[MoveRival, ...]]:
+async def _rivals(db: AsyncSession, move: ServerMove, named: bool) -> dict[str, tuple[MoveRival, ...]]:
+    """Return by role who else moved it; people only with a name if `named`."""
     rows = await db.execute(
         text(
-            "SELECT role_id, actor_name, max(at) FROM rival_move WHERE server_id = :server "
+            "SELECT role_id, CASE WHEN :named OR bool_or(actor_bot) THEN actor_name END, max(at) "
+            "FROM rival_move WHERE server_id = :server "
             "AND role_id = ANY(CAST(:roles AS text[])) AND at > now() - CAST(:shown AS interval) "
             "GROUP BY role_id, actor_id, actor_name ORDER BY max(at) DESC LIMIT 500"
         ),
-        {"server": move.server_id, "roles": move.roles, "shown": RIVALS_SHOWN},
+        {"server": move.server_id, "roles": move.roles, "shown": RIVALS_SHOWN, "named": named},
     )
     return _grouped([(str(role_id), MoveRival(name, at)) for role_id, name, at in rows.all()])
 
