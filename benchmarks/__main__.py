@@ -1,6 +1,6 @@
-"""`make bench`: every benchmark in turn, then one table of what was to be reached and what was.
+"""`make bench`: every benchmark in turn, then one table of the goals and whether each was met.
 
-`ARGS="--quick"` measures less of each, `ARGS="logs roles"` only these.
+`ARGS="--quick"` takes fewer measurements, `ARGS="logs roles"` runs only these.
 """
 
 import argparse
@@ -26,7 +26,7 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 
 def main() -> int:
-    """Run what is named; 1 when a goal was missed."""
+    """Run the named benchmarks; return 1 when a goal was missed."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; all when none is named")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, members, tokens")
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def machine() -> str:
-    """Where and when this runs, and how busy the machine is otherwise."""
+    """Return the machine and time of this run, and how busy the machine is otherwise."""
     model = next(
         (
             line.partition(":")[2].strip()

@@ -1,8 +1,8 @@
-"""What strangers try, and what it does to everybody else: `python -m benchmarks.attacks [--quick] [NAME …]`.
+"""Attacks by strangers, and their effect on everybody else: `python -m benchmarks.attacks [--quick] [NAME …]`.
 
-The whole product runs as `make run` starts it, with the limits that it has by default. During each attack of
-`benchmarks/support/strangers.py` an admin's page, `/health` and a role that follows a token are timed, Discord's
-requests and the web process's memory are counted, and just before it the same without an attack.
+The whole product runs as `make run` starts it, with its default limits. During each attack in
+`benchmarks/support/strangers.py` an admin's page, `/health` and a role that follows a token are timed, and Discord's
+requests and the web process's memory are measured. The same is done without an attack just before it.
 """
 
 import argparse
@@ -33,18 +33,18 @@ NAME = "attacks"
 GUILD, ROLE = "Base Builders", "Whale"
 ADMIN, BAD_ADMIN = "ada", "bob"
 HEALTH_EVERY, PAGE_EVERY = 0.1, 0.5
-"""Seconds between two looks; a page costs the admin some of the 300 reads a minute."""
+"""Seconds between two measurements; each page uses some of the admin's 300 reads a minute."""
 ROLES, ROLE_SECONDS = 2, 60
 MOST_MS, MOST_PER_SECOND, MOST_MB = 500, 10, 150
 _ROLE = re.compile(r"/members/(\d+)/roles/")
 STAYED = "the attacker did not stop"
 REPLY = ("/interactions/", "/webhooks/")
-"""What Discord does not count among a bot's requests."""
+"""Requests that Discord does not count against a bot."""
 
 
 @dataclass
 class AttackPhase:
-    """What others met in one phase: times in milliseconds, a role's in seconds."""
+    """Other people's measurements in one phase: times in milliseconds, a role's in seconds."""
 
     name: str
     health: list[float] = field(default_factory=list[float])
@@ -59,22 +59,22 @@ class AttackPhase:
     log: float = 0.0
     said: str = ""
     calm: "AttackPhase | None" = None
-    """The same right before the attack."""
+    """The measurements right before the attack."""
 
     @property
     def rate(self) -> float:
-        """Discord's requests a second, without those of the others' own visits."""
+        """Discord's requests a second, without those of the measuring visits."""
         before = 0.0 if self.calm is None else self.calm.discord / self.calm.seconds
         return max(0.0, self.discord / self.seconds - before)
 
     @property
     def grown(self) -> float:
-        """Megabytes."""
+        """Growth of the web process in megabytes."""
         return self.most - self.before
 
 
 class Siege:
-    """A running product and those who only want to use it."""
+    """A running product, and the people who only want to use it."""
 
     def __init__(self, machine: Machine, seconds: float) -> None:
         self._machine, self._seconds = machine, seconds
@@ -100,7 +100,7 @@ class Siege:
         ada.close()
 
     async def phase(self, name: str | None, calm: AttackPhase | None = None) -> AttackPhase:
-        """Use the product for some seconds, beside this attack, or half as long beside none."""
+        """Use the product for some seconds during this attack, or half as long without one."""
         seen = AttackPhase(name or "none", calm=calm)
         target = await asyncio.to_thread(self._target)
         holders = await asyncio.to_thread(self._holders)
@@ -134,7 +134,7 @@ class Siege:
         return seen
 
     def _target(self) -> Target:
-        """A fresh account at a fresh address, so that every attack has all that its limits allow."""
+        """Return a fresh account at a fresh address, so that every attack has all that its limits allow."""
         username, person = self._newcomer("mallory")
         session = sign_in(self._product.url, username)
         return Target(
@@ -143,7 +143,7 @@ class Siege:
         )  # fmt: skip
 
     def _holders(self) -> dict[str, str]:
-        """Members who proved their wallet and hold nothing yet; each one's wallet by Discord id."""
+        """Create members with a proved wallet and no tokens; return each one's wallet by Discord id."""
         found: dict[str, str] = {}
         for _ in range(ROLES):
             username, person = self._newcomer("holder")
@@ -201,7 +201,7 @@ class Siege:
             await answer.read()
 
     async def _screens(self, seen: AttackPhase) -> None:
-        """The same server's page by the socket, in one tab."""
+        """Time the same server's page by the socket, in one tab."""
         place = f"/dashboard/server/{self._server_id}"
         headers = {"X-Forwarded-For": "198.51.100.7", "Cookie": f"hf_session={self._session}"}
         async with greeted(self._product.url, headers) as browser:
@@ -213,9 +213,9 @@ class Siege:
             await self._again(seen, seen.page, PAGE_EVERY, load)
 
     async def _roles(self, seen: AttackPhase, wallets: Mapping[str, str]) -> None:
-        """Move tokens to members one after the other, and measure how long each role takes to follow.
+        """Move tokens to members one after the other, and measure how long each role takes.
 
-        Each member is a new one: a token that moves back and forth is reconciled less and less often.
+        Each member is a new one: a token that moves back and forth is reconciled at growing intervals.
         """
         for member, wallet in wallets.items():
             self._token += 1
@@ -230,7 +230,7 @@ class Siege:
             seen.roles.append(time.monotonic() - began)
 
     async def _counts(self, seen: AttackPhase) -> None:
-        """What Discord has been asked, and how large the web process is."""
+        """Return the number of requests to Discord, and the size of the web process."""
         while True:
             await self._requests(seen)
             seen.most = max(seen.most, self._megabytes())
@@ -248,7 +248,7 @@ class Siege:
                 self._written.add(found_in[1])
 
     def _megabytes(self) -> float:
-        """Memory of the web's processes."""
+        """Return the memory of the web's processes in megabytes."""
         assert self._machine.process is not None
         return sum(_resident(pid) for pid in members_of_session(self._machine.process.pid))
 
@@ -264,7 +264,7 @@ def _resident(pid: int) -> float:
 
 
 def machine(directory: Path) -> Machine:
-    """The product with the limits of a live one, behind a proxy that says who calls."""
+    """Start the product with the limits of a live one, behind a proxy that names the caller."""
     made = Machine(directory, DAY)
     for name in [one for one in made.environment if one.startswith("LIMIT_")]:
         del made.environment[name]
@@ -273,7 +273,7 @@ def machine(directory: Path) -> Machine:
 
 
 async def measure(running: Machine, names: Sequence[str], seconds: float) -> list[AttackPhase]:
-    """Every attack after a phase without one."""
+    """Measure every attack after a phase without one."""
     siege = Siege(running, seconds)
     await siege.settle_in()
     found: list[AttackPhase] = []
@@ -286,12 +286,12 @@ async def measure(running: Machine, names: Sequence[str], seconds: float) -> lis
 
 
 def within(took: Sequence[float]) -> float:
-    """Within how many milliseconds 95 of 100 were answered."""
+    """Return the milliseconds within which 95 of 100 were answered."""
     return quantiles(took, n=20, method="inclusive")[-1]
 
 
 def row(seen: AttackPhase) -> str:
-    """One row of the table: what was measured just before the attack, then during it."""
+    """Return one row of the table: the measurements just before the attack, then during it."""
     calm = seen.calm
     assert calm is not None
     times = " | ".join(
@@ -306,7 +306,7 @@ def row(seen: AttackPhase) -> str:
 
 
 def missed(seen: AttackPhase) -> list[str]:
-    """Which of the goals an attack broke; what the machine itself is late by does not count."""
+    """Return the goals that an attack broke; delays of the machine itself do not count."""
     calm = seen.calm
     assert calm is not None
     broken = {

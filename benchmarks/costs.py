@@ -1,7 +1,7 @@
-"""What a server costs a day at its providers: the tables of docs/first-contact.md.
+"""The daily cost of a server at its providers: the tables of docs/first-contact.md.
 
 `python -m benchmarks.costs` prints them, `--write` puts them into the page. The calls are counted
-(`benchmarks/support/reads.py`) while the product's own readers work, so a reader that asks otherwise changes the
+(`benchmarks/support/reads.py`) while the product's own readers work, so a changed reader changes the
 tables; the prices are in `gateways/provider_plans.py`.
 """
 
@@ -66,13 +66,13 @@ PAGE = ROOT / "docs" / "first-contact.md"
 TOGETHER = (ALCHEMY, INFURA)
 """Two plans whose nodes serve the same chains."""
 READ_IN = (EXAMPLE, MEMBERS[-1])
-"""Members for whom the page says how long following Solana takes."""
+"""Numbers of members for which the page states the time that following Solana takes."""
 SOON_IN_THE_BIO = 120
 """Seconds after which most people have saved the code in their bio."""
 
 
 def plans_table(_: Counted) -> str:
-    """The plans with their allowances."""
+    """Return the table of plans and their allowances."""
     rows = [
         [
             f"[{plan.title}]({plan.page})", plan.price,
@@ -88,7 +88,7 @@ def plans_table(_: Counted) -> str:
 
 
 def following_table(plan: Plan) -> Callable[[Counted], str]:
-    """A table of what following each chain costs a day at one plan."""
+    """Return a table of the daily cost of following each chain at one plan."""
 
     def made(counted: Counted) -> str:
         rows: list[list[str]] = []
@@ -138,7 +138,7 @@ def fallbacks_table(counted: Counted) -> str:
 
 
 def events_table(counted: Counted) -> str:
-    """What a member's activity costs on each chain that the server's rules name."""
+    """Return the cost of a member's activity on each chain that the server's rules name."""
     kinds = {
         "a purchase, a re-check, a proof by a bio": counted.look,
         "a sale (two readings)": added(counted.look, counted.confirmation),
@@ -155,7 +155,7 @@ def events_table(counted: Counted) -> str:
 
 
 def expensive_table(counted: Counted) -> str:
-    """What rules cost that ask more than balances of collections."""
+    """Return the cost of rules that read more than balances of collections."""
     delegated = (number(plan.cost(counted.delegated)) for plan in FREE)
     rows = [
         ["delegations to the wallets of 1,000 members, a sweep", *delegated],
@@ -171,7 +171,7 @@ def expensive_table(counted: Counted) -> str:
 
 
 def totals_table(counted: Counted) -> str:
-    """What a server costs a day at the free plans, by the settings."""
+    """Return the daily cost of a server at the free plans, by the settings."""
     rows: list[list[str]] = []
     for plan in FREE:
         for setup in setups(plan):
@@ -183,7 +183,7 @@ def totals_table(counted: Counted) -> str:
 
 
 def paid_table(counted: Counted) -> str:
-    """What a server costs a day at the paid plans, followed quickly."""
+    """Return the daily cost of a server at the paid plans with fast following."""
     rows: list[list[str]] = []
     for plan in PAID:
         row = [plan.title, plan.price]
@@ -198,7 +198,7 @@ def paid_table(counted: Counted) -> str:
 
 
 def short_table(counted: Counted) -> str:
-    """The worked example with the defaults alone, and a collection on Solana."""
+    """Return the worked example with only the defaults, and a collection on Solana."""
     days = [(plan, a_day(counted, plan, DEFAULT, EXAMPLE)) for plan in FREE]
     requests = Settings.model_fields["solana_follow_requests"].default
     days.append((HELIUS, solana_following(counted, HELIUS, requests) + solana_sweep(counted, HELIUS, EXAMPLE)))
@@ -209,7 +209,7 @@ def short_table(counted: Counted) -> str:
 
 
 def example_table(counted: Counted) -> str:
-    """The worked example."""
+    """Return the worked example."""
     rows: list[list[str]] = []
     for plan in FREE:
         for setup in setups(plan):
@@ -238,7 +238,7 @@ def example_table(counted: Counted) -> str:
 
 
 def one_chain_table(counted: Counted) -> str:
-    """The worked example on one chain alone."""
+    """Return the worked example on one chain alone."""
     rows: list[list[str]] = []
     for chain in EVM:
         alone = [(a_day(counted, plan, DEFAULT, EXAMPLE, [chain]), plan) for plan in FREE]
@@ -251,7 +251,7 @@ def one_chain_table(counted: Counted) -> str:
 
 
 def methods_table(counted: Counted) -> str:
-    """The calls of the worked example by method, and what each costs."""
+    """Return the calls of the worked example by method, with the cost of each."""
     days = [spent(counted, plan.log_blocks, DEFAULT, EXAMPLE) for plan in FREE]
     named = {"batch": "a batch itself"}
     rows = [
@@ -267,7 +267,7 @@ def methods_table(counted: Counted) -> str:
 
 
 def solana_table(counted: Counted) -> str:
-    """What Solana costs at Helius."""
+    """Return the cost of Solana at Helius."""
     rows: list[list[str]] = []
     for members in (*MEMBERS[:2], EXAMPLE, MEMBERS[2]):
         once = solana_sweep(counted, HELIUS, members)
@@ -276,7 +276,7 @@ def solana_table(counted: Counted) -> str:
 
 
 def solana_following_table(counted: Counted) -> str:
-    """What following Solana costs at Helius by the setting."""
+    """Return the cost of following Solana at Helius, by the setting."""
     rows: list[list[str]] = []
     for requests in (60, 10, 1, 0):
         value = solana_following(counted, HELIUS, requests)
@@ -297,7 +297,7 @@ def _shown(seconds: float) -> str:
 
 
 def looks_at_a_bio(seconds: float) -> int:
-    """How many reads a proof takes whose bio shows the code so many seconds after the code was shown."""
+    """Return how many reads a proof takes if the bio shows the code so many seconds after it was issued."""
     looks, passed, count = bio_schedule.shown(), 0.0, 0
     while looks.next_in is not None and passed < seconds:
         passed += looks.next_in
@@ -307,7 +307,7 @@ def looks_at_a_bio(seconds: float) -> int:
 
 
 def marketplaces_table(_: Counted) -> str:
-    """What proofs and rules read from OpenSea, and from Alchemy's lists."""
+    """Return the reads of proofs and rules at OpenSea, and from Alchemy's lists."""
     rows: list[list[str]] = []
     for members in sorted({*MEMBERS, EXAMPLE}):
         proofs = members / 1_000 * LIFE["proofs"]
@@ -350,7 +350,7 @@ _PLACE = "<!-- benchmarks/costs.py: {} -->\n"
 
 
 def filled(page: str, counted: Counted) -> str:
-    """The page with its tables as they are counted now."""
+    """Return the page with its tables as counted now."""
     for name, made in TABLES.items():
         place = _PLACE.format(name)
         assert place in page, f"the page has no place for the table {name!r}"

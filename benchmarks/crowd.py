@@ -1,7 +1,7 @@
-"""How long the data of a screen takes in a crowd: `python -m benchmarks.crowd [--quick]`.
+"""Response times of a screen's data in a crowd: `python -m benchmarks.crowd [--quick]`.
 
 One admin with 100 servers, one of them with 200,000 members, 1,000 rules and a year's log of 5,000,000 lines. Each
-service call that a screen makes is asked in turns; the rights, which Discord answers, are taken as given.
+service call that a screen makes is made in turns; the admin's rights, which Discord reports, are assumed.
 """
 
 import argparse
@@ -41,7 +41,7 @@ Ask = Callable[[AsyncSession], Awaitable[object]]
 
 @dataclass(frozen=True)
 class Size:
-    """How many members and lines the big server has, and how often each call is made."""
+    """The number of members and log lines of the big server, and of repetitions of each call."""
 
     members: int
     lines: int
@@ -50,14 +50,14 @@ class Size:
 
 @dataclass
 class Call:
-    """What a screen asks for, and what each time took."""
+    """A call that a screen makes, and the times it took."""
 
     name: str
     ask: Ask
     took: list[Took] = field(default_factory=list[Took])
 
 
-# Ids are numbers in a row, chosen by arithmetic, so that every run has the same crowd.
+# Ids are consecutive numbers, chosen by arithmetic, so that every run has the same crowd.
 _BUILD = (
     """
     INSERT INTO server (id, discord_id, name, description, bot_invited, created_at)
@@ -131,14 +131,14 @@ _BUILD = (
 
 
 async def build(size: Size) -> None:
-    """Fill an empty database with the crowd. The counts are made from it, as after an update of a large product."""
+    """Fill an empty database with the crowd; the counts are made from it, as after an update of a large product."""
     values = {"servers": SERVERS, "members": size.members, "rules": RULES, "lines": size.lines}
     async with transaction() as db:
         await db.execute(text("SET LOCAL session_replication_role = 'replica'"))  # no triggers, no foreign keys
         for statement in _BUILD:
             named = {name: value for name, value in values.items() if f":{name}" in statement}
             await db.execute(text(statement), named)
-        for table in ("server", "user", "rule"):  # those who come later get ids behind these
+        for table in ("server", "user", "rule"):  # later rows get ids after these
             await db.execute(
                 text(f"SELECT setval(pg_get_serial_sequence('\"{table}\"', 'id'), max(id)) FROM \"{table}\"")
             )
@@ -156,13 +156,13 @@ async def build(size: Size) -> None:
 
 
 async def built() -> bool:
-    """Whether the database has a crowd already, from a run before."""
+    """Return whether the database has a crowd from an earlier run."""
     async with reading() as db:
         return (await db.execute(text("SELECT EXISTS (SELECT 1 FROM event)"))).scalar_one()
 
 
 def calls(size: Size) -> list[Call]:
-    """Everything that a screen asks the database for, in the big server."""
+    """Return every database call of the screens, for the big server."""
     outside = cast(Gateways, None)
     somebody = str(800_000_000_000_000_001 + size.members // 2)
     deep = size.lines // 2
@@ -215,7 +215,7 @@ def calls(size: Size) -> list[Call]:
 
 
 async def payout_page(db: AsyncSession, after: str) -> str:
-    """What a download of every payout address asks for again and again, and writes."""
+    """Read a page of payout addresses and render it, as a download of all of them does repeatedly."""
     return await payouts.body(db, ADMIN, BIG, await payouts.page(db, BIG, after, payouts.ANSWERS_A_PAGE // RULES), None)
 
 
@@ -243,7 +243,7 @@ async def measure(size: Size) -> list[Call]:
     finally:
         permissions.require_admin_to_read = to_read
     for call in asked:
-        del call.took[0]  # the first reads pages that later ones find in memory
+        del call.took[0]  # the first run reads pages into memory for the later ones
     return asked
 
 

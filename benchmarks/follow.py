@@ -1,7 +1,7 @@
 """From a transfer's log to the request for the role, and what following costs while nothing happens.
 
 `python -m benchmarks.follow [--quick]`. The product's follower, reconcilers and role writer run as in a jobs process,
-on a database and a node of their own, with the daily round off; the stand-in notes when the request for the role comes.
+on their own database and node, with the daily sweep off; the stand-in records when the request for the role arrives.
 """
 
 import argparse
@@ -35,11 +35,11 @@ FOLLOW = "following"
 READY = "ready\n"
 LOOKS = 12
 SIZES = ((10, 1), (1_000, 10), (10_000, 10))
-"""Members and collections of the measurements of what following costs while nothing happens."""
+"""Members and collections for the measurements without events."""
 
 
 class Seen:
-    """When (monotonic seconds) the follower got a log that it had not had before; it watches the product's reader."""
+    """Records when (monotonic seconds) the follower got a log that was new to it, by watching the product's reader."""
 
     def __init__(self) -> None:
         self.moments: list[float] = []
@@ -77,7 +77,7 @@ IDLE: list[tuple[int, int, float]] = []
 
 
 def latency(node: Lab, database: str, url: str, transfers: int) -> None:
-    """One transfer after the other, each to a member of another server; the product is a process of its own."""
+    """Make one transfer after the other, each to a member of another server; the product is a process of its own."""
     (contract,) = node.contracts
     command = [sys.executable, "-m", "benchmarks.follow", "engine", database, node.url, url, contract, str(transfers)]
     with subprocess.Popen(
@@ -103,7 +103,7 @@ def latency(node: Lab, database: str, url: str, transfers: int) -> None:
 
 
 async def latency_here(database: str, node: str, url: str, contract: str, transfers: int) -> None:
-    """Run the product's part; report the first full reconcile, and at the end when it saw each log."""
+    """Run the product's part; report the first full reconcile, and at the end the time at which it saw each log."""
     async with town.product(database, [node], DISCORD_API_URL=url, FOLLOW_SECONDS="0.1"):
         servers = await town.people(transfers + 1, servers=transfers + 1)
         for server in servers:
@@ -124,7 +124,7 @@ async def latency_here(database: str, node: str, url: str, contract: str, transf
 
 @asynccontextmanager
 async def engine() -> AsyncIterator[None]:
-    """What a jobs process runs, without the clock and so without the daily round."""
+    """Run the parts of a jobs process without its schedule, and so without the daily sweep."""
     tasks = [asyncio.create_task(life()) for life in lives(("reconciler", "writer", "followers"))]
     try:
         yield
@@ -133,7 +133,7 @@ async def engine() -> AsyncIterator[None]:
 
 
 def idle(node: Lab, members: int, collections: int) -> None:
-    """Requests to the node while nothing happens, in a process of its own."""
+    """Return the requests to the node while nothing happens, from a process of its own."""
     with town.database() as database:
         command = [sys.executable, "-m", "benchmarks.follow", "idle", database, node.url]
         done = subprocess.run(
@@ -146,7 +146,7 @@ def idle(node: Lab, members: int, collections: int) -> None:
 
 
 async def idle_here(database: str, url: str, contracts: list[str], members: int) -> None:
-    """Follow a chain whose blocks hold no transfer of ours, a look a block; prints the calls a minute."""
+    """Follow a chain whose blocks hold no transfer of ours, one poll a block; print the calls a minute."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(town.product(database, [url]))
         (server,) = await town.people(members)
@@ -159,7 +159,7 @@ async def idle_here(database: str, url: str, contracts: list[str], members: int)
 
         follower, outside = Follower(CHAIN), gateways()
         node = Lab(url, 0)
-        # Past all that the lab was filled with: a follower begins a minute before the head.
+        # After all blocks of the lab's set-up: a follower begins a minute before the head.
         node.rpc("anvil_mine", "0x40")
         for _ in range(3):
             node.refresh()

@@ -1,7 +1,7 @@
-"""How the whole round grows with the members: `python -m benchmarks.growth [--quick] [--million]`.
+"""How the sweep grows with the members: `python -m benchmarks.growth [--quick] [--million]`.
 
-10,000 and 100,000 members with ten rules each, nothing changed, each with a database and a process of their own; a
-million takes minutes to settle and minutes a round, and so is measured only when asked for.
+10,000 and 100,000 members with ten rules each, nothing changed, each with its own database and process; a
+million takes minutes to set up and minutes a sweep, and so is measured only on request.
 """
 
 import argparse
@@ -54,14 +54,14 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def settled(node: Lab, members: int, running: ExitStack) -> WholeRound:
-    """Rounds of so many members who have their roles, until `running` ends."""
+    """Start sweeps of so many members who have their roles, in a process that ends with `running`."""
     url = running.enter_context(database())
     process = running.enter_context(whole_process(url, node, members))
     return WholeRound(f"{members:,} members", [], process=process)
 
 
 def memory(own: WholeRound) -> int:
-    """Megabytes of its process at the most."""
+    """Return the peak memory of its process in megabytes."""
     return max(sample.rss for sample in own.samples) // 1024
 
 

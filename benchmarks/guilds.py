@@ -1,6 +1,6 @@
 """Many guilds at once, nodes far away, and one hostile guild: `python -m benchmarks.guilds [--quick]`.
 
-Three parts, each with a database and product processes of its own:
+Three parts, each with its own database and product processes:
 
 - rounds: 1 to 10,000 guilds of ten members and ten rules, and one guild of 100,000, over nodes 50 and 150 ms away;
 - neighbours: from a transfer to the request for its role in honest guilds while rounds go on, without and with a guild
@@ -44,19 +44,19 @@ QUICK = ((1, MEMBERS), (100, MEMBERS), (1_000, 4))
 NEAR, FAR = 50, 150
 """Milliseconds from the product to a node and back."""
 ONE_IN = 16
-"""How many answers of a made-up collection there are for one that says "holds one"."""
+"""Of so many answers of a made-up collection, one says "holds one"."""
 # (argument + own address) modulo ONE_IN is 0: a balance that everybody can work out, and no storage to fill.
 PARITY = "0x6004353001600f161560005260206000f3"
 MADE_UP = 0xC0DE << 144
 READY = "ready\n"
 HANG_SECONDS = 16.0
 FLOOD_EVERY = 5
-"""Transfers of honest guilds between two blocks that the hostile one fills with logs."""
+"""Transfers in honest guilds between two blocks that the hostile guild fills with logs."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round over all guilds."""
+    """One sweep over all guilds."""
 
     seconds: float
     looks: int
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def rounds(sizes: Sequence[tuple[int, int]]) -> None:
-    """Every size, at both distances."""
+    """Measure every size, at both distances."""
     print(f"\nOne round, {RULES} rules a guild, no contract in two guilds\n")
     print("| guilds × members | ms away | s, all new | s, nothing new | looks | requests a 1,000 checks | wrong "
           "| longest step, ms |")  # fmt: skip
@@ -126,7 +126,7 @@ def rounds(sizes: Sequence[tuple[int, int]]) -> None:
 
 
 def _alone(members: int) -> Round:
-    """One guild with as many members, for comparison."""
+    """Measure one guild with as many members, for comparison."""
     with lab() as node:
         node.rpc("anvil_mine", "0x40")
         make_up(node, 1)
@@ -142,12 +142,12 @@ def make_up(node: Lab, guilds: int) -> None:
 
 
 def contracts_of(guild: int) -> list[str]:
-    """The contracts that a guild's rules name."""
+    """Return the contracts in a guild's rules."""
     return [f"0x{MADE_UP + guild * RULES + at:040x}" for at in range(RULES)]
 
 
 def holds(contract: str, owner: str) -> bool:
-    """Whether a made-up collection says that the owner has one."""
+    """Return whether a made-up collection says that the owner has one."""
     return (int(contract, 16) + int(owner, 16)) % ONE_IN == 0
 
 
@@ -172,7 +172,7 @@ def _rounds_of(node: Lab, guilds: int, members: int, away: int) -> tuple[Round, 
 
 
 async def rounds_here(database: str, node: str, guilds: int, members: int) -> None:
-    """The product's part: everybody is due twice, the second time with nothing new."""
+    """Run the product's part: everybody is due twice, the second time with nothing new."""
     async with town.product(database, [node]):
         servers = await town.people(guilds * members, servers=guilds)
         rights = await _many_rules(servers)
@@ -188,7 +188,7 @@ async def rounds_here(database: str, node: str, guilds: int, members: int) -> No
 
 
 async def _many_rules(servers: Sequence[int]) -> dict[int, list[tuple[str, str]]]:
-    """Ten rules a server, in a few statements; by server its contracts and roles."""
+    """Create ten rules a server in a few statements; return by server its contracts and roles."""
     made: dict[int, list[tuple[str, str]]] = {}
     rows: list[dict[str, Any]] = []
     for at, server in enumerate(servers):
@@ -231,7 +231,7 @@ async def _round(node: str, servers: Sequence[int], members: int, rights: dict[i
 
 
 async def _wrong(servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> int:
-    """How many pairs of member and role differ from what the collections say."""
+    """Return how many pairs of member and role differ from the collections' answers."""
     expected = {
         (server, str(town.PERSON + n), role)
         for n in range(1, members + 1)
@@ -249,7 +249,7 @@ async def _wrong(servers: Sequence[int], members: int, rights: dict[int, list[tu
 
 
 def neighbours(transfers: int, kinds: Sequence[str], guilds: int = 100) -> None:
-    """From a transfer to the role's request in honest guilds, without and with a hostile one, in turns."""
+    """Measure from the transfer to the role's request in honest guilds, without and with a hostile guild, in turns."""
     print(f"\nFrom a transfer's block to the request for its role, {guilds} honest guilds, rounds all the time\n")
     print("| a hostile guild | half within, ms | 95 of 100 within, ms | most, ms | 95 of 100, by the figure without |")
     print("|---|---|---|---|---|")
@@ -311,7 +311,7 @@ def _neighbours(transfers: int, guilds: int, name: str) -> list[float]:
 async def engine_here(
     database: str, node: str, discord: str, contract: str, guilds: int, transfers: int, evil: str, tarpit: str
 ) -> None:
-    """The product's part: reconciler, role writer, followers; round after round; a member for each transfer."""
+    """Run the product's part: reconciler, role writer, followers; sweep after sweep; a member for each transfer."""
     more = {"IPFS_GATEWAY_URL": tarpit} if tarpit else {}
     async with town.product(database, [node], DISCORD_API_URL=discord, FOLLOW_SECONDS="0.1", **more):
         servers = await town.people(guilds * MEMBERS + transfers, servers=guilds)
@@ -340,7 +340,7 @@ async def _rounds_without_end() -> None:
 
 @asynccontextmanager
 async def running(parts: Sequence[str]) -> AsyncIterator[None]:
-    """Parts of a jobs process while the block lasts."""
+    """Parts of a jobs process, which run while the block lasts."""
     tasks = [asyncio.create_task(life()) for life in lives(parts)]
     try:
         yield
@@ -352,7 +352,7 @@ async def running(parts: Sequence[str]) -> AsyncIterator[None]:
 
 
 def hangs(count: int) -> None:
-    """Two nodes that hang together, 100 guilds waiting, and how long the first look after it takes."""
+    """Measure the first reconcile after each of `count` hangs of both nodes, with 100 guilds waiting."""
     with ExitStack() as stack:
         node = stack.enter_context(lab())
         node.rpc("anvil_mine", "0x40")

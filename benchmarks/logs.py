@@ -30,7 +30,7 @@ EVENT = [
 
 
 def ours(url: str, contracts: list[str], first: int, last: int) -> None:
-    """What the follower reads, over the wire, a block at a time."""
+    """Read logs over the wire as the follower does, one block at a time."""
 
     async def run() -> None:
         pool = NodePool({CHAIN: [url]}, deadline=600, request_seconds=120)
@@ -48,30 +48,30 @@ def ours(url: str, contracts: list[str], first: int, last: int) -> None:
 
 
 def parser(url: str, contracts: list[str], first: int, last: int) -> None:
-    """The product's own way from the very bytes that the node sent to transfers."""
+    """Parse the node's raw bytes to transfers with the product's own parser."""
     bodies = [body(url, contracts, block) for block in range(first, last + 1)]
     parse(bodies[-1], last)
     count = 0
     with Measured() as time:
         for block, said in enumerate(bodies, start=first):
             count += len(parse(said, block))
-    # Adding up is not work of the parser's.
+    # Adding up is not the parser's work.
     time.tell(count, sum(sum_of(parse(said, block)) for block, said in enumerate(bodies, start=first)))
 
 
 def parse(said: bytes, block: int) -> list[Transfer]:
-    """What `TransferLogs` does with a node's answer about one block."""
+    """Return the transfers of a node's answer about one block, as `TransferLogs` parses it."""
     answer = cast("dict[str, object]", decode_logs(said))
     return read_logs("the node", answer["result"], block, block)
 
 
 def sum_of(found: Sequence[Transfer]) -> int:
-    """The sum by which the ways are compared."""
+    """Return the sum that compares the methods."""
     return sum(int(one.receiver[-4:], 16) for one in found)
 
 
 def body(url: str, contracts: list[str], block: int) -> bytes:
-    """The node's answer about the logs of a block."""
+    """Return the node's answer about the logs of a block."""
     where = {"address": contracts, "topics": [TRANSFER], "fromBlock": hex(block), "toBlock": hex(block)}
     asked = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": [where]})
     with urllib.request.urlopen(urllib.request.Request(url, asked, {"Content-Type": "application/json"})) as answer:
@@ -79,7 +79,7 @@ def body(url: str, contracts: list[str], block: int) -> bytes:
 
 
 def web3_events(url: str, contracts: list[str], first: int, last: int) -> None:
-    """web3.py's own way: the contract's event, decoded."""
+    """Decode the contract's event with web3.py."""
     from web3 import HTTPProvider, Web3
 
     client = Web3(HTTPProvider(url, cache_allowed_requests=True))
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def measure(node: Lab, rounds: int, supply: int) -> None:
-    """All ways over the blocks in which the tokens of the lab's collections were minted."""
+    """Measure every method over the blocks in which the lab's tokens were minted."""
     first, last = blocks(node)
 
     def way(name: str, command: Sequence[str], until: int = last) -> Method:
@@ -135,7 +135,7 @@ def measure(node: Lab, rounds: int, supply: int) -> None:
 
 
 def blocks(node: Lab) -> tuple[int, int]:
-    """The first and the last block with a transfer."""
+    """Return the first and the last block with a transfer."""
     found = [
         int(one["blockNumber"], 16)
         for one in node.rpc("eth_getLogs", {"address": node.contracts, "topics": [TRANSFER], "fromBlock": "0x0"})
@@ -144,7 +144,7 @@ def blocks(node: Lab) -> tuple[int, int]:
 
 
 def expected(supply: int, *, whole: bool) -> int:
-    """The sum over all logs, or over those of the first block alone, from how the lab was filled."""
+    """Return the sum over all logs, or over those of the first block alone, computed from the lab's contents."""
     tokens = (
         [(collection, token) for collection in range(2) for token in range(supply)]
         if whole

@@ -38,7 +38,7 @@ WINDOW, SECONDS = MEMBER_ROLE_WRITES.requests, MEMBER_ROLE_WRITES.seconds
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came to the stand-in in one run."""
+    """What the stand-in received in one run."""
 
     guilds: int
     wanted: int
@@ -51,14 +51,14 @@ class Outcome:
 
     @property
     def share(self) -> float:
-        """Of the speed that the limits allow: the least time for what was accepted, by the time that it took."""
+        """The part of the allowed speed: the least time for the accepted writes, divided by the time taken."""
         windows = -(-self.accepted // (WINDOW * self.guilds))
         last = self.accepted - (windows - 1) * WINDOW * self.guilds
         return ((windows - 1) * SECONDS + last / GLOBAL_LIMIT) / self.seconds
 
     @property
     def each(self) -> float:
-        """Requests for each role that was to be given, those that were refused for their pace apart."""
+        """Requests for each role to be given, without those refused for their pace."""
         assert self.different == self.wanted, f"{self.different} of {self.wanted} roles were given"
         return (self.requests - self.refused + self.reads) / self.wanted
 
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def run(name: str, command: Sequence[str], url: str, guilds: int, each: int) -> Outcome:
-    """One client until it is done, or has had three times as long as the limits ask for."""
+    """Run one client until it is done, or for at most three times as long as the limits require."""
     tally(url, "DELETE")
     most = 3 * (each / WINDOW) * SECONDS + 60
     process = subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL)
@@ -149,20 +149,20 @@ def until_up(ask: Callable[[], object], seconds: float = 60) -> None:
 
 
 def tally(url: str, method: str = "GET", *, least: int = 0, honest: int = 0) -> dict[str, Any]:
-    """What came to the stand-in so far, once at least so many writes did, and so many in guilds without refusals."""
+    """Return the stand-in's tally, once it has so many writes, and so many in guilds without refusals."""
     asked = urllib.request.Request(f"{url}/tally?least={least}&honest={honest}", method=method)
     with urllib.request.urlopen(asked, timeout=60) as answer:
         return dict(json.loads(answer.read()))
 
 
 async def write(database: str, url: str, guilds: int, each: int) -> None:
-    """The product's writer, from the moment that the intentions are committed until none is left."""
+    """Run the product's writer, from the commit of the intentions until none is left."""
     async with town.product(database, DISCORD_API_URL=url):
         servers = await town.people(guilds * each, servers=guilds)
         called = asyncio.Event()
         tasks = [asyncio.create_task(part.run()) for part in (Listener({INTENT_CHANNEL: called}), RoleWriter(called))]
         try:
-            # The only advisory lock there is: what is intended before the writer has it would be read back first.
+            # The only advisory lock: intentions made before the writer has it would be read back first.
             await until("SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted)")
             await intend(servers)
             await until("SELECT NOT EXISTS (SELECT 1 FROM \"grant\" WHERE state <> 'held')")
@@ -171,7 +171,7 @@ async def write(database: str, url: str, guilds: int, each: int) -> None:
 
 
 async def intend(servers: list[int]) -> None:
-    """Every member is to be given the same role, as the ledger writes it."""
+    """Intend the same role for every member, as the ledger does."""
     async with transaction() as db:
         await db.execute(
             text(
@@ -185,7 +185,7 @@ async def intend(servers: list[int]) -> None:
 
 
 async def until(question: str) -> None:
-    """Wait until the database says yes."""
+    """Wait until the query returns true."""
     while True:
         async with transaction() as db:
             if (await db.execute(text(question))).scalar_one():

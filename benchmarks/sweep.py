@@ -1,4 +1,4 @@
-"""Reading balances, and the whole round with database and policy, beside other libraries on the same node."""
+"""Reading balances, and the whole sweep with database and policy, beside other libraries on the same node."""
 
 import argparse
 import contextlib
@@ -20,13 +20,13 @@ READING, WHOLE = "reading balances", "the whole round"
 
 @dataclass
 class WholeRound(Method):
-    """The product's whole round, in a process that stays: what is measured is a round in which nothing changed."""
+    """The product's whole sweep, in a process that stays: the measured sweep is one in which nothing changed."""
 
     process: subprocess.Popen[str] | None = None
     counts: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def run(self) -> None:
-        """One round."""
+        """Run one sweep."""
         process = self.process
         assert process is not None
         assert process.stdin is not None
@@ -57,24 +57,24 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def total(wallets: int, supply: int) -> int:
-    """The sum of the balances of the first `wallets` wallets, from how the lab was filled."""
+    """Return the sum of the balances of the first `wallets` wallets, computed from the lab's contents."""
     tokens = ((collection, token) for collection in range(COLLECTIONS) for token in range(supply))
     return sum(holder(collection, token, HOLDERS) < wallets for collection, token in tokens)
 
 
 def ways(node: Lab, name: str, command: Sequence[str], wallets: int, supply: int) -> Method:
-    """A method that reads the balances of so many wallets."""
+    """Return a method that reads the balances of so many wallets."""
     arguments = [node.url, ",".join(node.contracts), str(wallets)]
     return Method(name, [*command, *arguments], total(wallets, supply))
 
 
 def viem(node: Lab, name: str, size: int, wallets: int, supply: int) -> Method:
-    """viem's multicall with a size of its batches."""
+    """Return viem's multicall with a batch size."""
     return ways(node, name, ["node", "benchmarks/peers/viem.mjs", str(size)], wallets, supply)
 
 
 def reading(node: Lab, rounds: int, supply: int) -> None:
-    """Reading 10,000 wallets x 10 collections; what would take minutes reads fewer wallets."""
+    """Measure reading 10,000 wallets x 10 collections; methods that would take minutes read fewer wallets."""
     here = [sys.executable, "-m", "benchmarks.support.reading"]
     own = ways(node, "Holdfast", [*here, "ours"], 10_000, supply)
     fallback = ways(node, "Holdfast, node without state override (aggregate3)", [*here, "fallback"], 10_000, supply)
@@ -102,7 +102,7 @@ def reading(node: Lab, rounds: int, supply: int) -> None:
 
 @contextlib.contextmanager
 def whole_process(url: str, node: Lab, members: int) -> Iterator["subprocess.Popen[str]"]:
-    """The process that does whole rounds, once its people are there."""
+    """The process that runs whole sweeps, once its people are there."""
     print(f"Settling {members:,} members ...", file=sys.stderr)
     command = [sys.executable, "-m", "benchmarks.sizes.whole", url, node.url, ",".join(node.contracts), str(members)]
     process = subprocess.Popen(
@@ -119,7 +119,7 @@ def whole_process(url: str, node: Lab, members: int) -> Iterator["subprocess.Pop
 
 
 def whole(node: Lab, process: "subprocess.Popen[str]", rounds: int, members: int, supply: int) -> None:
-    """A whole round in which nothing changed, beside viem's bare reading of the same kind of balances."""
+    """Measure a whole sweep without changes, beside viem's bare reading of the same kind of balances."""
     own = WholeRound("Holdfast: the whole round, database and policy", [], process=process)
     default = viem(node, "viem multicall, default: the balances alone", 0, 1_000, supply)
     interleaved([own, default], rounds)

@@ -1,7 +1,7 @@
 """The web process, one visitor at a time: events, pages, calls, beside the same server with nothing in it.
 
-`python -m benchmarks.web [--quick]`. The whole product runs as `make run` starts it, with the daily round a day away;
-ours and the bare server's are measured in turn. Times are the visitor's: the way there and back included.
+`python -m benchmarks.web [--quick]`. The whole product runs as `make run` starts it, with the daily sweep a day away;
+ours and the bare server's are measured in turn. Times are the visitor's, with the way there and back.
 """
 
 import argparse
@@ -31,10 +31,10 @@ from tests.system.web.sockets import BOOT, socket
 CALLS = ("/health", "/api/servers", "/api/wallet-verifications", "/api/me/sessions")
 PAGES = ("/", "/dashboard")
 HANDLER = "reflex___state____state.state___server___channels____channels_state.choose"
-"""A handler that keeps one value: what is left is the gate, the state and the way."""
+"""A handler that only keeps one value: the rest is the gate, the state and the transport."""
 
 REST = 0.15
-"""Seconds between two events: who sends more than ten a second for long is slowed down."""
+"""Seconds between two events: more than ten a second for long are slowed down."""
 
 Once = Callable[[], Awaitable[None]]
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 @contextmanager
 def bare() -> Iterator[str]:
-    """The bare server's address; it ends with the block."""
+    """The bare server; yields its address, and ends with the block."""
     port = free_port()
     command = [sys.executable, "-m", "granian", "--interface", "asgi", "benchmarks.peers.bare_web:app"]
     process = subprocess.Popen(
@@ -75,7 +75,7 @@ def bare() -> Iterator[str]:
 
 
 async def measure(machine: Machine, peer: str, times: int) -> None:
-    """All three, each beside the bare server's."""
+    """Measure events, pages and calls, each beside the bare server's."""
     web = Web(machine.product.url, machine.log)
     session = await asyncio.to_thread(sign_in, web.url, "ada")
     print("\nThe web process, one visitor, one thing at a time\n")
@@ -118,7 +118,7 @@ async def measure(machine: Machine, peer: str, times: int) -> None:
 
 
 def call(client: httpx.AsyncClient, url: str, headers: dict[str, str]) -> Once:
-    """A call of the REST interface."""
+    """Make a function for one call of the REST interface."""
 
     async def once() -> None:
         (await client.get(url, headers=headers)).raise_for_status()
@@ -128,7 +128,7 @@ def call(client: httpx.AsyncClient, url: str, headers: dict[str, str]) -> Once:
 
 @asynccontextmanager
 async def echoing(peer: str) -> AsyncIterator[Once]:
-    """A message to the bare server's socket and back."""
+    """Send a message to the bare server's socket and wait for its echo."""
     async with connect(f"{peer.replace('http', 'ws', 1)}/echo", proxy=None) as connection:
 
         async def once() -> None:
@@ -139,7 +139,7 @@ async def echoing(peer: str) -> AsyncIterator[Once]:
 
 
 async def show(name: str, times: int, ours: Once, peer: Once, rest: float = 0.0) -> None:
-    """One row: both in turn, so that whatever else the machine does meets both alike."""
+    """Print one row: both are measured in turn, so that other load on the machine affects both alike."""
     took: list[list[float]] = [[], []]
     for once in (ours, peer):
         await once()

@@ -1,4 +1,4 @@
-"""The least that our web server can do: the same granian, and in it a bare Starlette.
+"""The lower bound for our web server: the same granian with a bare Starlette in it.
 
 One JSON answer, one page of HTML, and a socket that echoes each message.
 """
@@ -13,17 +13,17 @@ PAGE = "<!doctype html><html lang=en><title>Bare</title><h1>Bare</h1>"
 
 
 async def answer(_: Request) -> JSONResponse:
-    """A JSON answer."""
+    """Return a JSON answer."""
     return JSONResponse({"status": "healthy"})
 
 
 async def page(_: Request) -> HTMLResponse:
-    """A page without styles or scripts."""
+    """Return a page without styles or scripts."""
     return HTMLResponse(PAGE)
 
 
 async def echo(socket: WebSocket) -> None:
-    """What comes, back."""
+    """Send each received message back."""
     await socket.accept()
     try:
         while True:

@@ -1,4 +1,4 @@
-"""multicall.py (banteg), at 1,000 calls a request, its best setting here; its arguments are those of its fellows.
+"""multicall.py (banteg) at 1,000 calls a request, its best setting here; it takes the other peers' arguments.
 
 It runs in an environment of its own, so it imports nothing of ours.
 """

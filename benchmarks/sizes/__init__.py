@@ -1,1 +1,1 @@
-"""Benchmarks of how the work grows: whole rounds in a process that stays, and the limits of Discord."""
+"""Benchmarks of growing sizes: whole sweeps in a long-lived process, and Discord's limits."""

@@ -1,4 +1,4 @@
-"""What the end of one of two bot processes costs the other: `python -m benchmarks.sizes.bot_processes [--quick]`.
+"""The effect of one bot process's end on another: `python -m benchmarks.sizes.bot_processes [--quick]`.
 
 Three shards, each with a guild, are shared by two processes as on two machines. The one with two shards is killed while
 a member of each guild uses a command again and again.
@@ -42,12 +42,12 @@ import runpy, socket
 socket.gethostname = lambda: "elsewhere"
 runpy.run_module("bot", run_name="__main__", alter_sys=True)
 """
-"""A bot on another machine, as it names itself: whether its neighbour's process lives it then cannot see."""
+"""A bot on another machine, by its name: it then cannot see whether its neighbour's process lives."""
 
 
 @dataclass
 class Guild:
-    """A guild, the seconds of its answers, and when a command had none."""
+    """A guild, the seconds of its answers, and the times at which a command had none."""
 
     name: str
     shard: int
@@ -55,14 +55,14 @@ class Guild:
     unanswered: list[float] = field(default_factory=list[float])
 
     def forget(self) -> None:
-        """Begin to measure: what was before does not count."""
+        """Begin to measure, and drop earlier measurements."""
         self.answers.clear()
         self.unanswered.clear()
 
 
 @dataclass
 class ShardLoss:
-    """What was seen: seconds until both killed guilds answered, and the seconds of the others' answers."""
+    """The result: seconds until both guilds of the killed process answered, and the other guild's answer times."""
 
     shards_killed: int
     back: float
@@ -76,7 +76,7 @@ class ShardLoss:
 
 
 class Sandbox:
-    """The sandbox's control, and what it saw."""
+    """The sandbox's control and request log."""
 
     def __init__(self, url: str, client: aiohttp.ClientSession) -> None:
         self._url, self._client = url, client
@@ -86,7 +86,7 @@ class Sandbox:
         return await control(self._client, self._url, path, body)
 
     async def guilds(self) -> list[Guild]:
-        """A guild on each shard, with the bot; more are made until every shard has one."""
+        """Return a guild with the bot on each shard, creating guilds until every shard has one."""
         found = dict[int, Guild]()
         while len(found) < SHARDS:
             name = f"Guild {time.time_ns()}"
@@ -99,19 +99,19 @@ class Sandbox:
         return [found[shard] for shard in sorted(found)]
 
     async def identifies_left(self) -> int:
-        """How often the bot may still identify today."""
+        """Return how often the bot may still identify today."""
         async with self._client.get(f"{self._url}/discord/api/v10/gateway/bot", headers=TOKEN) as answer:
             return int((await answer.json())["session_start_limit"]["remaining"])
 
     async def answered_twice(self) -> int:
-        """How many interactions were answered more than once."""
+        """Return how many interactions were answered more than once."""
         async with self._client.get(f"{self._url}/control/requests", params={"since": 0}) as answer:
             lines = (await answer.json())["requests"]
         answers = Counter(line["path"] for line in lines if line["path"].endswith("/callback"))
         return sum(count > 1 for count in answers.values())
 
     async def ask(self, guild: Guild, over: asyncio.Event) -> None:
-        """Use a command again and again, and note the seconds of each answer."""
+        """Use a command again and again, and record the seconds of each answer."""
         while not over.is_set():
             began = time.monotonic()
             try:
@@ -123,7 +123,7 @@ class Sandbox:
 
 
 async def holders(database: psycopg.AsyncConnection[Any]) -> dict[int, int]:
-    """The process of each shard that is connected."""
+    """Return the process of each connected shard."""
     rows = await database.execute(
         "SELECT id, holder FROM shard WHERE shards = %s AND holder IS NOT NULL AND session_id IS NOT NULL", [SHARDS]
     )

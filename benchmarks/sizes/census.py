@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 900
 
 
 def counted(database: str, nodes: Sequence[str]) -> None:
-    """Count once, and print the holders, seconds, processor seconds and megabytes."""
+    """Count once, and print the holders, the seconds, the processor seconds and the megabytes."""
     asyncio.run(_counted(database, nodes))
 
 

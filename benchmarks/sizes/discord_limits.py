@@ -1,6 +1,6 @@
-"""What Discord's limits allow 50,000 guilds: `python -m benchmarks.sizes.discord_limits [--quick]`.
+"""The effect of Discord's limits at 50,000 guilds: `python -m benchmarks.sizes.discord_limits [--quick]`.
 
-Nothing waits for a real clock, and nothing is a formula: the product's own client, limiter and shares of the rate ask a
+Nothing waits for a real clock, and no formula is used: the product's own client, limiter and rate shares call a
 Discord of 50 requests a second and ten role writes in ten seconds a guild, on an event loop whose clock jumps. The
 identifies are taken from the product's own count in a PostgreSQL, which says when each may be sent.
 """
@@ -40,7 +40,7 @@ A_SHARD = 1_000
 WEB_WANTS, BOT_WANTS = 3.0, 2.0
 """Requests a second of the web and of the bot beside the writer."""
 TRADED, BUSIEST = 0.01, 0.1
-"""The share of members who buy and of those who sell in a day, and the part of it in the busiest hour."""
+"""The share of members who buy and of those who sell in a day, and the part of these in the busiest hour."""
 STORM, STORM_SECONDS = 2_000, 1_200.0
 """Members of one guild who buy within so long, as when a collection is minted."""
 HOUR = 3_600.0
@@ -48,7 +48,7 @@ HOUR = 3_600.0
 
 @dataclass(order=True, frozen=True, slots=True)
 class Change:
-    """A role to give or to take in a guild, and from when on (loop time). A member is read before a removal."""
+    """A role to give or take in a guild, and its earliest time (loop time). A member is read before a removal."""
 
     at: float
     guild: int
@@ -57,7 +57,7 @@ class Change:
 
 
 class DiscordOfReads(TickingDiscord):
-    """Beside the role writes it answers reads of members, which have no bucket but the global rate."""
+    """Also answers reads of members, which have no bucket and only the global rate."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer a read, or a write as its limits allow."""
@@ -72,7 +72,7 @@ class DiscordOfReads(TickingDiscord):
 
 
 class QueueOfChanges:
-    """Carries changes out as the role writer does: so many at once, so many a guild, guilds in turns."""
+    """Carries changes out as the role writer does: so many at once, so many a guild, with guilds in turns."""
 
     def __init__(self, discord: Discord) -> None:
         self._discord = discord
@@ -81,7 +81,7 @@ class QueueOfChanges:
         self._resting: dict[int, float] = {}
         self._called = asyncio.Event()
         self.waits: list[tuple[int, float]] = []
-        """The guild and the seconds from a change's moment to its answer."""
+        """The guild, and the seconds from a change's earliest time to its answer."""
 
     def add(self, change: Change) -> None:
         """Put a change into the queue."""
@@ -89,7 +89,7 @@ class QueueOfChanges:
         self._called.set()
 
     async def work(self) -> None:
-        """Carry out until cancelled."""
+        """Carry out changes until cancelled."""
         clock = asyncio.get_running_loop().time
         running = set[asyncio.Task[None]]()
         while True:
@@ -115,7 +115,7 @@ class QueueOfChanges:
         changes = self._waiting.pop(guild)
         change = changes.popleft()
         if changes:
-            # Last in the order, so that all guilds have turns.
+            # Moved to the end, so that all guilds have turns.
             self._waiting[guild] = changes
         self._busy[guild] = self._busy.get(guild, 0) + 1
         return change
@@ -143,7 +143,7 @@ class QueueOfChanges:
 
 @asynccontextmanager
 async def writing(server: TickingDiscord) -> AsyncIterator[QueueOfChanges]:
-    """A queue that is carried out with the share of the rate that the writer has beside web and bot."""
+    """A queue that runs with the writer's share of the rate, beside web and bot."""
     discord = Discord("http://discord.test/api/v10", "t", "http://x", deadline=10_000, transport=server)
     queue = QueueOfChanges(discord)
     tasks = [asyncio.create_task(queue.work()), asyncio.create_task(_shared(discord))]
@@ -179,7 +179,7 @@ async def rate_of(guilds: int, seconds: float) -> tuple[float, int]:
     server = DiscordOfReads(latency=0.08)
     began = asyncio.get_running_loop().time()
     async with writing(server) as queue:
-        # More than can be written in the time.
+        # More than can be written in that time.
         for member in range(max(1, round(60 * seconds / guilds))):
             for guild in range(guilds):
                 queue.add(Change(began, guild, member))
@@ -205,7 +205,7 @@ def all_again(sizes: Sequence[int], most: float, alone: float) -> tuple[float, f
 
 
 async def busiest_hour(sizes: Sequence[int], chance: random.Random) -> tuple[list[float], list[float], int]:
-    """Trades of the busiest hour; return the waits outside of the guild with a mint, those in it, and the 429s."""
+    """Trade as in the busiest hour; return the waits outside of the guild with a mint, those in it, and the 429s."""
     server = DiscordOfReads(latency=0.08)
     loop = asyncio.get_running_loop()
     began, each = loop.time(), round(MEMBERS * TRADED * BUSIEST)

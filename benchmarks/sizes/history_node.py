@@ -22,24 +22,24 @@ MOST_LOGS = 10_000
 
 
 def owner(token: int, turn: int) -> int:
-    """The number of the holder after so many transfers of the token."""
+    """Return the number of the holder after so many transfers of the token."""
     return (token + 7_919 * turn) % HOLDERS
 
 
 def holders(transfers: int) -> int:
-    """How many addresses have a token after the last transfer."""
+    """Return how many addresses have a token after the last transfer."""
     moved = {token: transfers // TOKENS + (token < transfers % TOKENS) for token in range(TOKENS)}
     return len({owner(token, times - 1) for token, times in moved.items() if times})
 
 
 def block_hash(number: int) -> str:
-    """The hash of a block."""
+    """Return the hash of a block."""
     return f"0x{number + 1:064x}"
 
 
 @cache
 def _logs_of(block: int, transfers: int) -> bytes:
-    """The logs of a block, each as JSON and divided by commas."""
+    """Return the logs of a block as JSON, separated by commas."""
     return b",".join(_log(place, block) for place in range((block - 1) * A_BLOCK, min(block * A_BLOCK, transfers)))
 
 
@@ -64,7 +64,7 @@ class HistoryNode:
         self._newest = -(-transfers // A_BLOCK)
 
     async def ask(self, request: web.Request) -> web.Response:
-        """A call of JSON-RPC, or a batch of them."""
+        """Answer a JSON-RPC call, or a batch of them."""
         asked = orjson.loads(await request.read())
         some = asked if isinstance(asked, list) else [asked]
         answers = [self._answer(one) for one in some]

@@ -44,18 +44,18 @@ LONGEST_SECONDS = 600
 
 @dataclass
 class Sweep:
-    """One sweep by some processes: seconds by the clock, and of each worker's and the database's processor time."""
+    """One sweep by some processes: seconds by the clock, and processor seconds of each worker and the database."""
 
     members: int
     seconds: float
     each: list[float]
     database: float
     waits: Counter[str]
-    """Samples of the workers' connections with a running statement, by what they waited for."""
+    """Samples of the workers' connections with a running statement, by wait event."""
     calls: int
 
     def micro(self, seconds: float) -> float:
-        """Microseconds a member."""
+        """Return microseconds a member."""
         return seconds / self.members * 1e6
 
     @property
@@ -64,18 +64,18 @@ class Sweep:
         return self.micro(sum(self.each))
 
     def waiting(self, kind: str) -> float:
-        """Hundredths of the running statements' time that waited for this."""
+        """Return the percentage of the running statements' time that waited for this."""
         return 100 * self.waits[kind] / max(1, self.waits.total())
 
 
 @dataclass
 class Found:
-    """The sweeps of so many processes."""
+    """The sweeps by so many processes."""
 
     sweeps: list[Sweep] = field(default_factory=list[Sweep])
 
     def middle(self, of: str) -> float:
-        """The median of a figure."""
+        """Return the median of a figure."""
         return median(float(getattr(one, of)) for one in self.sweeps)
 
 
@@ -116,7 +116,7 @@ async def processes(members: int, rounds: int) -> None:
 
 
 async def settled(members: int) -> None:
-    """Members in some guilds, who have the roles of ten rules."""
+    """Create members in some guilds who have the roles of ten rules."""
     print(f"Settling {members:,} members ...", file=sys.stderr)
     servers = await town.people(members, servers=GUILDS)
     rows = [
@@ -133,7 +133,7 @@ async def settled(members: int) -> None:
 
 @contextmanager
 def workers(database: str, node: str, count: int) -> Iterator[list[int]]:
-    """So many jobs processes that reconcile; their numbers."""
+    """So many jobs processes that reconcile; yields their process ids."""
     command = [sys.executable, "-m", "benchmarks.sizes.scale", "worker", database, node]
     with ExitStack() as stack:
         running: list[subprocess.Popen[str]] = []
@@ -154,7 +154,7 @@ def workers(database: str, node: str, count: int) -> Iterator[list[int]]:
 
 
 async def worker_here(database: str, node: str) -> None:
-    """The product's part: a jobs process, of which nothing but the reconciler runs."""
+    """Run the product's part: a jobs process with only the reconciler."""
     async with town.product(database, [node]):
         tasks = [asyncio.create_task(life()) for life in lives(("reconciler",))]
         garbage_collection.settle()
@@ -166,7 +166,7 @@ async def worker_here(database: str, node: str) -> None:
 
 
 async def swept(members: int, node: str, pids: Sequence[int], cpu: DatabaseCpu, database: str) -> Sweep:
-    """One sweep, from its start until nobody is due."""
+    """Run one sweep from its start until nobody is due, and return its measurements."""
     tally(node, "DELETE")
     before, database_before = used(pids), cpu.seconds()
     began = time.perf_counter()
@@ -188,7 +188,7 @@ async def swept(members: int, node: str, pids: Sequence[int], cpu: DatabaseCpu, 
 
 
 def used(pids: Sequence[int]) -> list[float]:
-    """Seconds of processor time of each process so far."""
+    """Return the seconds of processor time of each process so far."""
     return [cpu_of(Path("/proc") / str(pid)) for pid in pids]
 
 
@@ -201,7 +201,7 @@ _RUNNING = """
 
 @asynccontextmanager
 async def sampled(database: str) -> AsyncIterator[Counter[str]]:
-    """Count, again and again, what the running statements of other processes wait for."""
+    """Count repeatedly what the running statements of other processes wait for."""
     found = Counter[str]()
     async with transaction() as db:
         own = (await db.execute(text("SELECT pg_backend_pid()"))).scalar_one()
@@ -221,7 +221,7 @@ async def sampled(database: str) -> AsyncIterator[Counter[str]]:
 
 
 def show(members: int, found: dict[int, Found]) -> None:
-    """The table and the goals."""
+    """Print the table and the goals."""
     print(
         f"\nOne sweep over {members:,} members in {GUILDS} guilds, ten rules each, nothing new, a node {AWAY} ms away\n"
     )

@@ -1,4 +1,4 @@
-"""What people who never met us cost the bot: `python -m benchmarks.sizes.strangers [--quick] [--strangers N …]`.
+"""The cost of strangers to the bot: `python -m benchmarks.sizes.strangers [--quick] [--strangers N …]`.
 
 The whole product runs as `make run` starts it. A guild gets more and more members who are strangers; at each size the
 bot is killed, and its start and its memory are measured. Then 200 strangers a second leave and join, beside a member
@@ -54,7 +54,7 @@ class Start:
 
 @dataclass
 class Churn:
-    """What happened while strangers came and went: milliseconds of answers, the bot's processor time and growth."""
+    """Measurements while strangers came and went: milliseconds of answers, the bot's processor time and growth."""
 
     events: int = 0
     seconds: float = 0.0
@@ -63,7 +63,7 @@ class Churn:
     cpu: float = 0.0
     grown: float = 0.0
     rows: int = 0
-    """Rows of members that it left in the database."""
+    """Rows of members that remained in the database."""
 
 
 class Town:
@@ -87,13 +87,13 @@ class Town:
             self.strangers += count
 
     async def answered(self) -> float:
-        """Use a command; seconds until its answer. RuntimeError without one."""
+        """Use a command and return the seconds until its answer. Raises RuntimeError without one."""
         began = time.monotonic()
         await self.control("interactions", guild=GUILD, user=PERSON, kind="command", name="help")
         return time.monotonic() - began
 
     def bot(self) -> int:
-        """The process of the bot. LookupError while there is none."""
+        """Return the id of the bot's process. Raises LookupError while there is none."""
         assert self._machine.process is not None
         for pid in members_of_session(self._machine.process.pid):
             try:
@@ -122,7 +122,7 @@ class Town:
         return Start(self.strangers, seconds, resident(self.bot()))
 
     async def churn(self, seconds: float) -> Churn:
-        """Let strangers leave and join again at A_SECOND, and ask meanwhile."""
+        """Let strangers leave and join again at A_SECOND, and use a command meanwhile."""
         seen = Churn(rows=-self._rows())
         bot = self.bot()
         before, cpu = resident(bot), processor(bot)
@@ -132,7 +132,7 @@ class Town:
         calls = set[asyncio.Task[Any]]()
         people = range(self.first, self.last + 1)
         while (late := time.monotonic() - began) < seconds:
-            # The sandbox is not flooded: a command would wait in its queue, and not for the bot.
+            # The sandbox is not flooded: otherwise a command would wait in its queue, and not for the bot.
             while seen.events < late * A_SECOND and len(calls) < OUTSTANDING:
                 # Of each hundred, all leave and then all come back.
                 block, step = divmod(seen.events, 200)
@@ -178,13 +178,13 @@ async def control(client: aiohttp.ClientSession, sandbox: str, path: str, body: 
 
 
 def resident(pid: int) -> float:
-    """Megabytes of a process."""
+    """Return the memory of a process in megabytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def processor(pid: int) -> float:
-    """Seconds of processor time of a process."""
+    """Return the seconds of processor time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -203,7 +203,7 @@ async def measure(machine: Machine, sizes: Sequence[int], seconds: float) -> tup
 
 
 def row(one: Start) -> str:
-    """One row of the table."""
+    """Return one row of the table."""
     return f"| {one.strangers:,} | {one.seconds:.1f} | {one.megabytes:.1f} |"
 
 

@@ -1,4 +1,4 @@
-"""The process that does whole rounds: `python -m benchmarks.sizes.whole DATABASE NODE CONTRACTS MEMBERS`.
+"""The process that runs whole sweeps: `python -m benchmarks.sizes.whole DATABASE NODE CONTRACTS MEMBERS`.
 
 Says "ready" once its members are settled; then each line that it reads is one round, and answered by one Sample.
 """
@@ -36,7 +36,7 @@ class DatabaseCpu:
         self._postmaster = (Path(directory) / "postmaster.pid").read_text().split()[0]
 
     def seconds(self) -> float:
-        """Seconds of the server's processes so far; those that ended are in the postmaster's own account."""
+        """Return the processor seconds of the server's processes; the postmaster's account includes ended ones."""
         return sum(cpu_of(one) for one in Path("/proc").iterdir() if one.name.isdigit() and self._is_ours(one))
 
     def _is_ours(self, process: Path) -> bool:
@@ -77,7 +77,7 @@ def _parent(process: Path) -> str:
 
 
 def cpu_of(process: Path) -> float:
-    """Seconds of processor time of a process, by its folder in /proc, with its ended children."""
+    """Return the processor seconds of a process, by its folder in /proc, with its ended children."""
     fields = _fields(process)
     return sum(int(fields[at]) for at in (11, 12, 13, 14)) / TICKS if fields else 0.0
 
@@ -97,7 +97,7 @@ async def one_round(workers: int = 2) -> int:
 
 
 async def main() -> None:
-    """Prepare, then one round a line."""
+    """Prepare, then run one sweep for each line."""
     url, node, contracts, count = sys.argv[1:5]
     members, named = int(count), contracts.split(",")
     async with town.product(url, [node]):
@@ -128,7 +128,7 @@ async def main() -> None:
 
 
 def _rss() -> int:
-    """Kilobytes of memory at the most."""
+    """Return the peak memory in kilobytes."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0])
 

@@ -1,1 +1,1 @@
-"""What the benchmarks share."""
+"""Code shared by the benchmarks."""

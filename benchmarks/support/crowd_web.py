@@ -1,4 +1,4 @@
-"""What a browser waits for in a crowd: each call of the REST interface, and downloads of everything, over the wire.
+"""Waiting times of a browser in a crowd: each call of the REST interface, and complete downloads, over the wire.
 
 A web process of its own works on the crowd's database, with the sandbox as its Discord: the big server is one of the
 sandbox's guilds, whose owner asks.
@@ -25,13 +25,13 @@ PERSON, GUILD = "ada", "Base Builders"
 MEDIAN_MS, MOST_MS = 150, 400
 GROWTH_MB = 30
 REST = 0.25
-"""Seconds between two calls: most ask Discord for the person's rights, and its limits would be what is measured."""
+"""Seconds between two calls: most ask Discord for the person's rights, and faster calls would measure its limits."""
 _PLENTY = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "PREVIEWS", "READS", "RECHECKS", "SOCKETS")
 
 
 @dataclass(frozen=True)
 class Took:
-    """Milliseconds of one call: by the clock, and of the processor, ours and the database's."""
+    """Milliseconds of one call: by the clock, and of processor time, ours and the database's."""
 
     clock: float
     processor: float
@@ -39,7 +39,7 @@ class Took:
 
 @dataclass(frozen=True)
 class Download:
-    """A file that was streamed: milliseconds until its first byte, and by how many MB the web process grew at most."""
+    """A streamed file: milliseconds until its first byte, and by how many MB the web process grew at most."""
 
     first: float
     grown: float
@@ -99,7 +99,7 @@ def _paths(server_id: int, members: int) -> list[str]:
 
 @contextmanager
 def _owned(url: str, server_id: int, sandbox: str) -> Iterator[str]:
-    """The big server as the sandbox's guild; somebody runs all servers. When the log's last day began."""
+    """Make the big server the sandbox's guild, administered by one person; return when the log's last day began."""
     world = httpx.get(f"{sandbox}/control/world").json()
     person = next(user["id"] for user in world["users"] if user["username"] == PERSON)
     guild = next(one["id"] for one in world["guilds"] if one["name"] == GUILD)
@@ -107,7 +107,7 @@ def _owned(url: str, server_id: int, sandbox: str) -> Iterator[str]:
         before = db.execute("SELECT discord_id FROM server WHERE id = %s", [server_id]).fetchone()
         assert before is not None
         db.execute("UPDATE server SET discord_id = %s WHERE id = %s", [guild, server_id])
-        # As if Discord had just said so: it is not asked for the other servers, which the sandbox does not have.
+        # As if Discord had just reported it: it is not asked about the other servers, which the sandbox does not have.
         db.execute(
             "INSERT INTO access (server_id, discord_id, owner, checked_at) "
             "SELECT id, %s, true, now() + interval '1 day' FROM server ON CONFLICT DO NOTHING",
@@ -142,7 +142,7 @@ def _stream(client: httpx.Client, name: str, path: str, port: int) -> Download:
 
 
 def _processes(port: int) -> list[Path]:
-    """The web server and its workers."""
+    """Return the web server and its workers."""
     found: list[Path] = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -154,14 +154,14 @@ def _processes(port: int) -> list[Path]:
 
 
 def database_processes(url: str) -> list[Path]:
-    """The database server's processes, those of the connections that there are by now."""
+    """Return the database server's processes, including those of the present connections."""
     with psycopg.connect(libpq_url(url)) as db:
         rows = db.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()").fetchall()
     return [Path("/proc") / str(pid) for (pid,) in rows]
 
 
 def processor(processes: list[Path]) -> float:
-    """Milliseconds that these have been on the processor so far; those that have ended count for nothing."""
+    """Return the milliseconds of processor time that these have used; processes that have ended count as zero."""
     spent = 0
     for process in processes:
         with suppress(OSError):
@@ -170,7 +170,7 @@ def processor(processes: list[Path]) -> float:
 
 
 def _memory(processes: list[Path]) -> int:
-    """Kilobytes that these have in memory together."""
+    """Return the kilobytes of memory that these use together."""
     rows = (row for process in processes for row in (process / "status").read_text().splitlines())
     return sum(int(row.split()[1]) for row in rows if row.startswith("VmRSS:"))
 

@@ -37,31 +37,31 @@ TOKENS = 60
 LOGS, FLOOD = 10_000, 25_500
 OLD_RULES = 5_000
 ROLES = 30
-"""Roles that every member of its is to get, where Discord refuses them."""
+"""Roles that each of its members should get, but Discord refuses."""
 MANY_WALLETS = 100
 """Wallets of each of its members, where they have as many as one person may have."""
 _FIRST, _OLD = 0xBAD << 144, 0xBAE << 144
 
 GAS, ANSWER, REVERT = "5b600056", "621000006000f3", "621000006000fd"
-"""Contracts that burn all gas in a loop, and answer or revert with a megabyte, whatever they are asked."""
+"""Contracts that use up all gas in a loop, and answer or revert with a megabyte on any call."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One way of doing harm."""
+    """One kind of attack."""
 
     code: str = RUNTIME
-    """The code of its contracts; the default says that everybody has two tokens and never which."""
+    """The code of its contracts; the default says that everybody has two tokens, without naming them."""
     traits: bool = False
     """Whether one rule asks all of its contracts for a trait, and another for one whose metadata never come."""
     balances: bool = False
     """Whether rules ask all of its contracts for balances, 40 in each of ten rules."""
     logs: int = 0
-    """How many logs it writes in a block every now and then."""
+    """How many logs it writes in a block at intervals."""
     old_rules: int = 0
     """Rules from before there were limits, each over a contract of its own."""
     refused: int = 0
-    """Which one of its role writes Discord refuses: each (1), or every other one (2)."""
+    """Which of its role writes Discord refuses: each (1), or every other one (2)."""
     previews: bool = False
     wallets: int = 1
 
@@ -81,7 +81,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def deploy(node: Lab, members: int, name: str) -> dict[str, Any]:
-    """Put the contracts of a kind on the chain; their addresses by what they do."""
+    """Put the contracts of a kind on the chain; return their addresses by what they do."""
     kind = KINDS[name]
     made: dict[str, Any] = {"kind": name, "harm": [f"0x{_FIRST + at:040x}" for at in range(CONDITIONS)]}
     for contract in made["harm"]:
@@ -95,7 +95,7 @@ def deploy(node: Lab, members: int, name: str) -> dict[str, Any]:
 
 
 def act(node: Lab, evil: dict[str, Any]) -> None:
-    """What it does on the chain again and again: a block full of logs, a torn log, tokens that move."""
+    """Attack the chain repeatedly: a block full of logs, a malformed log, tokens that move."""
     kind = KINDS[evil["kind"]]
     if kind.logs:
         before, node.gas = node.gas, READING_GAS - 10_000
@@ -108,7 +108,7 @@ def act(node: Lab, evil: dict[str, Any]) -> None:
 
 
 async def move_in(evil: dict[str, Any], members: int, shared: str) -> None:
-    """Its server, members, wallets and rules; one rule is over the contract that honest guilds name.
+    """Create its server, members, wallets and rules; one rule names the honest guilds' contract.
 
     Rules from before the limits are paused as the clock does it within an hour.
     """
@@ -140,7 +140,7 @@ def _trees(kind: Kind, evil: dict[str, Any], shared: str) -> list[dict[str, Any]
     if kind.logs or kind.refused:
         trees.append(_basic(evil["harm"][0]))
     if kind.traits:
-        # A rule has at most 40 conditions, so that the limits of a server cannot forbid any of these.
+        # A rule has at most 40 conditions, so the limits of a server cannot forbid any of these.
         trees += [{"all": [_trait(contract) for contract in evil["harm"]]}, _trait(evil["slow"])]
     if kind.balances:
         some = [_basic(contract) for contract in evil["harm"]]
@@ -161,7 +161,7 @@ def _trait(contract: str) -> dict[str, Any]:
 
 @contextmanager
 def tarpit() -> Iterator[str]:
-    """The address of a host that takes every request and never answers."""
+    """A host that accepts every request and never answers; yields its address."""
     port = free_port()
     process = subprocess.Popen([sys.executable, "-m", "benchmarks.support.hostile", "tarpit", str(port)], cwd=ROOT)
     try:
@@ -185,7 +185,7 @@ def previews(database: str, node: str, contract: str) -> Iterator[None]:
 
 
 def refuse(discord: str, every: int) -> None:
-    """From now on Discord refuses the guild's role writes as it does where two-factor is required of moderators.
+    """Refuse the guild's role writes from now on, as Discord does where moderators need two-factor authentication.
 
     Each of them with `every` 1, every other one with 2.
     """
@@ -195,7 +195,7 @@ def refuse(discord: str, every: int) -> None:
 
 
 async def preview_for_ever(database: str, node: str, contract: str) -> None:
-    """Preview, for the hostile guild's members, a rule over the contract that honest guilds name."""
+    """Preview a rule over the honest guilds' contract for the hostile guild's members, again and again."""
     async with town.product(database, [node]):
         async with transaction() as db:
             server_id = (await db.exec(select(Server.id).where(Server.discord_id == GUILD))).one() or 0

@@ -29,12 +29,12 @@ LOADING_GAS, READING_GAS = 10**12, 50_000_000
 
 
 def wallet(number: int) -> str:
-    """The address of a wallet of the lab; the same at every run, and spread as real addresses are."""
+    """Return the address of a wallet: the same in every run, and spread as real addresses are."""
     return "0x" + hashlib.sha256(f"wallet {number}".encode()).hexdigest()[:40]
 
 
 def holder(collection: int, token: int, holders: int) -> int:
-    """The number of the wallet that holds a token: uneven, so that some hold several and some none."""
+    """Return the number of the wallet that holds a token: uneven, so that some hold several and some none."""
     return (token * (2 * collection + 1) + token * token // 7) % holders
 
 
@@ -48,7 +48,7 @@ class Lab:
         self.gas = LOADING_GAS // 10
 
     def rpc(self, method: str, *params: Any) -> Any:
-        """One JSON-RPC call; its result."""
+        """Make one JSON-RPC call and return its result."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=120) as answer:
@@ -58,7 +58,7 @@ class Lab:
         return said["result"]
 
     def send(self, to: str | None, data: bytes) -> dict[str, Any]:
-        """One transaction from the node's first account; its receipt."""
+        """Send one transaction from the node's first account and return its receipt."""
         call = {"from": self.rpc("eth_accounts")[0], "data": "0x" + data.hex(), "gas": hex(self.gas)}
         name = self.rpc("eth_sendTransaction", call | ({} if to is None else {"to": to}))
         deadline = time.monotonic() + 120
@@ -71,7 +71,7 @@ class Lab:
         return receipt
 
     def deploy(self, name: str, metadata: str = "https://example.org/") -> str:
-        """A new collection, with the node's first account as its keeper and its metadata below that address."""
+        """Deploy a collection kept by the node's first account, with metadata below `metadata`; return its address."""
         keeper = self.rpc("eth_accounts")[0]
         arguments = encode(["string", "string", "string", "address"], [name, "B", metadata, keeper])
         made = self.send(None, bytes.fromhex(ARTEFACTS["Collection721"]["bytecode"][2:]) + arguments)
@@ -86,7 +86,7 @@ class Lab:
             self.settle(contract, moves)
 
     def settle(self, contract: str, moves: list[tuple[str, str, int, int]]) -> None:
-        """Many transfers in one transaction: from, to, token and amount of each."""
+        """Make many transfers in one transaction: from, to, token and amount of each."""
         settle = next(v for k, v in ARTEFACTS["Collection721"]["selectors"].items() if k.startswith("settle("))
         # Packed by hand: the codec would take longer than the chain.
         words = [_word(32), _word(len(moves))]
@@ -111,7 +111,7 @@ class Lab:
 
     @contextmanager
     def mining(self) -> Iterator[None]:
-        """A block every five seconds while the block lasts, for what takes longer than a head stays fresh.
+        """A new block every five seconds during the block, for work that takes longer than a head stays fresh.
 
         Not while aggregates are read: asked at its newest block, anvil sometimes answers at the one that it is mining,
         and the product refuses such an answer.
@@ -123,7 +123,7 @@ class Lab:
             self.rpc("evm_setIntervalMining", 0)
 
     def cpu(self) -> float:
-        """Seconds of processor time that the node has used so far."""
+        """Return the seconds of processor time that the node has used so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

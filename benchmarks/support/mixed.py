@@ -1,4 +1,4 @@
-"""The whole round with ten rules of mixed conditions: `python -m benchmarks.support.mixed [--quick] [--members N]`.
+"""Whole sweeps with ten rules of mixed conditions: `python -m benchmarks.support.mixed [--quick] [--members N]`.
 
 Calls to the node are counted for all ten rules together, and for each kind with the other rules paused. Nothing changes
 in the rounds that are measured. Traits were read before, and are fresh. Coins on Solana are counted with the product's
@@ -50,7 +50,7 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What is on the chain: collections, coins, and a contract in which tokens are staked."""
+    """The content of the chain: collections, coins, and a contract in which tokens are staked."""
 
     collections: Sequence[str]
     coins: Sequence[str]
@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measured round: which rules decided, on how many conditions, and what it took."""
+    """One measured sweep: the rules that decided, their number of conditions, and the cost."""
 
     name: str
     conditions: int
@@ -70,7 +70,7 @@ class Row:
     statements: int
 
     def per_thousand(self, members: int) -> float:
-        """Calls for 1,000 checks."""
+        """Return calls for 1,000 checks."""
         return sum(self.calls.values()) / (members * self.conditions) * 1000
 
 
@@ -123,7 +123,7 @@ def _settle(node: Lab, contract: str, moves: Sequence[tuple[str, str, int, int]]
 
 
 def rules(place: Place, listed: Mapping[str, Any]) -> dict[str, list[Tree]]:
-    """Ten rules by their kinds."""
+    """Return ten rules by kind."""
     first, second, third, fourth, fifth = place.collections
 
     def on(kind: str, contract: str, **more: Any) -> Tree:
@@ -151,7 +151,7 @@ def rules(place: Place, listed: Mapping[str, Any]) -> dict[str, list[Tree]]:
 
 
 async def rounds(url: str, node: Lab, place: Place, members: int, supply: int) -> list[Row]:
-    """One round with all rules and one for each kind, once everybody has their roles."""
+    """Run one sweep with all rules and one for each kind, once everybody has their roles."""
     async with town.product(url, [node.url]):
         (server,) = await town.people(members)
         ids = await _write_rules(server, place, supply)
@@ -200,7 +200,7 @@ async def _only(chosen: Sequence[int]) -> None:
 
 
 async def _write_rules(server: int, place: Place, supply: int) -> dict[str, list[tuple[int, int]]]:
-    """Write the rules, the list and the traits; return by kind each rule's id and how many conditions it has."""
+    """Write the rules, the list and the traits; return each rule's id and number of conditions by kind."""
     read = await address_list_text.of_items([wallet(number) for number in range(0, 2 * LISTED, 2)])
     ids = dict[str, list[tuple[int, int]]]()
     async with transaction() as db:
@@ -238,7 +238,7 @@ def _leaves(tree: Tree) -> int:
 
 
 def solana_node(scans: bool) -> Answer:
-    """A node on which everybody has one of the first coin; it answers at once. With `scans` it gives whole coins."""
+    """A node where everybody has one of the first coin, which answers at once. With `scans` it gives whole coins."""
     rest, owners = index(1, 1), [solana_owner(number) for number in range(BATCH)]
     amounts = [(decode(owner) or b"") + (1).to_bytes(8, "little") for owner in owners]
 
@@ -268,7 +268,7 @@ MINTS = [solana_owner(at) for at in range(10**9, 10**9 + 3)]
 
 
 async def solana_calls(coins: Sequence[str], *, scans: bool) -> list[Calls]:
-    """Calls of two questions, one after the other, about coins of BATCH wallets on Solana."""
+    """Return the calls of two questions, one after the other, about coins of BATCH wallets on Solana."""
     found: list[Calls] = []
     with counting(solana_node(scans)) as calls:
         nodes = SolanaNodes(["http://node.test"], deadline=120.0)

@@ -1,4 +1,4 @@
-"""Balances of many servers in one question: requests, bytes and processor time by how many servers share the pairs.
+"""Balances of many servers in one question: requests, bytes and processor time by the number of servers.
 
 Each server has WALLETS wallets and COLLECTIONS collections of its own, so 10,000 servers are 400,000 balances; one
 server has as many pairs as a thousand together.
@@ -32,7 +32,7 @@ CODE = "0x6004355460005260206000f3"
 
 @dataclass
 class NodeTraffic:
-    """What went to the node."""
+    """The traffic to the node."""
 
     requests: int = 0
     bytes: int = 0
@@ -56,12 +56,12 @@ def counted() -> Iterator[NodeTraffic]:
 
 
 def own_collection(server: int, number: int) -> str:
-    """The address of one of a server's own collections."""
+    """Return the address of one of a server's own collections."""
     return f"0x{0xC0DE << 64 | server << 16 | number:040x}"
 
 
 def deploy(node: Lab, servers: int) -> None:
-    """Put code at all collections' addresses, and let a call use as much gas as nodes usually give."""
+    """Put code at all collections' addresses, and set the usual gas limit of a call."""
     for server in range(servers):
         calls = [
             {
@@ -80,7 +80,7 @@ def deploy(node: Lab, servers: int) -> None:
 
 
 def segments(servers: int) -> list[Segment]:
-    """What so many servers ask; a single one asks about as many pairs as a thousand."""
+    """Return the questions of so many servers; a single server asks about as many pairs as a thousand."""
     if servers == 1:
         contracts = tuple(own_collection(0, number) for number in range(COLLECTIONS))
         return [Segment(contracts, tuple(wallet(number) for number in range(1_000 * WALLETS)))]
@@ -94,7 +94,7 @@ def segments(servers: int) -> list[Segment]:
 
 
 async def measure(node: Lab, servers: int, rounds: int) -> float:
-    """Print what a question of so many servers takes; its requests for 1,000 balances."""
+    """Print the cost of a question of so many servers; return its requests for 1,000 balances."""
     chains = EvmChains(NodePool({CHAIN: [node.url]}, deadline=600, request_seconds=120))
     asked, best = segments(servers), (float("inf"), float("inf"))
     pairs = sum(len(one.contracts) * len(one.owners) for one in asked)

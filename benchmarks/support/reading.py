@@ -21,7 +21,7 @@ from gateways.evm.client import BalanceSheet, EvmChains
 from gateways.evm.rpc.pool import NodePool
 
 FLOOR_OWNERS = 1_200
-"""Owners in a call of the floor: with ten collections about as many checks as the product takes of 50 M gas."""
+"""Owners in a call of the floor: with ten collections about as many checks as the product does with 50 M gas."""
 BALANCE_OF = [
     {"name": "balanceOf", "type": "function", "stateMutability": "view",
      "inputs": [{"name": "owner", "type": "address"}], "outputs": [{"name": "", "type": "uint256"}]}
@@ -29,7 +29,7 @@ BALANCE_OF = [
 
 
 def main() -> None:
-    """Run the method that is named."""
+    """Run the named method."""
     name, url, contracts, count = sys.argv[1:5]
     owners = [wallet(number) for number in range(int(count))]
     METHODS[name](url, contracts.split(","), owners)
@@ -42,7 +42,7 @@ def ours(url: str, contracts: list[str], owners: list[str], way: Way | None = No
         pool = NodePool({CHAIN: [url]}, deadline=600, request_seconds=120)
         chains = EvmChains(pool)
         if way is not None:
-            for reader in chains._bulk.values():  # the way is found out node by node; here it is given
+            for reader in chains._bulk.values():  # the way is normally found node by node; here it is given
                 reader.way, reader._way_until = way, float("inf")
         await chains.balances(CHAIN, [Segment(tuple(contracts), tuple(owners[:100]))])
         with Measured() as time:
@@ -55,19 +55,19 @@ def ours(url: str, contracts: list[str], owners: list[str], way: Way | None = No
 
 
 def sum_of(sheet: BalanceSheet, contracts: list[str]) -> int:
-    """All amounts of a sheet, from its cells, as the floor adds up its own."""
+    """Return the sum of a sheet's amounts from its cells, as the floor adds up its own."""
     rows = [sheet.row(contract) for contract in contracts]
     assert not any(UNKNOWN in row or LARGE in row for row in rows)
     return sum(sum(row) - len(row) for row in rows)
 
 
 def fallback(url: str, contracts: list[str], owners: list[str]) -> None:
-    """The product's reader on a node that knows no state override: aggregate3."""
+    """Read with the product's reader on a node without state override: aggregate3."""
     ours(url, contracts, owners, Way.MULTICALL)
 
 
 def floor(url: str, contracts: list[str], owners: list[str]) -> None:
-    """The least that any client of this node could take: the same loop, packed beforehand, over two bare sockets."""
+    """Read at the least possible cost for a client of this node: the same loop, packed before, on two bare sockets."""
     parts, blob, chosen = urlsplit(url), packed(owners), packed(contracts)
     targets = [chosen[at : at + 20] for at in range(0, len(chosen), 20)]
     pieces = [blob[at : at + FLOOR_OWNERS * 20] for at in range(0, len(blob), FLOOR_OWNERS * 20)]
@@ -123,7 +123,7 @@ def web3_one_by_one(url: str, contracts: list[str], owners: list[str]) -> None:
 
 
 def web3_together(url: str, contracts: list[str], owners: list[str]) -> None:
-    """AsyncWeb3 with twenty requests under way."""
+    """Read with AsyncWeb3 and twenty requests at a time."""
     from web3 import AsyncHTTPProvider, AsyncWeb3
 
     async def run() -> None:

@@ -77,7 +77,7 @@ def _said(item: dict[str, Any], result: object) -> dict[str, Any]:
 
 @dataclass
 class Clock:
-    """A clock that is set by hand, for everything that decides by monotonic or loop time what to ask."""
+    """A clock set by hand, for all code that decides by monotonic or loop time what to ask."""
 
     now: float = 1_000_000.0
 
@@ -87,13 +87,13 @@ class Clock:
 
 @contextmanager
 def hand_set() -> Iterator[Clock]:
-    """Let the readers' time be what the clock is set to."""
+    """Make this the readers' clock."""
     clock, loop = Clock(), cast("Any", asyncio.get_running_loop())
     modules: list[Any] = [evm, head_track, block_ranges]
     kept, real = [module.monotonic for module in modules], loop.time
     for module in modules:
         module.monotonic = clock
-    # Timers go on as they do; what is compared with loop time sees the hours that have passed.
+    # Timers work as usual; only comparisons with loop time see the hours that have passed.
     begun = clock.now
     loop.time = lambda: real() + clock.now - begun
     try:
@@ -105,7 +105,7 @@ def hand_set() -> Iterator[Clock]:
 
 
 def quiet_node(chain: str, clock: Clock, log_blocks: int | None) -> Answer:
-    """A node whose blocks come as they usually do on the chain and hold nothing."""
+    """Answer as a node whose blocks come at the chain's usual pace and are empty."""
 
     def block(number: int) -> dict[str, str]:
         return {"number": hex(number), "hash": f"0x{number:064x}", "timestamp": hex(int(time.time()))}
@@ -135,7 +135,7 @@ def quiet_node(chain: str, clock: Clock, log_blocks: int | None) -> Answer:
 async def following(
     chain: str, seconds: float, *, log_blocks: int | None = None, socket: bool = False, wallets: int = 0
 ) -> dict[str, float]:
-    """Calls a day while the chain's contracts, or so many members' wallets, are followed and nothing happens.
+    """Return the calls a day for following the contracts, or so many members' wallets, while nothing happens.
 
     With more than one node they take turns, so that all together get as much. Each reading has a node of its own: what
     a node was found to give is remembered by its address.
@@ -178,7 +178,7 @@ async def _chains(url: str) -> AsyncIterator[EvmChains]:
 
 
 async def balances(node: Lab, members: int, contracts: Sequence[str], *, settled: bool = False) -> Calls:
-    """Calls of a round over members with one wallet each, after a look that taught how much the node takes."""
+    """Return the calls of a sweep over members with one wallet each, once the node's limits are known."""
     owners = tuple(wallet(number) for number in range(min(members, BATCH)))
     found = Calls()
     async with _chains(node.url) as chains:
@@ -198,7 +198,7 @@ async def balances(node: Lab, members: int, contracts: Sequence[str], *, settled
 
 
 async def delegated(members: int) -> dict[str, float]:
-    """Calls of one reading of who delegated to the members' wallets, on one chain; nobody has."""
+    """Return the calls of reading who delegated to the members' wallets on one chain, where nobody has."""
     with hand_set() as clock, counting(quiet_node(CHAIN, clock, None)) as calls:
         pool = NodePool({CHAIN: ["http://node.test"]})
         await DelegateRegistry(pool, bytes(32)).incoming(CHAIN, [wallet(number) for number in range(members)])
@@ -207,7 +207,7 @@ async def delegated(members: int) -> dict[str, float]:
 
 
 async def open_challenge(chain: str = CHAIN) -> dict[str, float]:
-    """Calls of one look for the transaction of one open challenge, on one chain."""
+    """Return the calls of one poll for the transaction of one open challenge, on one chain."""
     with hand_set() as clock, counting(quiet_node(chain, clock, None)) as calls:
         pool = NodePool({chain: ["http://node.test"]})
         transactions = EvmTransactions(pool)
@@ -219,7 +219,7 @@ async def open_challenge(chain: str = CHAIN) -> dict[str, float]:
 
 
 async def probe(chain: str) -> dict[str, float]:
-    """Calls of one look of Health at a node that nobody has heard for ten minutes."""
+    """Return the calls of one check by Health of a node that has not been used for ten minutes."""
     answer: Answer
     with hand_set() as clock:
         answer = index(1, 1) if chain == "solana" else quiet_node(chain, clock, None)
@@ -240,12 +240,12 @@ COLLECTION = encode(bytes(31) + b"\x07")
 
 
 def solana_owner(number: int) -> str:
-    """The address of a member's wallet."""
+    """Return the address of a member's wallet."""
     return encode((number + 1).to_bytes(32, "big"))
 
 
 def index(supply: int, owners: int) -> Answer:
-    """An index of one collection of `supply` assets, which `owners` wallets hold in turn; each wallet has one more."""
+    """Return an index of one collection of `supply` assets held by `owners` wallets, and one more asset for each."""
     step = (2**256 - 1) // (supply + 1)
     assets = [_asset((place + 1) * step, place % owners, COLLECTION) for place in range(supply)]
     others = {solana_owner(number): _asset(number + 1, number, "") for number in range(owners)}
@@ -282,7 +282,7 @@ def _asset(number: int, owner: int, collection: str) -> dict[str, object]:
 
 
 async def solana_list(members: int, supply: int) -> dict[str, float]:
-    """Calls of one question about a collection on Solana for members with one wallet each."""
+    """Return the calls of one question about a collection on Solana, for members with one wallet each."""
     with counting(index(supply, members)) as calls:
         nodes = SolanaNodes(["http://node.test"])
         chains = SolanaChains(nodes)

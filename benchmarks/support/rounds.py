@@ -1,4 +1,4 @@
-"""Rounds: every method in a process of its own, one after the other, several times over; medians and ratios."""
+"""Benchmark rounds: every method in a process of its own, one after the other, repeatedly; medians and ratios."""
 
 import json
 import os
@@ -40,7 +40,7 @@ class Sample:
 
 @dataclass
 class Method:
-    """A way of doing the work: a command that prints one Sample as JSON, and whose sum must be `expected`."""
+    """A way of doing the work: a command that prints one Sample as JSON, whose sum must be `expected`."""
 
     name: str
     command: Sequence[str]
@@ -50,7 +50,7 @@ class Method:
     """Why it could not run."""
 
     def run(self) -> None:
-        """One run; raises when the sum is wrong, for a fast wrong answer is worth nothing."""
+        """Run once; raises when the sum is wrong, because a fast wrong answer is worth nothing."""
         if self.missing:
             return
         done = subprocess.run(self.command, cwd=ROOT, capture_output=True, text=True, env=environment(), check=False)
@@ -64,13 +64,13 @@ class Method:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a method: node from the wheel, and one thread for what would take all."""
+    """Return a method's environment: node from the wheel, and one thread for libraries that would use all cores."""
     path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     return {**os.environ, "PATH": path, "NODE_PATH": str(PEERS / "npm" / "node_modules")}
 
 
 def interleaved(methods: Sequence[Method], rounds: int, before: Callable[[], None] = lambda: None) -> None:
-    """Run each method once a round, so that whatever else the machine does meets all of them alike."""
+    """Run each method once a round, so that other load on the machine affects all of them alike."""
     for number in range(rounds):
         for method in methods:
             before()
@@ -80,13 +80,13 @@ def interleaved(methods: Sequence[Method], rounds: int, before: Callable[[], Non
 
 
 def ratio(slow: Method, fast: Method) -> tuple[float, float, float] | None:
-    """How many times faster `fast` is, per unit, round by round: median, least and most."""
+    """Return how many times faster `fast` is, per unit, round by round: median, least and most."""
     pairs = [a.each / b.each for a, b in zip(slow.samples, fast.samples, strict=False)]
     return (median(pairs), min(pairs), max(pairs)) if pairs else None
 
 
 def show(title: str, unit: str, methods: Sequence[Method], ours: Method) -> None:
-    """The table of one benchmark."""
+    """Print the table of one benchmark."""
     print(f"\n{title}\n")
     print(
         f"| method | µs a {unit}, median (min-max) | own CPU, µs a {unit} | memory, MB | ours is so many times faster |"
@@ -109,7 +109,7 @@ def show(title: str, unit: str, methods: Sequence[Method], ours: Method) -> None
 
 @dataclass(frozen=True)
 class Goal:
-    """Something to be reached, and what this run had."""
+    """A goal, and the value that this run reached."""
 
     benchmark: str
     text: str
@@ -119,24 +119,24 @@ class Goal:
 
     @property
     def row(self) -> str:
-        """A row of the table of goals."""
+        """Return a row of the table of goals."""
         value = "not measured" if self.value is None else f"{self.value:.3g}"
         return f"| {self.benchmark} | {self.text} | {value} | {self.wanted} | {self.verdict} |"
 
     @property
     def verdict(self) -> str:
-        """In a word."""
+        """The verdict in a word."""
         return "-" if self.value is None else "met" if self.met else "MISSED"
 
 
 GOALS: list[Goal] = []
-"""Those of all benchmarks that this process has run."""
+"""The goals of all benchmarks that this process has run."""
 
 
 def goal(
     benchmark: str, text: str, value: float | None, *, least: float | None = None, most: float | None = None
 ) -> None:
-    """One line about a goal, and whether this run met it."""
+    """Print one line about a goal, and whether this run met it."""
     wanted = f"at least {least:g}" if least is not None else f"at most {most:g}"
     met = value is not None and (least is None or value >= least) and (most is None or value <= most)
     made = Goal(benchmark, text, value, wanted, met)
@@ -165,5 +165,5 @@ class Measured:
 
 
 def cpu_of(usage: resource.struct_rusage) -> float:
-    """Seconds of processor time."""
+    """Return the seconds of processor time."""
     return usage.ru_utime + usage.ru_stime

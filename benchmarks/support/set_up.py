@@ -1,7 +1,7 @@
 """Gets the peers: other libraries, pinned, each in an environment of its own below data/bench.
 
-`python -m benchmarks.support.set_up` does nothing where that is done already. It names and leaves out
-one that cannot be had.
+`python -m benchmarks.support.set_up` does nothing for a peer that is installed already. It names and skips
+one that cannot be installed.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ PINS = Path(__file__).resolve().parents[1] / "peers"
 PYTHON_PEERS = ("multicall", "discord_py")
 
 Install = Callable[[Path, Path], None]
-"""Fills a folder with what a file of pins names."""
+"""Fills a folder with the packages in a file of pins."""
 
 
 def main() -> None:
-    """Get all of them."""
+    """Install all peers."""
     PEERS.mkdir(parents=True, exist_ok=True)
     for name in PYTHON_PEERS:
         get(name, PINS / f"{name}.txt", python_peer)
@@ -32,12 +32,12 @@ def main() -> None:
 
 
 def python_of(name: str) -> str:
-    """The interpreter of a peer from PyPI."""
+    """Return the interpreter of a peer from PyPI."""
     return str(PEERS / name / "bin" / "python")
 
 
 def get(name: str, pins: Path, install: Install) -> None:
-    """Install a peer unless these very pins are installed, at this place and for this Python."""
+    """Install a peer unless exactly these pins are installed, at this place and for this Python."""
     home = PEERS / name
     stamp, wanted = (
         home / ".installed",
@@ -55,15 +55,15 @@ def get(name: str, pins: Path, install: Install) -> None:
 
 
 def python_peer(home: Path, pins: Path) -> None:
-    """An environment with exactly these packages."""
+    """Make an environment with exactly these packages."""
     venv.create(home, clear=True, with_pip=False)
-    # With the pip of our own environment: a pip in each would cost more than all that it installs.
+    # With the pip of our own environment: a pip in each would take longer than everything that it installs.
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "install", "-qq", "--no-deps"]
     subprocess.run([*pip, "--disable-pip-version-check", "-r", str(pins)], check=True, stdout=sys.stderr)
 
 
 def npm_peers(home: Path, pins: Path) -> None:
-    """The packages of the lock file, by the npm of our own environment."""
+    """Install the packages of the lock file with the npm of our own environment."""
     home.mkdir(exist_ok=True)
     for name in ("package.json", "package-lock.json", ".npmrc"):
         shutil.copyfile(pins.parent / name, home / name)

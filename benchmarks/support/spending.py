@@ -1,4 +1,4 @@
-"""What a server with rules about balances spends a day at its providers: counted calls, added up by the settings."""
+"""The daily spending of a server with balance rules at its providers: counted calls, added up by the settings."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ SUPPLY = 5_000
 """Assets of the collection on Solana."""
 OF_THE_EXAMPLE = ("ethereum", "base")
 LIFE = {"purchases": 10, "sales": 10, "proofs": 5, "challenges": 1}
-"""What a thousand members do a day; a challenge for a transaction stays open for an hour."""
+"""What a thousand members do in a day; a challenge for a transaction stays open for an hour."""
 OPEN_SECONDS = 3_600
 OFTEN = 600
 """Seconds between two sweeps for an operator who sweeps often instead of following."""
@@ -35,19 +35,19 @@ Calls = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The settings that decide what is spent, beside the defaults."""
+    """The settings that decide the spending, apart from the defaults."""
 
     follow: int = 60
     off: tuple[str, ...] = ()
     sweep: int = DAY
 
     def pace(self, chain: str) -> int:
-        """Seconds between two polls; 0 for a chain that only sweeps cover."""
+        """Return the seconds between two polls; 0 for a chain that only sweeps cover."""
         return 0 if chain in self.off else self.follow
 
     @property
     def text(self) -> str:
-        """As lines of `.env`."""
+        """Return the settings as lines of `.env`."""
         said = [f"`FOLLOW_SECONDS={self.follow}`"] if self.follow != DEFAULT.follow else []
         said += [f"`FOLLOW_SECONDS_{chain.upper()}=0`" for chain in self.off]
         said += [f"`SWEEP_SECONDS={self.sweep}`"] if self.sweep != DEFAULT.sweep else []
@@ -70,7 +70,7 @@ def setups(plan: Plan) -> Sequence[Setup]:
 
 @dataclass
 class Counted:
-    """What was counted; following is counted when a table asks for it."""
+    """The counts; following is counted when a table asks for it."""
 
     rounds: dict[int, Calls] = field(default_factory=dict[int, Calls])
     """Members → calls of one sweep on one chain."""
@@ -84,7 +84,7 @@ class Counted:
     delegated: Calls = field(default_factory=dict[str, float])
     """The delegations to the wallets of a thousand members, on one chain."""
     wallets: dict[tuple[int, int | None], Calls] = field(default_factory=dict[tuple[int, int | None], Calls])
-    """Pace and blocks of logs a request → calls a day of following 500 members' wallets on Base."""
+    """Pace and blocks of logs a request → calls a day for following 500 members' wallets on Base."""
     solana: dict[int, Calls] = field(default_factory=dict[int, Calls])
     """Members → calls of one question about a collection."""
     follows: dict[tuple[str, int, int | None, bool], Calls] = field(
@@ -92,7 +92,7 @@ class Counted:
     )
 
     def following(self, chain: str, pace: int, blocks: int | None, *, socket: bool = False) -> Calls:
-        """Calls a day of following a chain, or of leaving it alone with a pace of 0."""
+        """Return the calls a day for following a chain, or for not following it with a pace of 0."""
         if not pace:
             return times(self.probes["base"], DAY / PROBED_UNFOLLOWED.total_seconds())
         return self.follows[chain, pace, blocks, socket]
@@ -125,12 +125,12 @@ async def count() -> Counted:
 
 
 def times(calls: Calls, factor: float) -> Calls:
-    """So many times these calls."""
+    """Return these calls, multiplied."""
     return {method: factor * number for method, number in calls.items()}
 
 
 def added(*calls: Calls) -> Calls:
-    """All of these calls together."""
+    """Return the sum of these calls."""
     found = Counter[str]()
     for some in calls:
         for method, number in some.items():
@@ -141,17 +141,17 @@ def added(*calls: Calls) -> Calls:
 def spent(
     counted: Counted, blocks: int | None, setup: Setup, members: int, chains: Sequence[str] = OF_THE_EXAMPLE
 ) -> Calls:
-    """Calls a day of a server with rules about balances on these chains, at nodes that give so many blocks of logs."""
+    """Return the calls a day of a server with balance rules on these chains, at nodes with so many blocks of logs."""
     return added(followed(counted, blocks, setup, chains), beside_following(counted, setup, members, chains))
 
 
 def followed(counted: Counted, blocks: int | None, setup: Setup, chains: Sequence[str]) -> Calls:
-    """Calls a day of following these chains."""
+    """Return the calls a day for following these chains."""
     return added(*(counted.following(chain, setup.pace(chain), blocks) for chain in chains))
 
 
 def beside_following(counted: Counted, setup: Setup, members: int, chains: Sequence[str]) -> Calls:
-    """Calls a day of the sweeps and of what members do, on all of these chains."""
+    """Return the calls a day of the sweeps and of members' acts, on all of these chains."""
     thousands = members / 1_000
     one_chain = added(
         times(counted.rounds[members], DAY / setup.sweep),
@@ -163,12 +163,12 @@ def beside_following(counted: Counted, setup: Setup, members: int, chains: Seque
 
 
 def a_day(counted: Counted, plan: Plan, setup: Setup, members: int, chains: Sequence[str] = OF_THE_EXAMPLE) -> float:
-    """What such a server costs a day at the plan, in its units."""
+    """Return the daily cost of such a server at the plan, in the plan's units."""
     return plan.cost(spent(counted, plan.log_blocks, setup, members, chains))
 
 
 def in_turns(counted: Counted, plan: Plan, members: int, chains: Sequence[str]) -> tuple[Sequence[float], float]:
-    """Return what one of two plans pays a day that take turns: for following each chain, and for all else at most.
+    """Return the daily cost of one of two plans in turns: for following each chain, and for everything else at most.
 
     A sweep asks one of the two nodes, and a sale asks both, so each is counted with all of it.
     """
@@ -177,7 +177,7 @@ def in_turns(counted: Counted, plan: Plan, members: int, chains: Sequence[str]) 
 
 
 def solana_following(counted: Counted, plan: Plan, requests: int) -> float:
-    """What following Solana costs a day with SOLANA_FOLLOW_REQUESTS; a question comes with a beat."""
+    """Return the daily cost of following Solana with SOLANA_FOLLOW_REQUESTS; a question comes with a beat."""
     if not requests:
         return plan.cost(times(counted.probes["solana"], DAY / PROBED_UNFOLLOWED.total_seconds()))
     return plan.cost(times(counted.solana[OWNERS_AT_ONCE], DAY / _rest(counted, requests)))
@@ -199,7 +199,7 @@ def _rest(counted: Counted, requests: int) -> float:
 
 
 def number(value: float) -> str:
-    """Three digits: 1.23 M, 45.6 k, 789."""
+    """Return a number with at most three digits: 1.23 M, 45.6 k, 789."""
     for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if value >= size * 0.9995:
             return f"{value / size:.3g}".replace("e+03", "000") + letter
@@ -207,13 +207,13 @@ def number(value: float) -> str:
 
 
 def share(value: float, plan: Plan) -> str:
-    """The part of the plan's day, in hundredths."""
+    """Return the percentage of the plan's day."""
     part = 100 * value / (plan.a_day or value)
     return f"{part:.0f} %" if part >= 1 else "under 1 %"
 
 
 def lasts(value: float, plan: Plan) -> str:
-    """How long the allowance lasts at so much a day."""
+    """Return how long the allowance lasts at so much a day."""
     days = (plan.allowance or 0) / value
     if days >= plan.days:
         return "all the time"
@@ -221,6 +221,6 @@ def lasts(value: float, plan: Plan) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,8 +1,8 @@
 """A Discord that accepts only role writes, at the limits of the real one.
 
 `python -m benchmarks.support.stand_in PORT` serves it. Ten writes in ten seconds a guild and fifty requests a second
-a bot, counted as the sandbox counts them. `GET /tally` returns what came, with `?least=5` once five writes did, with
-`?honest=5` once five did in guilds where none is refused; `DELETE /tally` forgets it.
+a bot, counted as the sandbox counts them. `GET /tally` returns the counts, with `?least=5` once five writes came, with
+`?honest=5` once five came in guilds where none is refused; `DELETE /tally` forgets them.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from sandbox.discord.answers.limits import Limits, Verdict, too_many
 from sandbox.discord.rest.members import MEMBER_ROLE_WRITES
 
 ROLE = "/guilds/{guild}/members/{user}/roles/{role}"
-# Clients take a 429 without it for one of Cloudflare's, and give up.
+# Clients take a 429 without it for Cloudflare's, and give up.
 VIA = {"Via": "1.1 stand-in"}
 
 
 class StandIn:
-    """The limits, and what came."""
+    """The limits and the counts."""
 
     def __init__(self) -> None:
         self.written = asyncio.Condition()
@@ -39,7 +39,7 @@ class StandIn:
         self.different: set[tuple[str, ...]] = set()
 
     async def write(self, request: web.Request) -> web.Response:
-        """A role given or taken."""
+        """Accept a role write, or refuse it by the limits."""
         self.requests += 1
         guild = request.match_info["guild"]
         if (refusal := self.refusing.get(guild)) is not None:
@@ -63,7 +63,7 @@ class StandIn:
 
     def _refuse(self, verdict: Verdict) -> web.Response:
         self.refused += 1
-        # Exactly this type: nextcord and discord.py read any other as text, and take it for Cloudflare's.
+        # Exactly this type: nextcord and discord.py read any other as text, and treat the answer as Cloudflare's.
         headers = {"Content-Type": "application/json"} | VIA | verdict.headers
         return web.Response(body=orjson.dumps(too_many(verdict)), status=429, headers=headers)
 
@@ -77,14 +77,14 @@ class StandIn:
         return web.json_response({"id": "1", "username": "bot", "discriminator": "0000", "avatar": None}, headers=VIA)
 
     async def member(self, request: web.Request) -> web.Response:
-        """A member without roles."""
+        """Return a member without roles."""
         self.reads += 1
         user = {"id": request.match_info["user"], "username": "somebody", "discriminator": "0", "avatar": None}
         answer = {"user": user, "roles": [], "nick": None, "joined_at": "2026-01-01T00:00:00+00:00", "pending": False}
         return web.json_response(answer | {"flags": 0, "deaf": False, "mute": False}, headers=VIA)
 
     async def tally(self, request: web.Request) -> web.Response:
-        """What came; times in seconds of this machine's monotonic clock."""
+        """Return the counts; times are in seconds of this machine's monotonic clock."""
         if request.method == "DELETE":
             self.forget()
         least, honest = (int(request.query.get(name, 0)) for name in ("least", "honest"))

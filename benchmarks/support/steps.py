@@ -9,7 +9,7 @@ from time import thread_time
 
 @dataclass
 class Longest:
-    """The longest step so far, in milliseconds of processor time, and of which callback it was."""
+    """The longest step so far, in milliseconds of processor time, and its callback."""
 
     milliseconds: float = 0.0
     of: str = ""
@@ -19,7 +19,7 @@ class Longest:
 def longest_step() -> Generator[Longest]:
     """Measure each step of this thread's event loop while the block lasts.
 
-    By the thread's processor time: what other processes take of the machine is not a fault of the step.
+    It uses the thread's processor time: what other processes take of the machine does not count.
     """
     found, run, measuring = Longest(), asyncio.Handle._run, True
 
@@ -27,7 +27,7 @@ def longest_step() -> Generator[Longest]:
         began = thread_time()
         run(self)
         taken = 1000 * (thread_time() - began)
-        # The step in which the block ends goes on after it.
+        # The step in which the block ends continues after it.
         if measuring and taken > found.milliseconds:
             found.milliseconds, found.of = taken, repr(self)
 

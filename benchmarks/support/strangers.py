@@ -1,7 +1,7 @@
-"""What a stranger or a hostile account tries, again and again for some seconds.
+"""The attacks of a stranger or a hostile account, each repeated for some seconds.
 
 `python -m benchmarks.support.strangers NAME` runs one attack. It reads its Target as JSON and prints what it got. It
-is a process of its own, so that the callers whose waiting is measured share nothing with it but the product and the
+is a process of its own, so that the measured callers share nothing with it but the product and the
 machine.
 """
 
@@ -40,7 +40,7 @@ Said = Counter[str]
 
 @dataclass(frozen=True)
 class Target:
-    """The product, the place and the account from which it is attacked, and for how many seconds."""
+    """The product, the account and the address of the attack, and its seconds."""
 
     url: str
     sandbox: str
@@ -50,14 +50,14 @@ class Target:
     session: str
     wallet: str
     admin: str
-    """The session of an admin of the server who means harm."""
+    """The session of a malicious server admin."""
     guild: str
     server_id: int
     contract: str
     role_id: str
 
     def headers(self, session: str) -> dict[str, str]:
-        """What a request has, signed in unless the session is empty."""
+        """Return the headers of a request, signed in unless the session is empty."""
         return {"X-Forwarded-For": self.address} | ({"Cookie": f"hf_session={session}"} if session else {})
 
 
@@ -87,7 +87,7 @@ async def tab(target: Target, session: str = "", place: str = "/") -> AsyncItera
 
 
 async def calls(target: Target, said: Said, session: str, some: Iterable[tuple[str, str, Any]]) -> None:
-    """All of these calls at once: method, path and JSON of each."""
+    """Make all of these calls at once: method, path and JSON of each."""
     async with aiohttp.ClientSession(
         headers=target.headers(session), connector=aiohttp.TCPConnector(limit=0), timeout=WAIT
     ) as client:
@@ -104,17 +104,17 @@ async def calls(target: Target, said: Said, session: str, some: Iterable[tuple[s
 
 
 async def tabs(count: int, one: Callable[[], Awaitable[None]]) -> None:
-    """So many tabs at once, each doing the same."""
+    """Open so many tabs at once, each doing the same."""
     await asyncio.gather(*(one() for _ in range(count)))
 
 
 def gets(*paths: str, times: int) -> list[tuple[str, str, Any]]:
-    """So many GETs, of these paths in turn."""
+    """Return so many GETs, of these paths in turn."""
     return [("GET", path, None) for path in islice(cycle(paths), times)]
 
 
 async def token_list_by_socket(target: Target, said: Said) -> None:
-    """One message of 60 KB with 12,000 token ids, as a visitor and as a member."""
+    """Send one message of 60 KB with 12,000 token ids, as a visitor and as a member."""
     for session in ("", target.session):
         async with tab(target, session, f"/add-verification-rule?serverId={target.server_id}") as browser:
             await browser.event(f"{FORM}choose_type", {"value": "token_id"})
@@ -124,7 +124,7 @@ async def token_list_by_socket(target: Target, said: Said) -> None:
 
 
 async def token_list_by_call(target: Target, said: Said) -> None:
-    """The same list in every field of a rule that takes one."""
+    """Send the same list in every field of a rule that takes one."""
     leaf = {"type": "token_id", "chain": "base", "contract": target.contract, "tokenIds": [IDS]}
     bodies = [rule(target, tokenIds=[IDS]), rule(target, tokenIds=IDS.split(",")), rule(target, expression=leaf)]
     paths = ("/api/verification-rules", "/api/verification-rules/preview")
@@ -132,7 +132,7 @@ async def token_list_by_call(target: Target, said: Said) -> None:
 
 
 def rule(target: Target, **fields: Any) -> dict[str, Any]:
-    """A rule about a token of the collection."""
+    """Return a rule about a token of the collection."""
     return {
         "ruleName": "Odd", "contractAddress": target.contract, "blockchain": "base", "verificationType": "token_id",
         "minTokens": 1, "roleId": target.role_id, "serverId": target.server_id, "tokenIds": ["1"], **fields,
@@ -140,13 +140,13 @@ def rule(target: Target, **fields: Any) -> dict[str, Any]:
 
 
 async def parallel_reads(target: Target, said: Said) -> None:
-    """300 reads at once about servers, the own one and others."""
+    """Make 300 reads at once about servers, the attacker's own and others."""
     own = [f"/api/verification-rules?serverId={target.server_id}", f"/api/servers/{target.server_id}/members"]
     await calls(target, said, target.session, gets(*own, "/api/servers/3/health", "/api/servers", times=300))
 
 
 async def pages_of_many_tabs(target: Target, said: Said) -> None:
-    """20 tabs that load a server's pages as fast as they may."""
+    """Load a server's pages in 20 tabs as fast as allowed."""
 
     async def one() -> None:
         async with tab(target, target.session, f"/dashboard/server/{target.server_id}") as browser:
@@ -171,7 +171,7 @@ async def look_again(target: Target, said: Said) -> None:
 
 
 async def unfinished_messages(target: Target, said: Said) -> None:
-    """8 sockets of visitors, each with 60 MiB of a message that never ends."""
+    """Open 8 sockets of visitors, each with 60 MiB of a message that never ends."""
 
     async def one() -> None:
         sent = 0
@@ -202,7 +202,7 @@ async def _fragments(browser: Socket, parts: Iterable[str]) -> None:
 
 
 async def full_rule_form(target: Target, said: Said) -> None:
-    """A form with 40 conditions, each with 499 ids or the longest trait, and small events on it."""
+    """Fill in a form with 40 conditions, each with 499 ids or the longest trait, and send small events on it."""
     async with tab(target, target.session, f"/add-verification-rule?serverId={target.server_id}") as browser:
         for number in range(40):
             if number:
@@ -221,7 +221,7 @@ async def full_rule_form(target: Target, said: Said) -> None:
 
 
 async def invite_watches(target: Target, said: Said) -> None:
-    """90 loops that look whether the bot has arrived."""
+    """Start 90 loops that check whether the bot has arrived."""
     async with tab(target, target.session, "/invite") as browser:
         for _ in range(90):
             await browser.event(f"{INVITE}watch")
@@ -231,31 +231,31 @@ async def invite_watches(target: Target, said: Said) -> None:
 
 
 async def parallel_challenges(target: Target, said: Said) -> None:
-    """15 challenges at once for one address."""
+    """Request 15 challenges at once for one address."""
     await calls(target, said, target.session, gets(f"/api/wallet-challenge?address={target.wallet}", times=15))
 
 
 async def previews(target: Target, said: Said) -> None:
-    """An admin who searches for a member's token by previews, 20 at once."""
+    """Search for a member's token by previews as an admin, 20 at once."""
     bodies = [rule(target, tokenIds=[f"{number * 500}-{number * 500 + 499}"]) for number in range(20)]
     await calls(target, said, target.admin, [("POST", "/api/verification-rules/preview", body) for body in bodies])
 
 
 async def malformed_chunks(target: Target, said: Said) -> None:
-    """200 bodies that are not encoded as they say."""
+    """Send 200 bodies whose encoding is not the declared one."""
     head = f"POST /api/auth/logout HTTP/1.1\r\nHost: {urlsplit(target.url).netloc}\r\nX-Forwarded-For: {target.address}"
     await raw(target, said, [f"{head}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n".encode()] * 200)
 
 
 async def long_paths(target: Target, said: Said) -> None:
-    """100 addresses of 60 KB, which a log must not keep."""
+    """Request 100 addresses of 60 KB, which a log must not keep."""
     paths = [f"/api/{'a' * KILOBYTES_60}", f"/{'%1b[2J' * 10_000}"] * 50
     rest = f"HTTP/1.1\r\nHost: {urlsplit(target.url).netloc}\r\nX-Forwarded-For: {target.address}\r\n\r\n"
     await raw(target, said, [f"GET {path} {rest}".encode() for path in paths])
 
 
 async def raw(target: Target, said: Said, requests: Iterable[bytes]) -> None:
-    """Bytes as they are, each on a connection of its own."""
+    """Send raw bytes, each on a connection of its own."""
     host, port = urlsplit(target.url).hostname, urlsplit(target.url).port
 
     async def one(request: bytes) -> None:
@@ -272,7 +272,7 @@ async def raw(target: Target, said: Said, requests: Iterable[bytes]) -> None:
 
 
 async def large_events_of_many_tabs(target: Target, said: Said) -> None:
-    """60 tabs of visitors, each with 90 events of 60 KB."""
+    """Send 90 events of 60 KB in each of 60 visitors' tabs."""
     text = "a" * KILOBYTES_60
 
     async def one() -> None:
@@ -286,7 +286,7 @@ async def large_events_of_many_tabs(target: Target, said: Said) -> None:
 
 
 async def fresh_tabs(target: Target, said: Said) -> None:
-    """20 tabs of visitors that are opened, filled with 60 KB and left, as fast as an address may open them."""
+    """Open 20 visitors' tabs, fill each with 60 KB and leave, as fast as an address may open them."""
 
     async def one() -> None:
         async with tab(target, place=f"/{'a' * 4_000}") as browser:
@@ -298,12 +298,12 @@ async def fresh_tabs(target: Target, said: Said) -> None:
 
 
 async def sign_ins(target: Target, said: Said) -> None:
-    """100 sign-ins, each with a code that Discord never gave."""
+    """Sign in 100 times with a code that Discord never gave."""
     await calls(target, said, "", gets("/api/auth/discord", "/api/auth/discord/callback?code=a&state=b", times=100))
 
 
 async def long_texts(target: Target, said: Said) -> None:
-    """60 KB in every text of every call that changes something."""
+    """Send 60 KB in every text of every call that changes something."""
     text = "a." * (KILOBYTES_60 // 2)
     fields = ("ruleName", "contractAddress", "blockchain", "verificationType", "roleId", "traitType", "traitValue")
     bodies: list[tuple[str, str, Any]] = [
@@ -323,37 +323,37 @@ async def long_texts(target: Target, said: Said) -> None:
 
 
 async def downloads(target: Target, said: Said) -> None:
-    """An admin who downloads everything 40 times at once."""
+    """Download everything 40 times at once as an admin."""
     base = f"/api/servers/{target.server_id}"
     files = (f"{base}/members.csv", f"{base}/events.csv", f"{base}/export", "/api/me/export")
     await calls(target, said, target.admin, gets(*files, times=40))
 
 
 async def parallel_health(target: Target, said: Said) -> None:
-    """1,000 questions at once whether the product is healthy."""
+    """Request the health 1,000 times at once."""
     await calls(target, said, "", gets("/health", times=1_000))
 
 
 async def parallel_documents(target: Target, said: Said) -> None:
-    """500 readers at once of what anybody may read."""
+    """Make 500 reads at once of public documents."""
     paths = ("/api/openapi.json", "/", "/api/docs", "/help-center", "/dashboard", "/robots.txt", "/api/nothing")
     await calls(target, said, "", gets(*paths, times=500))
 
 
 async def odd_pages(target: Target, said: Said) -> None:
-    """500 addresses that no page has."""
+    """Request 500 addresses that no page has."""
     places = (f"/x/{number}/../%2e%2e/{'a' * (number % 900)}" for number in range(500))
     await calls(target, said, "", [("GET", place, None) for place in places])
 
 
 async def own_data(target: Target, said: Said) -> None:
-    """400 reads at once of what is one's own, which ask nobody."""
+    """Make 400 reads at once of the attacker's own data, which ask no provider."""
     paths = ("/api/wallet-verifications", "/api/me/sessions", "/api/me/servers", "/api/auth/user", "/api/me/forget")
     await calls(target, said, target.session, gets(*paths, times=400))
 
 
 async def commands(target: Target, said: Said) -> None:
-    """One member who uses commands in Discord as fast as they can, 25 at once."""
+    """Use commands in Discord as one member as fast as possible, 25 at once."""
     told: tuple[Mapping[str, Any], ...] = (
         {"kind": "command", "name": "verify"}, {"kind": "command", "name": "why"},
         {"kind": "command", "name": "recheck"}, {"kind": "command", "name": "wallets"},
@@ -385,7 +385,7 @@ ATTACKS: dict[str, Attack] = {
 
 
 async def main() -> None:
-    """One attack in waves until its time is over."""
+    """Run one attack in waves until its time is over."""
     target, said = Target(**json.loads(sys.stdin.read())), Counter[str]()
     ends = time.monotonic() + target.seconds
     while (left := ends - time.monotonic()) > 0:
@@ -399,7 +399,7 @@ async def main() -> None:
             said[str(fault)[:60] or type(fault).__name__] += 1
             await asyncio.sleep(0.2)
     print(json.dumps(said), flush=True)
-    # What a wave left behind would close its sockets one by one, and wait for room in each to say so.
+    # Otherwise a wave's remaining sockets would close one by one, each waiting for room to say so.
     os._exit(0)
 
 

@@ -27,7 +27,7 @@ ROLE = 900_000_000_000_000_000
 
 @contextmanager
 def database(kept: Path | None = None) -> Iterator[str]:
-    """A migrated database as a product's start makes it; its address. Empty, or the one in the directory `kept`."""
+    """A migrated database as a product's start makes it; yields its address. Empty, or kept in the directory `kept`."""
     with (
         nullcontext(kept) if kept else tempfile.TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as directory,
         Postgres(Path(directory) / "db", say=lambda _: None) as postgres,
@@ -65,7 +65,7 @@ async def product(database_url: str, nodes: Sequence[str] = (), **more: str) -> 
 
 
 async def people(count: int, *, servers: int = 1) -> list[int]:
-    """That many people, each with one wallet of the lab and a member of one of the servers; the servers' ids."""
+    """Create that many people, each with one wallet of the lab and a member row in a server; return the server ids."""
     async with transaction() as db:
         made = [Server(discord_id=str(GUILD + at), name=f"Server {at}", bot_invited=True) for at in range(servers)]
         db.add_all(made)
@@ -95,7 +95,7 @@ async def people(count: int, *, servers: int = 1) -> list[int]:
 
 
 async def rules(server_id: int, contracts: Sequence[str], *, first: int = 0) -> list[str]:
-    """A rule for each contract, each with a role of its own, numbered from `first`; the roles."""
+    """Create a rule for each contract, each with a role of its own, numbered from `first`; return the roles."""
     roles = [str(ROLE + first + at) for at in range(len(contracts))]
     async with transaction() as db:
         for role, contract in zip(roles, contracts, strict=True):
@@ -110,7 +110,7 @@ async def rules(server_id: int, contracts: Sequence[str], *, first: int = 0) -> 
 
 
 def rule_row(server_id: int, contract: str, role: str, expression: dict[str, Any] | None = None) -> dict[str, Any]:
-    """One rule as `add_rules` takes it: at least one token of the contract, or the expression."""
+    """Return one rule as `add_rules` takes it: at least one token of the contract, or the expression."""
     tree = expression or to_document(Requirement("basic", CHAIN, contract))
     return {
         "server_id": server_id, "name": "A rule", "role_id": role, "role_name": "Role", "role_color": "#5865F2",
@@ -121,13 +121,13 @@ def rule_row(server_id: int, contract: str, role: str, expression: dict[str, Any
 
 
 async def add_rules(db: AsyncSession, rows: Sequence[dict[str, Any]]) -> None:
-    """Many rules in a few statements."""
+    """Insert many rules in a few statements."""
     for first in range(0, len(rows), 5_000):
         await db.execute(insert(Rule), list(rows[first : first + 5_000]))
 
 
 async def written() -> None:
-    """Every intention of the ledger as carried out, as if Discord had done it all."""
+    """Mark every intention of the ledger as carried out, as if Discord had done it all."""
     async with transaction() as db:
         await db.execute(text("UPDATE \"grant\" SET state = 'held', next_at = NULL WHERE state = 'giving'"))
         await db.execute(

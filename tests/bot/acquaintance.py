@@ -1,4 +1,4 @@
-"""People who have met us, whom we know of them, and waits for what the bot does in its own time."""
+"""People whom the product stores, and waits for what the bot does in its own time."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from tests.sandbox.conftest import Outside
 
 
 async def all_known(discord: Outside) -> None:
-    """Everybody there is in Discord has met us, the bot itself included: only such members are stored."""
+    """Everybody in Discord has used the bot, the bot itself included: only such members are stored."""
     world = await discord.world()
     people = {one["user_id"] for guild in world["guilds"] for one in guild["members"]}
     async with transaction() as db:
@@ -22,7 +22,7 @@ async def all_known(discord: Outside) -> None:
 
 
 async def members() -> Sequence[Member]:
-    """Everybody whom we know."""
+    """Return every stored member."""
     async with transaction() as db:
         return (await db.exec(select(Member))).all()
 
@@ -32,7 +32,7 @@ async def names() -> set[str]:
 
 
 async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
-    """Wait until it is so, or say what it was last."""
+    """Wait until the reader returns the value, and fail with the last value that it returned."""
     deadline = time.monotonic() + 120
     while (seen := await state()) != wanted and time.monotonic() < deadline:
         await asyncio.sleep(0.1)
@@ -40,6 +40,6 @@ async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
 
 
 async def is_ready() -> bool:
-    """Whether the bot has stored all that it knows of its servers at first: more than who is in them."""
+    """Return whether the bot has stored all facts about its servers at startup, not just their members."""
     async with transaction() as db:
         return await readiness.bot_ready(db, None)

@@ -1,4 +1,4 @@
-"""A guild of the test's own in the shared product, and what people do there through Discord alone."""
+"""A guild of the test's own in the shared product, and what people do there through Discord only."""
 
 import json
 import re
@@ -19,7 +19,7 @@ STRANGER = "0x" + "5e" * 20
 
 @dataclass
 class Club:
-    """One guild with an owner and members, a collection on Base, and a rule when one is made."""
+    """One guild with an owner, members, a collection on Base, and a rule once one is made."""
 
     product: Product
     name: str
@@ -29,21 +29,21 @@ class Club:
     tokens: int = 0
 
     def act(self, who: str, kind: str, **more: Any) -> dict[str, Any]:
-        """What the person sees of what they did."""
+        """Act in Discord as a person, and return what they see."""
         return self.product.control(
             "interactions", {"guild": self.name, "user": self.people[who]["id"], "kind": kind, "wait": 30, **more}
         )
 
     def ask(self, who: str, command: str, **options: Any) -> "Said":
-        """The answer to a command."""
+        """Use a command and return its answer."""
         return Said(self.act(who, "command", name=command, options=options))
 
     def press(self, who: str, said: "Said", label: str) -> "Said":
-        """The answer to a button, by its label."""
+        """Press a button by its label and return its answer."""
         return Said(self.act(who, "button", custom_id=said.button(label)))
 
     def claim(self, who: str, address: str, method: str = "opensea_bio") -> "Said":
-        """The answer to a filled-in form of /verify."""
+        """Fill in and send the form of /verify, and return its answer."""
         form = self.act(who, "command", name="verify")["modal"]
         fields = {"address": address, "method": method}
         return Said(self.act(who, "modal", custom_id=form["custom_id"], fields=fields))
@@ -55,7 +55,7 @@ class Club:
         self.product.control(f"opensea/accounts/{self.wallet(who)}", {"bio": text}, "PUT")
 
     def prove(self, who: str) -> "Said":
-        """The person proves their wallet by its bio."""
+        """Prove the person's wallet by its bio, and return the bot's answer."""
         asked = self.claim(who, self.wallet(who))
         self.bio(who, f"gm {asked.code}")
         return self.press(who, asked, "Check now")
@@ -71,7 +71,7 @@ class Club:
         self.product.control("chains/base/transfer", body)
 
     def has(self, who: str, role: str) -> bool:
-        """Whether Discord shows the role on the person."""
+        """Return whether Discord shows the role on the person."""
         guild = self.product.guild(self.name)
         wanted = next(one["id"] for one in guild["roles"] if one["name"] == role)
         return any(
@@ -79,7 +79,7 @@ class Club:
         )  # fmt: skip
 
     def make_rule(self, role: str = "Holder") -> int:
-        """A rule for one token of the club's collection; its id."""
+        """Create a rule for one token of the club's collection and return its id."""
         assert self.owner is not None
         server_id = self.server_id()
         return self.owner.post(
@@ -87,7 +87,7 @@ class Club:
         )["id"]
 
     def logged(self, kind: str) -> bool:
-        """Whether the server's log has such a line."""
+        """Return whether the server's log has such a line."""
         assert self.owner is not None
         return kind in str(self.owner.get(f"/api/servers/{self.server_id()}/events"))
 
@@ -98,7 +98,7 @@ class Club:
 
 @dataclass
 class Said:
-    """An ephemeral answer of the bot's."""
+    """An ephemeral answer of the bot."""
 
     answer: dict[str, Any]
 
@@ -112,7 +112,7 @@ class Said:
 
     @property
     def text(self) -> str:
-        """Everything that it says."""
+        """The whole text of the answer."""
         return json.dumps([message["embeds"] for message in self.messages], ensure_ascii=False)
 
     @property
@@ -126,7 +126,7 @@ class Said:
         return found[0]
 
     def field(self, name: str) -> str:
-        """A field of the last embed, or nothing."""
+        """Return a field of the last embed, or an empty text."""
         fields = self.messages[-1]["embeds"][-1].get("fields", [])
         return next((one["value"] for one in fields if one["name"] == name), "")
 
@@ -139,7 +139,7 @@ class Said:
 
 @pytest.fixture
 def club(product: Product) -> Iterator[Club]:
-    """ada owns it; carol and dave are members."""
+    """A club owned by ada, with carol and dave as members."""
     made = Club(product, f"Club {uuid.uuid4().hex[:8]}")
     for name in ("ada", "carol", "dave"):
         made.people[name] = product.control("people", {"username": f"{name}{uuid.uuid4().hex[:6]}"})
@@ -155,7 +155,7 @@ def club(product: Product) -> Iterator[Club]:
 
 
 def soon(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until it holds."""
+    """Wait until the condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come about in time"
@@ -163,6 +163,6 @@ def soon(condition: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def http_status(product: Product, body: dict[str, Any]) -> tuple[int, str]:
-    """How the sandbox answers an interaction that Discord would not even offer."""
+    """Return the sandbox's status and text for an interaction that Discord would not even offer."""
     answer = httpx.post(f"{product.sandbox}/control/interactions", json=body, timeout=60)
     return answer.status_code, answer.text

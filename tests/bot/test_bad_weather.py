@@ -1,4 +1,4 @@
-"""The bot while Discord has troubles: all comes through in the end, nothing is said twice, and Health says why."""
+"""The bot while Discord has faults: every answer arrives, none comes twice, and Health gives the reason."""
 
 import asyncio
 import re
@@ -46,7 +46,7 @@ from tests.sandbox.conftest import discord as discord
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:parameter 'timeout' of type 'float':DeprecationWarning"),
-    # A connection that the library was just making when its client had to end; the session closes it unasked.
+    # A connection that the library was opening when its client had to end; the session closes it unprompted.
     pytest.mark.filterwarnings("ignore:Unclosed connection:ResourceWarning"),
 ]
 Bot = Callable[[], AbstractAsyncContextManager[None]]
@@ -58,14 +58,14 @@ EVERYBODY = {"Ada", "Bob", "Carol", "Dave", "Erin", "Mallory", "HoldfastBot"}
 
 @pytest.fixture
 def sandbox_url(discord: Outside, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A Discord of this test's own, in this process, so that it can be made to do anything."""
+    """A Discord of this test's own, in this process, so that any fault can be set."""
     for module in ("interactions.interactions", "control.interactions"):
         monkeypatch.setattr(import_module(f"sandbox.discord.{module}"), "ANSWER_SECONDS", float(ANSWER_SECONDS))
     return discord.sandbox.url
 
 
 def limited(scope: str, via: bool = True) -> Answer:
-    """A 429 as Discord sends it, or as the edge before it does."""
+    """Return a 429 as Discord sends it, or as the edge in front of it does."""
 
     def answer(_: web.Request) -> web.StreamResponse:
         headers = {"X-RateLimit-Scope": scope, "Retry-After": "1", "X-RateLimit-Limit": "5"}
@@ -83,7 +83,7 @@ def broken(status: int) -> Answer:
     return lambda _: answered({"message": "no", "code": 0}, status)
 
 
-# Which answer comes first, and whether Discord had done by then what it was asked.
+# The answer that comes first, and whether Discord had carried out the request by then.
 WEATHER: dict[str, tuple[Answer, bool]] = {
     "limited": (limited("user"), False),
     "shared": (limited("shared"), False),
@@ -98,7 +98,7 @@ WEATHER: dict[str, tuple[Answer, bool]] = {
 
 
 class Clouds:
-    """Lets each person's first `callback` or `edit` meet with the weather that is called like them."""
+    """Gives each person's first `callback` or `edit` the fault that the person is named after."""
 
     def __init__(self, discord: Outside, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
         self.local = discord.sandbox.discord
@@ -159,7 +159,7 @@ async def test_an_answer_comes_through_any_weather_and_only_once(
 
 @pytest.fixture
 def met(discord: Outside, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> dict[str, int]:
-    """Lets every kind of request but interactions meet with one weather after the other before it passes; which met."""
+    """The faults met by each kind of request other than interactions: one after the other before it passes."""
     local, seen = discord.sandbox.discord, dict[str, int]()
 
     weathers: tuple[str, ...] = request.param
@@ -190,7 +190,7 @@ async def test_every_other_call_comes_through_too_and_nothing_is_made_twice(
         said = await discord.http.post("/control/interactions", json=body, timeout=30)
         return said.json()["messages"][0]["embeds"][0]["title"]
 
-    # Whether a channel was made is not known after an outage: ada is told so, and asks again.
+    # After an outage it is not known whether a channel was made: the answer says so, and ada asks again.
     await is_(set_up, "The verification channel is ready")
     panels = [one["messages"] for one in (await discord.guild(BASE))["channels"] if one["name"] == "verify"]
     assert [len(messages) for messages in panels] == [1]
@@ -203,7 +203,7 @@ COMMANDS = sorted(str(one.name) for cog in cogs(Presses()) for one in cog.applic
 
 
 async def commands_of(discord: Outside) -> list[str]:
-    """The names under which Discord offers commands, each as often as it is there."""
+    """Return the names of the commands that Discord offers, one for each occurrence."""
     return sorted(one.definition["name"] for one in discord.sandbox.discord.world.commands.values())
 
 
@@ -289,7 +289,7 @@ async def server() -> Server:
 
 @pytest.fixture
 async def living(product: None, discord: Outside, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """The bot's life with short pauses, where everybody has met us."""
+    """The bot with short pauses, where everybody is stored."""
     await all_known(discord)
     for module in (client, events, shard_connection, client_restart):
         monkeypatch.setattr(module, "FIRST_PAUSE", 0.05)
@@ -313,7 +313,7 @@ async def gateway_state() -> tuple[str, str | None]:
 
 @pytest.fixture
 def insisting(product: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operator wants no session without the intent."""
+    """An operator who accepts no session without the intent."""
     monkeypatch.setenv("MEMBERS_INTENT", "on")
     settings.cache_clear()
 
@@ -352,7 +352,7 @@ async def test_what_happened_while_the_gateway_was_cut_for_long_is_known_when_it
     await is_(carol, (True, 0))
     await discord.control("faults", target="gateway", kind="down", seconds=600)
     await is_(_state_alone, "down")
-    discord.sandbox.discord.gateway.sessions.clear()  # so long that Discord keeps the session no more
+    discord.sandbox.discord.gateway.sessions.clear()  # so long that Discord drops the session
     await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
     await discord.control("members", guild=BASE, user="dave", action="leave")
     new = await discord.control("people", username="newcomer")
@@ -373,7 +373,7 @@ async def _state_alone() -> str:
 
 
 def lose_the_first_receipt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Discord posts the first message and says that it failed."""
+    """Make Discord post the first message but report a failure."""
     post, lost = channels.posted, list[str]()
 
     def posted(local: Any, message: Message) -> None:
@@ -415,7 +415,7 @@ async def test_the_log_channel_tells_of_each_trouble_once_and_when_it_is_over_al
     broken_order = "Role order broken: the rule Cats is paused"
     await is_(told, [broken_order])
     async with transaction() as db:
-        # As after a crash between posting and noting it.
+        # As after a crash between posting the message and recording it.
         await db.exec(update(Alert).values(told_at=None, attempts=1, next_at=now()))
     await is_(told, [broken_order])
     await discord.control("guilds", guild=BASE, action="move_role", role="Whale", position=3)

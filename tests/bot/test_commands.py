@@ -1,4 +1,4 @@
-"""Everything a member can do inside Discord, against the whole product; every answer is theirs alone to see."""
+"""All that a member can do inside Discord, against the whole product; every answer is visible to them alone."""
 
 import uuid
 

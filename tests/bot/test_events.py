@@ -1,4 +1,4 @@
-"""What the gateway tells is told on, also while the database does not answer."""
+"""Gateway events are stored, even while the database does not answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -50,7 +50,7 @@ async def test_no_event_is_lost_while_the_database_is_away(
 
 @dataclass
 class SomeMember:
-    """What the product reads of a library's member."""
+    """The parts of a library's member that the product reads."""
 
     id: int
     guild: Any = None
@@ -67,7 +67,7 @@ class SomeMember:
 
 @dataclass
 class SomeGuild:
-    """What the product reads of a library's guild; `gate` opens when Discord lists its members."""
+    """The parts of a library's guild that the product reads; `gate` opens when Discord lists its members."""
 
     id: int
     people: int
@@ -122,7 +122,7 @@ class SomeBot:
 
 
 async def all_known() -> None:
-    """Whoever is in a guild here has met us: only such members are stored."""
+    """Everybody in a guild here has used the bot: only such members are stored."""
     async with transaction() as db:
         await db.execute(
             text(

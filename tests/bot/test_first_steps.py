@@ -1,4 +1,4 @@
-"""A server's first steps with the bot, from its bottom to the first gift, and what an outage costs afterwards."""
+"""A server's first steps with the bot, from a role at the bottom to the first role given, and a later outage."""
 
 import pytest
 from sqlmodel import select
@@ -22,7 +22,7 @@ MANAGE_ROLES, EVERYTHING_ELSE = 1 << 28, 2416004112 & ~(1 << 28)
 
 
 async def come_in(town: Town, permissions: int = 2416004112) -> None:
-    """The bot is invited anew, as Discord does it."""
+    """Invite the bot again, as Discord does it."""
     await town.call("guilds", guild=town.name, action="kick_bot")
     await town.call("guilds", guild=town.name, action="add_bot", position=1, permissions=str(permissions))
 
@@ -91,7 +91,7 @@ async def test_a_permission_that_was_unticked_at_the_invitation_is_named_and_can
                 "guilds", guild=town.name, action="edit_role", role=own["id"], permissions=str(left | MANAGE_ROLES)
             )
         else:
-            # Discord makes no role for a bot without permissions, so there is nothing to tick.
+            # Discord makes no role for a bot without permissions, so the invitation page has nothing to tick.
             await come_in(town)
         await move_up(town)
         await is_(lambda: rule_of(town), ("active", None))

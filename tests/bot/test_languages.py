@@ -4,7 +4,7 @@ from tests.bot.conftest import Club, Said, soon
 
 
 def said(club: Club, command: str, locale: str, who: str = "carol") -> Said:
-    """What a member reads whose Discord has this locale."""
+    """Return what a member with this Discord locale reads."""
     return Said(club.act(who, "command", name=command, locale=locale))
 
 
@@ -34,7 +34,7 @@ def test_a_form_and_its_answer_are_in_one_language(club: Club) -> None:
 def test_a_rule_and_what_is_held_are_said_in_the_members_language(club: Club) -> None:
     club.make_rule()
     club.prove("carol")
-    # Until the fresh wallet was looked at, nobody knows what it holds.
+    # Until the new wallet has been read, its holdings are unknown.
     soon(lambda: "必要1、保有0" in said(club, "why", "ja").text)
     why = said(club, "why", "ja")
     assert why.title == "あなたのロール"

@@ -1,4 +1,4 @@
-"""The bot's life: restarts, broken connections, refused logins, and what happens in guilds meanwhile."""
+"""The bot's life: restarts, broken connections, refused logins, and guild changes meanwhile."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ Bot = Callable[[], AbstractAsyncContextManager[None]]
 
 @pytest.fixture
 def bot(product: None) -> Bot:
-    """The bot in this process while the block lasts, ready when it begins."""
+    """A context manager that runs the bot in this process, ready when the block begins."""
 
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
@@ -76,7 +76,7 @@ async def rule_state(rule_id: int) -> tuple[str, str | None]:
 
 
 async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
-    """Wait until it is so."""
+    """Wait until the condition holds."""
 
     async def so() -> bool:
         return await state() == wanted
@@ -94,7 +94,7 @@ async def test_a_panel_from_before_a_restart_answers_its_buttons(town: Town, bot
     async with bot():
         said = await act(town, "carol", "button", custom_id="holdfast:roles")
         assert said["messages"][0]["embeds"][0]["title"] == "Your roles"
-        # The form that was opened before the restart can still be sent.
+        # A form opened before the restart can still be sent.
         fields = {"address": town.wallet("carol"), "method": "opensea_bio"}
         claimed = await act(town, "carol", "modal", custom_id="holdfast:claim", fields=fields)
         assert claimed["messages"][0]["embeds"][0]["title"].startswith("Verify 0x")
@@ -290,7 +290,7 @@ async def test_a_rejected_token_is_told_on_health_and_tried_again(
         await tell(sentence)
         rests.append(seconds)
         if len(rests) > 1:
-            # Ended here, no connection is being made.
+            # Ending during this pause interrupts no attempt to connect.
             await asyncio.Event().wait()
 
     monkeypatch.setattr(life, "_rest", resting)
@@ -356,7 +356,7 @@ async def test_a_client_that_loses_its_cancellation_ends_all_the_same(monkeypatc
     began = asyncio.Event()
 
     class Deaf:
-        """Loses the first cancellation, as the library does when it comes together with an answer."""
+        """A part that loses the first cancellation, as the library does when it coincides with an answer."""
 
         may_ask_for_members = False
 
@@ -404,7 +404,7 @@ async def test_members_who_cannot_be_listed_at_first_are_known_as_soon_as_discor
         await users.ensure(db, town.people["carol"]["id"], "carol")
     monkeypatch.setattr(nextcord.Guild, "fetch_members", failing)
     monkeypatch.setattr(events, "FIRST_PAUSE", 0.01)
-    # Carol signed in, so she would be read by her id too; only the list may make her known here.
+    # Carol signed in, so the bot would read her by her id too; only the list may store her here.
     monkeypatch.setattr(member_reader, "PAUSE_SECONDS", 3600.0)
     async with bot():
         await until(lambda: _known(town, "carol"))

@@ -1,4 +1,4 @@
-"""What the gateway says oddly, twice, late or never: our picture of a guild comes right, and nobody loses a role."""
+"""Odd, repeated, late and missing gateway events: the stored guild becomes right, and nobody loses a role."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ async def named(name: str) -> Member | None:
 
 
 async def roles_of(name: str) -> int | None:
-    """How many roles we think that somebody has; None for who is not there."""
+    """Return how many roles are stored for a person, or None for one who is not a member."""
     found = await named(name)
     return None if found is None or found.left_at is not None else len(found.roles)
 
@@ -109,13 +109,13 @@ CLUB = "Cool Holders Club"
 
 
 async def known_servers() -> dict[str, bool]:
-    """The servers that we know, and whether the bot is in them."""
+    """Return the stored servers, and whether the bot is in them."""
     async with transaction() as db:
         return {row.name: row.bot_invited for row in (await db.exec(select(Server))).all()}
 
 
 async def answers_everybody(discord: Outside, guild: str) -> bool:
-    """Whether our members of a guild are Discord's."""
+    """Return whether the stored members of a guild are Discord's."""
     shown = next(one for one in (await discord.world())["guilds"] if one["name"] == guild)
     async with transaction() as db:
         found = await db.exec(
@@ -131,7 +131,7 @@ async def test_a_guild_whose_first_event_is_unreadable_is_served_all_the_same(di
     await discord.control("guilds", guild=CLUB, action="add_bot")
     await is_(known_servers, {"Base Builders": True, CLUB: True})
     await is_(lambda: answers_everybody(discord, CLUB), True)
-    # What happens there from now on is heard.
+    # Events there are heard from now on.
     await discord.control("members", guild=CLUB, user="carol", action="add_role", role="Whale")
     await is_(lambda: answers_everybody(discord, CLUB), True)
     await discord.control("guilds", guild=CLUB, action="kick_bot")
@@ -159,7 +159,7 @@ async def test_a_guild_that_comes_back_half_readable_loses_no_role_and_pauses_no
     rule_id = await a_rule(await whale(discord))
     shown = (await discord.bot("GET", f"/guilds/{BASE}")).json()
     if poison == "roles":
-        # The library puts what it reads in the place of what it had, until it stumbles.
+        # The library replaces its cached objects as it reads, until it fails.
         shown["roles"] = [*shown["roles"][:1], {"id": "7"}]
     else:
         shown["channels"] = [{"id": "8", "type": 0}]
@@ -198,7 +198,7 @@ async def test_an_unreadable_guild_that_the_bot_has_left_is_asked_for_no_longer(
 
 
 async def a_rule(role: str) -> int:
-    """A rule of the server's for this role."""
+    """Create a rule of the server for this role and return its id."""
     row = await server()
     leaf = Requirement("basic", "base", "0x" + "c0" * 20)
     async with transaction() as db:
@@ -231,7 +231,7 @@ async def test_an_unreadable_change_of_a_role_is_judged_all_the_same(discord: Ou
 
 
 async def picture(discord: Outside) -> dict[str, Any]:
-    """Our picture of the guild beside Discord's own: who is there with which roles, its name and its owner."""
+    """Return the stored guild beside Discord's own: members with their roles, its name and its owner."""
     shown = await discord.guild(BASE)
     async with transaction() as db:
         row = (await db.exec(select(Server).where(Server.discord_id == BASE))).one()
@@ -321,7 +321,7 @@ async def test_whatever_ends_the_connection_nothing_is_missed(
 
 @pytest.fixture
 async def absent(discord: Outside) -> None:
-    """A guild that the bot is in and that is out before it connects."""
+    """A guild with the bot in it that is unavailable before the bot connects."""
     await discord.control("guilds", action="add_bot", guild="Cool Holders Club")
     await discord.control("gateway", action="unavailable", guild="Cool Holders Club")
 

@@ -1,4 +1,4 @@
-"""Commands that are used where the bot is not: in a direct message, in a group, or as somebody's own app."""
+"""Commands used outside of the bot's servers: in a direct message, in a group, or as a user-installed app."""
 
 import logging
 from typing import Any
@@ -20,12 +20,12 @@ pytestmark = [
 
 IN_A_SERVER = "Use this inside a server."
 FILLED_IN = {"try": {"rule": "Holder", "address": "wallet.eth"}}
-"""The options without which Discord does not send a command."""
+"""The options that Discord requires for a command."""
 NOT_HERE = "The bot is not in this server"
 
 
 def said(answer: dict[str, Any]) -> str:
-    """Everything that an answer says; nobody else may see it, and no form is offered that leads nowhere."""
+    """Return the whole answer, after checking that it is private and offers no form that leads nowhere."""
     assert "modal" not in answer, answer
     (message,) = answer["messages"]
     assert message["ephemeral"]

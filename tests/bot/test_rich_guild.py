@@ -1,4 +1,4 @@
-"""The bot in a guild as large communities have it, and with its role where Discord puts it."""
+"""The bot in a guild like those of large communities, with its role where Discord puts it."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ pytestmark = [
 
 @pytest.fixture
 async def rich(discord: Outside) -> str:
-    """A rich guild with the bot in it, whose role is above all plain ones; its id."""
+    """The id of a rich guild with the bot in it, whose role is above all plain ones."""
     made = await discord.control(
         "guilds", action="create", guild="Rich", owner="ada", members=["carol", "dave"], rich=True, member_count=250_000
     )
@@ -35,7 +35,7 @@ async def rich(discord: Outside) -> str:
 
 
 async def known(guild: str) -> set[str]:
-    """The names of those whom we know there."""
+    """Return the names of the members stored there."""
     async with transaction() as db:
         found = await db.exec(
             select(Member.name).join(Server).where(Server.discord_id == guild)  # pyright: ignore[reportArgumentType]

@@ -1,4 +1,4 @@
-"""Without the Members intent: who is known is read by name in each sweep, and roles come, go and heal all the same."""
+"""Without the Members intent: stored people are read one by one in each sweep, and roles are given and restored."""
 
 from typing import Any
 
@@ -46,12 +46,12 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def off(discord: Outside) -> None:
-    """The application lacks the intent before the bot begins."""
+    """An application that lacks the intent before the bot starts."""
     await discord.control("application", members_intent="off")
 
 
 def asked(discord: Outside) -> list[int]:
-    """The intents of the sessions that the sandbox's gateway has now."""
+    """Return the intents of the gateway sessions that the sandbox has now."""
     return [one.intents for one in discord.sandbox.discord.gateway.sessions.values()]
 
 
@@ -83,7 +83,7 @@ async def proves(discord: Outside, who: str) -> Actor:
 
 
 async def a_rule_for(discord: Outside, role: str) -> None:
-    """Whoever has verified a wallet gets the role."""
+    """Create a rule that gives the role to everybody with a verified wallet."""
     role_id = next(one["id"] for one in (await discord.guild(BASE))["roles"] if one["name"] == role)
     leaf = Requirement("any_wallet", "", "", details=AnyWallet())
     async with transaction() as db:
@@ -115,7 +115,7 @@ async def grants() -> list[str]:
 
 
 async def paths(discord: Outside) -> set[tuple[str, str]]:
-    """The requests that reached Discord."""
+    """Return the requests that reached Discord."""
     told: dict[str, Any] = (await discord.http.get("/control/requests", params={"since": 0})).json()
     return {(one["method"], one["path"].partition("?")[0]) for one in told["requests"] if one["target"] == "discord"}
 
@@ -131,13 +131,13 @@ async def test_the_main_path_needs_no_list_and_no_event_of_members(
         await a_rule_for(discord, "Whale")
         carol = await proves(discord, "carol")
         await is_(lambda: has(discord, "carol", "Whale"), True)
-        # Who left and came back lost the role, and nothing reported either.
+        # A member who left and came back lost the role, and no event reported either.
         for action in ("leave", "join"):
             await discord.control("members", guild=BASE, user="carol", action=action)
         assert not await has(discord, "carol", "Whale")
         await sweeps()
         await is_(lambda: has(discord, "carol", "Whale"), True)
-        # Who is away during a sweep and comes back is found by the next.
+        # A member who is away during a sweep and comes back is found by the next one.
         await discord.control("members", guild=BASE, user="carol", action="leave")
         await sweeps()
         await is_(lambda: is_known("carol"), False)
@@ -247,13 +247,13 @@ async def test_an_intent_that_is_switched_off_under_a_quiet_session_is_noticed_a
 
 @pytest.fixture
 def chosen(product: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operator does without the intent."""
+    """An operator who does without the intent."""
     monkeypatch.setenv("MEMBERS_INTENT", "off")
     settings.cache_clear()
 
 
 async def is_seen() -> bool:
-    """Whether the bot has passed its guild on."""
+    """Return whether the bot has reported its guild."""
     async with transaction() as db:
         return (await db.exec(select(Server).where(Server.discord_id == BASE))).one_or_none() is not None
 

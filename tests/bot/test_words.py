@@ -1,4 +1,4 @@
-"""What the bot says, without a Discord: within its limits, with everybody's words shown as they are."""
+"""What the bot says, without a Discord: within its limits, with other people's words shown unchanged."""
 
 import re
 from dataclasses import replace
@@ -69,7 +69,7 @@ def test_what_changed_is_told_apart_from_what_stays_and_what_is_unknown() -> Non
     }  # fmt: skip
     assert found.unknown[0].text == "Base does not answer"
     assert [one.text for one in (*found.removed, *found.missing)] == ["A cat: needed 1, held 0"] * 2
-    # What a composed rule lacks cannot be said in a line: a part of it may be what must not be held.
+    # What a composed rule lacks does not fit into a line: one of its parts may be something that must not be held.
     composed = replace(seen.roles[3], rules=(replace(seen.roles[3].rules[0], requirements=()),))
     (line,) = compare(replace(seen, roles=(composed,)), frozenset(), None, settled=True).missing
     assert line.text == "Cats is not fulfilled"
@@ -145,7 +145,7 @@ async def test_help_has_every_registered_command_with_its_description() -> None:
     del registered["help"]
     assert {name: text.lower() for name, text in told.items()} == {n: t.lower() for n, t in registered.items()}
     assert told["verify"] == "verify that a wallet is yours, without connecting it"
-    # What only some may use comes after what everybody may.
+    # Commands for some people come after those for everybody.
     names = list(told)
     assert names.index("verify") < names.index("why") < names.index("setup")
     assert "This bot's id is 77." in said.fields[0][1]

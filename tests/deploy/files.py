@@ -1,4 +1,4 @@
-"""Where the files that run elsewhere are, and how they are read."""
+"""Where the deployment files are, and how they are read."""
 
 from pathlib import Path
 from typing import Any
@@ -11,5 +11,5 @@ MONITORING = ROOT / "deploy" / "monitoring"
 
 
 def yaml_of(path: Path) -> Any:
-    """Read a YAML file as version 1.2 says, so that `on` is not a boolean."""
+    """Read a YAML file by version 1.2, in which `on` is not a boolean."""
     return YAML(typ="safe").load(path.read_text())

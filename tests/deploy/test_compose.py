@@ -1,4 +1,4 @@
-"""What the compose files promise: no rights, bounds, names for the build, and nothing open but to this machine."""
+"""The compose files' promises: no privileges, limits, names for the build, and ports open only to this machine."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def test_a_container_has_no_rights_that_it_does_not_need(file: str, name: str, s
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["mem_limit"]
     assert not service.get("privileged")
-    # PostgreSQL's image begins as root, gives its volume to its own account and writes its socket to /var/run.
+    # PostgreSQL's image starts as root, gives its volume to its own account and writes its socket to /var/run.
     assert name == "postgres" or (service["read_only"] is True and "cap_add" not in service)
     for port in service.get("ports", []):
         assert port.startswith("127.0.0.1:")

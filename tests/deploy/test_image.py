@@ -1,4 +1,4 @@
-"""What an image is made of: its steps, what is copied into it, and how it treats other names than its own."""
+"""How the image is built: its steps, the files that are copied, and its handling of unexpected host names."""
 
 import ast
 import json

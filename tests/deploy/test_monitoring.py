@@ -38,13 +38,13 @@ async def reported(database_url: str) -> AsyncIterator[set[str]]:
 
 
 def alerts() -> list[dict[str, Any]]:
-    """Every alert of the rules' only group."""
+    """Return every alert of the rules' only group."""
     (group,) = yaml_of(MONITORING / "alerts.yaml")["groups"]
     return group["rules"]
 
 
 def asked(expression: str) -> set[str]:
-    """Return the metrics that an expression of Prometheus asks for; a wrong expression raises ValueError."""
+    """Return the metrics that a Prometheus expression reads; raises ValueError for an invalid expression."""
     found = set[str]()
 
     def note(part: promql_parser.Expr) -> bool:
@@ -57,7 +57,7 @@ def asked(expression: str) -> set[str]:
 
 
 def added_up(part: promql_parser.Expr) -> Iterator[str]:
-    """The metrics in an expression that are not read with `max` first: two web processes would count twice."""
+    """Yield the metrics in an expression that are not read with `max` first, as two web processes would count twice."""
     if isinstance(part, promql_parser.VectorSelector):
         yield str(part.name)
     elif isinstance(part, promql_parser.MatrixSelector):
@@ -71,12 +71,12 @@ def added_up(part: promql_parser.Expr) -> Iterator[str]:
 
 
 def on_the_dashboard() -> list[str]:
-    """The expressions of all panels."""
+    """Return the expressions of all panels."""
     return [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 
 
 def lost(before: Any, after: Any, place: str = "") -> Iterator[str]:
-    """The places of a document that are not the same in another."""
+    """Yield the places at which a document differs from another."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name, value in before.items():
             yield from lost(value, after.get(name), f"{place}.{name}")

@@ -1,4 +1,4 @@
-"""Every file of GitHub's, of Docker's and of Python's packagers is valid by the schema that is published for it.
+"""Every file for GitHub, Docker and Python's packagers is valid by its published schema.
 
 check-jsonschema brings the schemas: compose files' is the Compose specification's, the others are SchemaStore's (both
 under the Apache license 2.0). validate-pyproject (MPL 2.0) brings the one of pyproject.toml.
@@ -59,7 +59,7 @@ NO_SCHEMA = {
     "sandbox/contracts/artefacts.json": "tests/sandbox",
     "tests/sandbox/chains/das_asset.json": "the test beside it",
 }  # fmt: skip
-"""What reads or checks each file for which we have no published schema."""
+"""The program that reads or checks each file for which we have no published schema."""
 PROJECTS = ("pyproject.toml", "clients/python/pyproject.toml")
 
 
@@ -81,7 +81,7 @@ def test_pyproject_is_valid_by_the_packagers_schemas(file: str, tmp_path: Path) 
 
 
 def by_the_packagers(path: Path) -> int:
-    """Return 0 if the packagers' schema knows all of a pyproject.toml."""
+    """Return 0 if the packagers' schema accepts all of a pyproject.toml."""
     checker = [sys.executable, "-m", "validate_pyproject", str(path)]
     return subprocess.run(checker, check=False, capture_output=True).returncode
 

@@ -1,4 +1,4 @@
-"""The workflows run commands that exist, on all Pythons that are promised, with pinned actions and few rights."""
+"""The workflows run commands that exist, on all promised Python versions, with pinned actions and few permissions."""
 
 import re
 from pathlib import Path

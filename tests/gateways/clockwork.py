@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next timer, and a Discord that lives by it."""
+"""An event loop whose clock jumps to the next timer, and a Discord that runs on that clock."""
 
 import asyncio
 import selectors
@@ -19,7 +19,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """Waits for nothing: sleeping only moves its clock."""
+    """An event loop that never waits: sleeping only advances its clock."""
 
     def __init__(self) -> None:
         self.moment = 1000.0
@@ -32,7 +32,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run to the end on a jumping clock."""
+    """Run a coroutine to completion on a jumping clock."""
     loop = JumpingLoop()
     try:
         return loop.run_until_complete(work)
@@ -53,7 +53,7 @@ class TickingDiscord(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         self.sent += 1
-        # Odd and even requests travel differently long, so that they overtake one another.
+        # Requests and answers take different times, so that they overtake one another.
         await asyncio.sleep(self.latency * (0.7 + 0.3 * (self.sent % 3)))
         guild = request.url.path.split("/guilds/")[1].split("/")[0]
         answer = self._answer(guild, asyncio.get_running_loop().time())

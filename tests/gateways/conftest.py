@@ -1,4 +1,4 @@
-"""What the gateways' tests share."""
+"""Fixtures for the tests of the gateways."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -10,7 +10,7 @@ from tests.gateways.wire import Wire, wire
 
 @pytest.fixture(autouse=True)
 def nothing_known_of_nodes() -> Iterator[None]:
-    """Each test's readers find out anew what nodes give."""
+    """Readers that start without any known limits of nodes."""
     node_limits.forget()
     yield
     node_limits.forget()
@@ -25,6 +25,6 @@ async def server() -> AsyncIterator[Wire]:
 
 @pytest.fixture
 def patience(request: pytest.FixtureRequest) -> float:
-    """Seconds for an answer: enough for a busy machine, and few where the test lets a server hang."""
+    """The seconds allowed for an answer: enough for a busy machine, and few where the server hangs."""
     told = getattr(request.node, "callspec", None)
     return 0.5 if told is not None and "hang" in [one for one in told.params.values() if isinstance(one, str)] else 10.0

@@ -1,4 +1,4 @@
-"""A real EVM node with small hand-made contracts, and a front end before it that can do what bad nodes do."""
+"""A real EVM node with small hand-made contracts, and a front end for it that can behave like bad nodes."""
 
 import asyncio
 import os
@@ -62,7 +62,7 @@ _OPCODES = {
 
 
 def assemble(source: str) -> bytes:
-    """EVM code from opcodes, numbers (pushed in as few bytes as they need), `name:` labels and `@name` to push one."""
+    """Assemble EVM code from opcodes, numbers (pushed in the fewest bytes), `name:` labels and `@name` to push one."""
     words = [word for line in source.splitlines() for word in line.partition(";")[0].split()]
     code, labels, uses = bytearray(), dict[str, int](), dict[int, str]()
     for word in words:
@@ -84,12 +84,12 @@ def assemble(source: str) -> bytes:
 
 
 def address(number: int) -> str:
-    """A made-up address, unlike any precompile."""
+    """Return a made-up address that belongs to no precompile."""
     return f"0x{0xA0000000000000000000 + number:040x}"
 
 
 async def rpc(url: str, method: str, *params: Any) -> Any:
-    """One JSON-RPC call; its result."""
+    """Send one JSON-RPC call and return its result."""
     async with (
         aiohttp.ClientSession() as session,
         session.post(url, json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) as answer,
@@ -101,7 +101,7 @@ async def rpc(url: str, method: str, *params: Any) -> Any:
 
 @contextmanager
 def anvil(*options: str) -> Iterator[str]:
-    """A fresh node of Base's chain id; its URL."""
+    """Start a fresh node with Base's chain id and yield its URL."""
     binary = find_anvil(ROOT / "data" / "tools")
     assert binary is not None, "no anvil: `make test` installs it, or name one with the variable ANVIL"
     port = free_port()
@@ -138,27 +138,27 @@ async def deploy(url: str, contract: str, source: str, slots: dict[int, int] | N
 
 
 Change = Callable[[dict[str, Any], Any], Any]
-"""From one call and its true answer to the answer that is sent."""
+"""A function from one call and its true answer to the answer that is sent."""
 
 
 @dataclass
 class Front:
-    """Between us and the node: passes everything on, unless told otherwise."""
+    """A proxy in front of the node: it forwards everything, unless told otherwise."""
 
     node: str
     url: str = ""
     change: Change | None = None
     instead: Callable[[], web.Response] | None = None
     judge: Callable[[Any], web.Response | None] = field(default=lambda _: None)
-    """What is said instead to some requests, by their bodies."""
+    """The answer to send instead, by the body of the request, or None."""
     hangs: Callable[[Any], bool] = field(default=lambda _: False)
-    """Which bodies are not answered."""
+    """Whether a request with this body stays unanswered."""
     calls: list[dict[str, Any]] = field(default_factory=list)
     requests: int = 0
     bytes: int = 0
 
     def methods(self) -> list[str]:
-        """The methods asked for, in order."""
+        """Return the requested methods in order."""
         return [call["method"] for call in self.calls]
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -183,7 +183,7 @@ class Front:
         return web.Response(body=said, content_type="application/json")
 
     async def passes_on(self, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The node's answers to a batch of calls, past what is counted and changed here."""
+        """Return the node's answers to a batch of calls, without counting or changing them."""
         return orjson.loads(await _passed(self.node, orjson.dumps(calls)))
 
 
@@ -197,7 +197,7 @@ async def _passed(node: str, body: bytes) -> bytes:
 
 @asynccontextmanager
 async def front(node: str) -> AsyncIterator[Front]:
-    """A front end before the node."""
+    """A front end for the node."""
     made = Front(node)
     app = web.Application(client_max_size=64_000_000)
     app.router.add_post("/", made.handle)

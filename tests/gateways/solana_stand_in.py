@@ -1,4 +1,4 @@
-"""A Solana endpoint that answers as a test says, method by method."""
+"""A Solana endpoint that gives a test's answers, method by method."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ Reply = Any | Callable[[Any], Any]
 
 @dataclass
 class StandIn:
-    """One endpoint; `says` has a reply per method, and `asked` what came in as (method, parameters)."""
+    """One endpoint; `says` has a reply for each method, and `asked` the requests received as (method, parameters)."""
 
     url: str = ""
     slot: int = 1_000
@@ -34,7 +34,7 @@ class StandIn:
         }
 
     def count(self, method: str) -> int:
-        """How often a method was asked for."""
+        """Return how often a method was called."""
         return sum(1 for name, _ in self.asked if name == method)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -67,5 +67,5 @@ async def standing_in() -> AsyncIterator[StandIn]:
 
 
 def busy(seconds: str = "0.01") -> Callable[[Any], web.Response]:
-    """A reply of HTTP 429."""
+    """Return a reply of HTTP 429."""
     return lambda _: web.Response(status=429, headers={"Retry-After": seconds}, text="{}")

@@ -1,4 +1,4 @@
-"""The real clients against the sandbox: its Discord, its OpenSea, its chains and every fault of theirs."""
+"""The real clients with the sandbox: its Discord, its OpenSea and its chains, under every fault."""
 
 import secrets
 import uuid
@@ -20,14 +20,14 @@ from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, 
 from settings import settings
 from tests.support.balances import balances
 
-# Chains that few other tests use, so that faults disturb nobody.
+# Chains that few other tests use, so that faults disturb no other test.
 CHAIN, BARE = "apechain", "abstract"
 STANDARDS = {"ERC721", "ERC721Enumerable", "ERC1155"}
 KINDS = ["down", "429", "500", "empty", "zero", "malformed", "slow"]
 
 
 class Sandbox:
-    """What a test asks of the sandbox beside what the product does."""
+    """A test's direct access to the sandbox."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self.url, self._session = url, session
@@ -42,7 +42,7 @@ class Sandbox:
             return await answer.json()
 
     async def approve(self, url: str) -> str:
-        """Follow a consent page's address; the address it sends the browser to."""
+        """Follow the consent page's address and return the address that it sends the browser to."""
         async with self._session.get(url, allow_redirects=False) as answer:
             assert answer.status in {302, 303, 307}, await answer.text()
             return answer.headers["Location"]
@@ -150,7 +150,7 @@ async def chains(sandbox: Sandbox) -> AsyncIterator[EvmChains]:
     yield made
     await made.close()
     for front in ("rpc", "rpc2"):
-        # A fault of a moment takes the place of one that lasts.
+        # A momentary fault replaces one that lasts.
         await sandbox.control("faults", target=f"{front}:{CHAIN}", kind="500", seconds=0.000_001)
 
 
@@ -160,7 +160,7 @@ async def test_collections_have_their_standards_and_owners(chains: EvmChains, sa
     for collection in collections:
         contract, owned = collection["contract"], dict[str, int]()
         if (named_so := collection["standard"]) not in STANDARDS:
-            # Punks are a collection that names no standard; a coin is none, though it tells balances as one does.
+            # Punks are a collection of no standard; a coin is not a collection, though it reports balances like one.
             assert named_so in {"Punks", "ERC20"} or named_so.startswith("Staking:")
             expected = "balanceOf" if named_so == "Punks" else None
             assert await chains.contract_standard(chain, contract) == expected
@@ -181,7 +181,7 @@ async def test_collections_have_their_standards_and_owners(chains: EvmChains, sa
 async def test_a_collection_that_names_no_standard_is_known_by_what_it_answers(
     chains: EvmChains, sandbox: Sandbox
 ) -> None:
-    """What it does not know it ends at an invalid opcode, as a contract of an old compiler does."""
+    """An unknown call ends at an invalid opcode, as in a contract of an old compiler."""
     made = await sandbox.control(f"chains/{CHAIN}/deploy", standard="Punks", name="Punks", slug=uuid.uuid4().hex)
     assert await chains.contract_standard(CHAIN, made["contract"]) == "balanceOf"
     assert await chains.contract_name(CHAIN, made["contract"]) == "Punks"
@@ -198,7 +198,7 @@ async def test_no_fault_of_the_nodes_ever_reads_as_holding_none(
     contract = collection["contract"]
     owner = next(owner for token in collection["tokens"] for owner, amount in token["owners"].items() if int(amount))
     if known and kind == "slow":
-        return  # takes long, and differs from the unknown node in nothing
+        return  # takes long, and differs in nothing from the unknown node
     if known:
         assert (await balances(chains, CHAIN, [contract], [owner])).amount(contract, owner)
     await sandbox.control("faults", target=f"rpc:{CHAIN}", kind=kind, seconds=60)

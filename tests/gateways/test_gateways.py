@@ -1,4 +1,4 @@
-"""The set of gateways: made when first asked for, replaceable, closed once."""
+"""The set of gateways: created on first use, replaceable, closed once."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Token metadata: from the contract's link to the traits, or the reason why not."""
+"""Token metadata: from the contract's link to the traits, or the reason for having none."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ PLAIN, LISTED, MANY = address(101), address(102), address(103)
 
 
 class Records:
-    """A chain's word on its tokens, as a test says."""
+    """A chain's answers about its tokens, set by a test."""
 
     def __init__(self, said: Mapping[str, TokenRecord] | ProviderError) -> None:
         self.said = said
@@ -135,7 +135,7 @@ async def test_links_are_read_from_both_standards_in_batches(records: EvmRecords
             await mint(node, contract, OWNER, token, amount)
         found = await records.records("base", contract, [*map(str, ids), "999", "-1", "x", str(2**256), "9" * 90])
         links = {token: record.link for token, record in found.items()}
-        # The code was put there without its constructor, so the beginning of the link is missing.
+        # The code was installed without its constructor, so the beginning of the link is missing.
         expected = {str(token): f"{contract}/{token}" for token in ids} | ({"999": f"{contract}/999"} if amount else {})
         assert links == expected, standard
     assert await records.sample("base", LISTED, 3) == ["3", "4", str(2**255)]

@@ -1,4 +1,4 @@
-"""Small local servers that answer as a test says, and remember what they were asked."""
+"""Small local servers that give a test's answers and record the requests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -9,12 +9,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 Answer = web.Response | Callable[[], web.Response] | str
-"""A response, something that makes one, or "close" and "hang"."""
+"""A response, a function that makes one, "close" or "hang"."""
 
 
 @dataclass
 class Asked:
-    """One request as it came in."""
+    """One request as received."""
 
     method: str
     path: str
@@ -24,14 +24,14 @@ class Asked:
 
 @dataclass
 class Wire:
-    """A server with a list of answers; the last one is repeated."""
+    """A server with a list of answers, the last of which is repeated."""
 
     url: str = ""
     answers: list[Answer] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
 
     def says(self, *answers: Answer) -> None:
-        """What to answer from now on, one after the other."""
+        """Set the answers from now on, in order."""
         self.answers = list(answers)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""The layout of the house as functions: how full a folder may be, which package may import which, and no circles."""
+"""The layout of the repository as functions: entries in a folder, imports between packages, and circular imports."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 from tests.house.rules import Module
 
 MOST_ENTRIES = 15
-# The root is what people see first, and Alembic keeps every migration in one folder.
+# The root is the first thing people see, and Alembic keeps every migration in one folder.
 FULL_FOLDERS = frozenset({".", "models/migrations/versions"})
 
-# The packages of each room from the bottom up: a package imports itself and those before it. What lies in the room's
-# own folder is above all of them.
+# The packages of each room from the bottom up: a package imports itself and those before it. Modules directly in
+# the room's folder are above all packages.
 FLOORS: Mapping[str, Sequence[str]] = {
     "app": (
         "app/postgres",
@@ -105,7 +105,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
 
 
 def full_folders(paths: Iterable[str]) -> Iterator[str]:
-    """Yield each folder with more entries than a person takes in at a glance."""
+    """Yield each folder with more entries than MOST_ENTRIES."""
     entries = defaultdict[str, set[str]](set)
     for path in paths:
         parts = PurePosixPath(path).parts
@@ -134,7 +134,7 @@ def imports_up_the_floors(modules: Sequence[Module]) -> Iterator[str]:
 
 
 def circles(modules: Sequence[Module]) -> Iterator[str]:
-    """Yield a set of modules that import one another, if there is any."""
+    """Yield a set of modules that import one another, if there is one."""
     try:
         TopologicalSorter(edges(modules)).prepare()
     except CycleError as fault:
@@ -142,7 +142,7 @@ def circles(modules: Sequence[Module]) -> Iterator[str]:
 
 
 def class_names_given_twice(modules: Sequence[Module]) -> Iterator[str]:
-    """Yield each class name that stands for two things in the product."""
+    """Yield each class name that the product defines more than once."""
     where = defaultdict[str, list[str]](list)
     for module in modules:
         for name in module.classes():
@@ -153,7 +153,7 @@ def class_names_given_twice(modules: Sequence[Module]) -> Iterator[str]:
 
 
 def edges(modules: Sequence[Module]) -> dict[str, set[str]]:
-    """Return for each module's path the paths of the given modules that it imports anywhere in its text."""
+    """Return, by module path, the paths of the given modules that the module imports anywhere in its text."""
     by_name = {_dotted(module.path): module.path for module in modules}
     graph = dict[str, set[str]]()
     for module in modules:

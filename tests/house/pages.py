@@ -1,4 +1,4 @@
-"""The pages for people: which there are, and how a test names them."""
+"""The pages for people, and the name by which a test refers to one."""
 
 from pathlib import Path
 

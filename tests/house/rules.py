@@ -1,4 +1,4 @@
-"""The house rules as functions: each takes a module's path and source and gives a sentence per breach."""
+"""The house rules as functions: each takes modules and yields a sentence for each breach."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 ROOMS = ("app", "components", "state", "services", "gateways", "models", "bot", "jobs", "locales")
 LONGEST = 450
 
-# Who may import whom. `settings` and a room itself are open to everybody but the sandbox.
+# The rooms that each room may import. Each may also import itself, and all but the sandbox may import `settings`.
 ARROWS: Mapping[str, frozenset[str]] = {
     "app": frozenset({"components", "state", "services", "gateways", "models", "bot", "jobs", "locales"}),
     "components": frozenset({"state", "locales"}),
@@ -23,7 +23,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
     "locales": frozenset(),
     "sandbox": frozenset(),
 }
-# A front door opens the transaction and hands the gateways to one service verb; it takes no more than these by name.
+# A front door opens the transaction and passes the gateways to one service function. It may import only these names.
 FRONT_DOORS = frozenset({"state", "bot", "jobs"})
 HANDED_ON = {
     "models": frozenset({"transaction", "reading", "use", "now"}),
@@ -44,9 +44,9 @@ ONLY: Mapping[str, frozenset[str]] = {
     "apscheduler": frozenset({"jobs"}),
     "babel": frozenset({"locales"}),
 }
-# A front door may name what went wrong; that is not SQL.
+# A front door may name a database error; that is not SQL.
 FAULTS_BY_NAME = frozenset({"sqlalchemy.exc"})
-# Who looks after the database server itself, and so speaks to it in plain statements.
+# Modules that manage the database server itself, and so send it plain statements.
 SERVER_KEEPERS = frozenset({"app/postgres/server.py"})
 SQL = re.compile(r"\s*(SELECT|INSERT\s+INTO|UPDATE\s.+\sSET|DELETE\s+FROM|WITH\s.+\sSELECT|LISTEN|NOTIFY)\s", re.S)
 THIS_MACHINES = {
@@ -60,7 +60,7 @@ THIS_MACHINES = {
 SQL_CALLS = frozenset({"execute", "exec", "scalars", "scalar"})
 SESSIONS = frozenset({"db", "session", "connection", "cursor"})
 
-# The one way of a removal: the ledger intends it once the breaker has counted, the intents carry it out.
+# The only path of a removal: the ledger intends it once the breaker has counted it, and the outbox carries it out.
 INTENDS_REMOVALS, CARRIES_OUT = "services/engine/ledger.py", "services/roles/outbox.py"
 TAKES = frozenset({"remove_role", "remove_roles", "remove_member_role"})
 SETS_TAKING = re.compile(r"SET\b[^;]*?\bstate\s*=\s*'taking'(?![^;]*\bSET\b)", re.S)
@@ -78,24 +78,24 @@ MACHINE_PATH = re.compile(r"(?<![\w./~-])/(?:work|root|home/\w+)(?:/|\b(?![\w-])
 
 @dataclass(frozen=True)
 class Module:
-    """One Python file of the house: its path from the root, with slashes, and its text."""
+    """One Python file of the repository: its path from the root, with slashes, and its text."""
 
     path: str
     source: str
 
     @property
     def room(self) -> str:
-        """The package at the root it lies in, or its own name when it lies at the root itself."""
+        """The root package that contains the module, or the module's own name if it is at the root."""
         return PurePosixPath(self.path).parts[0].removesuffix(".py")
 
     @cached_property
     def tree(self) -> ast.Module:
-        """The parsed text."""
+        """The parsed module."""
         return ast.parse(self.source)
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
-        """Every node of the tree: two dozen rules look through them, and a walk takes longer than a look."""
+        """Every node of the tree, kept because two dozen rules read them and walking the tree is slow."""
         return tuple(ast.walk(self.tree))
 
     @cached_property
@@ -112,18 +112,18 @@ class Module:
         return tuple(found)
 
     def classes(self) -> Iterator[str]:
-        """Every class at the top of it, by name."""
+        """Yield the name of every class at the top level."""
         yield from (node.name for node in self.tree.body if isinstance(node, ast.ClassDef))
 
     def texts(self) -> Iterator[str]:
-        """Every string in it, docstrings and the fixed parts of f-strings included."""
+        """Yield every string of the module, including docstrings and the fixed parts of f-strings."""
         for node in self.nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value
 
 
 def imports_against_the_arrows(module: Module) -> Iterator[str]:
-    """components → state → services → {models, gateways}; bot, jobs → services; app → all; nobody → app or sandbox."""
+    """Yield each import against ARROWS: components → state → services → {models, gateways}; bot, jobs → services."""
     if module.room not in ARROWS:
         return
     for name, taken in module.imports:
@@ -140,7 +140,7 @@ def imports_against_the_arrows(module: Module) -> Iterator[str]:
 
 
 def libraries_out_of_place(module: Module) -> Iterator[str]:
-    """Each of the libraries that shape a room is used in its room only."""
+    """Yield each import of a library outside of the rooms that may use it."""
     for name, _ in module.imports:
         for library, rooms in ONLY.items():
             within = name == library or name.startswith(f"{library}.")
@@ -149,7 +149,7 @@ def libraries_out_of_place(module: Module) -> Iterator[str]:
 
 
 def sql_out_of_place(module: Module) -> Iterator[str]:
-    """SQL is written in models and services, nowhere else."""
+    """Yield each use of SQL outside of models and services."""
     if module.room in {"models", "services"} or module.path in SERVER_KEEPERS:
         return
     for text in module.texts():
@@ -164,7 +164,7 @@ def sql_out_of_place(module: Module) -> Iterator[str]:
 
 
 def clocks_of_this_machine(module: Module) -> Iterator[str]:
-    """What is stored, or compared with what is stored, has the time by one clock: the database's (`models.now`)."""
+    """Yield each read of this machine's clock: stored times come from the database's clock alone (`models.now`)."""
     if module.room not in {"models", "services", "state", "jobs", "components"} or module.path == "models/db/clock.py":
         return
     for node in module.nodes:
@@ -173,7 +173,7 @@ def clocks_of_this_machine(module: Module) -> Iterator[str]:
 
 
 def removals_past_the_breaker(module: Module) -> Iterator[str]:
-    """A role is intended to be taken in one place, and taken in one place."""
+    """Yield each removal of a role outside of the one module that intends it and the one that carries it out."""
     for node in module.nodes:
         if module.path != CARRIES_OUT and _called(node) in TAKES:
             yield f"{module.path} takes a role by itself: {_called(node)}"
@@ -197,21 +197,21 @@ def _says_taking(value: ast.expr) -> bool:
 
 
 def names_that_say_nothing(module: Module) -> Iterator[str]:
-    """No drawer for things that found no place."""
+    """Yield each part of a module's path that does not say what the module contains."""
     for part in PurePosixPath(module.path).with_suffix("").parts:
         if part.strip("_") in NAMELESS:
             yield f"{module.path}: {part!r} does not say what lives there"
 
 
 def too_long(module: Module) -> Iterator[str]:
-    """A module that outgrew its length is two modules."""
+    """Yield the module if it has more than LONGEST lines."""
     lines = module.source.count("\n")
     if lines > LONGEST and not module.path.startswith("models/migrations/versions/"):
         yield f"{module.path} has {lines} lines, more than {LONGEST}"
 
 
 def raises_in_a_group_handler(module: Module) -> Iterator[str]:
-    """Python 3.11.2 wraps what an `except*` block raises in another group, so it is raised after the block."""
+    """Yield each raise in an `except*` block: Python 3.11.2 wraps it in another group, so raise after the block."""
     for node in module.nodes:
         if isinstance(node, ast.TryStar):
             for handler in node.handlers:
@@ -221,7 +221,7 @@ def raises_in_a_group_handler(module: Module) -> Iterator[str]:
 
 
 def sandbox_knowledge(module: Module, ids: Iterable[str]) -> Iterator[str]:
-    """The product knows no control path, no id of the sandbox's, no method that only a development node has."""
+    """Yield each control path, id of the sandbox's and development node's method that the product mentions."""
     ids = frozenset(ids)
     for text in module.texts():
         if "/control" in text:
@@ -234,7 +234,7 @@ def sandbox_knowledge(module: Module, ids: Iterable[str]) -> Iterator[str]:
 
 
 def table_rows(module: Module) -> frozenset[str]:
-    """The names of the table row classes that this module defines."""
+    """Return the names of the table row classes that this module defines."""
     return frozenset(
         node.name
         for node in module.nodes
@@ -247,7 +247,7 @@ def table_rows(module: Module) -> frozenset[str]:
 
 
 def state_classes(modules: Iterable[Module]) -> dict[str, list[tuple[Module, ast.ClassDef]]]:
-    """Every class that is a Reflex State, directly or through others, by its name."""
+    """Return every Reflex State class, direct or derived, by its name."""
     classes = [(module, node) for module in modules for node in module.nodes if isinstance(node, ast.ClassDef)]
     found: dict[str, list[tuple[Module, ast.ClassDef]]] = {}
     growing = True
@@ -265,7 +265,7 @@ def state_classes(modules: Iterable[Module]) -> dict[str, list[tuple[Module, ast
 
 
 def unguarded_handlers(modules: Iterable[Module]) -> Iterator[str]:
-    """Any browser can call any public function of a State with anything: each says who may, or that everybody may."""
+    """Yield each handler without a guard: any browser can call it with any arguments, so each names its audience."""
     for places in state_classes(modules).values():
         for module, node in places:
             if module.room != "state":
@@ -279,9 +279,9 @@ def unguarded_handlers(modules: Iterable[Module]) -> Iterator[str]:
 
 
 def background_without_watcher(modules: Iterable[Module]) -> Iterator[str]:
-    """What runs beside a screen waits, asks and repeats only inside a Watcher's looks, which bound it.
+    """Yield each background handler that waits outside of a Watcher's looks, which bound its waits and repeats.
 
-    Outside of them it may take the state's lock, and nothing else that waits.
+    Outside of the looks it may only wait for the state's lock.
     """
     for places in state_classes(modules).values():
         for module, node in places:
@@ -315,7 +315,7 @@ def _is_background(node: ast.expr) -> bool:
 
 
 def rows_in_public_state(modules: Iterable[Module], rows: frozenset[str]) -> Iterator[str]:
-    """A table row in a public State variable goes to the browser with all its columns."""
+    """Yield each public State variable that holds a table row: the browser would get all of its columns."""
     for places in state_classes(modules).values():
         for module, node in places:
             for item in node.body:
@@ -327,13 +327,13 @@ def rows_in_public_state(modules: Iterable[Module], rows: frozenset[str]) -> Ite
 
 
 def machine_paths(path: str, text: str) -> Iterator[str]:
-    """Nothing depends on where somebody's machine keeps it."""
+    """Yield each path that depends on a particular machine."""
     for number, line in enumerate(text.splitlines(), 1):
         if found := MACHINE_PATH.search(line):
             yield f"{path}:{number} mentions {found[0]}"
 
 
 def _decorator_name(node: ast.expr) -> str:
-    """The last name of a decorator: `rx.var(cache=True)` is `var`."""
+    """Return the last name of a decorator: `rx.var(cache=True)` is `var`."""
     target = node.func if isinstance(node, ast.Call) else node
     return ast.unparse(target).rpartition(".")[2]

@@ -1,7 +1,7 @@
-"""Nothing that one message can carry holds the event loop for long.
+"""No single message holds the event loop for long.
 
-Here and in `tests/app/api/requests/test_budget.py`, and nowhere else, a test asserts a time. It is the thread's own
-processor time, which other work on the machine does not change, and the best of three counts.
+Only here and in `tests/app/api/requests/test_budget.py` does a test assert a time. It is the thread's own
+processor time, which other work on the machine does not change, and the least of three measurements.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from tests.system.web.test_event_fuzz import handlers
 
 MOST_SECONDS = 0.05
 ADDITIONS, ADDITIONS_SECONDS = 200_000, 0.0075
-"""By how long so many additions take, a machine is known to be slower than the one for which the limits are set."""
+"""The number of additions that measures how much slower a machine is than the one for which the limits were set."""
 GATE_SECONDS = 0.002
 LONG = 60_000
 CONTRACT = "0x" + "11" * 20
@@ -57,12 +57,12 @@ ADA = Actor(1, "1", "ada")
 
 
 def forgotten() -> None:
-    """Nothing that was checked before is remembered."""
+    """Forget the results of earlier checks."""
     draft._checked_leaf.cache_clear()
 
 
 def slowness() -> float:
-    """How many times as long as it should this machine takes for the same work right now; at least 1."""
+    """Return the factor by which this machine is slower right now than ADDITIONS_SECONDS assumes; at least 1."""
     times: list[float] = []
     for _ in range(3):
         start, total = time.thread_time(), 0
@@ -73,9 +73,9 @@ def slowness() -> float:
 
 
 async def cost(run: Callable[[], Awaitable[object]], before: Callable[[], None] = forgotten) -> float:
-    """The processor time in seconds that a call takes of this thread, the best of three, each after `before`.
+    """Return the processor time of a call in this thread, in seconds: the least of three, each after `before`.
 
-    What a slow machine adds to more than MOST_SECONDS is taken off.
+    A time of MOST_SECONDS or more is divided by the slowness of the machine.
     """
     times: list[float] = []
     for _ in range(3):
@@ -90,7 +90,7 @@ async def cost(run: Callable[[], Awaitable[object]], before: Callable[[], None] 
 
 
 def largest(argument: inspect.Parameter, text: str) -> Any:
-    """The largest value of an argument's kind."""
+    """Return the largest value for an argument of this kind."""
     kind = argument.annotation
     if kind is bool:
         return True
@@ -106,14 +106,14 @@ def largest(argument: inspect.Parameter, text: str) -> Any:
 
 
 def arguments(handler: Any, text: str) -> dict[str, Any]:
-    """The largest payload of a handler."""
+    """Return the largest payload for a handler."""
     parameters = list(inspect.signature(handler).parameters.values())[1:]
     texts = sum(1 for one in parameters if one.annotation is str) or 1
     return {one.name: largest(one, text[: LONG // texts]) for one in parameters}
 
 
 async def run(state: Any, handler: Any, payload: dict[str, Any]) -> None:
-    """A handler from its beginning to its end; what it refuses is an answer as well."""
+    """Run a handler to completion; a HoldfastError counts as an answer."""
     try:
         outcome = handler(state, **payload)
         if inspect.isasyncgen(outcome):
@@ -126,7 +126,7 @@ async def run(state: Any, handler: Any, payload: dict[str, Any]) -> None:
 
 
 def ours() -> Iterator[tuple[str, Any]]:
-    """Every handler of our own that a socket can name."""
+    """Yield every handler of ours that a socket can name."""
     for name in handlers():
         function = RegistrationContext.get().event_handlers[name].handler.fn
         if inspect.unwrap(function).__module__.startswith("state."):
@@ -135,7 +135,7 @@ def ours() -> Iterator[tuple[str, Any]]:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits, and every chain is answered for."""
+    """No pauses, and every chain is in use."""
     pause = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda seconds: pause(0))
     monkeypatch.setattr(Watcher, "_pause", lambda watcher, seconds: pause(0))
@@ -163,7 +163,7 @@ async def test_no_handler_that_a_stranger_reaches_holds_the_loop(at_once: None, 
 
 
 async def test_the_gate_itself_costs_next_to_nothing() -> None:
-    """It stands before every event, and an address may send fifty of them in a second."""
+    """It runs before every event, and an address may send fifty events a second."""
     name, payload = "reflex___state____state.state___core___toasts____toast_state.show", {"text": "a" * LONG}
 
     async def checked() -> None:
@@ -174,7 +174,7 @@ async def test_the_gate_itself_costs_next_to_nothing() -> None:
 
 @pytest.fixture
 async def full_form(at_once: None, monkeypatch: pytest.MonkeyPatch) -> RuleFormState:
-    """A form with as many conditions as a rule can have, each with as many distant ids or the longest trait."""
+    """A form with as many conditions as a rule can have, each with the most distant ids or the longest trait."""
 
     async def somebody(state: object) -> Actor:
         return ADA

@@ -1,4 +1,4 @@
-"""What the pages for people tell one to type is there: targets of make, modules to run, settings to set."""
+"""The commands on pages for people exist: targets of make, modules to run, settings to set."""
 
 import re
 from collections.abc import Iterator
@@ -14,19 +14,19 @@ TYPED = re.compile(r"`([^`\n]+)`|^(?:    )?((?:[A-Z_]+=\S+ )*(?:make|\.venv/bin/
 
 
 def targets() -> frozenset[str]:
-    """Everything that make can be asked for."""
+    """Return every target of make."""
     (listed,) = re.findall(r"^TARGETS := (.+)$", (ROOT / "Makefile").read_text(), re.M)
     return frozenset([*listed.split(), "help"])
 
 
 def typed(page: str) -> Iterator[str]:
-    """What stands in backticks, and lines of examples that begin with a command."""
+    """Yield texts in backticks, and example lines that begin with a command."""
     for quoted, line in TYPED.findall(page):
         yield (quoted or line).partition("#")[0].strip()
 
 
 def cannot_be_typed(text: str) -> Iterator[str]:
-    """The targets and modules in a command that do not exist."""
+    """Yield the targets and modules in a command that do not exist."""
     words = [word for word in text.split() if not re.fullmatch(r"[A-Z_]+=.*", word)]
     if words[:1] == ["make"]:
         yield from (f"make {word}" for word in words[1:2] if word not in targets())
@@ -47,7 +47,7 @@ def test_what_a_page_says_to_type_can_be_typed(page: Path) -> None:
 
 
 def imported(page: str) -> Iterator[tuple[str, str]]:
-    """Modules and names of ours that a line of Python in a command imports."""
+    """Yield our modules and names that a line of Python in a command imports."""
     ours = "|".join(path.name for path in ROOT.iterdir() if (path / "__init__.py").exists())
     yield from re.findall(rf"-c '[^']*from ((?:{ours})[\w.]*) import (\w+)", page)
 

@@ -1,4 +1,4 @@
-"""The decisions are numbered and listed, answer the same questions, and quote measurements that were taken."""
+"""The decisions are numbered and listed, answer the same questions, and quote only measurements that were made."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,20 +15,20 @@ MEASURED = re.compile(rf"(?<![\w.,])({NUMBER})(?: ?%|\s+(?:µs|ms|MB|statements|
 
 
 def misnumbered(names: Sequence[str]) -> Iterator[str]:
-    """The names that do not begin with the number of their place."""
+    """Yield the names that do not begin with their place in the order."""
     for place, name in enumerate(names, 1):
         if not name.startswith(f"{place:04}-"):
             yield name
 
 
 def odd_headings(page: str) -> list[str]:
-    """What a page has for headings, if they are not the five that each has in their order."""
+    """Return a page's headings unless they are the five required ones in order."""
     found = re.findall(r"^## (.+)$", page, re.M)
     return [] if tuple(found) == HEADINGS else found or ["none"]
 
 
 def never_measured(page: str, performance: str) -> Iterator[str]:
-    """Numbers with a unit that the page on performance does not have."""
+    """Yield numbers with a unit that are missing on the page about performance."""
     taken = set(re.findall(NUMBER, performance))
     yield from (number for number in MEASURED.findall(page) if number not in taken)
 

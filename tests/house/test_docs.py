@@ -1,4 +1,4 @@
-"""The pages for people are true: what they name exists, and what there is to name is named."""
+"""The pages for people are true and complete: names on them exist, and what must be documented is named."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from jobs.scheduler import all_jobs
 from settings import Settings
 from tests.house.pages import DOCS, PAGES, README, ROOT, name_of
 
-# Made by a start, or by the operator: not there in a fresh clone.
+# Created by a start or by the operator, so absent in a fresh clone.
 MADE = re.compile(r"(?:data|\.venv|\.web)(?:/|$)|\.env$")
 CODE_BLOCK = re.compile(r"^ *```.*?^ *```", re.S | re.M)
 IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
@@ -28,11 +28,11 @@ PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*/?")
 ENDINGS = (".py", ".md", ".txt", ".in", ".toml", ".json", ".css", ".env", ".example")
 LINK = re.compile(r"""(?:\]\(|src=")([^)"#:]+)(?:#[^)"]*)?[)"]""")
 
-# What may refer to a document. The samples of this folder's tests refer to none.
+# Files that may refer to a document. The samples in this folder's tests are excluded.
 REFERRING = frozenset({".py", ".md", ".toml", ".in", ".yaml", ".css", ".env", ".example", ".sol", ""})
 SAMPLES = "tests/house/"
 ADDRESS = re.compile(r"https?://[^\s<>)\"'`]+|^(?:---|\+\+\+) [ab]/\S+$", re.M)
-"""An address elsewhere, or a file that a diff names."""
+"""An address elsewhere, or a file named by a diff."""
 PAGE_NAMED = re.compile(r"([\w./-]*[\w-]\.md)\b(?:#([\w-]+))?")
 WITHIN_PAGE = re.compile(r"\]\(#([^)]*)\)")
 SECTION_OF_NOTHING = re.compile(r"(?<!RFC \d{4} )(?<!RFC \d{4}bis )§ ?[\d.]*")
@@ -41,13 +41,13 @@ HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.M)
 
 
 def missing(names: Iterable[str], page: str) -> Iterator[str]:
-    """Yield the names that the page does not have in backticks."""
+    """Yield the names that are not in backticks on the page."""
     told = {text.lower() for text in IN_BACKTICKS.findall(CODE_BLOCK.sub("", page))}
     yield from (name for name in names if name.lower() not in told)
 
 
 def wrong_defaults(defaults: Mapping[str, Any], page: str) -> Iterator[str]:
-    """Yield the settings whose row in a table gives another default than the code."""
+    """Yield the settings whose row in a table shows another default than the code has."""
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.M))
     for name, default in defaults.items():
         plain = default.get_secret_value() if isinstance(default, SecretStr) else default
@@ -64,14 +64,14 @@ def requirements(text: str) -> Iterator[str]:
 
 
 def npm_packages(manifest: str) -> Iterator[str]:
-    """Yield the names that a package.json asks for."""
+    """Yield the names of the packages in a package.json."""
     read = json.loads(manifest)
     for kind in ("dependencies", "devDependencies", "optionalDependencies"):
         yield from read.get(kind, {})
 
 
 def not_there(page: str, beside: Path) -> Iterator[str]:
-    """Paths and tests in backticks, and the targets of links, that do not exist; `beside` is the page's directory."""
+    """Yield missing paths and tests in backticks, and missing link targets; `beside` is the page's directory."""
     for target in LINK.findall(page):
         if not (beside / target).exists():
             yield target
@@ -85,7 +85,7 @@ def not_there(page: str, beside: Path) -> Iterator[str]:
 
 
 def not_inside(page: str) -> Iterator[str]:
-    """Names that a page puts in brackets behind a module, as in `a/b.py` (`c`), and the module does not contain."""
+    """Yield names in brackets after a module, as in `a/b.py` (`c`), that the module does not contain."""
     for path, brackets in IN_MODULE.findall(CODE_BLOCK.sub("", page)):
         source = (ROOT / path).read_text() if (ROOT / path).exists() else ""
         for name in IN_BACKTICKS.findall(brackets):
@@ -94,7 +94,7 @@ def not_inside(page: str) -> Iterator[str]:
 
 
 def anchors(page: str) -> frozenset[str]:
-    """Return the anchors of a page's headings as GitHub makes them, the second of a name with -1 and so on."""
+    """Return the anchors of a page's headings as GitHub makes them; a repeated name gets -1 and so on."""
     found: dict[str, int] = {}
     for heading in HEADING.findall(CODE_BLOCK.sub("", page)):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
@@ -112,7 +112,7 @@ def anchors_of(page: Path) -> frozenset[str]:
 
 
 def lost_references(text: str, beside: Path = DOCS) -> Iterator[str]:
-    """Yield the references to documents, or to sections of documents, that the repository does not contain.
+    """Yield the references to documents and sections that the repository does not contain.
 
     A document is named from the root, from docs, or from `beside`, the folder of the text.
     """
@@ -142,7 +142,7 @@ def referring() -> Iterator[Path]:
 
 
 def unreached(start: str, pages: Mapping[str, str]) -> set[str]:
-    """Return the pages, by their paths, to which no links lead from the one at `start`."""
+    """Return the paths of the pages that no chain of links from the page `start` reaches."""
     left, waiting = set(pages), [start]
     while waiting:
         path = waiting.pop()
@@ -153,7 +153,7 @@ def unreached(start: str, pages: Mapping[str, str]) -> set[str]:
 
 
 def defaults() -> dict[str, Any]:
-    """Return every setting by its name in the environment, with its default."""
+    """Return the default of every setting, by its name in the environment."""
     of_chains = {
         name: None
         for chain in CHAINS
@@ -207,7 +207,7 @@ def test_a_name_that_its_module_does_not_have_is_noticed() -> None:
 
 
 def test_links_lead_from_the_readme_to_every_page() -> None:
-    # GitHub shows what is in .github by itself.
+    # GitHub shows the files in .github itself.
     read = {name_of(page): page.read_text() for page in PAGES if page.parent.name != ".github"}
     assert len(read) > 10
     assert sorted(unreached(name_of(README), read)) == []
@@ -277,7 +277,7 @@ def test_what_is_left_out_or_wrong_is_noticed() -> None:
 
 
 def test_each_table_has_a_row_on_the_page_of_the_house() -> None:
-    """A reader finds there what each table is for."""
+    """A reader finds the purpose of each table there."""
     page = (DOCS / "architecture" / "README.md").read_text().partition("## The tables")[2]
     assert list(missing(sorted(SQLModel.metadata.tables), page)) == []
 

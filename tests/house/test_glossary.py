@@ -1,4 +1,4 @@
-"""The glossary stays short, in order, and names folders and tables that there are."""
+"""The glossary is short and in order, and its folders and tables exist."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -14,7 +14,7 @@ NAMES = re.compile(r"`([^`]+)`")
 
 
 class Entry(NamedTuple):
-    """A word with its meaning, and what its row names in the columns of folders and tables."""
+    """A word with its meaning, and the names in its columns of folders and tables."""
 
     word: str
     meaning: str
@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 
 
 def entries(page: str) -> list[Entry]:
-    """Every row of the glossary's table below its heading."""
+    """Return every row of the glossary's table below its heading."""
     rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in page.splitlines() if line.startswith("| ")]
     return [
         Entry(word, meaning, tuple(NAMES.findall(folders)), tuple(NAMES.findall(tables)))
@@ -32,7 +32,7 @@ def entries(page: str) -> list[Entry]:
 
 
 def faults(found: list[Entry], folders: Collection[str], tables: Collection[str]) -> Iterator[str]:
-    """What is wrong with the rows: order, doubles, length, folders and tables that there are not."""
+    """Yield faults of the rows: order, duplicates, length, and folders and tables that do not exist."""
     words = [entry.word for entry in found]
     if len(words) > MOST:
         yield f"{len(words)} words"

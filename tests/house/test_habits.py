@@ -1,4 +1,4 @@
-"""The files of the repository's habits: hooks that call what is there, and forms that GitHub can read."""
+"""Files for contributors: hooks whose commands exist, and issue forms that GitHub can read."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ KINDS = frozenset({"markdown", "input", "textarea", "dropdown", "checkboxes"})
 
 
 def form_faults(form: str) -> Iterator[str]:
-    """What GitHub would refuse about an issue form."""
+    """Yield the faults for which GitHub would refuse an issue form."""
     yield from (f"no {key}" for key in ("name", "description", "body") if not re.search(rf"^{key}:", form, re.M))
     parts = re.split(r"^  - type: ", form, flags=re.M)[1:]
     yield from (f"no such kind: {kind}" for part in parts if (kind := part.split()[0]) not in KINDS)
@@ -24,12 +24,12 @@ def form_faults(form: str) -> Iterator[str]:
     asking = [part for part in parts if not part.startswith("markdown")]
     named = [part for part in asking if "    id: " in part and "  label: " in part]
     yield from ("a question without id or label" for _ in range(len(asking) - len(named)))
-    # YAML reads these as true and false, and GitHub wants texts.
+    # YAML reads these as true and false, but GitHub expects strings.
     yield from (f"{one} is not text" for one in re.findall(r"^ +- (yes|no|on|off|true|false)$", form, re.M | re.I))
 
 
 def hooks(config: str) -> dict[str, list[str]]:
-    """The command of each hook, by its id."""
+    """Return the command of each hook by its id."""
     found: list[tuple[str, str]] = re.findall(r"^ +- id: (\S+)\n(?: +name: .*\n)? +entry: (.+)$", config, re.M)
     return {hook: shlex.split(command) for hook, command in found}
 

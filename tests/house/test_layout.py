@@ -1,4 +1,4 @@
-"""The house keeps its layout, and each rule of it can fail."""
+"""The repository keeps its layout, and each layout rule can fail."""
 
 import subprocess
 
@@ -9,12 +9,12 @@ from tests.house.rules import Module
 from tests.house.test_rules import ROOT, modules_of, product, stranger
 
 BESIDE = ("benchmarks", "clients", "tools")
-# Pytest loads it, not its importers: a fixture there imports the whole product when it starts one.
+# Pytest loads it, not its importers: its fixtures import the whole product when they start one.
 LOADED_BY_PYTEST = "tests/conftest.py"
 
 
 def kept() -> list[str]:
-    """Return every file that the repository keeps or is about to keep."""
+    """Return every file that is under version control or untracked but not ignored."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -43,7 +43,7 @@ def test_no_modules_import_one_another() -> None:
 
 def test_no_class_name_stands_for_two_things() -> None:
     assert list(layout.class_names_given_twice(product())) == []
-    # The sandbox imports nothing of the product, and a client speaks of what it calls: each has its own words.
+    # The sandbox imports nothing of the product, and a client uses the words of the service it calls: names may repeat.
     for beside in (stranger(), *([*modules_of([room])] for room in BESIDE)):
         assert list(layout.class_names_given_twice(beside)) == []
 

@@ -1,7 +1,7 @@
-"""A migration runs while the version before it still serves: it adds, and takes away only what nobody uses any more.
+"""A migration runs while the previous version still serves: it adds, and removes only what is no longer used.
 
-To drop or rename something, a first version stops using it; a later one drops it in a migration that says
-`UNUSED_SINCE = "0012"`, the revision with which the last use went.
+To drop or rename something, one version stops using it, and a later one drops it in a migration that says
+`UNUSED_SINCE = "0012"`, the revision that removed the last use.
 """
 
 import ast
@@ -16,7 +16,7 @@ WORDS = ("DROP TABLE", "DROP COLUMN", "RENAME ", "SET NOT NULL", "ALTER TYPE")
 
 
 def breaks_the_old_version(source: str) -> Iterator[str]:
-    """What in `upgrade` would break a version that does not know of it."""
+    """Yield each step of `upgrade` that would break the previous version."""
     tree = ast.parse(source)
     targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
     names = {target.id for target in targets if isinstance(target, ast.Name)}
@@ -38,7 +38,7 @@ def _keywords(call: ast.Call) -> set[str]:
 
 
 def _refuses_old_rows(call: ast.Call) -> bool:
-    """Whether who inserts without the new column is refused."""
+    """Return whether an insert without the new column would fail."""
     column = next((one for one in call.args if isinstance(one, ast.Call)), None)
     if column is None:
         return False
@@ -47,7 +47,7 @@ def _refuses_old_rows(call: ast.Call) -> bool:
 
 
 def out_of_line(names: list[str]) -> list[str]:
-    """The names of migrations whose number another one has, or that leave a number out."""
+    """Return the names of migrations that repeat a number or follow a gap."""
     return [name for number, name in enumerate(sorted(names), 1) if not name.startswith(f"{number:04}_")]
 
 

@@ -1,4 +1,4 @@
-"""The recipes of the contributing page, followed: each diff, as it is written there, works in a copy of the product."""
+"""The recipes of the contributing page: each diff, exactly as written there, works in a copy of the product."""
 
 import os
 import re
@@ -155,9 +155,9 @@ print([name for name in names if f"| `{name}` |" not in page])
 
 
 def recipe(title: str, page: str) -> dict[str, list[tuple[str, str]]]:
-    """Return for each file that a section's diffs change the texts to find in it and what takes their place.
+    """Return, for each file that a section's diffs change, the texts to find in it and their replacements.
 
-    A new file has one text to find, the empty one.
+    A new file has one text to find, which is empty.
     """
     (section,) = re.findall(rf"^## {title}\n(.+?)(?=^## |\Z)", page, re.M | re.S)
     found = dict[str, list[tuple[str, str]]]()
@@ -168,7 +168,7 @@ def recipe(title: str, page: str) -> dict[str, list[tuple[str, str]]]:
 
 
 def sides(hunk: str) -> tuple[str, str]:
-    """Return the lines before a hunk's change and those after it."""
+    """Return a hunk's lines before the change and after it."""
     lines = hunk.splitlines(keepends=True)
     return (
         "".join(line[1:] or "\n" for line in lines if line[:1] != "+"),
@@ -177,7 +177,7 @@ def sides(hunk: str) -> tuple[str, str]:
 
 
 def follow(changes: Mapping[str, list[tuple[str, str]]], copy: Path) -> None:
-    """Apply a recipe. A text that is not there, or there twice, fails."""
+    """Apply a recipe. A text that is missing or not unique fails."""
     for path, hunks in changes.items():
         text = (copy / path).read_text() if (copy / path).exists() else ""
         for before, after in hunks:
@@ -238,7 +238,7 @@ def test_a_recipe_works_as_it_is_written(
     title: str, paths: set[str], check: str, shown: list[str], tmp_path: Path, database_url: str
 ) -> None:
     for name in COPIED:
-        # With the compiled modules beside them, so that the copy starts as fast as the original.
+        # The compiled modules are copied too, so that the copy starts as fast as the original.
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, tmp_path / name)
     changes = recipe(title, (DOCS / "contributing.md").read_text())

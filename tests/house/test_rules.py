@@ -15,13 +15,13 @@ from tests.house.rules import Module
 ROOT = Path(__file__).resolve().parents[2]
 SECRET_NAMES = re.compile(r"(_ID|_SECRET|_TOKEN|_KEY)$")
 SANDBOX_IDS = ["1150000000000000999", "sandbox-secret-x"]
-# Continuous integration keeps the judge beside the repository; this file and its rules name what they look for.
+# Continuous integration keeps the judge in the repository's folder; this file and the rules name what they search for.
 NAMES_MACHINE_PATHS = {".ci/run", "tests/house/rules.py", "tests/house/test_rules.py"}
 
 
 @cache
 def product() -> tuple[Module, ...]:
-    """Every module of the product."""
+    """Return every module of the product."""
     return (
         *modules_of(rules.ROOMS),
         *(Module(f"{n}.py", (ROOT / f"{n}.py").read_text()) for n in ("settings", "rxconfig")),
@@ -30,7 +30,7 @@ def product() -> tuple[Module, ...]:
 
 @cache
 def stranger() -> tuple[Module, ...]:
-    """Every module of the sandbox."""
+    """Return every module of the sandbox."""
     return tuple(modules_of(["sandbox"]))
 
 
@@ -43,7 +43,7 @@ def modules_of(rooms: Iterable[str]) -> Iterator[Module]:
 
 @cache
 def sandbox_ids() -> frozenset[str]:
-    """What only the sandbox knows: its people's ids and wallets, and the credentials in its settings file."""
+    """Return what only the sandbox knows: its people's ids and wallets, and the credentials in its settings file."""
     found = {value for person in PEOPLE for value in (person.id, person.wallets.evm, person.wallets.solana)}
     for line in (ROOT / "sandbox" / "product.env").read_text().splitlines():
         name, _, value = line.partition("=")
@@ -53,7 +53,7 @@ def sandbox_ids() -> frozenset[str]:
 
 
 def broken(rule: Callable[[Module], Iterator[str]], modules: Iterable[Module]) -> str:
-    """Every breach on a line of its own, so that pytest shows them all; empty when there is none."""
+    """Return every breach on its own line, so that pytest shows them all; empty if there is none."""
     return "\n".join(breach for module in modules for breach in rule(module))
 
 

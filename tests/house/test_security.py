@@ -1,4 +1,4 @@
-"""What keeps strangers out stays where it is: who may fetch anything at all, and a test behind every promise."""
+"""The product's defences stay in place: only listed modules fetch anything, and every promise has a test."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ from tests.house import rules
 from tests.house.rules import Module
 
 ROOT = Path(__file__).resolve().parents[2]
-# Each asks addresses that an operator set and nothing else; links that strangers chose go through `fetching` alone.
+# Each requests only addresses that an operator set; links chosen by strangers go through `fetching` alone.
 FETCHERS = {
     "gateways/discord/rest.py": "Discord's REST API",
     "gateways/discord/oauth.py": "Discord's sign-in",
@@ -19,7 +19,7 @@ FETCHERS = {
     "gateways/evm/rpc/node.py": "the nodes",
     "gateways/evm/tokens/web3_calls.py": "the nodes, by web3",
     "gateways/transport/safe_fetch.py": "links that strangers chose",
-    # Whether something of this machine listens yet.
+    # Checks whether a process on this machine listens yet.
     "app/supervisor/probe.py": "this machine",
     "app/supervisor/restarts.py": "this machine",
 }
@@ -37,7 +37,7 @@ TEST = re.compile(r"`tests/[\w/]+\.py(?:::test_\w+)?`")
 
 
 def fetches(module: Module) -> Iterator[str]:
-    """Where a module makes a client for anything outside, asks without one, or follows redirects by itself."""
+    """Yield each call that creates a client, sends a request without one, or follows redirects."""
     if module.room == "sandbox":
         return
     for node in module.nodes:
@@ -56,14 +56,14 @@ def fetches(module: Module) -> Iterator[str]:
 
 
 def product() -> Iterator[Module]:
-    """Every module of the product."""
+    """Yield every module of the product."""
     for room in rules.ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
             yield Module(path.relative_to(ROOT).as_posix(), path.read_text())
 
 
 def promises_without_a_test(page: str) -> Iterator[str]:
-    """The rows of a page's tables that name no test."""
+    """Yield the rows of a page's tables that name no test."""
     for threat, _, shown_by in ROW.findall(page):
         if TEST.search(shown_by) is None:
             yield threat.strip()
@@ -123,12 +123,12 @@ def test_a_promise_without_a_test_is_seen() -> None:
     assert list(promises_without_a_test(table)) == ["A"]
 
 
-# Ways by which a text becomes markup or a program in the browser.
+# Functions that turn a text into markup or a program in the browser.
 INTERPRETERS = frozenset({"html", "markdown", "script", "call_script", "iframe"})
 
 
 def interprets(module: Module) -> Iterator[str]:
-    """Where a screen could read somebody's words as more than words."""
+    """Yield each place where a screen could interpret a person's text as markup or a program."""
     for node in module.nodes:
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)

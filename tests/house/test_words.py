@@ -60,7 +60,7 @@ BANNED = re.compile(
     re.VERBOSE,
 )
 
-# Pages, texts of screens and lines of logs: "look at", "tells" and a heading "Who" are plain English there.
+# In pages, screen texts and log lines, "look at", "tells" and a heading "Who" are plain English.
 STRANGE = re.compile(
     rf"""
       {IS_NO}
@@ -77,7 +77,7 @@ STRANGE = re.compile(
     """,
     re.VERBOSE,
 )
-# Its words are given.
+# Its wording is prescribed.
 FIXED = DOCS / "specification.md"
 CODE_BLOCK = re.compile(r"^ *```.*?^ *```", re.S | re.M)
 MESSAGE = re.compile(r"^msgid(?:_plural)? (\".*?\"(?:\n\".*?\")*)$", re.M)

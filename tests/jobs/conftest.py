@@ -1,4 +1,4 @@
-"""The engine in this process, on a database of the test's own, beside the run's sandbox."""
+"""Fixtures that run the engine in this process, on the test's own database and the test run's sandbox."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -26,14 +26,14 @@ Engine = Callable[[], AbstractAsyncContextManager[None]]
 async def product(
     database_url: str, sandbox_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> AsyncIterator[None]:
-    """This process as one of the product's, with the sandbox as its outside world."""
+    """This process set up as one of the product's, with the sandbox in place of the outside world."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(sandbox_url).port))
     for name in ("PORT", "PUBLIC_URL"):
         monkeypatch.delenv(name, raising=False)
     settings.cache_clear()
-    await close_gateways()  # whoever looked without a sandbox left some that lead nowhere
+    await close_gateways()  # a test without a sandbox may have left gateways that lead nowhere
     await models.use(database_url)
     yield
     await close_gateways()
@@ -43,7 +43,7 @@ async def product(
 
 @pytest.fixture
 def engine(product: None) -> Engine:
-    """Runs reconciler and role writer while the block lasts."""
+    """A context manager that runs the reconciler and the role writer."""
 
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
@@ -66,6 +66,6 @@ def engine(product: None) -> Engine:
 
 @pytest.fixture
 async def town(product: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """A fresh guild: ada owns it, carol and dave are members; nothing is broken before or after."""
+    """A fresh guild owned by ada, with carol and dave as members; faults are cleared before and after."""
     async with a_town(sandbox_url, "ada", "carol", "dave") as made:
         yield made

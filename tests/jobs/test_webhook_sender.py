@@ -50,7 +50,7 @@ async def database(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 @pytest.fixture
 async def receiver() -> AsyncIterator[Wire]:
-    """A program that accepts everything."""
+    """A receiver that accepts everything."""
     async with wire() as made:
         made.says(OK)
         yield made
@@ -58,7 +58,7 @@ async def receiver() -> AsyncIterator[Wire]:
 
 @pytest.fixture
 async def sender(database: None) -> AsyncIterator[WebhookSender]:
-    """The sender of a sandbox, which may post to this machine."""
+    """The sender of a sandbox, which is allowed to post to this machine."""
     client = Fetcher(agent="tests", own_machine=True, deadline=5)
     yield WebhookSender(WebhookClient(client))
     await client.close()
@@ -93,14 +93,14 @@ async def every_delivery() -> list[WebhookDelivery]:
 
 
 async def due_now() -> None:
-    """As if every pause were over."""
+    """Make every retry due now."""
     async with transaction() as db:
         await db.execute(text("UPDATE webhook_delivery SET next_at = now()"))
         await db.execute(text("UPDATE webhook SET next_at = now()"))
 
 
 def bodies(receiver: Wire) -> list[dict[str, Any]]:
-    """What was posted; each body has just the fields that the OpenAPI document says."""
+    """Return the posted bodies, after checking that each has exactly the fields of the OpenAPI document."""
     found = [json.loads(asked.body) for asked in receiver.asked]
     for body in found:
         posted = api.openapi()["webhooks"][body["event"]]["post"]
@@ -215,7 +215,7 @@ async def _private(host: str, port: int) -> tuple[str, ...]:
 
 
 async def proved(server: Server, *, share: bool) -> tuple[Member, User, str]:
-    """A member who has just proved a wallet, as the log has it."""
+    """Make a member who has just proved a wallet, with the line that the log has about it."""
     wallet = address()
     async with transaction() as db:
         member = await a_member(db, server, wallet=wallet)

@@ -1,4 +1,4 @@
-"""A fresh guild with fresh people in the sandbox, and the rows that the bot would write about it."""
+"""A fresh guild with fresh people in the sandbox, and the rows that the bot would store about it."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from services.triggers import gateway_events
 from services.triggers.gateway_events import GuildFacts, RoleFacts
 
 BOTH = ("rpc:base", "rpc2:base")
-"""The nodes of the chain that towns are on unless another is named."""
+"""The nodes of Base, the chain of a town unless another is named."""
 STRANGER = "0x" + "5e" * 20
 
 
@@ -41,11 +41,11 @@ class Town:
         return answer.json()
 
     async def several(self, chain: str, /, *acts: dict[str, Any]) -> list[dict[str, Any]]:
-        """What the chain answers to each of these acts, whose confirmations come together."""
+        """Return the chain's answers to these acts, which are confirmed together."""
         return (await self.call(f"chains/{chain}/several", acts=acts))["done"]
 
     async def build(self, *names: str) -> None:
-        """The guild with these people in it (the first one owns it), the bot added, a collection without tokens."""
+        """Create the guild with these people (the first one owns it), add the bot, and create an empty collection."""
         for name in names:
             unique = f"{name}{uuid.uuid4().hex[:6]}"
             self.people[name] = await self.call("people", username=unique)
@@ -57,7 +57,7 @@ class Town:
         await self.see()
 
     async def leave(self) -> None:
-        """The bot is not there any more, if it was: each one that is started later meets every guild that has it."""
+        """Remove the bot from the guild, so that bots started later do not read it."""
         answer = await self.control.post("/control/guilds", json={"guild": self.name, "action": "kick_bot"})
         assert answer.status_code in {200, 404}, answer.text
 
@@ -68,7 +68,7 @@ class Town:
         return _role(await self.guild(), name)
 
     async def has(self, who: str, role: str) -> bool:
-        """Whether Discord shows the role on the person."""
+        """Return whether Discord shows the role on the person."""
         guild = await self.guild()
         wanted = _role(guild, role)
         return any(
@@ -76,9 +76,9 @@ class Town:
         )
 
     async def see(self, *, without: str | None = None, bot: str | None = None) -> None:
-        """Tell the product what the bot would tell it now.
+        """Store what the bot would report about the guild now.
 
-        `without` is left out of the list of members, and `bot` is said to be a bot.
+        The member `without` is left out of the list, and the member `bot` is marked as a bot.
         """
         left_out = self.people[without]["id"] if without else None
         marked = self.people[bot]["id"] if bot else None
@@ -105,7 +105,7 @@ class Town:
             await gateway_events.seen(db, facts)
             server = await gateway_events.known(db, facts.id)
             assert server is not None
-            # Everybody in the town is stored, as if they had met us.
+            # Everybody in the town is stored, as if they had used the bot.
             await members.listed(db, server.id or 0, facts.members)
             await gateway_events.list_ended(db, facts.id, began)
             await gateway_events.who_runs(db, facts)
@@ -114,7 +114,7 @@ class Town:
             self.server_id = server.id or 0
 
     async def rule(self, role: str, least: int = 1, **fields: Any) -> int:
-        """A rule for the town's collection; looks at everybody."""
+        """Create a rule for the town's collection, queue everybody, and return its id."""
         leaf = Requirement("basic", self.chain, self.contract, least)
         async with transaction() as db:
             row = Rule(
@@ -137,7 +137,7 @@ class Town:
             await queue.mark_server(db, self.server_id, queue.CHANGED)
 
     async def prove(self, who: str) -> None:
-        """The person has proved their wallet."""
+        """Prove the person's wallet."""
         person = self.people[who]
         async with transaction() as db:
             user_id = await ensure(db, person["id"], person["username"])
@@ -149,7 +149,7 @@ class Town:
         return self.people[who]["wallets"]["evm"].lower()
 
     async def buys(self, who: str) -> str:
-        """A new token of the collection for the person; its id."""
+        """Mint a token to the person and return its id."""
         self._tokens += 1
         await self.call(
             f"chains/{self.chain}/mint", contract=self.contract, token_id=str(self._tokens), to=self.wallet(who)
@@ -160,7 +160,7 @@ class Town:
         await self.call(f"chains/{self.chain}/transfer", contract=self.contract, token_id=token, to=STRANGER)
 
     async def look(self) -> None:
-        """Everybody is due, as in a round."""
+        """Make everybody due, as a sweep does."""
         async with transaction() as db:
             await queue.mark_server(db, self.server_id, queue.SWEPT)
 
@@ -172,16 +172,16 @@ class Town:
         await self.control.delete("/control/faults")
 
     async def mark(self) -> int:
-        """Where the request log stands."""
+        """Return the current end of the request log."""
         return (await self.control.get("/control/requests", params={"since": 2**31})).json()["next"]
 
     async def requests(self, since: int, target: str) -> list[dict[str, Any]]:
-        """The requests that reached a provider since then."""
+        """Return the requests that reached a provider since then."""
         answer = await self.control.get("/control/requests", params={"since": since})
         return [request for request in answer.json()["requests"] if request["target"] == target]
 
     async def writes(self, since: int) -> list[str]:
-        """Role writes in this town since then, as `PUT` and `DELETE`."""
+        """Return the methods of the role writes in this town since then: `PUT` and `DELETE`."""
         guild = (await self.guild())["id"]
         return [
             request["method"]
@@ -192,7 +192,7 @@ class Town:
 
 @asynccontextmanager
 async def a_town(sandbox_url: str, *names: str, chain: str = "base") -> AsyncIterator[Town]:
-    """A fresh guild with these people, of whom the first owns it; nothing is broken before or after."""
+    """A fresh guild with these people, the first of whom owns it; faults are cleared before and after."""
     async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
         made = Town(control, chain)
         await made.heal()
@@ -207,10 +207,10 @@ def _role(guild: dict[str, Any], name: str) -> str:
 
 
 async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
-    """Wait until it holds; fail when it does not in time."""
+    """Wait until the condition holds, and fail after so many seconds."""
     began = time.monotonic()
     while not await condition():
         waited = time.monotonic() - began
         assert waited < seconds, "it did not come about in time"
-        # Each look asks the sandbox: what takes long is looked at less often.
+        # Each check asks the sandbox, so a slow condition is checked less often.
         await asyncio.sleep(min(0.05 + waited / 20, 0.25))

@@ -1,4 +1,4 @@
-"""What became of a town's people: what tests wait for, and the rows that they look at."""
+"""Waits for changes to a town's people, and readers of their rows."""
 
 import asyncio
 
@@ -44,7 +44,7 @@ async def taken(town: Town, who: str = "carol", role: str = "Holder") -> None:
 
 
 async def looked_at(town: Town) -> None:
-    """Everybody of the town was looked at, by us or by the engine if it runs."""
+    """Reconcile everybody in the town, here or by the engine if it runs."""
     await town.look()
     reconciler = Reconciler(asyncio.Event())
 
@@ -56,7 +56,7 @@ async def looked_at(town: Town) -> None:
 
 
 async def nobody_is_due(town: Town) -> bool:
-    """Return whether nobody of the town waits to be looked at."""
+    """Return whether no member of the town waits to be reconciled."""
     async with transaction() as db:
         mine = col(Due.key).startswith(f"{town.server_id}:")
         return (await db.exec(select(Due).where(mine, col(Due.due_at) <= now()))).first() is None

@@ -1,4 +1,4 @@
-"""A log whose months began long ago, for tests that cannot wait for a month to pass."""
+"""A log whose months began long ago, for tests that cannot wait a month."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -8,14 +8,14 @@ from models.db.session import AsyncSession
 
 
 def month(back: int) -> date:
-    """The first day of the month so many months before this one."""
+    """Return the first day of the month so many months ago."""
     today = datetime.now(UTC).date()
     year, number = divmod(today.year * 12 + today.month - 1 - back, 12)
     return date(year, number + 1, 1)
 
 
 async def months_since(db: AsyncSession, back: int) -> None:
-    """Give each of the last `back` months its partition, in place of the empty one of the lines of before."""
+    """Create a partition for each of the last `back` months, in place of the empty partition for older lines."""
     await db.execute(text("DROP TABLE event_before"))
     for one in range(back, 0, -1):
         name = f"event_{month(one):%Y_%m}"
@@ -29,10 +29,10 @@ async def months_since(db: AsyncSession, back: int) -> None:
 
 
 def first_id(first: date) -> int:
-    """The first id of a month."""
+    """Return the first id of a month."""
     return (first.year * 100 + first.month) * 10**9
 
 
 def middle(back: int) -> datetime:
-    """A moment in the middle of that month."""
+    """Return a moment in the middle of the month."""
     return datetime.combine(month(back), datetime.min.time(), UTC) + timedelta(days=14)

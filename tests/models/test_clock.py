@@ -1,4 +1,4 @@
-"""One clock for everything that is stored or compared with it: the database's, whatever this machine's says."""
+"""Stored times, and times compared with them, come from the database's clock, whatever this machine's clock says."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, tzinfo

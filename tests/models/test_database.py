@@ -1,4 +1,4 @@
-"""The way to the database: what the pool hands out, and what a question costs."""
+"""Access to the database: the connections that the pool gives out, and the cost of a statement."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,14 +17,14 @@ from services.runtime.tasks import stop
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[str]:
-    """A migrated database of this test's own, which the process works with."""
+    """A migrated database of this test's own, which the process uses."""
     await models.use(database_url)
     yield database_url
     await models.use(None)
 
 
 async def backend() -> int:
-    """The process that answers at the other end of a connection."""
+    """Return the id of the server process at the other end of a connection."""
     async with transaction() as db:
         return (await db.execute(text("SELECT pg_backend_pid()"))).scalar_one()
 
@@ -45,7 +45,7 @@ async def test_a_question_opens_no_transaction_and_sees_what_is_committed_meanwh
             other.execute("INSERT INTO spent_transaction (hash, chain, spent_at) VALUES ('a', 'base', now())")
         assert idle == [("idle",)]
         assert (await db.execute(text("SELECT count(*) FROM spent_transaction"))).scalar_one() == 1
-    async with transaction() as db:  # the same connection: what it writes is undone when it fails
+    async with transaction() as db:  # the same connection: its writes are rolled back when it fails
         db.add(SpentTransaction(hash="b", chain="base"))
         await db.flush()
         await db.rollback()
@@ -56,7 +56,7 @@ async def test_a_question_opens_no_transaction_and_sees_what_is_committed_meanwh
 async def test_taking_a_connection_out_of_the_pool_has_no_pause_in_which_to_be_cancelled(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As if the event loop had been busy for so long that psycopg pauses at every step.
+    # As if the event loop had been busy for so long that psycopg yields at every step.
     monkeypatch.setattr("psycopg.waiting.MAX_BUSY_TIME", -1.0)
     async with await WatchedConnection.connect(libpq_url(database)) as connection:
         for setting in (

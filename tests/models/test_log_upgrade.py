@@ -1,4 +1,4 @@
-"""The upgrade that partitions the log: nobody stops, nothing is lost or counted twice, and it can be taken back."""
+"""The upgrade that partitions the log: no outage, no line lost or counted twice, and it can be reverted."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ SERVERS = """
 INSERT INTO server (id, discord_id, name, description, bot_invited, created_at)
 SELECT n, n::text, 'A', '', true, now() FROM generate_series(1, 2) n
 """
-# Word for word what the version before sends.
+# The exact statement of the previous version.
 RECORD = """
     WITH line AS (INSERT INTO event (at, kind, server_id, actor, subject, role_id, rule_id, batch, data, request_id)
     SELECT at, kind, server_id, actor, subject, role_id, rule_id, batch, data, request_id
@@ -78,7 +78,7 @@ def lines(url: str) -> list[tuple[object, ...]]:
 
 
 def fill(url: str, many: int = 2_000) -> None:
-    """A server's log of fourteen months, as the version before left it, and one line from another age."""
+    """Fill in a server's log of fourteen months, as the previous version left it, and one line from another age."""
     with connected(url) as connection:
         connection.execute(SERVERS.encode())
         connection.execute(
@@ -104,7 +104,7 @@ def test_a_log_is_as_it_was_after_the_upgrade_and_as_in_a_fresh_database(databas
     assert lines(database_url) == before
     assert sorted(rows(database_url, COUNTED), key=str) == counted
     assert rows(database_url, SHAPE) == fresh
-    # The ids of an earlier partitioned log are behind the months, which go on from there.
+    # The ids of an earlier partitioned log come after those of the months, which continue from there.
     parts = rows(database_url, PARTS)
     assert [one[3:] for one in parts] == [fresh_parts[0][3:]] * len(parts)
     assert parts[0][0] == "event_before"
@@ -125,7 +125,7 @@ def test_the_version_before_goes_on_writing_reading_and_clearing(database_url: s
     fill(database_url)
     with connected(database_url) as old:
         old.prepare_threshold = 0
-        # Prepared before the upgrade, as a process does that runs through it.
+        # Prepared before the upgrade, as in a process that runs through it.
         old.execute(ROW.encode(), {"kind": "before"})
         alembic(database_url, "upgrade", "head")
         (after,) = old.execute(ROW.encode(), {"kind": "after"}).fetchall()
@@ -193,7 +193,7 @@ def test_it_is_taken_up_again_where_it_was_ended(database_url: str) -> None:
         connection.execute(b"CREATE FUNCTION event_first_id(month date) RETURNS bigint LANGUAGE sql RETURN 1")
     alembic(database_url, "upgrade", "head")
     with connected(database_url) as connection:
-        # Ended between the swap and the note that it is done.
+        # It ended between the swap and the note that the swap is done.
         connection.execute(f"UPDATE alembic_version SET version_num = '{BEFORE}'".encode())
     before = lines(database_url)
     alembic(database_url, "upgrade", "head")

@@ -1,4 +1,4 @@
-"""The migrations bring a database to exactly what the tables say."""
+"""The migrations bring a database to exactly the schema of the tables in the code."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ FIRST_TO_UPDATE = "0039"
 
 
 def alembic(database_url: str, *arguments: str) -> None:
-    """A command of alembic's, here in this process, where it costs no start; SystemExit when it fails."""
+    """Run a command of Alembic in this process, which saves a start; raises SystemExit when it fails."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("DATABASE_URL", database_url)
         patched.chdir(ROOT)
@@ -78,7 +78,7 @@ def test_a_migration_waits_for_no_table_for_long_and_tries_again(database_url: s
         ) as migrating:  # fmt: skip
             assert migrating.stdout is not None
             assert "trying again" in migrating.stdout.readline()
-            # While it pauses nobody waits behind it: others go on reading and writing.
+            # While it pauses, other transactions do not wait behind it: they continue to read and write.
             with psycopg.connect(libpq_url(database_url), options="-c lock_timeout=1s") as other:
                 other.execute('SELECT count(*) FROM "grant"')
             somebody.rollback()

@@ -27,7 +27,7 @@ async def totals() -> list[tuple[str, int]]:
     return [(name, total) for name, total in rows]
 
 
-# By what they wait for: the text of a query stays there when the query is over.
+# Found by their wait event: the text of a query remains there after the query ends.
 SLEEPING = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
 
 
@@ -159,7 +159,7 @@ async def test_who_is_stopped_is_stopped_though_the_connection_was_closed_for_it
 async def test_a_task_cancelled_at_any_step_leaves_a_connection_that_serves_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # psycopg then gives way to other tasks after each command, as it does in a loop that is busy.
+    # psycopg then yields to other tasks after each command, as it does in a busy loop.
     monkeypatch.setattr(psycopg.waiting, "MAX_BUSY_TIME", -1.0)
 
     async def asking() -> None:
@@ -167,7 +167,7 @@ async def test_a_task_cancelled_at_any_step_leaves_a_connection_that_serves_the_
             await db.together((TOTALS, {}), (TOTALS, {}))
 
     ended, steps = False, 0
-    while not ended:  # the last one is cancelled when all is done
+    while not ended:  # the last one is cancelled when everything is done
         task = asyncio.create_task(asking())
         for _ in range(steps):
             await asyncio.sleep(0)
@@ -175,7 +175,7 @@ async def test_a_task_cancelled_at_any_step_leaves_a_connection_that_serves_the_
         await stop(task)
         async with transaction() as db:
             assert (await db.execute(text("SELECT 5"))).all() == [(5,)], steps
-        # How many it takes depends on how long the server does.
+        # The number of times depends on how long the server takes.
         steps += 1 + steps // 20
 
 

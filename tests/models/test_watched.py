@@ -1,4 +1,4 @@
-"""A database that vanishes without a word: statements end, pools and listeners recover, and locks come free."""
+"""A database that vanishes silently: statements end, pools and listeners recover, and locks are released."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from settings import settings
 
 
 class Proxy:
-    """A way to the database that can lose all that its present connections carry, while new ones work."""
+    """A proxy to the database that can drop all traffic of its present connections, while new ones work."""
 
     def __init__(self, address: dict[str, Any]) -> None:
         self.address, self.port, self.opened = address, 0, 0
@@ -70,7 +70,7 @@ class Proxy:
 
 @pytest.fixture
 async def proxy(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Proxy]:
-    """A migrated database behind a proxy, with which the process works; silence is looked into after half a second."""
+    """A migrated database behind a proxy, used by the process; a silence is checked after half a second."""
     monkeypatch.setattr(watched, "SILENT_SECONDS", 0.5)
     monkeypatch.setattr(watched, "SURE_SECONDS", 0.1)
     monkeypatch.setattr(listen, "_PING_SECONDS", 0.2)
@@ -105,7 +105,7 @@ async def test_a_statement_on_a_connection_that_is_lost_ends_and_the_next_one_wo
     async with asyncio.timeout(60):
         with pytest.raises(DBAPIError):
             await change_and_lose()
-        # What the server had of it is ended too: its row lock would hold this statement up for ever.
+        # The server's side of it has ended too: its row lock would block this statement for ever.
         async with transaction() as db:
             await db.execute(text("UPDATE kept SET number = number + 10"))
         async with reading() as db:
@@ -150,10 +150,10 @@ async def test_the_listener_notices_that_it_is_cut_off_and_hears_again(proxy: Pr
             await db.execute(text("NOTIFY news"))
 
     try:
-        await heard()  # it looks once when it begins
+        await heard()  # it reads once when it begins
         await call()
         await heard()
-        for _ in range(3):  # the pings lose no call
+        for _ in range(3):  # the pings lose no notification
             await asyncio.sleep(0.15)
             await call()
             await heard()
@@ -232,7 +232,7 @@ async def test_who_is_told_to_end_ends_though_the_connection_is_lost(proxy: Prox
         task = asyncio.create_task(wait_in_a_transaction())
         await begun.wait()
         task.cancel()
-        # The rollback fails, which must not stand in for the end: a part that lives on after faults would begin anew.
+        # The rollback fails, but its error must not replace the cancellation: a part that survives errors would go on.
         with pytest.raises(asyncio.CancelledError):
             await task
         async with reading() as db:
@@ -255,7 +255,7 @@ async def test_where_nothing_is_open_a_rollback_is_no_moment_in_which_to_be_canc
 async def test_a_block_that_is_cancelled_while_it_ends_closes_its_connection(
     monkeypatch: pytest.MonkeyPatch, database_url: str
 ) -> None:
-    # psycopg then gives way to other tasks before it says that there was nothing to commit.
+    # psycopg then yields to other tasks before it reports that there was nothing to commit.
     monkeypatch.setattr(waiting, "MAX_BUSY_TIME", -1.0)
     connection = await watched.WatchedConnection.connect(libpq_url(database_url), autocommit=True)
     ending = connection.__aexit__(None, None, None)

@@ -1,4 +1,4 @@
-"""The way back from a wrong block number, as the operators' guide gives it, fits the tables."""
+"""The recovery from a wrong block number, as the operators' guide describes it, matches the tables."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A sandbox with Discord alone, in this process and on a free port."""
+"""A sandbox with only Discord, in this process and on a free port."""
 
 import json
 import os
@@ -23,13 +23,13 @@ CALLBACK = "http://localhost:3000/api/auth/discord/callback"
 
 
 def role_of(guild: str, offset: int) -> str:
-    """The fixed id of a guild's role."""
+    """Return the fixed id of a guild's role."""
     return str(int(guild) + offset)
 
 
 @dataclass
 class Outside:
-    """What a stranger has: HTTP. Every REST exchange is recorded in the judge's form."""
+    """An outside client with HTTP only. Every REST exchange is recorded in the judge's form."""
 
     sandbox: WholeSandbox
     http: httpx.AsyncClient
@@ -54,7 +54,7 @@ class Outside:
         return next(m for m in (await self.guild(guild_id))["members"] if m["username"] == username)
 
     async def bot(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
-        """A REST call with the bot's token."""
+        """Make a REST call with the bot's token."""
         return await self.rest(method, path, f"Bot {self.settings['DISCORD_BOT_TOKEN']}", body, **more)
 
     async def rest(self, method: str, path: str, authorization: str, body: Any = None, **more: Any) -> httpx.Response:
@@ -90,7 +90,7 @@ class Outside:
         return await self.http.get("/discord/oauth2/authorize", params=query)
 
     async def token(self, path: str = "/oauth2/token", **form: str) -> httpx.Response:
-        """A token call with the client's credentials in the form."""
+        """Make a token call with the client's credentials in the form."""
         body = {
             "client_id": self.settings["DISCORD_CLIENT_ID"],
             "client_secret": self.settings["DISCORD_CLIENT_SECRET"],
@@ -101,7 +101,7 @@ class Outside:
         return response
 
     async def signed_in(self, username: str, scope: str = "identify guilds") -> dict[str, Any]:
-        """The token answer after this person agreed."""
+        """Return the token response after this person agreed."""
         redirect = await self.authorize(username, scope)
         code = httpx.URL(redirect.headers["location"]).params["code"]
         answer = await self.token(grant_type="authorization_code", code=code, redirect_uri=CALLBACK)
@@ -110,7 +110,7 @@ class Outside:
 
 @pytest.fixture
 async def discord(tmp_path: Path) -> AsyncIterator[Outside]:
-    """A fresh world, as strict as Discord but for the pace of identifies."""
+    """A fresh world, as strict as Discord except for the pace of identifies."""
     sandbox = WholeSandbox(tmp_path / "sandbox", free_port(), frozenset({"chains", "marketplaces"}), strict=True)
     sandbox.discord.gateway.starts.set(max_concurrency=1_000, left=None)
     runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=1)
@@ -123,7 +123,7 @@ async def discord(tmp_path: Path) -> AsyncIterator[Outside]:
 
 @dataclass
 class Process:
-    """A sandbox in its own process, to be killed."""
+    """A sandbox in its own process, so that it can be killed."""
 
     data: Path
     port: int

@@ -1,6 +1,6 @@
-"""Nobody beyond this machine reaches the sandbox: where it listens, under which names, and from whose pages.
+"""Nobody outside this machine reaches the sandbox: its addresses, its host names, and the pages that may call it.
 
-Cookies ignore ports, so browsers send it the product's too: it neither reads nor keeps them.
+Cookies ignore ports, so browsers send it the product's cookies too: it neither reads nor keeps them.
 """
 
 import ast
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def family(port: int) -> list[psutil.Process]:
-    """The sandbox that listens on a port, and all that it has started."""
+    """Return the sandbox that listens on a port, and all processes that it has started."""
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if any(one.laddr.port == port for one in listening(process)):
@@ -30,7 +30,7 @@ def family(port: int) -> list[psutil.Process]:
 
 
 def listening(process: psutil.Process) -> list[Any]:
-    """The sockets on which a process waits for connections."""
+    """Return the sockets on which a process accepts connections."""
     return [one for one in process.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
 
 
@@ -78,7 +78,7 @@ def test_another_sites_page_changes_nothing_at_any_provider_and_opens_no_socket(
 
 
 def test_no_page_finds_a_node_that_obeys_everybody(sandbox_url: str) -> None:
-    """It would take any Host, and any Origin of a WebSocket: so it is at an address that nobody can guess."""
+    """A node accepts any Host, and any Origin of a WebSocket: so its address is one that nobody can guess."""
     nodes = [
         one.laddr
         for process in family(urlsplit(sandbox_url).port or 0)[1:]

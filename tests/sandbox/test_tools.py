@@ -1,4 +1,4 @@
-"""Getting the EVM node from npm: what is told when npm cannot get it."""
+"""Getting the EVM node from npm: the error message when npm cannot get it."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The request log: complete, in order, and still there after a kill."""
+"""The request log: complete, in order, and preserved after a kill."""
 
 from pathlib import Path
 

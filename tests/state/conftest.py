@@ -1,4 +1,4 @@
-"""A browser's tab without a browser: the states of somebody signed in, at an address, before the real services."""
+"""A browser's tab without a browser: the states of a signed-in person, at an address, on the real services."""
 
 import asyncio
 import inspect
@@ -20,31 +20,31 @@ S = TypeVar("S", bound=rx.State)
 
 
 class Tab:
-    """The states behind one tab; its address is changed by `go`."""
+    """The states behind one tab; `go` changes its address."""
 
     def __init__(self, session_id: str) -> None:
         self.root = rx.State()
         self._cookie = f"hf_session={session_id}"
 
     def go(self, path: str, **query: object) -> None:
-        """Be at this address."""
+        """Set the tab's address."""
         asked = {name: str(value) for name, value in query.items()}
         address = f"{path}?{urlencode(asked)}"
         headers = {"cookie": self._cookie}
         self.root._update_router_vars({"headers": headers, "pathname": path, "asPath": address, "query": asked}, {})
 
     async def state(self, kind: type[S]) -> S:
-        """One of the tab's states."""
+        """Return one of the tab's states."""
         return await self.root.get_state(kind)
 
     async def toast(self) -> str:
-        """The toast that shows: its title and its text."""
+        """Return the title and text of the toast that shows."""
         toasts = await self.state(ToastState)
         return f"{toasts.title}: {toasts.text}"
 
     @staticmethod
     async def run(outcome: "AsyncGenerator[Any] | Awaitable[Any]") -> list[Any]:
-        """Run a handler to its end; what it yields or returns."""
+        """Run a handler to completion and return what it yields or returns."""
         if inspect.isasyncgen(outcome):
             return [one async for one in outcome]
         assert inspect.isawaitable(outcome)
@@ -52,7 +52,7 @@ class Tab:
 
 
 class Beside:
-    """A state as a handler in the background sees it: the lock is taken where it says so."""
+    """A state as a background handler sees it: the lock is held only where the handler takes it."""
 
     def __init__(self, state: rx.State) -> None:
         self.__dict__["_state"], self.__dict__["_lock"] = state, asyncio.Lock()
@@ -73,7 +73,7 @@ class Beside:
 
 @pytest.fixture
 def sign_in(discord: None, new_browser: Callable[[], Browser]) -> Callable[[str], Awaitable[tuple[Tab, Browser]]]:
-    """Signs somebody in: their tab, and their browser for calls."""
+    """A function that signs a person in and returns their tab, and their browser for calls."""
 
     async def signed_in(person: str) -> tuple[Tab, Browser]:
         visitor = new_browser()

@@ -1,4 +1,4 @@
-"""A server with one rule, and what a tab of its configuration shows: shared by the tests of its tabs."""
+"""A server with one rule, and the state of a tab of its configuration, for the tests of its tabs."""
 
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ S = TypeVar("S", bound=rx.State)
 
 
 async def with_rule(browser: Browser) -> dict[str, Any]:
-    """The person's server, with a rule in it: the stored rule."""
+    """Store a rule for the person's server and return it."""
     async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
         world = (await sandbox.get("/control/world")).json()
     server_id = await with_server(browser, builders(world))
@@ -25,7 +25,7 @@ async def with_rule(browser: Browser) -> dict[str, Any]:
 
 
 async def opened(tab: Tab, kind: type[S], server_id: int, name: str, **query: object) -> S:
-    """A tab of a server's configuration, opened by its address: its state."""
+    """Open a tab of a server's configuration by its address, and return its state."""
     tab.go("/server-config", serverId=server_id, tab=name, **query)
     await tab.run((await tab.state(ServerPageState)).load())
     state: Any = await tab.state(kind)

@@ -1,4 +1,4 @@
-"""Which browser the tests get: the shell without a window where there is one, else Chromium."""
+"""The browser that the tests use: the headless shell where it is installed, otherwise Chromium."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which commit messages the hook lets pass, and what it says about the others."""
+"""The commit messages that the hook accepts, and its messages about the others."""
 
 import subprocess
 import sys

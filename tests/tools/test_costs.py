@@ -1,4 +1,4 @@
-"""The page about first contact has the figures that are counted now, while the product's own readers work."""
+"""The page about first contact shows the figures counted here, while the product's own readers work."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def test_the_page_has_the_tables_that_are_counted_now(counted: Counted) -> None:
 
 
 def test_the_doctor_estimates_what_is_counted(counted: Counted) -> None:
-    """Within a twentieth; a socket's polls, of which some coincide with the others, within a sixth."""
+    """Within a twentieth, or within a sixth for a socket's polls, some of which coincide with the others."""
     far = {
         read: (plan.cost(guess), plan.cost(calls))
         for read, calls in counted.follows.items()
@@ -51,7 +51,7 @@ async def test_a_slower_pace_costs_less_and_what_a_node_refuses_costs_more() -> 
     for plan in FREE:
         assert plan.cost(often) > 5 * plan.cost(slowly)
         assert plan.cost(narrow) > plan.cost(slowly)
-    # Each block is read twice by a node that is alone, ten blocks a request.
+    # A single node reads each block twice, ten blocks a request.
     assert narrow["eth_getLogs"] >= 2 * reads.DAY / 2 / 10
 
 

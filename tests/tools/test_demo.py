@@ -1,4 +1,4 @@
-"""The moving picture of the README is one that browsers show, and small enough for a page."""
+"""The animation in the README is one that browsers show, and small enough for a page."""
 
 import struct
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from docs.pictures.draw_demo import BAR, HEIGHT, MADE, MOST_BYTES, WIDTH, animat
 
 
 def chunks(body: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The names and contents of a RIFF body."""
+    """Yield the names and contents of the chunks in a RIFF body."""
     at = 0
     while at < len(body):
         name, length = struct.unpack_from("<4sI", body, at)
@@ -18,7 +18,7 @@ def chunks(body: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def still(pixels: bytes) -> bytes:
-    """A WebP of one picture, with a chunk before its pixels that an animation does not take along."""
+    """Return a WebP of one picture, with a chunk before its pixels that an animation leaves out."""
     body = b"WEBP" + b"ICCP" + struct.pack("<I", 3) + b"abc\0" + b"VP8 " + struct.pack("<I", len(pixels)) + pixels
     body += b"\0" * (len(pixels) % 2)
     return b"RIFF" + struct.pack("<I", len(body)) + body

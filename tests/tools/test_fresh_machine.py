@@ -1,4 +1,4 @@
-"""What `make fresh` reads from the commands it runs, what goes along into a machine, and the table that it prints."""
+"""How `make fresh` reads its commands' output, which files a machine gets, and the table that it prints."""
 
 from pathlib import Path
 

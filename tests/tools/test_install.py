@@ -1,4 +1,4 @@
-"""Installing packages: pip's settings reach uv, pip does what uv cannot, and each fresh environment has pip."""
+"""Installing packages: uv gets pip's settings, pip is the fallback for uv, and each fresh environment has pip."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ def test_a_setting_that_uv_has_no_word_for_leaves_it_to_pip(setting: str) -> Non
 
 
 class Machine:
-    """A virtual environment whose programs note how they are called; `failing` names those that fail."""
+    """A virtual environment whose programs record how they are called; those named in `failing` fail."""
 
     def __init__(self, home: Path) -> None:
         self.venv, self.noted = home / ".venv", home / "noted"
@@ -64,7 +64,7 @@ class Machine:
         script.chmod(0o755)
 
     def install(self, tmp_path: Path) -> tuple[str, list[str]]:
-        """What did it, and which commands ran; "node" where it was said to be there."""
+        """Return what did the installation, and the commands that ran; "node" marks the call that announces node."""
         teller = Teller(1, tmp_path / "setup.log")
         teller.begin("Python packages")
 

@@ -1,4 +1,4 @@
-"""Set-up: what it takes for up to date, what it says when something fails, and that two at once don't collide."""
+"""Set-up: what counts as up to date, what it says when a step fails, and that two at once do not collide."""
 
 import os
 import signal
@@ -179,7 +179,7 @@ def test_a_virtual_environment_of_another_python_than_the_present_one_is_not_usa
 
 @pytest.fixture
 def pinned(tmp_path: Path, teller: Teller, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Installs pins from requirements.txt, or a file beside it; returns what was installed so far."""
+    """A function that installs pins from requirements.txt or a file beside it, and returns everything installed."""
     made, installed = tmp_path / ".venv", list[str]()
     made.mkdir()
     (tmp_path / "requirements.txt").write_text("a==0\n")

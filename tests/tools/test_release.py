@@ -1,4 +1,4 @@
-"""A release is made of a clean tree and a new version, whole or not at all, in a repository of the test's own."""
+"""A release needs a clean tree and a new version, and is made completely or not at all, in a test repository."""
 
 import subprocess
 from pathlib import Path

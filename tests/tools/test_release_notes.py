@@ -1,4 +1,4 @@
-"""What a release says is the changelog's section of its version, and there is no release without one."""
+"""A release's notes are the changelog's section of its version, and there is no release without one."""
 
 import pytest
 

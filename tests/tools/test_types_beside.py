@@ -1,4 +1,4 @@
-"""What the check of the types finds fails the test run beside which it goes on."""
+"""Type errors found by the check that runs beside the tests fail the test run."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The command of an installed wheel, and what the wheel says that it needs."""
+"""The command of an installed wheel, and the requirements that the wheel declares."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from tools import launcher, wheel
 
 @pytest.fixture
 def becomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, str]]]:
-    """What the command replaces itself by, in a directory of the operator's."""
+    """The arguments of the program that replaces the command, in a directory of the operator's."""
     found: list[tuple[list[str], dict[str, str]]] = []
     (tmp_path / "product").mkdir()
     monkeypatch.setattr(launcher, "HOME", tmp_path / "product")

@@ -1,4 +1,4 @@
-"""One answer to each interaction, also beside a bot of a version that claims none."""
+"""Each interaction gets one answer, even beside a bot of a version that claims none."""
 
 import asyncio
 from collections import Counter
@@ -32,7 +32,7 @@ OLDER = "an answer of the older bot"
 
 @pytest.fixture(autouse=True)
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the older bot nor the database is late."""
+    """Long deadlines: neither the older bot nor the database is late."""
     monkeypatch.setattr(claims, "CLAIMED_WITHIN", 10.0)
     monkeypatch.setattr(claims, "SEEN_WITHIN", 10.0)
 
@@ -41,7 +41,7 @@ class OlderBot(nextcord.AutoShardedClient):
     """Another session of the same shards, which answers everything at once and claims nothing."""
 
     async def on_connect(self) -> None:
-        """Leave the commands as they are; the library would delete those that this client has not."""
+        """Keep the commands as they are: the library would delete those that this client does not define."""
 
     async def on_interaction(self, interaction: nextcord.Interaction[nextcord.Client]) -> None:
         await interaction.response.send_message(OLDER, ephemeral=True)
@@ -49,7 +49,7 @@ class OlderBot(nextcord.AutoShardedClient):
 
 @asynccontextmanager
 async def older_bot() -> AsyncIterator[None]:
-    """An older bot from its READY on."""
+    """An older bot, running once it is ready."""
     Route.BASE = settings().discord_api_url
     client = OlderBot(intents=nextcord.Intents(guilds=True), guild_ready_timeout=0.1)
     running = asyncio.create_task(client.start(settings().discord_bot_token.get_secret_value()))
@@ -62,7 +62,7 @@ async def older_bot() -> AsyncIterator[None]:
 
 
 async def has_a_share() -> None:
-    """Renew the share that the older bot has of Discord's rate, as it does while it lives."""
+    """Renew the older bot's share of Discord's rate limit, as it does while it lives."""
     async with transaction() as db:
         await db.execute(
             text(
@@ -74,7 +74,7 @@ async def has_a_share() -> None:
 
 
 def first_answers(discord: Outside) -> Counter[str]:
-    """How often each interaction was answered first, Discord's refusals of a second one included."""
+    """Return how often each interaction was answered first, including second answers that Discord refused."""
     requests = discord.sandbox.traffic.since(0)["requests"]
     return Counter(one["path"] for one in requests if one["path"].endswith("/callback"))
 
@@ -90,7 +90,7 @@ async def test_beside_an_older_bot_each_interaction_is_answered_once_and_by_us_o
             assert [one["content"] for one in seen.get("messages", [])] == [OLDER], seen
             async with transaction() as db:
                 assert await rate_shares.is_beside_an_older_bot(db), "our own share is none of an older bot"
-        await has_a_share()  # it ends, but its share has not lapsed
+        await has_a_share()  # it ends, but its share has not expired
         seen = await answered(discord, BASE)
         assert seen["messages"]
         assert OLDER not in str(seen)

@@ -1,4 +1,4 @@
-"""A shard waits for the database, and costs the other shards nothing."""
+"""A shard waits for the database without delaying the other shards."""
 
 import asyncio
 from types import SimpleNamespace

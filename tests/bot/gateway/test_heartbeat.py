@@ -1,4 +1,4 @@
-"""The heartbeat goes on after the database was away."""
+"""The heartbeat continues after the database was away."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ LIMIT = SessionStarts(total=1000, remaining=742, reset_after=60.0, max_concurren
 
 @pytest.fixture(params=AWAY, ids=lambda fault: type(fault).__name__)
 def tries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The transactions that the heartbeat tried; the first of them finds no database."""
+    """The transactions that the heartbeat tries; the first one finds no database."""
     tried: list[str] = []
 
     def first_away() -> Any:
@@ -38,7 +38,7 @@ def tries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> li
 
 
 def of_a_bot() -> Heartbeat:
-    """The heartbeat of a bot that waits for its connection."""
+    """Return the heartbeat of a bot that waits for its connection."""
     keeper = SimpleNamespace(
         connections={}, down=None, stands_by=False, trouble_elsewhere=None, process=SimpleNamespace(name="here:1:bot")
     )

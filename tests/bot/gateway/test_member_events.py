@@ -1,4 +1,4 @@
-"""Events of members become facts, and the library keeps nobody."""
+"""Events about members become facts, and the library caches no member."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +20,7 @@ def event(user_id: int, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 async def told(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
-    """The library's state with one guild of one member, the bot, and what was dispatched."""
+    """The library's state with one guild whose only member is the bot, and the events that it dispatched."""
     bot = Bot(intents=nextcord.Intents(guilds=True, members=True), member_cache_flags=nextcord.MemberCacheFlags.none())
     state: Any = bot._connection
     state.user = SimpleNamespace(id=SELF)

@@ -1,4 +1,4 @@
-"""Shards in several processes: resumed after a restart, taken over after a death, and never an interaction twice."""
+"""Shards in several processes: resumed after a restart, taken over after a death, and no interaction answered twice."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Life:
-    """One process of the bot, as far as the database and Discord can tell."""
+    """One process of the bot, as the database and Discord see it."""
 
     def __init__(self, name: str) -> None:
         self.process = BotProcess("here", 1, name)
@@ -63,7 +63,7 @@ class Life:
         return {number for number, one in connections.items() if not one.is_closed()}
 
     async def settled(self) -> bool:
-        """Whether every session is stored."""
+        """Return whether every session is stored."""
         connections = self.bot.keeper.connections if self.bot else {}
         return bool(connections) and all(one.settled for one in connections.values())
 
@@ -73,7 +73,7 @@ class Life:
             await self.task
 
     async def dies(self) -> None:
-        """End as `kill -9` does: nothing is stored, released or closed in order."""
+        """End as on `kill -9`: nothing is stored, released or closed properly."""
         assert self.bot is not None
         keeper = self.bot.keeper
         for one in keeper.connections.values():
@@ -100,7 +100,7 @@ def left(discord: Outside) -> int:
 
 
 async def answered(discord: Outside, guild: str, who: str = "carol") -> dict[str, Any]:
-    """What the bot says to /help, once Discord knows the command."""
+    """Return the bot's answer to /help, once Discord knows the command."""
 
     async def offers_help() -> bool:
         return "help" in await commands_of(discord)
@@ -153,14 +153,14 @@ async def test_a_restart_resumes_the_session_and_misses_nothing(discord: Outside
 
 
 async def holders() -> set[str]:
-    """The processes that hold a shard."""
+    """Return the processes that hold a shard."""
     async with transaction() as db:
         found = await db.execute(text("SELECT holder FROM shard WHERE holder IS NOT NULL"))
         return {str(holder) for (holder,) in found.all()}
 
 
 def listed(discord: Outside) -> list[str]:
-    """The lists of members that were asked for."""
+    """Return the paths of the requests for member lists."""
     requests = discord.sandbox.traffic.since(0)["requests"]
     return [one["path"] for one in requests if one["path"].partition("?")[0].endswith("/members")]
 
@@ -246,7 +246,7 @@ async def test_an_interaction_that_comes_to_two_sessions_is_answered_once() -> N
 
 @pytest.fixture
 async def crowded(discord: Outside, monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
-    """A shard may have one guild only, the bot is in two, and what it waits for is noted; the long wait has no end."""
+    """One guild at most for a shard, with the bot in two; its waits are recorded, and the long one never ends."""
     await discord.control("guilds", action="create", guild="Another", owner="ada", members=["carol"])
     await discord.control("guilds", guild="Another", action="add_bot")
     await discord.control("application", guilds_per_shard=1)

@@ -1,4 +1,4 @@
-"""A crowd that never met us joins, gets roles and leaves, and the real bot writes no row of any table."""
+"""A crowd of people who never used the bot joins, gets roles and leaves, and the real bot writes no row about them."""
 
 import pytest
 from sqlalchemy import text
@@ -19,11 +19,11 @@ pytestmark = [
 ]
 CROWD = 60
 BESIDES = {"provider_state", "bot_process", "shard", "guild_picture", "counter", "rate_share", "refusal", "schedule"}
-"""Tables about the processes and Discord itself, which change by the clock."""
+"""Tables about the processes and Discord itself, which change with time."""
 
 
 async def sizes() -> dict[str, int]:
-    """How many rows each other table has."""
+    """Return the number of rows in each other table."""
     async with transaction() as db:
         found = await db.execute(
             text("SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
@@ -50,7 +50,7 @@ async def test_strangers_who_come_change_and_go_leave_no_row(discord: Outside, l
     for action in ("leave", "join", "add_role", "remove_role", "leave", "join"):
         for who in people:
             await discord.control("members", guild=BASE, user=who, action=action, role="Whale")
-    # Whom we know is heard after all of them.
+    # The event of a stored member comes after all of theirs.
     await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
     await is_(roles_of_carol, 1)
     assert await sizes() == before

@@ -1,4 +1,4 @@
-"""Events that cannot be read are skipped and counted, and of READY the least is read."""
+"""Unreadable events are skipped and counted, and only the necessary parts of READY are read."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Interactions that are answered at the same time, each in its own language."""
+"""Interactions answered at the same time, each in its own language."""
 
 import asyncio
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ TITLES = {"ja": "あなたのウォレット", "pt-BR": "Suas carteiras", "es-41
 
 
 def interaction(locale: str, shown: dict[str, str]) -> Any:
-    """An interaction of the library's, as far as an answer needs it; `shown` gets the titles by locale."""
+    """Return enough of a library interaction to answer it; `shown` collects the titles by locale."""
 
     async def defer(**_options: Any) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Every language has every text, and a text in another language says what the English one says."""
+"""Every language has every text, and a translation keeps the meaning of the English text."""
 
 import ast
 import re
@@ -24,18 +24,18 @@ TYPED = re.compile(r"/([\w-]+)\*\*")
 
 @cache
 def entries(language: str) -> Catalog:
-    """The file of a language."""
+    """Return the catalogue of a language."""
     with (FOLDER / f"{language}.po").open("rb") as file:
         return read_po(file, locale=language.replace("-", "_"))
 
 
 def texts(catalog: Catalog) -> dict[tuple[str | None, str], Message]:
-    """The entries of a catalogue by their context and English text."""
+    """Return the entries of a catalogue by their context and English text."""
     return {(one.context, str(one.id)): one for one in catalog if one.id}
 
 
 def forms(words: object) -> list[str]:
-    """A text, or both forms of one with a number."""
+    """Return the text of a message, or both plural forms."""
     return [str(one) for one in words] if isinstance(words, list | tuple) else [str(words)]
 
 
@@ -44,12 +44,12 @@ def placeholders(text: str) -> set[str]:
 
 
 def wrong(one: Message) -> str | None:
-    """What is wrong with an entry, or None."""
+    """Return what is wrong with an entry, or None."""
     if one.fuzzy or not all(forms(one.string)):
         return "not translated"
     wanted = set[str]().union(*(placeholders(each) for each in forms(one.id)))
     for each in forms(one.string):
-        # One form may leave the number out: "one file".
+        # One form may omit the number: "one file".
         if not placeholders(each) <= wanted or (isinstance(one.id, str) and placeholders(each) != wanted):
             return f"has {sorted(placeholders(each))}, not {sorted(wanted)}"
         if each.count("**") % 2 or each.count("```") % 2:
@@ -77,7 +77,7 @@ def test_a_language_has_every_text_with_its_placeholders(language: str) -> None:
 
 
 def built_sentences() -> set[str]:
-    """The texts in whose places screens put links and code."""
+    """Return the texts that screens split to insert links and code."""
     calls = (
         node.args[0]
         for path in (ROOT / "components").rglob("*.py")
@@ -88,7 +88,7 @@ def built_sentences() -> set[str]:
 
 
 def test_a_text_is_a_whole_sentence_or_name() -> None:
-    # What is cut at a link or a number can be put in order in English only.
+    # A text that is cut at a link or a number fits only English word order.
     pieces = [text for _, text in texts(collected()) if re.match(r"[\s.,;:)”]", text) or re.search(r"[\s(“]$", text)]
     assert pieces == []
 

@@ -1,4 +1,4 @@
-"""What people read comes from the catalogue, and a sentence that does not is seen."""
+"""Texts for people come from the catalogue, and one that does not is found."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ ON_SCREENS = frozenset(
     | {"a", "button", "caption", "code", "dd", "dt", "figcaption", "h1", "h2", "h3", "h4", "label", "legend", "li",
        "option", "p", "span", "strong", "summary", "td", "th"}
 )  # fmt: skip
-"""Elements and functions of the screens whose arguments without a name people read, and the toasts of states."""
+"""Elements and functions of the screens whose unnamed arguments people read, and the states' toasts."""
 FOR_OPERATORS = frozenset(
     {
         "app/api/__init__.py", "app/api/requests/openapi.py", "gateways/chains/chain_file.py", "jobs/__main__.py",
@@ -32,16 +32,16 @@ FOR_OPERATORS = frozenset(
         "services/health/metrics.py", "services/health/readiness.py",
     }
 )  # fmt: skip
-"""Modules whose sentences only operators and programmers read: logs, the command line and the reference are English."""
+"""Modules whose sentences only operators and programmers read: logs, the command line and the API reference."""
 LOOKED_UP = frozenset({"_", "N_", "NP_", "forms", "counted", "ngettext", "pgettext", "storable", "storable_count"})
 LOGGED = frozenset({"critical", "debug", "error", "exception", "info", "warning"})
 WHOLE = re.compile(r"[“\"]?[A-Z{][^\n]*\s\S[^\n]*[.?!]")
-"""A text that is a sentence from beginning to end, wherever it stands."""
+"""A whole sentence, wherever it occurs."""
 WORDS = re.compile(r"[A-Za-z]\S*\s|\s\S*[A-Za-z]")
 
 
 def outside_of_the_catalogue(module: Module) -> Iterator[str]:
-    """Yield each sentence that is shown without having been looked up in the catalogue."""
+    """Yield each sentence that is shown without a lookup in the catalogue."""
     errors = (names for path, names in module.imports if path == "services.core.errors")
     makers = MAKERS.union(*errors) | (ON_SCREENS if module.room in {"components", "state"} else frozenset[str]())
     for node in module.nodes:
@@ -57,7 +57,7 @@ def outside_of_the_catalogue(module: Module) -> Iterator[str]:
 
 
 def whole_sentences(module: Module) -> Iterator[str]:
-    """Yield each whole sentence outside of the catalogue, also one that is returned or kept in a constant."""
+    """Yield each whole sentence outside of the catalogue, including one that is returned or kept in a constant."""
     if module.path not in FOR_OPERATORS:
         yield from (f"{module.path}:{line}: {text!r}" for line, text in _whole(module.tree))
 
@@ -71,7 +71,7 @@ def _whole(node: ast.AST) -> Iterator[tuple[int, str]]:
             if WHOLE.fullmatch(text):
                 yield node.lineno, text
         case ast.Expr(value=ast.Constant()) | ast.Assert():
-            return  # a docstring, or what only a programmer reads
+            return  # a docstring, or a text that only programmers read
         case ast.Call(func=func) if ast.unparse(func).rpartition(".")[2] in LOOKED_UP | LOGGED:
             return
         case ast.AnnAssign(target=ast.Name(id="PROBLEMS")):
@@ -84,7 +84,7 @@ def _whole(node: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _sentences(node: ast.expr) -> Iterator[str]:
-    """Yield the texts of an argument with at least two words; what a call in it returns is that call's matter."""
+    """Yield the texts of an argument with at least two words, leaving out the results of calls in it."""
     match node:
         case ast.Constant(value=str(text)) if WORDS.search(text):
             yield text
@@ -105,7 +105,7 @@ def _sentences(node: ast.expr) -> Iterator[str]:
 
 
 def within_f_strings(module: Module) -> Iterator[str]:
-    """Yield the texts that are looked up within an f-string: on Python 3.11 Babel does not find them there."""
+    """Yield the texts looked up within an f-string: on Python 3.11 Babel does not find them there."""
     for node in module.nodes:
         if isinstance(node, ast.JoinedStr):
             for call in ast.walk(node):
@@ -117,7 +117,7 @@ def within_f_strings(module: Module) -> Iterator[str]:
 
 
 def shown_by_the_product() -> Iterator[Module]:
-    """Yield each module that shows something to people."""
+    """Yield each module that shows people something."""
     yield from (one for one in product() if one.room in {"bot", "components", "services", "state"})
 
 
@@ -129,7 +129,7 @@ def test_what_people_read_is_in_the_catalogue() -> None:
 def test_no_sentence_is_outside_of_the_catalogue_wherever_it_stands() -> None:
     rooms, front = {"bot", "components", "gateways", "jobs", "services", "state"}, ("app/api/", "app/http/")
     looked_at = [one for one in product() if one.room in rooms or one.path.startswith(front)]
-    # The examples in the description of the calls are what programs read, in English.
+    # Programs read the examples in the API description, which are in English.
     looked_at = [one for one in looked_at if one.path != "app/api/requests/examples.py"]
     assert [found for one in looked_at for found in whole_sentences(one)] == []
 

@@ -1,4 +1,4 @@
-"""Which language a text is read in."""
+"""The language in which a text is shown."""
 
 import asyncio
 from contextvars import ContextVar
@@ -34,7 +34,7 @@ NOON = datetime(2026, 5, 3, 12, 30, tzinfo=UTC)
     [
         ("ja", "ja"), ("zh-CN", "zh-CN"), ("zh-Hans-SG", "zh-CN"), ("zh", "zh-CN"), ("pt-BR", "pt-BR"), ("pt", "pt-BR"),
         ("es-ES", "es"), ("es-419", "es"), ("es", "es"), ("en-US", "en"), ("en-GB", "en"),
-        # Another script, unknown languages, and what is not a locale at all.
+        # Another script, unknown languages, and texts that are not a locale.
         ("zh-TW", "en"), ("de", "en"), ("xx", "en"), ("", "en"), (None, "en"), ("-", "en"), ("../ja", "en"),
         ("ja\x00", "en"), ("ja-" * 40, "en"),
     ],
@@ -81,7 +81,7 @@ async def test_languages_of_concurrent_tasks_do_not_mix() -> None:
             for _round in range(3):
                 await both.wait()
                 spoken.append(f"{chosen}: {language()}")
-                # A task that is started meanwhile speaks as the one that starts it.
+                # A task started meanwhile uses the language of the task that starts it.
                 spoken.append(await asyncio.create_task(child(chosen)))
 
     async def child(chosen: str) -> str:

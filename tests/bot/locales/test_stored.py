@@ -1,4 +1,4 @@
-"""Texts that are stored in English and read in any language."""
+"""Texts stored in English and shown in any language."""
 
 import pytest
 

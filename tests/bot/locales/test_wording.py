@@ -1,4 +1,4 @@
-"""Rules, decisions and times in another language: no English is left in them."""
+"""Rules, decisions and times in another language: nothing in them stays English."""
 
 import re
 from dataclasses import replace
@@ -52,7 +52,7 @@ TREES: tuple[Expression, ...] = (
 
 
 def shown(words: str) -> str:
-    """The text without the names of chains."""
+    """Return the text without the names of chains."""
     return words.replace("Base", "")
 
 

@@ -1,4 +1,4 @@
-"""Traits in the many forms in which authors write them."""
+"""Traits in the many forms that authors use."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sheets of balances: what was not read is unknown, however the question is spelled."""
+"""Balance sheets: an amount that was not read is unknown, however its address is spelled."""
 
 from datetime import UTC, datetime
 

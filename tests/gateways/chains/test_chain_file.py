@@ -1,4 +1,4 @@
-"""A file of further chains: what is taken from it, and what is refused by file, chain and field."""
+"""A file of further chains: the values read from it, and refusals that name file, chain and field."""
 
 from pathlib import Path
 
@@ -31,14 +31,14 @@ ETHER = "0x" + "00" * 20
 
 
 def written(directory: Path, fields: dict[str, str], key: str = "ninth") -> Path:
-    """A file with one chain."""
+    """Write a file with one chain and return its path."""
     file = directory / "more.toml"
     file.write_text(f"[{key}]\n" + "".join(f"{name} = {value}\n" for name, value in fields.items()))
     return file
 
 
 def refusal(file: Path) -> str:
-    """What is said of a file that cannot be taken."""
+    """Return the error message for a file that cannot be used."""
     with pytest.raises(ChainsRefused) as refused:
         added_chains(file, OWN)
     assert str(refused.value).startswith(f"CHAINS_FILE {file}")

@@ -1,4 +1,4 @@
-"""Links of contracts: every form that can be read, and no other."""
+"""Metadata links in contracts: every readable form, and no other."""
 
 import base64
 import json
@@ -70,7 +70,7 @@ def test_what_is_no_escape_stays_as_it_is() -> None:
         "data:application/json;base64,!!!", "data:application/json;base64,A",
         "data:application/json," + "x" * 1_000_001, "data:application/json;base64," + "A" * 2_000_001,
         "{" + "x" * 1_000_001,
-        # Half a character, as JSON may say it: no encoding has it.
+        # A lone surrogate, which JSON allows and no encoding can represent.
         "data:,\ud800", "data:;base64,\udfff", '{"name": "\ud800"}', f"ipfs://{CID}/\ud800", "https://x.example/\ud800",
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What Discord refuses about a guild's channels counts for that guild, and ends nobody else's requests."""
+"""Discord's refusals about a guild's channels count against that guild, and stop no other guild's requests."""
 
 from collections.abc import AsyncIterator
 
@@ -26,7 +26,7 @@ async def discord(server: Wire) -> AsyncIterator[Discord]:
 
 
 async def refused_posts(discord: Discord, channels: list[str]) -> int:
-    """How many of these posts Discord refused before we refused them ourselves."""
+    """Return how many of these posts Discord refused before our own client refused them."""
     for count, channel in enumerate(channels):
         try:
             await discord.post_message(channel, {}, "1")

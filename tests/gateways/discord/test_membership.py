@@ -1,4 +1,4 @@
-"""Whether somebody is a member: None only after two different requests, with the Members intent or without it."""
+"""Membership: a person counts as absent only after two different requests, with or without the Members intent."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ async def test_who_is_missing_is_looked_up_on_the_list_of_members(discord: Disco
 async def test_without_the_intent_who_is_missing_is_searched_by_name(discord: Discord, server: Wire) -> None:
     server.says(says(*NOT_LISTED), says(*NO_LISTS), says(application(0)), says(user()), says([]))
     assert await discord.membership(GUILD, USER) is None
-    # The list is not asked for again at once.
+    # The list is not requested again at once.
     others = [{"user": user("9"), "roles": []}, {"user": user(), "roles": [ROLE], "joined_at": None}]
     server.says(says(*NOT_LISTED), says(user()), says(others))
     found = await discord.membership(GUILD, USER)

@@ -1,4 +1,4 @@
-"""Signing in: what is sent to Discord, and what its answers become."""
+"""Signing in: the requests to Discord, and the use of its answers."""
 
 import asyncio
 import base64
@@ -169,7 +169,7 @@ def listing(guild_id: str, **headers: str) -> web.Response:
 
 
 def spent(seconds: str) -> dict[str, str]:
-    """The headers of the last answer in a window that ends after so many seconds."""
+    """Return the headers of the last answer in a window that ends after so many seconds."""
     return {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset-After": seconds}
 
 

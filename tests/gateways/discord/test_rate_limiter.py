@@ -1,4 +1,4 @@
-"""How fast role writes leave: close to what Discord allows, and never faster."""
+"""The pace of role writes: close to what Discord allows, and never above it."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from tests.gateways.clockwork import TickingDiscord, run
 
 
 async def _write(discord: Discord, guild: int, count: int) -> None:
-    """`count` writes in one guild, some tens in flight as a writer would have them."""
+    """Send `count` writes in one guild, some tens at a time as a writer would."""
     todo = list(range(count))
 
     async def worker() -> None:
@@ -26,7 +26,7 @@ async def _write(discord: Discord, guild: int, count: int) -> None:
 
 
 async def _patiently(discord: Discord, guild: str, member: str) -> None:
-    """One write, tried again when the gateway says that it may go."""
+    """Send one write, retried when the gateway allows it."""
     while True:
         try:
             return await discord.add_role(guild, member, "7", "because")
@@ -49,7 +49,7 @@ def test_writes_reach_95_percent_of_the_allowed_rate_without_a_429(guilds: int, 
     assert server.too_many == 0
     assert len(server.admitted) == each * guilds
     allowed = min(guilds * limit / window, server.per_second)
-    # Well inside the run: neither the burst at its start nor the stragglers at its end count.
+    # Well inside the run: the burst at its start and the stragglers at its end are left out.
     start = server.admitted[0] + 3 * window
     steady = sum(start <= moment < start + 6 * window for moment in server.admitted) / (6 * window)
     assert steady >= 0.95 * allowed
@@ -174,7 +174,7 @@ def test_processes_with_shares_stay_within_discords_rate_together() -> None:
             client.turns.lease(share, 10_000)
         work = asyncio.gather(*(_write(client, place, 60) for place, client in enumerate(clients)))
         await asyncio.sleep(2)
-        server.too_many = 0  # after a pause a small share lets out what one screen asks at once
+        server.too_many = 0  # after a pause a small share allows the requests of one screen at once
         await work
         for client in clients:
             await client.close()

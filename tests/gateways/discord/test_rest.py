@@ -341,7 +341,7 @@ async def test_what_waited_its_turn_is_not_sent_after_too_many_refusals(server: 
     for _ in range(ALLOWED - 1):
         discord.refusals.add()
     server.says(refuses(403, 50013))
-    # Before the first answer nothing else of the bucket is sent.
+    # Before the first answer, no other request of the bucket is sent.
     writes = [discord.add_role(GUILD, USER, str(300 + number), "x") for number in range(3)]
     faults = await asyncio.gather(*writes, return_exceptions=True)
     assert [type(fault) for fault in faults] == [MissingPermissions, TooManyRefusals, TooManyRefusals]

@@ -1,4 +1,4 @@
-"""A log as a node gives it, and the wallets and the contract that tests name in it."""
+"""A log as a node gives it, and the wallets and the contract that tests use in it."""
 
 from typing import Any
 

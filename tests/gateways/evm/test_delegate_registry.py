@@ -1,4 +1,4 @@
-"""Whose vaults a wallet may speak for, as the sandbox's registry and hand-made answers tell it."""
+"""The vaults that delegate to a wallet, as the sandbox's registry and hand-made answers give them."""
 
 import asyncio
 import secrets
@@ -26,7 +26,7 @@ def fresh() -> str:
 
 
 class Control:
-    """The sandbox, as a test tells it what happens."""
+    """The sandbox's control, with which a test makes things happen."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self.url, self._session = url, session
@@ -118,7 +118,7 @@ def words(*values: int | str) -> str:
 
 
 def answering(*answers: Any) -> web.Response:
-    """A batch's response with these results; a dictionary is an error."""
+    """Return the response to a batch with these results, in which a dictionary is an error."""
     items = [
         {"jsonrpc": "2.0", "id": number, ("error" if isinstance(one, dict) else "result"): one}
         for number, one in enumerate(answers)
@@ -128,7 +128,7 @@ def answering(*answers: Any) -> web.Response:
 
 @pytest.fixture
 async def hand_made(server: Wire, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DelegateRegistry]:
-    """A registry whose node says what the test tells it, with a head that it need not tell."""
+    """A registry whose node gives the test's answers, with a head that the test need not give."""
     from gateways.evm.rpc.node import Head, Node
     from models import now
 

@@ -1,4 +1,4 @@
-"""ENS against the sandbox's registry, and what services that keep names elsewhere may make us do."""
+"""ENS with the sandbox's registry, and the requests that services with names elsewhere can make us send."""
 
 import json
 import secrets
@@ -24,7 +24,7 @@ OFFCHAIN = "556f1830"
 
 @pytest.fixture
 async def told(sandbox_url: str) -> AsyncIterator[Callable[..., Any]]:
-    """Tells the sandbox what a name stands for, and what an address calls itself."""
+    """A function that sets in the sandbox what a name resolves to, and the name that an address claims."""
     async with aiohttp.ClientSession() as session:
 
         async def tell(path: str, **body: Any) -> Any:
@@ -103,13 +103,13 @@ async def test_a_fault_is_an_error_and_never_no_such_name(
 
 
 class Service:
-    """A node whose universal resolver sends us elsewhere, and that elsewhere; both on one local server."""
+    """A node whose universal resolver refers to another server, and that server; both are one local server."""
 
     def __init__(self, server: Wire, address: str) -> None:
         self.server, self.address = server, address
 
     def lookup(self, *urls: str, sender: str = UNIVERSAL_RESOLVER) -> web.Response:
-        """The error with which a contract asks for a lookup."""
+        """Return the error by which a contract requests an off-chain lookup."""
         data = encode(
             ["address", "string[]", "bytes", "bytes4", "bytes"],
             [sender, list(urls), b"\x12\x34", bytes.fromhex("abcdef01"), b"\x99"],
@@ -120,7 +120,7 @@ class Service:
         )
 
     def answers(self) -> web.Response:
-        """What the contract returns in the end."""
+        """Return the contract's final answer."""
         record = bytes(12) + bytes.fromhex(self.address[2:])
         said = encode(["bytes", "address"], [record, "0x" + "77" * 20]).hex()
         return web.Response(
@@ -142,7 +142,7 @@ async def service(server: Wire, monkeypatch: pytest.MonkeyPatch) -> Service:
 
 @pytest.fixture
 async def trusting(service: Service) -> AsyncIterator[EnsNames]:
-    """Follows lookups to the test's own server, which an operator could allow and nobody else can."""
+    """A resolver that follows lookups to the test's own server, which only an operator's setting can allow."""
     pool, fetching = NodePool({"ethereum": [service.server.url]}), Fetcher(agent="t", trusted=[service.server.url])
     yield EnsNames(pool, fetching)
     await fetching.close()

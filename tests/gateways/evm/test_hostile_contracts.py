@@ -1,4 +1,4 @@
-"""Every type of rule on contracts that do their worst: unknown, never a wrong no, and their neighbours stay right."""
+"""Every type of rule on hostile contracts: unknown, never a wrong no, and correct answers for other contracts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -25,11 +25,11 @@ YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 GOOD, ANN, BEN = address(1), address(100), address(101)
 WORST = {**HOSTILE, "returns a megabyte": "1048576 0 RETURN", "burns its gas in a loop": HOSTILE["never ends"]}
 SILENT = {address(6000 + at): code for at, code in enumerate(WORST.values())}
-"""They answer nothing usable, whatever they are asked."""
+"""They answer nothing usable to any call."""
 COUNTING = {
     address(6100 + at): HOLDS_TWO.format(rest=code.replace("again", "loop")) for at, code in enumerate(WORST.values())
 }
-"""They say that everybody has two, and nothing usable of any token."""
+"""They say that every address has two, and answer nothing usable about any token."""
 BAD = (*SILENT, *COUNTING)
 
 
@@ -41,7 +41,7 @@ class Item:
 
 @dataclass
 class Lists:
-    """An indexer that lists a token of every bad contract, whoever asks."""
+    """An indexer that lists a token of every bad contract for every account."""
 
     items: Sequence[Item] = tuple(Item(contract, "1") for contract in BAD)
     source: str = "An indexer"
@@ -52,7 +52,7 @@ class Lists:
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[str]:
-    """One honest collection, of which ANN has a token and BEN none, among the others."""
+    """One honest collection, of which ANN has a token and BEN none, among the hostile ones."""
 
     async def build(url: str) -> None:
         await collection(url, GOOD, "ERC721")
@@ -106,7 +106,7 @@ async def test_no_type_of_rule_is_denied_by_a_contract_that_says_nothing(end: Fr
         for contract in BAD
         for leaf in leaves(contract)
         for who in (ANN, BEN)
-        # Who says "two" of everybody has said that three are too many.
+        # A contract that reports "two" for everybody has also said that nobody has three.
         if judged(leaf, who) is not (NO if leaf.type == "basic" and contract in COUNTING else UNKNOWN)
     ]
     assert wrong == []

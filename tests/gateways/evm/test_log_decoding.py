@@ -1,4 +1,4 @@
-"""A node's logs as we read them: what is a transfer, what is not, and what is not an answer at all."""
+"""Decoding a node's logs: what is a transfer, what is not, and what is not a valid answer."""
 
 import json
 from collections import Counter
@@ -31,7 +31,7 @@ def result_in(answer: object) -> object:
 
 
 def decoded(result: object) -> object:
-    """The result as it is read from a node's bytes."""
+    """Return the result as read from a node's bytes."""
     return result_in(decode_logs(answer_of(result)))
 
 
@@ -67,7 +67,7 @@ def test_a_log_is_a_transfer_or_something_else(topics: tuple[str, ...], found: l
 
 
 def test_a_transfer_without_an_id_counts_where_the_contract_was_named() -> None:
-    """As CryptoPunks writes it; an ERC-20 writes the same."""
+    """CryptoPunks logs it this way, and so does an ERC-20."""
     logs = [log(TRANSFER, topic(ALICE), topic(BOB)), log(TRANSFER, topic(BOB)), log(TRANSFER)]
     odd = Counter[str]()
     assert read_logs("a node", logs, 1, 9, skipped=odd) == []
@@ -130,7 +130,7 @@ PASSED_OVER = {"a number that is too large", "no UTF-8", "other logs"}
 @pytest.mark.parametrize("held", list(IGNORED))
 @pytest.mark.parametrize("place", ["in the answer", "in a log"])
 def test_a_field_that_nobody_reads_changes_no_transfer(held: str, place: str) -> None:
-    """Whatever it holds: the transfers are those that stand there, or it is not JSON; the process lives on."""
+    """Whatever it holds, the transfers are read unchanged or the answer is not JSON, and the process does not crash."""
     good = answer_of([log(TRANSFER, topic(ALICE), topic(BOB), "0x1")])
     mark = b'"jsonrpc":' if place == "in the answer" else b'"address":'
     try:
@@ -151,7 +151,7 @@ def test_a_field_that_is_read_holds_text_or_the_answer_is_no_json(name: str, tex
 
 
 def test_the_last_of_two_fields_with_one_name_counts() -> None:
-    """As in all of the product: otherwise one reader would see an error where another sees logs."""
+    """As in the rest of the product: otherwise one reader would see an error where another sees logs."""
     good = answer_of([log(TRANSFER, topic(ALICE), topic(BOB), "0x1")])
     error = b'"error": {"code": 3, "message": "execution reverted"}'
     for body in (
@@ -207,7 +207,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("said", list(ANSWERS))
 async def test_logs_are_answered_as_any_other_question(server: Wire, said: str) -> None:
-    """Status, errors and shapes mean the same in the answer that is read in a way of its own."""
+    """Status, errors and shapes mean the same in the answer that has its own decoder."""
     status, body = ANSWERS[said]
     server.says(web.Response(status=status, body=body))
     node = Node(CHAINS["base"], 0, server.url, request_seconds=5.0, stale_after=90.0)

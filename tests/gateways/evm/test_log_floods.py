@@ -1,4 +1,4 @@
-"""Blocks with more logs than a node gives or than we take: whose fault that is, and whom it must not hide."""
+"""Blocks with more logs than a node gives or we accept: the contract at fault, and the contracts it must not hide."""
 
 import asyncio
 import json
@@ -25,9 +25,9 @@ from tests.gateways.wire import Wire
 
 
 class Crowded:
-    """A node of a chain where every contract has so many logs in each block; it refuses answers with more than `most`.
+    """A node on whose chain every contract has so many logs a block; it refuses answers with more than `most`.
 
-    `refusal` is the JSON-RPC error that it refuses with, or an HTTP status.
+    `refusal` is the JSON-RPC error or the HTTP status with which it refuses.
     """
 
     def __init__(self, most: int, refusal: dict[str, Any] | int, **logs: int) -> None:
@@ -63,7 +63,7 @@ CAPPED = {"code": -32005, "message": "query returned more than 10000 results"}
 
 
 async def read_until(transfers: TransferLogs, contracts: list[str], *, tries: int = 1) -> LogRead:
-    """What is read of one block, by the first of so many tries that does not fail."""
+    """Return the first successful read of one block within so many tries."""
     for _ in range(tries - 1):
         try:
             return await transfers.of_contracts("base", contracts, 7, 7, 0)
@@ -99,7 +99,7 @@ async def test_what_is_too_much_only_together_is_read_in_parts(server: Wire) -> 
 async def test_an_answer_that_is_too_large_for_us_is_its_contracts_fault(
     server: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """26,000 empty logs are some 10 MB on the wire; the limit is scaled down with the flood."""
+    """26,000 empty logs are about 10 MB on the wire; the test scales the limit down with the flood."""
     monkeypatch.setattr(evm, "LARGEST_ANSWER", 60_000)
     node = Crowded(10**9, CAPPED, c1=1, c2=2_600)
     server.says(lambda: node.answer(server.asked[-1].body))
@@ -121,7 +121,7 @@ async def test_a_contract_that_fills_blocks_with_logs_is_too_much_although_the_n
     assert read.excessive == {C2: "101 logs in one block"}
     assert Counter(one.contract for one in read.transfers) == {C1: 200, C3: 120}
     assert (read.last, len(server.asked)) == (8, 1)
-    # Many blocks may have more in sum.
+    # Many blocks may have more in total.
     read = await TransferLogs(pool).of_contracts("base", [C1, C3], 7, 9, 0)
     await pool.close()
     assert (len(read.transfers), read.excessive) == (480, {})

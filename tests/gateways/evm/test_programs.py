@@ -1,4 +1,4 @@
-"""The programs that run inside the EVM: what is committed comes from the sources, and says what Python expects."""
+"""The programs that run inside the EVM: the committed code is built from the sources and fits what Python expects."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a transaction says that a contract account did: only what is sure, and why all else is doubted."""
+"""What a transaction shows about a contract account's calls: only what is certain, and a doubt otherwise."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def done(nonce: int = 7, succeeded: int = 1, sender: str = MINE, place: str = NE
 
 
 def seen(to: str | None, data: bytes, *logs: ReceiptLog) -> list[tuple[str, int, Doubt | None]]:
-    """Receiver, value and doubt of each call of ours."""
+    """Return the receiver, value and doubt of each call of our account."""
     return [(one.to, one.value, one.doubt) for one in calls_of(to, data, logs, MINE)]
 
 
@@ -217,7 +217,7 @@ def test_who_takes_a_forgery_is_told_from_who_does_not(sender: str, said: bytes,
 
 @given(st.sampled_from([MINE, *ENTRY_POINTS]), st.sampled_from([safe(), bundle(operation())]), st.data())
 def test_no_spoiled_input_makes_more_than_a_doubt(to: str, data: bytes, draw: st.DataObject) -> None:
-    """Whatever bytes change: what comes out is a call that the entry point or the Safe told of, or a doubt."""
+    """Whatever bytes change, the result is a call reported by the entry point or the Safe, or a doubt."""
     at = draw.draw(st.integers(4, len(data) - 1))
     spoiled = data[:at] + draw.draw(st.binary(max_size=40)) + data[at + draw.draw(st.integers(0, 40)) :]
     for found in calls_of(to, spoiled, [], MINE):
@@ -226,7 +226,7 @@ def test_no_spoiled_input_makes_more_than_a_doubt(to: str, data: bytes, draw: st
 
 
 def test_offsets_that_overlap_cost_no_more_than_the_input() -> None:
-    """A thousand operations that are all the same one, and ours: a few are read."""
+    """A thousand operations that are all the same one, and ours: only a few are read."""
     count = 1_000
     one = encode([PACKED], [operation(call=bytes(60_000))])[32:]
     words = [64, 0, count, *[32 * count] * count]

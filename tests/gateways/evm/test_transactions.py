@@ -1,4 +1,4 @@
-"""Transactions from real nodes: many accounts in one request, blocks in pieces, an account's past by halving."""
+"""Transactions from real nodes: many accounts in one request, blocks in pieces, an account's history by bisection."""
 
 import asyncio
 import secrets
@@ -22,7 +22,7 @@ STRANGER = "0x" + "5e" * 20
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[str]:
-    """A node that keeps all its past and lets anybody send."""
+    """A node that keeps its whole history and lets every account send."""
     with anvil("--auto-impersonate") as url:
         yield url
 
@@ -53,7 +53,7 @@ async def sends(node: str, sender: str, value: int, to: str = "") -> str:
 
 
 async def mined(node: str, asked: object) -> str:
-    """Send a transaction; its hash, when the node has it in a block and no longer among those that wait too."""
+    """Send a transaction and return its hash once the node has it in a block and no longer as pending."""
     hash = (await rpc(node, "eth_sendTransactionSync", asked))["transactionHash"]
     while (await rpc(node, "eth_getTransactionByHash", hash))["blockNumber"] is None:
         await asyncio.sleep(0.01)
@@ -203,13 +203,13 @@ async def test_a_node_without_the_past_says_so(transactions: EvmTransactions, en
 
 
 OPEN_ACCOUNT = "0x60206000f3"
-"""Answers everything with 0, which an entry point takes for valid."""
+"""Answers every call with 0, which an entry point accepts as valid."""
 OPEN_SAFE = "0x7f" + SAFE_DONE[2:] + "60406000a100"
-"""Says of everything that it has executed it."""
+"""Reports every operation as executed."""
 
 
 async def acts(node: str, to: str, data: str) -> str:
-    """A transaction of somebody's; its hash."""
+    """Send a transaction as an impersonated account and return its hash."""
     sender = somebody()
     await rpc(node, "anvil_setBalance", sender, hex(10**20))
     asked = {"from": sender, "to": to, "data": data, "gas": hex(3_000_000)}
@@ -236,7 +236,7 @@ async def test_a_contract_that_takes_everything_is_nobodys_account(
 async def test_what_another_contract_passed_on_is_told_as_such(transactions: EvmTransactions, node: str) -> None:
     account, relayer = somebody(), somebody()
     await rpc(node, "anvil_setCode", account, OPEN_SAFE)
-    # Calls the account with nothing.
+    # Call the account without data.
     code = "0x6000600060006000600073" + account[2:] + "5af100"
     await rpc(node, "anvil_setCode", relayer, code)
     hash = await acts(node, relayer, accounts.execution(account, STRANGER, 77, "0x"))

@@ -1,4 +1,4 @@
-"""Transfers read from a node's logs: ranges that a node cuts, and nodes that refuse or fail."""
+"""Transfers read from a node's logs: ranges that a node limits, and nodes that refuse or fail."""
 
 import json
 import time
@@ -18,7 +18,7 @@ from tests.gateways.wire import Wire
 
 
 class Narrow:
-    """A node that gives logs of at most so many blocks, and remembers what it was asked."""
+    """A node that gives logs of at most so many blocks, and records the requests."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -109,7 +109,7 @@ async def test_what_is_not_about_the_size_is_asked_once(server: Wire, said: dict
 
 
 async def test_what_a_node_refuses_is_not_tried_again_and_again(server: Wire) -> None:
-    """Once the plan's limit is found, requests do not fail; after an hour it is tried whether there is a better one."""
+    """Once the plan's limit is known, requests do not fail; after an hour a larger range is tried."""
     node = Narrow(10)
     server.says(lambda: node.answer(server.asked[-1].body))
     pool = NodePool({"base": [server.url]})
@@ -159,7 +159,7 @@ async def test_a_node_that_wants_an_address_is_kept_for_contracts(server: Wire) 
 
 
 async def test_what_was_read_before_the_time_is_over_is_kept(server: Wire) -> None:
-    """Nodes with narrow ranges get through a long stretch in several reads, instead of beginning it again each time."""
+    """Nodes with narrow ranges get through a long stretch in several reads, instead of starting it again each time."""
     node = Narrow(10)
     server.says(lambda: node.answer(server.asked[-1].body))
     pool = NodePool({"base": [server.url]}, deadline=0.05)

@@ -1,4 +1,4 @@
-"""Alchemy's lists of what accounts have: as the sandbox tells them, whole or an error, never proof of nothing."""
+"""Alchemy's lists of accounts' tokens in the sandbox: complete or an error, and never proof of holding nothing."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -190,7 +190,7 @@ async def test_the_sandbox_lists_what_its_people_have(sandbox_url: str) -> None:
         held = {
             (one["contract"].lower(), token["id"])
             for one in world["chains"]["polygon"]["collections"]
-            # What stands among a staking contract's tokens is not a token of its own.
+            # A token listed under a staking contract is not one of its own tokens.
             if not one["standard"].startswith("Staking:")
             for token in one["tokens"]
             if dave in token["owners"]

@@ -1,4 +1,4 @@
-"""Magic Eden: tokens of a symbol, none for one that it does not know, and an error for everything else."""
+"""Magic Eden: the tokens of a symbol, none for an unknown symbol, and an error for everything else."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""OpenSea's tokens: traits of one and of many, and everything that an account is listed with, or an error."""
+"""OpenSea's tokens: traits of one or many, and the complete list of an account, or an error."""
 
 from collections.abc import AsyncIterator
 from typing import Any

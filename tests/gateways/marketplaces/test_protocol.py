@@ -1,4 +1,4 @@
-"""OpenSea: a bio as it stands, a collection by its name, or an error that is never mistaken for an empty one."""
+"""OpenSea: a bio unchanged, a collection by its name, or an error that is never mistaken for an empty value."""
 
 import time
 from collections.abc import AsyncIterator

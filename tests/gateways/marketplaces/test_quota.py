@@ -1,4 +1,4 @@
-"""A marketplace's limit for one key: who may use how much of it, over an hour that takes no time."""
+"""A marketplace's limit for one key: how it is shared among the uses of an hour, on a clock that jumps."""
 
 import asyncio
 import time
@@ -15,16 +15,16 @@ from tests.gateways.clockwork import run
 
 LIMIT, HOUR = 600, 3600.0
 FREE = 1 - sum(SHARES.values())
-"""The part of a window that is for whoever comes first."""
+"""The part of a window that is reserved for no use."""
 
 
 def part(*uses: Use, free: bool = False) -> object:
-    """About so many reads as these uses have to themselves, with what is for everybody or without it."""
+    """Return about how many reads are reserved for these uses, plus the unreserved part if `free`."""
     return pytest.approx(LIMIT * (sum(SHARES[use] for use in uses) + FREE * free), abs=3)
 
 
 class Key:
-    """What a marketplace counts for one key, and what it says of that in its answers' headers."""
+    """What a marketplace counts for one key, and reports in its answers' headers."""
 
     def __init__(self) -> None:
         self.ends = asyncio.get_running_loop().time() + HOUR
@@ -32,7 +32,7 @@ class Key:
         self.used: Counter[object] = Counter()
 
     def asked(self, quota: Quota, use: Use, tenant: str = "") -> float:
-        """One read: 0, or in how many seconds the quota lets the next one pass. Nothing refused is ever sent."""
+        """Try one read: return 0, or the seconds until the quota lets the next one pass. A refused read is not sent."""
         with on_behalf_of(tenant):
             try:
                 with quota.one_read(use):
@@ -53,7 +53,7 @@ class Key:
         return {f"x-ratelimit-{name}": str(value) for name, value in limits.items()}
 
     def greedily(self, quota: Quota, use: Use, tenant: str = "") -> int:
-        """How many reads pass at once."""
+        """Return how many reads pass in a row."""
         passed = 0
         while not self.asked(quota, use, tenant):
             passed += 1
@@ -64,7 +64,7 @@ class Key:
 def test_whoever_is_greedy_leaves_every_other_use_its_part(first: Use) -> None:
     async def work() -> None:
         quota, key = Quota("OpenSea"), Key()
-        # Proofs may use the part of the looks that nobody asked for.
+        # Proofs may use the part reserved for looks that nobody requested.
         own = {Use.PROOF, Use.AGAIN} if first is Use.PROOF else {first}
         assert key.greedily(quota, first) == part(*own, free=True)
         for use in set(Use) - own:
@@ -121,7 +121,7 @@ def test_a_server_that_comes_late_gets_what_is_left_until_it_has_had_as_much() -
 
 
 class Board:
-    """Where processes leave what they know, as they do in the database."""
+    """The store in which processes share what they know, as in the database."""
 
     def __init__(self) -> None:
         self.rows: dict[int, QuotaStanding] = {}
@@ -245,7 +245,7 @@ def test_a_limit_that_was_seen_long_ago_is_looked_at_again() -> None:
         quota, key = Quota("OpenSea"), Key()
         key.greedily(quota, Use.PROOF)
         assert key.asked(quota, Use.PROOF) == pytest.approx(LONGEST_PAUSE, abs=1)
-        key.left = LIMIT  # the key was replaced by one that is allowed more
+        key.left = LIMIT  # the key was replaced by one with a higher limit
         await asyncio.sleep(LONGEST_PAUSE + 1)
         assert key.asked(quota, Use.PROOF) == 0.0
 

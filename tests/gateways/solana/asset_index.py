@@ -1,4 +1,4 @@
-"""An index of Solana's assets whose answers a test may bend, and assets for it."""
+"""An index of Solana's assets whose answers a test can alter, and assets for it."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -14,7 +14,7 @@ SOLANA = "solana"
 
 
 def key(number: int) -> str:
-    """An address; greater numbers come later in the order of bytes."""
+    """Return an address; a greater number comes later in byte order."""
     return encode(number.to_bytes(32, "big"))
 
 
@@ -35,7 +35,7 @@ def asset(id_: str, owner: str = OWNER, **changed: Any) -> dict[str, Any]:
 
 
 class Index:
-    """DAS over a list of assets; a test may bend each of its answers."""
+    """The DAS interface to a list of assets; a test can alter each of its answers."""
 
     def __init__(self, node: StandIn, *assets: dict[str, Any]) -> None:
         self.node, self.assets = node, list(assets)

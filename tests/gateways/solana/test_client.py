@@ -1,4 +1,4 @@
-"""What Solana's reader makes of an index's stranger answers: odd assets, long lists, contradictions, refusals."""
+"""How Solana's reader treats an index's unusual answers: odd assets, long lists, contradictions, refusals."""
 
 from contextlib import AsyncExitStack
 from typing import Any

@@ -1,4 +1,4 @@
-"""Coins of many wallets on Solana in one call: exact, kept for a round, and never believed in part."""
+"""Coins of many wallets on Solana in one call: exact, kept for a sweep, and never believed in part."""
 
 import asyncio
 from base64 import b64encode
@@ -50,7 +50,7 @@ async def read(chains: SolanaChains, mints: list[str], owners: list[str], at: Re
 
 
 async def asked(otters: Otters, since: int = 0) -> list[str]:
-    """The methods that were called since a request."""
+    """Return the methods called since a request."""
     told = (await otters.http.get("/control/requests", params={"since": since})).json()
     return [one["rpc_method"] for one in told["requests"] if one["target"] == SOLANA]
 
@@ -60,7 +60,7 @@ async def so_far(otters: Otters) -> int:
 
 
 async def held_coins(otters: Otters) -> tuple[str, str, str]:
-    """Two mints, of both programs, and carol's wallet. Number 10 of the crowd has 3 of one, the last 2 of the other."""
+    """Make two mints, one for each program; member 10 of the crowd has 3 of one, the last member 2 of the other."""
     reef, carol = (await otters.collection("reef-dollar"))["contract"], await otters.wallet("carol")
     young = (await otters.act("deploy", standard="SPL2022", name="Young", slug="young", decimals=2))["contract"]
     await otters.act("mint", contract=young, amount="2", to=CROWD[-1])
@@ -170,7 +170,7 @@ MINT, NOW = CROWD[-1], datetime(2026, 11, 25, tzinfo=UTC)
 
 
 class OddNode(SolanaNode):
-    """A node of one coin whose answers a test may bend."""
+    """A node of one coin whose answers a test can alter."""
 
     def __init__(self, accounts: list[tuple[int, int]], lost: set[int], supply: int, bent: str) -> None:
         super().__init__(0, "http://node.test")
@@ -203,7 +203,7 @@ def _account(data: bytes) -> dict[str, Any]:
     bent=st.sampled_from(["", "", "", "short", "getMultipleAccounts", SCAN]),
 )
 def test_what_is_believed_lacks_nobody(accounts: list[tuple[int, int]], lost: set[int], more: int, bent: str) -> None:
-    """A node loses accounts, or says another supply: only amounts that add up to it are taken."""
+    """A node omits accounts or reports another supply: only amounts that add up to the supply are believed."""
     supply = max(0, sum(amount for _, amount in accounts) + more)
 
     async def scan() -> None:
@@ -226,9 +226,9 @@ def test_what_is_believed_lacks_nobody(accounts: list[tuple[int, int]], lost: se
 
 
 class Coins(SolanaNode):
-    """A node of several coins, number 1 of the crowd having 7 of each; `bent` has what a scan of a mint does instead.
+    """A node of several coins; member 1 of the crowd has 7 of each. `bent` alters the scan of a mint.
 
-    A number is seconds until the answer, a text a refusal, and "short" a mint with too few data.
+    A number is seconds until the answer, a text a refusal, and "short" a mint with too little data.
     """
 
     def __init__(self, bent: dict[str, float | str]) -> None:
@@ -253,7 +253,7 @@ class Coins(SolanaNode):
 
 
 async def scanned(scans: CoinScans, node: SolanaNode, mints: list[str], seconds: float = 4.0) -> set[str]:
-    """The coins that are read as a whole in half of this time."""
+    """Return the coins that a whole scan reads in half of this time."""
     deadline = asyncio.get_running_loop().time() + seconds
     found = await scans.read(node, mints, Head(9, NOW), deadline=deadline, not_before=0, again=False)
     assert all(one.amounts == {decode(CROWD[1]): 7} for one in found.values())

@@ -1,4 +1,4 @@
-"""Coins on Solana: exact amounts over all token accounts and both programs, and no fault that reads as nothing."""
+"""Coins on Solana: exact amounts over all token accounts and both programs, and no fault that reads as zero."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -141,7 +141,7 @@ def refused(_view: View, _params: list[Any]) -> Any:
 async def test_a_coin_that_shows_no_holder_is_unknown_alone(
     chains: SolanaChains, otters: Otters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a crowd's coins it alone is read wallet by wallet, and the node does not say who holds it."""
+    """Only this coin of a crowd's coins is read wallet by wallet, and the node does not say who holds it."""
     reef, carol = (await otters.collection("reef-dollar"))["contract"], await otters.wallet("carol")
     odd, empty = await deployed(otters, "SPL", decimals=0), await deployed(otters, "SPL2022", decimals=0)
     await otters.act("mint", contract=odd, amount="5", to=STRANGER)

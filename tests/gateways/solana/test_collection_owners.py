@@ -1,4 +1,4 @@
-"""The owners of a whole collection, page by page, and ends that an index only pretends."""
+"""The owners of a whole collection, page by page, including lists that an index ends too early."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a confirming read asks the node itself: token accounts, of those who would lose something."""
+"""What a confirming read asks the node: the token accounts of members who would lose something."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ async def test_a_confirming_read_asks_the_nodes_own_token_accounts(node: StandIn
     assert OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER])).unsure
     assert not await confirmed()  # the index does not know the mint
     index.known = {TOKENS[0]: asset(TOKENS[0])}
-    assert not await confirmed()  # it knows it, and does not list it
+    assert not await confirmed()  # the index knows it, and does not list it
     index.known = {TOKENS[0]: asset(TOKENS[0], grouping=[])}
     assert await confirmed()  # it is of another collection
     info["tokenAmount"] = {"amount": "1", "decimals": 6}
@@ -64,7 +64,7 @@ async def test_a_confirming_read_asks_the_nodes_own_token_accounts(node: StandIn
 
 
 def shows(node: StandIn, *mints: str) -> None:
-    """The node has these in OWNER's own token accounts."""
+    """Put these tokens into OWNER's own token accounts on the node."""
     amount = {"amount": "1", "decimals": 0}
     infos = [{"mint": mint, "owner": OWNER, "tokenAmount": amount} for mint in mints]
     value = [{"pubkey": key(5), "account": {"data": {"parsed": {"info": info}}}} for info in infos]

@@ -1,4 +1,4 @@
-"""Names of Solana by the resolver's answers: who is it, nobody, or unknown."""
+"""Names on Solana by the resolver's answers: an owner, no owner, or unknown."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Solana's gateways against the sandbox's Solana: who holds what, and every fault of it."""
+"""Solana's gateways with the sandbox's Solana: who holds what, under every fault."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -42,7 +42,7 @@ def chains(nodes: SolanaNodes) -> SolanaChains:
 
 
 async def owned(otters: Otters) -> dict[str, dict[str, int]]:
-    """Owner → asset → 1, as the world says."""
+    """Return the sandbox world's holdings as owner → asset → 1."""
     found: dict[str, dict[str, int]] = {}
     for token in (await otters.collection())["tokens"]:
         found.setdefault(next(iter(token["owners"])), {})[token["id"]] = 1
@@ -76,7 +76,7 @@ async def test_the_pages_of_a_collection_name_everybody_or_fail(nodes: SolanaNod
     assert (await reader.page(contract, page.after))[:3] == ({}, 0, None)
     for kind in FAULTS:
         await otters.fault(kind)
-        if kind == "zero":  # lists are not about balances
+        if kind == "zero":  # lists contain no balances
             assert (await reader.page(contract)).owners == held
             continue
         for after in (None, page.after):
@@ -168,7 +168,7 @@ async def test_no_fault_ever_reads_as_holding_none(
             await chains.anything(SOLANA, owners)
         with pytest.raises(ProviderError):
             await balances(chains, SOLANA, [contract], owners)
-    if kind == "zero":  # who lists a collection by itself does not hide who owns what
+    if kind == "zero":  # a failed listing of a collection does not hide an account's own list
         assert (await chains.tokens(SOLANA, contract, [carol, *NOBODY])).of(carol)
         assert (await chains.tokens(SOLANA, contract, [carol], token_ids=[token])).of(carol) == {token: 1}
     elif kind == "empty":

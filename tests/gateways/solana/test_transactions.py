@@ -1,4 +1,4 @@
-"""Memos on Solana as the node tells them: who signed, what it says, whether it counts."""
+"""Memos on Solana as the node reports them: the signer, the text, and whether the memo counts."""
 
 import time
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ SIGNED = "5h6xBEauJ3PK6SWCZ1PGjBvj8vDdWG3KpwATGy1ARAXFSDwt8GFXM7W5Ncn16wmqokgpiK
 
 
 def transaction(*instructions: dict[str, Any], err: Any = None, signer: bool = True, **changed: Any) -> dict[str, Any]:
-    """getTransaction's result as a node gives it (docs/facts.md#solana-transactions)."""
+    """Return getTransaction's result as a node gives it (docs/facts.md#solana-transactions)."""
     return {
         "slot": 114,
         "blockTime": 1_700_000_000,

@@ -1,4 +1,4 @@
-"""Whoever stops waiting for an answer costs the host's pool no connection."""
+"""A caller that stops waiting for an answer costs the host's pool no connection."""
 
 import asyncio
 import contextlib
@@ -15,12 +15,12 @@ from gateways.transport.exchanges import end_all, to_its_end
 
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":"0x1"}'
 STEPS, ROUNDS = 6, 12
-"""Turns of the event loop after the answer was sent, until nothing is waited for any more; and more rounds of them
-than a node's pool has places."""
+"""Turns of the event loop after the answer was sent until no caller waits any more, and a number of rounds above the
+places in a node's pool."""
 
 
 class Server:
-    """Answers each request at once, and tells when it has."""
+    """A server that answers each request at once and sets an event when it has."""
 
     def __init__(self) -> None:
         self.url = ""

@@ -13,7 +13,7 @@ from gateways.transport.fair_turns import Caller, FairGate, caller, on_behalf_of
 
 
 class Visit:
-    """One caller at a gate: it enters, stays until it is told to leave, and records itself while it is inside."""
+    """One caller at a gate: it enters, stays until it may leave, and records itself while it is inside."""
 
     def __init__(self, gate: FairGate, inside: list["Visit"], tenant: str, *, urgent: bool = False) -> None:
         self.gate, self.inside, self.tenant, self.urgent = gate, inside, tenant, urgent
@@ -72,7 +72,7 @@ def test_places_are_never_lost_doubled_or_left_free(
             elif what == "leave" and inside:
                 inside[which % len(inside)].leave.set()
             elif what == "leave and cancel" and inside and visits:
-                # The next in turn is given the place in the moment in which it may be cancelled.
+                # The next caller gets the place at the moment at which it may be cancelled.
                 inside[which % len(inside)].leave.set()
                 await asyncio.sleep(0)
                 visits.pop(which % len(visits)).task.cancel()

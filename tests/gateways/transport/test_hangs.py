@@ -1,4 +1,4 @@
-"""A server that hangs again and again, with more requests waiting than there are connections, costs no connection."""
+"""A server that hangs repeatedly, with more requests waiting than there are connections, costs no connection."""
 
 import asyncio
 import contextlib
@@ -23,11 +23,11 @@ from settings import settings
 
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":"0x1"}'
 PATIENCE = 0.12
-"""Seconds for a request: short, so that many hangs fit into a test."""
+"""Seconds for a request: few, so that many hangs fit into a test."""
 
 
 class Hanging:
-    """A server that answers at once, or while it hangs takes requests and never answers them."""
+    """A server that answers at once, or while it hangs accepts requests and never answers."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -61,7 +61,7 @@ class Hanging:
 
 
 def wait_for(node: Node, seconds: float) -> None:
-    """Let a request to this node take that long, also within its HTTP client."""
+    """Let requests to this node take that long, in its HTTP client too."""
     node.request_seconds = seconds
     node._http.client.timeout = timeouts(seconds)
 
@@ -91,7 +91,7 @@ async def test_the_first_request_after_each_hang_of_a_node_is_answered(
             failed = await asyncio.gather(*asks, return_exceptions=True)
             assert all(isinstance(one, ProviderDown) for one in failed)
             hanging.well.set()
-            # On a busy machine an answer may take longer than this test's short patience.
+            # On a busy machine an answer may take longer than the short PATIENCE.
             wait_for(node, 10.0)
             before = hanging.asked
             assert await node.call("eth_chainId", ()) == "0x1"
@@ -112,7 +112,7 @@ async def test_those_who_wait_for_a_node_that_hangs_are_sent_on_when_the_first_g
         done, waiting = await asyncio.wait(asks, timeout=20)
         assert not waiting
         assert all(isinstance(task.exception(), ProviderDown) for task in done)
-        # Six at a time, for the other two connections are kept for urgent requests; the rest were not sent.
+        # Six at a time, as the other two connections are reserved for urgent requests; the rest were not sent.
         assert hanging.asked == CONNECTIONS - 2
     finally:
         await node.close()
@@ -144,7 +144,7 @@ async def test_a_tenant_that_fills_its_share_of_a_node_does_not_keep_others_wait
 
 
 class OneMachine(httpcore.AsyncNetworkBackend):
-    """Every name leads to the local server, and TLS is left out."""
+    """A network in which every name leads to the local server, without TLS."""
 
     def __init__(self, url: str) -> None:
         self._port = int(url.rpartition(":")[2])
@@ -237,7 +237,7 @@ async def test_a_client_whose_connections_are_lost_is_replaced(
     made = GatedClient("node", make, FairGate(2))
     lost = made.client
     pool: Any = lost._transport
-    # As httpcore 1.0.9 loses them: in the pool, and neither idle nor closed.
+    # As httpcore 1.0.9 loses them: in the pool, but neither idle nor closed.
     for _ in range(2):
         pool._pool._connections.append(pool._pool.create_connection(httpcore.URL(hanging.url).origin))
     hanging.well.set()
@@ -340,7 +340,7 @@ async def test_servers_are_told_who_asks(hanging: Hanging) -> None:
 
 async def test_after_a_hang_of_all_nodes_of_a_chain_each_of_them_is_asked_for_real(hanging: Hanging) -> None:
     nodes = [f"{hanging.url}/1", f"{hanging.url}/2"]
-    # Time enough to give both nodes up on a busy machine too: a question that ends before leaves the second unrested.
+    # Enough time to give up both nodes on a busy machine too; a question that ends earlier leaves the second unpaused.
     pool = NodePool({"base": nodes}, request_seconds=PATIENCE, deadline=30 * PATIENCE)
 
     def ask(node: Node) -> Awaitable[object]:

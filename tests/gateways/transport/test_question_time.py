@@ -1,4 +1,4 @@
-"""Many questions at one node: each has its whole time from when its turns come, and ends all the same."""
+"""Many questions at one node: each has its whole time, counted from its turn, and ends in any case."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -49,7 +49,7 @@ def on(node: SlowNode, work: Callable[[NodePool], Coroutine[Any, Any, Any]]) -> 
 
 
 async def ask(pool: NodePool, server: int, requests: int) -> tuple[str, float]:
-    """One server's question of so many requests, and how long it took."""
+    """Ask one server's question of so many requests; return the outcome and the seconds it took."""
 
     async def question(node: Node) -> str:
         for _ in range(requests):
@@ -71,7 +71,7 @@ def test_questions_beyond_the_places_are_answered_though_they_wait_longer_than_t
 
     answers = on(SlowNode(3.0), work)
     assert [said for said, _ in answers] == ["answered"] * (4 * PLACES)
-    # The test would show nothing if all had been within their deadline anyway.
+    # The test would prove nothing if every question had been within its deadline.
     assert max(took for _, took in answers) > 2 * DEADLINE
 
 

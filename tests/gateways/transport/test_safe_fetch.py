@@ -1,4 +1,4 @@
-"""Strangers' links: what is fetched, and all the ways in which a link gains nothing."""
+"""Links chosen by strangers: what is fetched, and the attacks that fail."""
 
 import asyncio
 import datetime
@@ -36,7 +36,7 @@ HOST = "cats.example"
 
 
 class Internet(httpcore.AsyncNetworkBackend):
-    """An internet of one machine: every public address is our own local server, and each connection is noted."""
+    """An internet on one machine: every public address is our own local server, and each connection is recorded."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -88,7 +88,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def site(certificate: Path) -> AsyncIterator[Wire]:
-    """A server of the internet, over TLS."""
+    """A server on that internet, over TLS."""
     told = Wire()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", told.handle)

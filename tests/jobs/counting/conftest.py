@@ -11,7 +11,7 @@ from tests.jobs.town import Town, a_town
 
 @pytest.fixture
 async def town(product: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it; carol holds two tokens and dave one, and only carol has proved her wallet."""
+    """A town owned by ada, where carol holds two tokens and dave one, and only carol has proved her wallet."""
     async with a_town(sandbox_url, "ada", "carol", "dave") as made:
         for who in ("carol", "carol", "dave"):
             await made.buys(who)
@@ -21,5 +21,5 @@ async def town(product: None, sandbox_url: str) -> AsyncIterator[Town]:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failed step is tried again without a pause."""
+    """No pause before a failed step is retried."""
     monkeypatch.setattr(counting, "FIRST_PAUSE", timedelta(0))

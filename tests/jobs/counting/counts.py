@@ -1,4 +1,4 @@
-"""Has rules counted and reads their numbers, for the tests of counts."""
+"""Helpers that have rules counted and read the numbers."""
 
 from typing import Any
 
@@ -42,6 +42,6 @@ async def numbers(town: Town, document: dict[str, Any]) -> ReachView:
 
 
 async def stale() -> None:
-    """Every count is too old to be used again."""
+    """Make every stored count too old to be used again."""
     async with transaction() as db:
         await db.execute(text("UPDATE census SET counted_at = counted_at - interval '1 hour'"))

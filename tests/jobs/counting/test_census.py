@@ -1,4 +1,4 @@
-"""How many addresses hold a collection, counted from the sandbox's chains, and who of them is verified."""
+"""How many addresses hold a collection, counted from the sandbox's chains, and which of them are verified."""
 
 import uuid
 from collections import Counter
@@ -22,7 +22,7 @@ from tests.support.builders import a_server
 
 
 async def ledger(town: Town, contract: str) -> dict[str, int]:
-    """How much each address has of a collection, as the sandbox's world says."""
+    """Return the amount of a collection that each address holds in the sandbox's world."""
     world = (await town.control.get("/control/world")).json()
     listed = next(one for one in world["chains"][town.chain]["collections"] if one["contract"] == contract)
     held = Counter[str]()
@@ -75,7 +75,7 @@ async def test_a_later_count_reads_only_what_happened_since(town: Town) -> None:
     assert (found.holders, found.verified_here) == (2, 1)
     async with transaction() as db:
         (census,) = (await db.exec(select(Census))).all()
-    # Three mints and two sales: nothing was added up twice.
+    # Three mints and two sales: nothing was counted twice.
     assert (census.moves, census.tokens) == (5, 3)
 
 

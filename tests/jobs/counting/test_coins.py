@@ -1,4 +1,4 @@
-"""Counts of a coin: the sums of its transfers, if its contract states them too."""
+"""Counts of a coin's holders: sums of its transfers, used only if its contract reports the same."""
 
 import uuid
 from typing import Any

@@ -1,4 +1,4 @@
-"""A rule's numbers day by day: counted again each day and after transfers, and only of the conditions it has."""
+"""A rule's numbers day by day: counted again daily and after transfers, and only for the conditions that it has."""
 
 import pytest
 from sqlalchemy import text

@@ -1,4 +1,4 @@
-"""Counts on Solana, with compressed and burnt assets, and on a chain with a virtual machine of its own."""
+"""Counts on Solana, with compressed and burnt assets, and on a chain that has its own virtual machine."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -11,12 +11,12 @@ from tests.jobs.town import STRANGER, Town, a_town
 
 FAULTS = ["down", "500", "429", "empty", "zero", "stale", "malformed"]
 HARMLESS = {None, "stale", "zero"}
-"""What changes nothing in a list of assets that was there before: a balance of zero is not part of it."""
+"""Faults that leave a list of assets as it was: a balance of zero is not part of the list."""
 
 
 @pytest.fixture
 async def on_abstract(product: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """A town whose collection is on Abstract: three tokens of two people."""
+    """A town whose collection is on Abstract, with three tokens held by two people."""
     async with a_town(sandbox_url, "ada", "carol", "dave", chain="abstract") as made:
         for who in ("carol", "carol", "dave"):
             await made.buys(who)
@@ -26,7 +26,7 @@ async def on_abstract(product: None, sandbox_url: str) -> AsyncIterator[Town]:
 
 
 async def seeded(town: Town) -> tuple[str, Counter[str]]:
-    """The sandbox's own collection on Solana, and how many of it each wallet has."""
+    """Return the sandbox's own collection on Solana, and how many of it each wallet has."""
     world = (await town.control.get("/control/world")).json()
     listed = world["chains"]["solana"]["collections"][0]
     held = Counter(owner for token in listed["tokens"] for owner, amount in token["owners"].items() if int(amount))

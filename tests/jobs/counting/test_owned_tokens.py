@@ -1,4 +1,4 @@
-"""The rows of a count: what moves add up to, and the rows that are gone when an owner has nothing any more."""
+"""The rows of a count: what the transfers add up to, and that an owner who has nothing left has no row."""
 
 import pytest
 from sqlalchemy import text

@@ -1,4 +1,4 @@
-"""A collection that an index lists is read at one block instead of its whole history; where that fails, by history."""
+"""A collection that an index lists is read at one block; its whole history is read only if that fails."""
 
 import pytest
 from sqlalchemy import text
@@ -17,7 +17,7 @@ from tests.jobs.town import Town
 
 @pytest.fixture
 async def indexed(town: Town, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The key of the index is set; the contract is the chain's own enumerable collection."""
+    """The index's key is set, and the contract is the chain's own enumerable collection."""
     monkeypatch.setenv("ALCHEMY_API_KEY", "sandbox-alchemy-key")
     settings.cache_clear()
     await close_gateways()

@@ -28,7 +28,7 @@ WHALE = 10**18 * 2_000
 
 
 class Coin:
-    """A coin of the town's own on Base, and what people do with it."""
+    """The town's own coin on Base, and what people do with it."""
 
     def __init__(self, town: Town, contract: str, decimals: int) -> None:
         self.town, self.contract, self.decimals = town, contract, decimals
@@ -55,7 +55,7 @@ async def a_coin(town: Town, decimals: int = 6, **more: Any) -> Coin:
 
 
 async def read(town: Town, *leaves: Requirement, who: str = "carol") -> list[Reading]:
-    """What one look says of somebody; and what is remembered afterwards says the same."""
+    """Return one reconcile's reading of a member, after checking that the stored answer is the same."""
     claim = Claim(town.server_id, town.people[who]["id"], 0, 0, 0)
     terms = [RuleTerms(number, "role", leaf, "active") for number, leaf in enumerate(leaves)]
     async with transaction() as db:
@@ -96,7 +96,7 @@ async def test_amounts_add_up_over_wallets_as_integers(town: Town) -> None:
     first = town.wallet("carol")
     town.people["carol"]["wallets"]["evm"] = f"0x{uuid.uuid4().hex}{'ab' * 4}"
     await town.prove("carol")
-    # Numbers that no float tells apart.
+    # Numbers that are equal once rounded to a float.
     await coin.act("mint", 10**20 + 1, to=first)
     await coin.act("mint", 10**20, to=town.wallet("carol"))
     exact, above = coin.leaf("200." + "0" * 17 + "1"), coin.leaf("200." + "0" * 17 + "2")
@@ -149,7 +149,7 @@ async def test_a_role_for_a_coin_comes_stays_through_faults_and_goes_with_the_co
         await town.prove("carol")
         await given(town)
         since = await town.mark()
-        # Broken first: what was spent before could be seen and confirmed in time.
+        # The fault comes first: otherwise the spending could be seen and confirmed in time.
         await town.break_(kind, *BOTH)
         await coin.spends("carol", 1)
         await looked_at(town)

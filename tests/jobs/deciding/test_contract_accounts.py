@@ -20,7 +20,7 @@ CHAINS = ("base", "optimism")
 
 
 async def proves_contract(town: Town, who: str, address: str, chain: str) -> None:
-    """The person has proved a contract account on one chain."""
+    """Prove a contract account of the person on one chain."""
     person = town.people[who]
     async with transaction() as db:
         user_id = await ensure(db, person["id"], person["username"])
@@ -30,7 +30,7 @@ async def proves_contract(town: Town, who: str, address: str, chain: str) -> Non
 
 
 async def collections(town: Town, holder: str) -> dict[str, str]:
-    """Chain → a collection there in which the address has one token."""
+    """The contract of a collection on each chain, in which the address has one token."""
     made: dict[str, str] = {}
     for chain in CHAINS:
         body: dict[str, Any] = {"standard": "ERC721", "name": "Both", "slug": uuid.uuid4().hex}
@@ -51,7 +51,7 @@ async def test_a_role_of_the_other_chain_is_not_given(town: Town, engine: Engine
     async with engine():
         await given(town, "carol", right)
         assert not await town.has("carol", wrong)
-        # The other chain's own proof adds what is there.
+        # The proof on the other chain adds what is held there.
         other = next(chain for chain in CHAINS if chain != proved)
         await proves_contract(town, "carol", address, other)
         await given(town, "carol", wrong)

@@ -1,4 +1,4 @@
-"""Rules that count what vaults have delegated to members' wallets: each NFT for one member, unknown never as no."""
+"""Rules that count NFTs delegated by vaults: each NFT counts for one member, and unknown is never read as no."""
 
 import asyncio
 
@@ -196,7 +196,7 @@ async def test_contracts_tokens_and_amounts_are_shared_out_whatever_a_rule_asks(
 
 
 async def test_a_token_counts_only_if_it_was_delegated_as_what_it_is(town: Town, bank: Bank) -> None:
-    """As the registry's own checks have it: checkDelegateForERC721 and checkDelegateForERC1155."""
+    """It follows the registry's own checks: checkDelegateForERC721 and checkDelegateForERC1155."""
     vault, many = a_vault(), await bank.deploys_many()
     some, one = await bank.puts(vault, 5, many), await bank.puts(vault)
     async with transaction() as db:
@@ -308,7 +308,7 @@ async def test_a_list_that_is_too_long_leaves_the_rest_unknown(
 async def test_a_single_node_confirms_while_what_it_said_of_delegations_is_fresh(
     town: Town, bank: Bank, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often the member could not be answered before: what is read again would have to wait from the start."""
+    """It works after any number of failed attempts, because reading again would mean waiting from the start."""
     await one_node(monkeypatch)
     settles_after(monkeypatch, 30)
     await town.call("chains/base/mine", blocks=30)
@@ -323,7 +323,7 @@ async def test_a_single_node_confirms_while_what_it_said_of_delegations_is_fresh
     await town.look()
     async with transaction() as db:
         await db.execute(text("UPDATE due SET attempts = 12"))
-        # Too old to be used again: it is read at this look, and the node has settled nothing of it yet.
+        # Too old to be used again: this reconcile reads it, and the node has not settled any of it yet.
         await db.execute(text("UPDATE delegation_read SET read_at = to_timestamp(0)"))
     await Reconciler(asyncio.Event()).once()
     async with transaction() as db:

@@ -1,4 +1,4 @@
-"""How a role moves: from a proof to the role, from a sale to its end, and through every fault in between."""
+"""How a role moves: from a proof to the role, from a sale to the removal, and through every fault in between."""
 
 import logging
 from uuid import UUID
@@ -206,7 +206,7 @@ async def test_a_grace_time_is_waited_for(town: Town, engine: Engine) -> None:
 
 
 async def names_without_a_rule(town: Town) -> list[str]:
-    """How a role is called in a member's why, in what forgetting would do, and in the log, once its rules are gone."""
+    """Return a role's name in a member's why, the forget preview and the log, once its rules are deleted."""
     async with transaction() as db:
         user = (await db.exec(select(User).where(User.discord_id == town.people["carol"]["id"]))).one()
         carol = Actor(user_id=user.id or 0, discord_id=user.discord_id, username=user.username)
@@ -267,7 +267,7 @@ async def test_the_breaker_holds_back_when_too_many_would_lose_a_role(town: Town
             await given(town, name)
         await until(lambda: nobody_is_due(town))
         start = await town.mark()
-        # All six have to be judged in one claim: a second reconciler beside the engine's would share them with it.
+        # All six must be judged in one claim: a second reconciler beside the engine's would split them.
         await town.change(rule_id, min_tokens=2, expression={**(await _expression(rule_id)), "minTokens": 2})
         await until(lambda: nobody_is_due(town))
     assert await town.writes(start) == []

@@ -1,4 +1,4 @@
-"""Members for whom one read has no room are looked at soon, however often that was in vain."""
+"""Members who do not fit into one read are reconciled soon, however often that has failed before."""
 
 import asyncio
 import uuid

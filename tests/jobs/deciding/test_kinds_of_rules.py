@@ -1,4 +1,4 @@
-"""Every kind of rule on every kind of collection: yes, no and unknown, as a look finds them and as it is told later."""
+"""Every kind of rule on every kind of collection: yes, no and unknown, both when read and when shown later."""
 
 import itertools
 import uuid
@@ -27,7 +27,8 @@ from tests.jobs.watching import given
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 NODES = ("rpc:{chain}", "rpc2:{chain}")
 STANDARDS = ("ERC721", "ERC721Enumerable", "ERC1155")
-# Base knows state override and Multicall3; few other tests use Abstract, which has no Multicall3 where others do.
+# Base supports state override and Multicall3; few other tests use Abstract, which lacks Multicall3 at the usual
+# address.
 CHAINS = ("base", "abstract")
 OTHERS = ("ethereum", "polygon", "arbitrum", "optimism", "apechain")
 
@@ -36,7 +37,7 @@ HOLDER, NOBODY = (f"0x{uuid.uuid4().hex}{name}" for name in ("ca501001", "da7e00
 
 @pytest.fixture(scope="module")
 def contracts(sandbox_url: str) -> dict[tuple[str, str], str]:
-    """Collections of every standard, in which HOLDER has tokens 1 and 7 (of ERC-1155 two of 7) and NOBODY has none."""
+    """Collections of every standard; HOLDER has tokens 1 and 7 (for ERC-1155 two of 7) and NOBODY has none."""
     with ThreadPoolExecutor() as together:
         built = together.map(lambda chain: _collections(sandbox_url, chain), (*CHAINS, *OTHERS))
         return {place: contract for made in built for place, contract in made.items()}
@@ -67,7 +68,7 @@ def _collections(sandbox_url: str, chain: str) -> dict[tuple[str, str], str]:
 
 @dataclass
 class World:
-    """A town in which carol has the holder's wallet and dave the other one."""
+    """A town where carol has HOLDER's wallet and dave has NOBODY's."""
 
     town: Town
     contracts: dict[tuple[str, str], str]
@@ -77,7 +78,7 @@ class World:
         return Requirement(kind, chain, contract, **more)
 
     async def read_all(self, leaves: Sequence[Requirement]) -> list[dict[str, Reading]]:
-        """What one look says of carol and dave; and what is remembered afterwards says the same."""
+        """Return one reconcile's reading of carol and dave, after checking that the stored answers are the same."""
         claims = {who: Claim(self.town.server_id, self.town.people[who]["id"], 0, 0, 0) for who in ("carol", "dave")}
         terms = [RuleTerms(number, "role", leaf, "active") for number, leaf in enumerate(leaves)]
         async with transaction() as db:
@@ -131,9 +132,9 @@ LEAVES: dict[str, tuple[str, dict[str, Any], Answer]] = {
 
 
 ELSEWHERE = ("two of any", "many of any", "a named one", "somebody else's", "a trait", "a trait of none")
-"""What is asked on the other chains, which differ in nothing but their node's facts."""
+"""What is asked on the other chains, which differ only in their node's facts."""
 Row = tuple[str, str, str]
-"""Chain, standard and the name of a leaf; without a standard, anything at all."""
+"""Chain, standard and the name of a leaf. An empty standard means any contract."""
 TABLE: tuple[Row, ...] = (
     *itertools.product(CHAINS, STANDARDS, LEAVES),
     *itertools.product(OTHERS, STANDARDS, ELSEWHERE),
@@ -142,7 +143,7 @@ TABLE: tuple[Row, ...] = (
 
 
 def asked(world: World, row: Row) -> tuple[Requirement, Answer]:
-    """A row's leaf, and what it is to say of who has the tokens; of who has none it says no."""
+    """Return a row's leaf and the answer expected for the holder; for the person without tokens it is always no."""
     chain, standard, name = row
     kind, more, expected = LEAVES.get(name, ("any_nft", {}, YES))
     return world.leaf(kind, chain, standard, **more), expected
@@ -187,7 +188,7 @@ async def test_what_another_servers_rules_name_is_not_asked_where_anything_count
     strangers = f"0x{uuid.uuid4().hex}{'0' * 8}"
     own, counted = world.contracts["base", "ERC721"], world.leaf("any_nft", "base", "")
     async with transaction() as db:
-        # As a rule of another server does, or only a look at what it would do.
+        # As for a rule of another server, or a preview.
         await standards.remember(db, {("base", strangers): "ERC721", ("base", own): "ERC721"})
     for leaves, asked in (([counted], set()), ([counted, world.leaf("trait", "base", "ERC721")], {own})):
         terms = [RuleTerms(number, "role", leaf, "active") for number, leaf in enumerate(leaves)]

@@ -1,4 +1,4 @@
-"""Rules on a chain that CHAINS_FILE had and has lost: what they ask is unknown, and nobody loses a role by it."""
+"""Rules on a chain that was removed from CHAINS_FILE: their conditions are unknown, and nobody loses a role by it."""
 
 from gateways import gateways
 from models import now

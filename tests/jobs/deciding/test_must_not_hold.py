@@ -1,4 +1,4 @@
-"""Rules that ask for nothing but an absence: whoever proved nothing has shown nothing, so no role is theirs by it."""
+"""Rules that only require an absence: a member without a proved wallet has shown nothing, and so gets no role."""
 
 from sqlmodel import col, select
 
@@ -14,7 +14,7 @@ from tests.jobs.watching import given
 
 
 async def settled(town: Town) -> bool:
-    """Whether nobody of the town is due any more."""
+    """Return whether no member of the town is due any more."""
     async with transaction() as db:
         waiting = await db.exec(select(Due.key).where(col(Due.key).startswith(f"{town.server_id}:")))
         return waiting.first() is None

@@ -1,4 +1,4 @@
-"""Role writes while Discord lies about one thing, is out of order on one route, or has let the bot go."""
+"""Role writes while Discord gives one false answer, fails on one route, or has removed the bot."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ async def test_odd_answers_in_the_middle_of_a_batch_lose_and_double_nothing(
 
         async def all_held() -> bool:
             async with transaction() as db:
-                # The pauses of the single changes are not what is tried here.
+                # The pauses of single changes are not tested here.
                 await db.execute(text('UPDATE "grant" SET next_at = now() WHERE next_at > now()'))
             return [row.state for row in await grants(town)] == ["held"] * len(buyers)
 

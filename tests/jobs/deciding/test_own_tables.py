@@ -1,4 +1,4 @@
-"""Rules on lists of addresses and on any wallet: followed at once, whatever the chains do, and with the breaker."""
+"""Rules on lists of addresses and on any wallet: applied at once, whatever the chains do, with the breaker on."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ from tests.jobs.town import STRANGER, Town, a_town, until
 
 
 async def admin(town: Town) -> Actor:
-    """ada, who runs the town."""
+    """ada, who administers the town."""
     person = town.people["ada"]
     async with transaction() as db:
         return Actor(await users.ensure(db, person["id"], person["username"]), person["id"], person["username"])
 
 
 async def made(town: Town, role: str, expression: Any, **fields: Any) -> int:
-    """A rule as an admin makes it; its id."""
+    """Create a rule as an admin does, and return its id."""
     draft = RuleDraft(
         rule_name="A rule", contract_address="", blockchain="", verification_type="basic",
         role_id=await town.role(role), server_id=town.server_id, expression=expression, **fields,
@@ -36,7 +36,7 @@ async def made(town: Town, role: str, expression: Any, **fields: Any) -> int:
 
 
 async def listing(town: Town, rule_id: int, *addresses: str) -> None:
-    """The rule's list has these addresses from now on."""
+    """Replace the rule's list with these addresses."""
     actor = await admin(town)
     async with transaction() as db:
         await rules.change(db, gateways(), actor, rule_id, {"addresses": list(addresses)})
@@ -50,7 +50,7 @@ async def has(town: Town, who: str, role: str, held: bool = True) -> None:
 
 
 async def removes(town: Town, who: str) -> None:
-    """The person removes their wallet."""
+    """Remove the person's wallet."""
     person = town.people[who]
     async with transaction() as db:
         actor = Actor(await users.ensure(db, person["id"], person["username"]), person["id"], person["username"])

@@ -1,4 +1,4 @@
-"""What a round costs in numbers that do not depend on the machine: statements, requests, bytes and rows."""
+"""The cost of a sweep in numbers that do not depend on the machine: statements, requests, bytes and rows."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -24,7 +24,7 @@ HOLDERS = [wallet(n) for n in range(0, MEMBERS, 40)]
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[str]:
-    """Ten collections in which every fortieth wallet holds one token."""
+    """A node with ten collections, in which every fortieth wallet holds one token."""
 
     async def build(url: str) -> None:
         for contract in CONTRACTS:
@@ -42,7 +42,7 @@ async def end(node: str, database_url: str) -> AsyncIterator[Front]:
 
 
 async def look_at_all() -> int:
-    """A round from its start until nobody is due; tells how many statements the looks took."""
+    """Run a sweep until nobody is due, and return how many statements its reconciles took."""
     async with transaction() as db:
         assert await sweep.start_sweep(db) == MEMBERS
     worker = Reconciler(asyncio.Event())
@@ -113,7 +113,7 @@ async def test_a_first_round_in_which_everybody_gets_every_role(end: Front, node
     members = 1_300
     whole = [address(600 + n) for n in range(6)]
     for contract in whole:
-        await deploy(node, contract, "1 0 MSTORE 32 0 RETURN")  # one token for whoever is asked about
+        await deploy(node, contract, "1 0 MSTORE 32 0 RETURN")  # one token for every wallet that is asked about
     (server,) = await town.people(members)
     await town.rules(server, whole)
     async with transaction() as db:

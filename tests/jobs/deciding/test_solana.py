@@ -1,4 +1,4 @@
-"""Roles for what members hold on Solana: given, kept through every fault of the endpoint, and taken after a sale."""
+"""Roles for holdings on Solana: given, kept through every fault of the endpoint, and taken after a sale."""
 
 import uuid
 from dataclasses import replace
@@ -20,7 +20,7 @@ SOLANA, ELSEWHERE = "solana", "1" * 31 + "9"
 
 
 class Otters:
-    """A collection of the town's on Solana, and what people do with it."""
+    """The town's own collection on Solana, and what people do with it."""
 
     def __init__(self, town: Town, contract: str) -> None:
         self.town, self.contract = town, contract
@@ -38,7 +38,7 @@ class Otters:
         await self.act("transfer", token_id=token, to=ELSEWHERE)
 
     async def proves(self, who: str) -> None:
-        """The person has proved their Solana wallet."""
+        """Prove the person's Solana wallet."""
         person = self.town.people[who]
         async with transaction() as db:
             user_id = await ensure(db, person["id"], person["username"])
@@ -68,7 +68,7 @@ class Otters:
 
 @pytest.fixture(autouse=True)
 def soon_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few slots settle one, so that nobody waits for thirteen seconds."""
+    """A block settles after a few slots, so that no test waits for thirteen seconds."""
     monkeypatch.setitem(CHAINS, SOLANA, replace(CHAINS[SOLANA], settled_after=3))
 
 
@@ -135,7 +135,7 @@ async def test_no_fault_of_the_endpoint_takes_a_role(town: Town, otters: Otters,
 
 
 async def a_coin(town: Town, standard: str) -> Otters:
-    """A coin of the town's on Solana, of which carol has 100 and dave 5."""
+    """Make the town's own coin on Solana, of which carol has 100 and dave 5."""
     slug = uuid.uuid4().hex
     made = await town.call("chains/solana/deploy", standard=standard, name=town.name, slug=slug, decimals="6")
     coin = Otters(town, made["contract"])
@@ -173,7 +173,7 @@ async def test_a_role_for_a_coin_on_solana_stays_through_faults_and_goes_with_th
 
 async def test_the_own_coin_of_solana_counts_in_whole_ones(town: Town, engine: Engine) -> None:
     coin = await a_coin(town, "SPL")
-    # Everybody begins with ten; fees come off.
+    # Everybody starts with ten; fees are deducted.
     await coin.rule(coins("native", "9.9", 9))
     await coin.rule(coins("native", "10.1", 9), "Collector")
     async with engine():

@@ -1,4 +1,4 @@
-"""Rules on view functions, end to end: roles come and go with what contracts answer, and no fault takes one."""
+"""Rules on view functions, end to end: roles follow what contracts answer, and no fault takes one."""
 
 import uuid
 from typing import Any
@@ -27,12 +27,12 @@ YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 BOTH = ("rpc:{chain}", "rpc2:{chain}")
 TELLING = ("number", "list", "struct", "constant")
 HOSTILE = ("revert", "huge")
-# Polygon's nodes know no state override, and take three calls in a batch.
+# Polygon's nodes lack state override, and take three calls a batch.
 CHAINS = ("base", "polygon")
 
 
 class Den:
-    """Staking contracts of every kind on one chain, in which the town's people stake."""
+    """Staking contracts of every kind on one chain, where the town's people stake."""
 
     def __init__(self, town: Town, chain: str) -> None:
         self.town, self.chain = town, chain
@@ -55,14 +55,14 @@ class Den:
         await self.town.call(f"chains/{self.chain}/unstake", **body)
 
     def leaf(self, kind: str, compare: str = ">=", value: str = "1") -> Requirement:
-        """What a rule asks of a contract of this kind."""
+        """Return the requirement that a rule has for a contract of this kind."""
         how = KINDS[kind]
         details = ViewCall(how.view, how.args, how.path, compare, value)
         contract = self.contracts[kind]
         return Requirement("call", self.chain, contract, details=details.checked(self.chain, contract))
 
     async def read(self, *leaves: Requirement) -> list[dict[str, Reading]]:
-        """What one look says of carol and dave; and what is remembered afterwards says the same."""
+        """Return one reconcile's reading of carol and dave, after checking that the stored answers are the same."""
         town = self.town
         claims = {who: Claim(town.server_id, town.people[who]["id"], 0, 0, 0) for who in ("carol", "dave")}
         terms = [RuleTerms(number, "role", leaf, "active") for number, leaf in enumerate(leaves)]
@@ -86,7 +86,7 @@ class Den:
 
 
 async def den(town: Town, chain: str, *kinds: str) -> Den:
-    """A den with these kinds, in which carol has staked two tokens and dave none."""
+    """Return a den with these kinds, in which carol has staked two tokens and dave none."""
     made = Den(town, chain)
     await made.build(*kinds)
     for who in ("carol", "dave"):
@@ -165,7 +165,7 @@ async def test_no_fault_takes_a_role_and_what_is_unstaked_does_when_it_is_over(
 
 
 async def test_a_contract_that_begins_to_revert_takes_nothing(town: Town, engine: Engine) -> None:
-    """The rule's contract is changed to one that reverts: an answer that is none is never a no."""
+    """The rule is edited to name a contract that reverts: a failed call is never a no."""
     here = await den(town, "base", "number", "revert", "huge")
     rule = await town.rule("Holder")
     await town.change(rule, expression=to_document(here.leaf("number")))

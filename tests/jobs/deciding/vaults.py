@@ -28,7 +28,7 @@ def a_vault() -> str:
 
 
 class Bank:
-    """The town's collection, vaults that hold some of it, and what they delegate to whom."""
+    """The town's collection, the vaults that hold some of it, and their delegations."""
 
     def __init__(self, town: Town) -> None:
         self.town = town
@@ -36,7 +36,7 @@ class Bank:
         self._tokens = 100
 
     async def puts(self, vault: str, amount: int = 1, contract: str = "") -> str:
-        """A new token in the vault; its id."""
+        """Mint a token to the vault and return its id."""
         self._tokens += 1
         given = {"amount": str(amount)} if contract and contract == self.many else {}
         await self.town.call(
@@ -53,11 +53,11 @@ class Bank:
         await self.town.call("chains/base/delegate", vault=vault, to=self.town.wallet(who), **what)
 
     async def withdraws(self, vault: str, who: str) -> None:
-        """The vault no longer delegates everything to the person."""
+        """Revoke the vault's delegation of everything to the person."""
         await self.tells_the_registry(vault, "delegateAll(address,bytes32,bool)", self.town.wallet(who), 0, 0)
 
     async def tells_the_registry(self, vault: str, form: str, *values: int | str) -> None:
-        """A call of the registry by the vault, with arguments of one word each."""
+        """Call the registry as the vault, with arguments of one word each."""
         words = [f"{value if isinstance(value, int) else int(value, 16):064x}" for value in values]
         data = keccak(text=form)[:4] + bytes.fromhex("".join(words))
         registry = CHAINS["base"].delegates
@@ -71,12 +71,12 @@ class Bank:
         return self.many
 
     async def looks_again(self, who: str) -> None:
-        """The person presses Re-check."""
+        """Press Re-check as the person."""
         async with transaction() as db:
             await queue.mark_member(db, self.town.server_id, self.town.people[who]["id"], queue.WAITING)
 
     async def answers(self, leaf: Requirement, *, delegated: bool = True) -> dict[str, Reading]:
-        """What a look says of everybody; and what is remembered afterwards says the same."""
+        """Return one reconcile's reading of everybody, after checking that the stored answers are the same."""
         people = {
             who: Claim(self.town.server_id, one["id"], 0, 0, queue.WAITING) for who, one in self.town.people.items()
         }
@@ -114,7 +114,7 @@ async def known(town: Town, vault: str, who: str) -> bool:
 
 
 async def settled(town: Town) -> bool:
-    """Whether nobody of the town is due any more; a look that is planned for later does not count."""
+    """Return whether no member of the town is due any more; a reconcile planned for later does not count."""
     async with transaction() as db:
         mine = col(Due.key).startswith(f"{town.server_id}:")
         waiting = await db.exec(select(Due.key).where(mine, col(Due.due_at) <= now()))
@@ -122,7 +122,7 @@ async def settled(town: Town) -> bool:
 
 
 async def wallets_of(town: Town, who: str, address: str) -> None:
-    """The person proves this wallet, as a proof does."""
+    """Store this wallet as the person's, as a proof does."""
     person = town.people[who]
     async with transaction() as db:
         user_id = await ensure(db, person["id"], person["username"])

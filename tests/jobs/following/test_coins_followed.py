@@ -1,4 +1,4 @@
-"""Following coins: what members' wallets spend is acted on without a round, and nobody else's transfers are read."""
+"""Following coins: what members spend is acted on without a sweep, and other people's transfers are not read."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ POOR = "0x" + "70" * 20
 
 @pytest.fixture
 async def followed(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """Base's coins are followed all the time, until the test ends."""
+    """Base's coins, followed until the test ends."""
     monkeypatch.setenv("FOLLOW_SECONDS", "0.1")
     follower.settings.cache_clear()
     running = asyncio.create_task(Follower("base", kind=COINS).run())
@@ -72,7 +72,7 @@ async def test_the_nodes_are_asked_about_members_wallets_alone(town: Town, engin
         await town.prove("carol")
         await given(town)
         await begun()
-        # What moves between others is in no answer.
+        # Transfers between other people are in no answer.
         await coin.act("mint", 5, to=POOR)
         await coin.act("transfer", 5, to=STRANGER, **{"from": POOR})
         head = (await town.call("chains/base/mine", blocks=10))["block"]

@@ -1,4 +1,4 @@
-"""Who leaves a server, joins it or is still being screened: no event that was missed costs anybody a role."""
+"""Leaving a server, joining it and being screened: a missed event never costs anybody a role."""
 
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
@@ -20,7 +20,7 @@ async def test_who_left_is_no_error_and_gets_the_role_back_on_return(town: Town,
 
 
 async def test_who_left_and_came_back_unheard_gets_the_role_again(town: Town, engine: Engine) -> None:
-    """The bot was away meanwhile: nobody took the role, Discord dropped it with the membership."""
+    """The bot was away meanwhile: Discord dropped the role with the membership, and nobody took it."""
     await town.buys("carol")
     await town.rule("Holder")
     async with engine():

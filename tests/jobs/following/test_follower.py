@@ -1,4 +1,4 @@
-"""Following a chain: transfers are acted on without a round, though nodes leave out, fail or change their mind."""
+"""Following a chain: transfers are acted on without a sweep, though nodes omit logs, fail or reorganise."""
 
 import asyncio
 import uuid
@@ -26,7 +26,7 @@ Follow = Callable[[], Awaitable[None]]
 
 @pytest.fixture
 async def follow(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[], Follower]]:
-    """Starts a follower of Base that looks all the time, until the test ends."""
+    """A function that starts a follower of Base, which polls until the test ends."""
     monkeypatch.setenv("FOLLOW_SECONDS", "0.1")
     follower.settings.cache_clear()
     running: list[asyncio.Task[None]] = []
@@ -46,7 +46,7 @@ async def cursor() -> Cursor | None:
 
 
 async def caught_up(town: Town) -> None:
-    """The follower has settled everything that happened before now."""
+    """Wait until the follower has settled everything that happened before now."""
     head = (await gateways().chains.head("base")).block
     await town.call("chains/base/mine", blocks=5)
 
@@ -81,7 +81,7 @@ async def test_a_purchase_and_a_sale_change_the_role_without_a_round(
 async def test_a_collection_from_before_the_standards_is_followed_by_its_own_events(
     town: Town, engine: Engine, follow: Callable[[], Follower]
 ) -> None:
-    """Its Transfer has no token id, and it answers nothing of ERC-165."""
+    """Its Transfer event has no token id, and it does not implement ERC-165."""
     made = await town.call("chains/base/deploy", standard="Punks", name="Punks", slug=uuid.uuid4().hex)
     town.contract = made["contract"]
     await town.rule("Holder")
@@ -153,7 +153,7 @@ async def test_a_transfer_that_a_reorganisation_undoes_is_looked_at_again(
         await town.buys("carol")
         await given(town)
         after = (await gateways().chains.head("base")).block
-        # Deeper by some of the empty blocks before: the chain may have grown by one or two since it was asked.
+        # Deeper by some of the empty blocks before, as the chain may have grown by one or two since it was asked.
         await town.call("chains/base/reorg", depth=after - before + 3)
         await lacks(town)
 
@@ -208,7 +208,7 @@ async def test_what_a_look_found_but_could_not_write_down_is_found_again(
         look = transfer_poller.Reader.look
 
         async def slow_look(*arguments: Any) -> transfer_poller.PollResult:
-            """The process stood still for so long that its lease is over when it goes on."""
+            """Return the poll's result after the lease has expired, as if the process had been paused for that long."""
             found = await look(*arguments)
             async with transaction() as db:
                 await db.execute(text("UPDATE cursor SET owned_until = now() - interval '1 second'"))

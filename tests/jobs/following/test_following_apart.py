@@ -1,4 +1,4 @@
-"""What one contract, one wallet or one node does never keeps the followers from everybody else's transfers."""
+"""One contract, wallet or node never keeps the followers from reading other people's transfers."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ ANYTHING = to_document(Requirement("any_nft", "base", "any"))
 
 @pytest.fixture
 def flooded(monkeypatch: pytest.MonkeyPatch, town: Town) -> Callable[[], list[tuple[str, ...]]]:
-    """Makes the hostile contract too much for every node from now on; gives the contracts of each read."""
+    """A function that makes every node refuse the hostile contract, and returns the contracts of each later read."""
 
     def begin() -> list[tuple[str, ...]]:
         transfers, asked = gateways().transfers, list[tuple[str, ...]]()

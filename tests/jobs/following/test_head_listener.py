@@ -1,4 +1,4 @@
-"""Being told of new blocks: a follower looks at once, and by the clock where nobody tells it."""
+"""New blocks are announced by a socket: a follower polls at once, and by the clock where no socket answers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -23,7 +23,7 @@ Start = Callable[[], None]
 
 @pytest.fixture
 def nobodys_socket() -> bool:
-    """Whether the socket that the settings name is nobody's, so that the follower has to look by the clock."""
+    """Whether the settings name a socket that nobody serves, so that the follower has to poll by the clock."""
     return False
 
 
@@ -31,8 +31,8 @@ def nobodys_socket() -> bool:
 async def start(
     town: Town, sandbox_url: str, nobodys_socket: bool, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Start]:
-    """Starts Base's follower with the sandbox's socket, looking by the clock once a day, or with nobody's, often."""
-    # Set before anything runs that looks at them.
+    """A function that starts Base's follower: it polls once a day with the sandbox's socket, and often without one."""
+    # Set before anything that reads these starts.
     port, seconds = (free_port(), 0.1) if nobodys_socket else (urlsplit(sandbox_url).port, 100_000)
     monkeypatch.setenv("RPC_WS_BASE", f"ws://localhost:{port}/rpc/base")
     monkeypatch.setenv("FOLLOW_SECONDS", str(seconds))
@@ -98,7 +98,7 @@ async def test_a_socket_that_nobody_answers_is_a_fault_told_without_its_address(
 
 
 async def _asked(town: Town, since: int, method: str) -> None:
-    """Wait until the socket was asked for: GET while it is refused, WS once something is said over it."""
+    """Wait until the socket was requested: GET while it is refused, WS once a message goes over it."""
 
     async def came() -> bool:
         return any(one["method"] == method for one in await town.requests(since, "rpc:base"))

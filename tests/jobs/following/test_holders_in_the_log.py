@@ -1,4 +1,4 @@
-"""The holders that the log tells of are those that the ledger has, whatever happens to rules and roles."""
+"""The holders in the log are those in the ledger, whatever happens to rules and roles."""
 
 from collections import Counter
 
@@ -15,7 +15,7 @@ def owner(town: Town) -> Actor:
 
 
 async def told(actor: Actor) -> dict[int, int]:
-    """Per rule its holders now, as the dashboard draws them."""
+    """Return each rule's current holders, as the dashboard draws them."""
     async with transaction() as db:
         history = await analytics.history(db, actor, 7)
     return {rule.id: rule.holders[-1] for rule in history.rules if rule.holders[-1]}

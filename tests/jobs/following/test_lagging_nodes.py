@@ -1,4 +1,4 @@
-"""Who bought before they asked is not denied for good by a node that has not seen it yet."""
+"""A member who bought before asking is not refused permanently by a node that has not seen the purchase yet."""
 
 import asyncio
 from datetime import timedelta
@@ -31,7 +31,7 @@ async def followed_head() -> int:
 
 
 async def with_a_lagging_node(town: Town) -> Follower:
-    """The follower of the town's chain, whose first node sees no new block from now on."""
+    """Return the follower of the town's chain, whose first node sees no new block from now on."""
     await town.rule("Holder")
     follower = Follower("base")
     for _ in range(4):

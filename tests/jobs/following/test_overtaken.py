@@ -1,4 +1,4 @@
-"""A member whose wallet is named in the logs all the time gets and loses roles like anybody else."""
+"""A member whose wallet appears in the logs all the time gets and loses roles like anybody else."""
 
 import pytest
 
@@ -16,7 +16,7 @@ CAROL = "carol"
 
 @pytest.fixture
 def looks(town: Town, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Each look is overtaken by a sighting; how many members each had."""
+    """The number of members in each reconcile, where a sighting overtakes every reconcile."""
     decide_cases, seen = read_and_confirm.decide_cases, list[int]()
 
     async def and_meanwhile_a_token_moves(*arguments: object, **more: object) -> BatchOutcome:
@@ -63,7 +63,7 @@ async def test_a_slow_look_that_was_overtaken_takes_nothing(
 
     async def slow(*arguments: object, **more: object) -> BatchOutcome:
         done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
-        # Long enough for a purchase to come and be settled while it was under way.
+        # Long enough for a purchase to be made and settled meanwhile.
         done.began -= 60
         return done
 

@@ -1,4 +1,4 @@
-"""Following Solana: what members hold is read again and again, so that a sale is noticed without a round."""
+"""Following Solana: members' holdings are read again and again, so a sale is noticed without a sweep."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -29,7 +29,7 @@ __all__ = ["otters", "soon_settled"]
 
 @pytest.fixture
 async def follow(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[], None]]:
-    """Starts a follower that asks all the time, until the test ends."""
+    """A function that starts a follower, which asks without a pause until the test ends."""
     monkeypatch.setenv("FOLLOW_SECONDS", "0.1")
     monkeypatch.setenv("SOLANA_FOLLOW_REQUESTS", "100000")
     solana_follower.settings.cache_clear()
@@ -39,7 +39,7 @@ async def follow(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[C
 
 
 async def asked_once_more(town: Town) -> None:
-    """Everything that there is to ask has been answered since now."""
+    """Wait until every question has been answered once more since now."""
     slot = (await gateways().chains.head(SOLANA)).block
 
     async def answered() -> bool:

@@ -1,4 +1,4 @@
-"""A machine whose clock is a minute ahead of the database's: what it decides is the same."""
+"""A machine whose clock is a minute ahead of the database's decides the same."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -28,7 +28,7 @@ class Early(datetime):
 
 @pytest.fixture
 def ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock of this machine is ahead, wherever the product asks for the time."""
+    """This machine's clock is ahead, wherever the product reads the time."""
     monkeypatch.setattr(clock, "datetime", Early)
 
 
@@ -67,7 +67,7 @@ async def test_a_grace_time_begins_and_ends_by_the_clock_of_the_database(
 async def test_who_took_a_role_away_soon_after_it_was_given_is_not_taken_for_a_new_membership(
     town: Town, engine: Engine, ahead: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever way the clocks differ: the age of the membership is Discord's word, that of the grant ours."""
+    """It holds whichever clock is ahead: Discord dates the membership, and we date the grant."""
     await town.buys("carol")
     await town.rule("Holder")
     async with engine():

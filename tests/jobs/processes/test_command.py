@@ -1,4 +1,4 @@
-"""`python -m jobs sweep --now`, as somebody types it beside the running product."""
+"""`python -m jobs sweep --now`, typed while the product runs."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ NOTHING_RUNS = "Holdfast does not run here: start it, or set DATABASE_URL."
 
 
 async def typed(data: Path, *arguments: str) -> tuple[int, str]:
-    """The exit code and everything that was said, with this data directory and no DATABASE_URL."""
+    """Return the exit code and all output, with this data directory and no DATABASE_URL."""
     environment = os.environ | {"DATA_DIR": str(data)}
     environment.pop("DATABASE_URL", None)
     process = await asyncio.create_subprocess_exec(
@@ -74,5 +74,5 @@ async def test_where_the_database_is_away_a_sentence_says_so(tmp_path: Path):
 
 @pytest.fixture(autouse=True)
 def settings_afresh() -> None:
-    """No test here reads what another left behind."""
+    """Settings that are read again for every test here."""
     settings.cache_clear()

@@ -1,4 +1,4 @@
-"""No connection to the database is held while somebody outside is waited for."""
+"""No connection to the database is held during a request to an outside service."""
 
 import uuid
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ from tests.jobs.town import Town
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """For each request that leaves for a provider, how many connections were taken just then."""
+    """The number of database connections in use at the time of each request to a provider."""
     seen: list[tuple[str, int]] = []
     send = httpx.AsyncClient.send
 

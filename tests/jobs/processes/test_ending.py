@@ -1,4 +1,4 @@
-"""A jobs process that is told to end, ends, whatever its parts are in the middle of."""
+"""A jobs process ends on SIGTERM, whatever its parts are doing."""
 
 import asyncio
 import os
@@ -16,9 +16,9 @@ async def test_a_part_that_takes_a_question_back_is_not_disturbed_in_that(monkey
     asked, taken_back = asyncio.Event(), asyncio.Event()
 
     async def life() -> None:
-        """What psycopg does: one that is cancelled takes its question back, and interrupted in that it hangs up.
+        """Behave as psycopg does: cancel the statement when cancelled, and close the connection if that is interrupted.
 
-        Then it says so, and nobody is told any more that the task was to end.
+        It then raises that error, and the cancellation of the task is lost.
         """
         asked.set()
         try:

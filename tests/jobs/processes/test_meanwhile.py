@@ -1,4 +1,4 @@
-"""Two of the product's parts at work on one role at the same time, or one that ends in between: nobody is forgotten."""
+"""Two parts of the product change one role at the same time, or one of them ends midway: nobody is forgotten."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ async def the_intent() -> Intent:
 
 
 async def about_to_lose_it(town: Town, engine: Engine) -> Intent:
-    """carol had the role and has sold her token: it is intended to be taken, and nothing runs any more."""
+    """carol, who had the role and has sold her token: its removal is intended, and nothing runs any more."""
     token = await town.buys("carol")
     await town.rule("Holder")
     async with engine():
@@ -51,7 +51,7 @@ async def recorded(intent: Intent, outcome: WriteOutcome) -> None:
 
 
 async def goes_and_comes_back(town: Town, who: str = "carol") -> None:
-    """The person leaves and joins again, and the bot hears of both."""
+    """Let the person leave and rejoin, and tell the bot of both."""
     user, guild = town.people[who], (await town.guild())["id"]
     for action in ("leave", "join"):
         await town.call("members", guild=town.name, user=user["id"], action=action)
@@ -68,7 +68,7 @@ async def known(town: Town, who: str = "carol") -> Member:
 async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The look began before the removal was done, and ends after it."""
+    """The reconcile begins before the removal is done, and ends after it."""
     intent = await about_to_lose_it(town, engine)
     await town.buys("carol")
     decide_cases = read_and_confirm.decide_cases
@@ -174,7 +174,7 @@ async def test_who_came_back_before_it_was_written_down_that_they_had_left_is_th
 async def test_a_role_that_was_being_taken_when_its_rule_was_paused_is_given_again_to_who_holds_again(
     town: Town, engine: Engine
 ) -> None:
-    """It was our own hand that took it, although the pause had turned the removal round by then."""
+    """We took the role ourselves, although the pause had reversed the removal by then."""
     token = await town.buys("carol")
     rule_id = await town.rule("Holder")
     async with engine():
@@ -205,7 +205,7 @@ async def test_a_role_that_was_being_taken_when_its_rule_was_paused_is_given_aga
 
 
 async def ends_while(intent: Intent, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-    """The writer has sent its request, and is killed before Discord answers."""
+    """Send the writer's request, and kill the writer before Discord answers."""
     sent = asyncio.Event()
 
     async def unheard(*_: object) -> None:
@@ -221,7 +221,7 @@ async def ends_while(intent: Intent, monkeypatch: pytest.MonkeyPatch, call: str)
 
 
 async def time_passes(town: Town) -> None:
-    """Two minutes, for what Discord was asked and has not answered."""
+    """Let two minutes pass for the requests that Discord has not answered."""
     async with transaction() as db:
         await db.execute(text("UPDATE unanswered SET at = at - interval '2 minutes'"))
         await db.execute(
@@ -286,7 +286,7 @@ async def test_a_removal_that_came_late_during_a_pause_is_ours_and_the_role_is_g
         await town.look()
         await given(town)
         assert "role.lost" not in await kinds(town)
-        # Once: what an admin takes after that is not fought over.
+        # Once only: later removals by an admin are not reverted.
         await town.call("members", action="remove_role", **carol)
         await town.see()
         await until(lambda: _told(town, "role.lost"))
@@ -297,7 +297,7 @@ async def _told(town: Town, kind: str) -> bool:
 
 
 async def refused_role(town: Town) -> int:
-    """carol and dave wait for a role above the bot, and Discord has refused the first of the two changes."""
+    """carol and dave wait for a role above the bot's, and Discord has refused the first of the two changes."""
     for who in ("carol", "dave"):
         await town.buys(who)
         await town.prove(who)
@@ -325,7 +325,7 @@ async def open_now() -> list[Intent]:
 async def test_a_refused_role_is_tried_again_once_its_pause_is_over_and_by_no_event_of_a_role(
     town: Town, engine: Engine
 ) -> None:
-    """Discord shuts out an address that insists, so one refusal speaks for everybody who is to get the role."""
+    """Discord blocks an address that keeps asking, so one refusal stands for everybody who is to get the role."""
     rule_id = await refused_role(town)
     assert await open_now() == []
     start = await town.mark()

@@ -1,4 +1,4 @@
-"""A fault of our own stops nothing but the one thing that it is about, and Health says so."""
+"""An error of our own stops only the one thing that it concerns, and Health reports it."""
 
 import asyncio
 import logging
@@ -47,7 +47,7 @@ async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
         held = (await db.exec(select(Grant.discord_id).where(Grant.server_id == town.server_id))).all()
         told = await backlog.unknown(db, town.server_id)
     assert held == [town.people["dave"]["id"]]
-    # Who has no token is looked at once more, when no node can be behind.
+    # A member without a token is reconciled once more, at a time when no node can be behind.
     (row,) = [row for row in rows if row.attempts]
     assert (row.key, row.attempts, row.claimed_by) == (f"{town.server_id}:{poison}", 1, None)
     assert row.due_at > now()

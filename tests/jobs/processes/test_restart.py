@@ -1,4 +1,4 @@
-"""A jobs process while the database is away: from its first moment on it waits, and then does its work."""
+"""A jobs process while the database is away: it waits from its start on, and then does its work."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The schedule: which job begins when, in which process, and what becomes of it when something is in the way."""
+"""The schedule: which job starts when, in which process, and what happens when it cannot."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -34,7 +34,7 @@ async def database(database_url: str) -> AsyncIterator[None]:
 
 
 class Work:
-    """Work that counts its turns; each waits at the gate."""
+    """Work that counts its runs; each run waits at the gate."""
 
     def __init__(self) -> None:
         self.turns = 0
@@ -47,12 +47,12 @@ class Work:
         try:
             await self.gate.wait()
         except asyncio.CancelledError:
-            await asyncio.sleep(0)  # as a database's client takes its statement back
+            await asyncio.sleep(0)  # as a database client cancels its statement
             self.cancelled.set()
             raise
 
     async def reaches(self, turns: int) -> None:
-        """Wait until it has had so many turns."""
+        """Wait until it has had so many runs."""
 
         async def there() -> bool:
             return self.turns >= turns
@@ -62,7 +62,7 @@ class Work:
 
 @asynccontextmanager
 async def kept(*jobs: ScheduledJob, processes: int = 1) -> AsyncIterator[None]:
-    """Keep a schedule, in so many processes at once."""
+    """Run a schedule in so many processes at once."""
 
     def run() -> Coroutine[Any, Any, None]:
         return run_forever(lambda: scheduler.run(jobs))
@@ -80,7 +80,7 @@ def often(work: Callable[[Any], Coroutine[Any, Any, None]], name: str = "often")
 
 @pytest.fixture
 def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
-    """Sets the clock that APScheduler reads forward or back."""
+    """Set the clock that APScheduler reads forward or back."""
     real, shift = datetime, timedelta()
 
     class Shifted(datetime):

@@ -1,4 +1,4 @@
-"""Role changes that a crash, a limit or a silence interrupts: each is sent once, and none is lost."""
+"""Role changes interrupted by a crash, a limit or a silence: each is sent once, and none is lost."""
 
 import pytest
 from sqlalchemy import text
@@ -44,7 +44,7 @@ async def test_a_role_that_has_to_wait_for_the_limit_is_not_read_back(
 
     monkeypatch.setattr(gateways().discord, "add_role", used_up_at_first)
     async with engine():
-        # What is intended before the writer has its lease is read first in any case.
+        # Changes intended before the writer takes its lease are read first in any case.
         await until(_writer_has_its_lease)
         start = await town.mark()
         await town.prove("carol")
@@ -107,7 +107,7 @@ async def test_a_removal_that_nobody_answered_is_waited_for_before_the_role_is_g
         async with transaction() as db:
             assert await open_intents(db, 10, set()) == []
         carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
-        await town.call("members", action="remove_role", **carol)  # Discord does now what it was asked long ago
+        await town.call("members", action="remove_role", **carol)  # Discord now carries out the earlier request
         async with transaction() as db:
             await db.execute(text("UPDATE unanswered SET at = at - interval '2 minutes'"))
         await given(town)

@@ -1,4 +1,4 @@
-"""A guild for which Discord is out of order, and the others."""
+"""Role writes in other guilds while Discord fails for one guild."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What becomes of roles when their holder is forgotten, or no longer wants their wallets to count in a server."""
+"""What happens to roles when their holder is forgotten, or excludes their wallets from a server."""
 
 from sqlmodel import select
 

@@ -1,4 +1,4 @@
-"""Roles that somebody else took while nobody listened: each role's loss is undone for itself."""
+"""Roles that somebody else took while the bot was not listening: each loss is undone separately."""
 
 from sqlmodel import select
 

@@ -1,4 +1,4 @@
-"""A collection that moves to another contract with the engine running: halfway nobody loses a role, at the end some."""
+"""A collection moves to another contract while the engine runs: nobody loses a role midway, and some do afterwards."""
 
 import uuid
 
@@ -14,7 +14,7 @@ from tests.jobs.town import Town, until
 
 
 async def outcomes(town: Town, proposal: Proposal) -> dict[str, str]:
-    """What the preview says about each person, by name."""
+    """Return what the preview says about each person, by name."""
     actor = Actor(1, town.people["ada"]["id"], town.people["ada"]["username"])
     names = {person["id"]: name for name, person in town.people.items()}
     async with transaction() as db:
@@ -52,7 +52,7 @@ async def test_a_half_finished_migration_takes_nothing_and_its_end_follows_the_n
         async with transaction() as db:
             done = await contract_migrations.apply(db, gateways(), actor, town.server_id, both)
         assert len(done.rules) == 1
-        # Halfway: one token on either contract, which is still two. She never has fewer: she buys before she sells.
+        # Midway: one token on either contract, which is still two. She never has fewer, as she buys before she sells.
         town.contract = order.new_contract
         await town.buys("carol")
         town.contract = old

@@ -1,4 +1,4 @@
-"""A move with the engine running: nobody loses a role before its end is approved, then the rules decide, then undo."""
+"""A move while the engine runs: nobody loses a role before its end is approved, then the rules decide, then undo."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -26,7 +26,7 @@ def admin(town: Town) -> Actor:
 
 
 async def begin(town: Town) -> str:
-    """A move of Holder for a day; the role's id."""
+    """Begin a move of Holder for a day, and return the role's id."""
     role_id = await town.role("Holder")
     async with transaction() as db:
         await lifecycle.begin_or_change(
@@ -42,7 +42,7 @@ async def its_day_comes(town: Town) -> None:
 
 
 async def covered(town: Town, **wanted: int) -> None:
-    """Wait until the coverage of Holder is this; what is not named is nobody."""
+    """Wait until the coverage of Holder is this; anything not named counts as zero."""
     role_id = await town.role("Holder")
 
     async def same() -> bool:
@@ -54,7 +54,7 @@ async def covered(town: Town, **wanted: int) -> None:
 
 
 async def previewed(town: Town) -> Mapping[str, list[str]]:
-    """Who would keep and lose the role at the end, by name."""
+    """Return the names of those who would keep and those who would lose the role at the end."""
     names = {person["id"]: name for name, person in town.people.items()}
     async with transaction() as db:
         plan = await preview.plan(db, gateways(), admin(town), Proposal(server_id=town.server_id, ends_move=True))

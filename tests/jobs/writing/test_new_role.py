@@ -1,4 +1,4 @@
-"""A role in another's place with the engine running: the new one comes first, then the old one goes, and back."""
+"""A role replaces another while the engine runs: the new one is given, then the old one is taken; then the reverse."""
 
 from gateways import gateways
 from models import Rule, transaction
@@ -28,7 +28,7 @@ async def test_the_new_role_is_given_before_the_old_one_is_taken_and_undo_does_t
         return {name for name in ("Holder", "Collector") if await town.has("carol", name)} == set(roles)
 
     async def writes(since: int) -> list[tuple[str, str]]:
-        """The writes about these two roles since then, in their order."""
+        """Return the writes about these two roles since then, in order."""
         return [
             (one["method"], one["path"].rpartition("/")[2])
             for one in await town.requests(since, "discord")

@@ -1,4 +1,4 @@
-"""Protected members and roles keep what they have; who is not protected is warned while the grace time runs."""
+"""Protected members and roles keep what they have; other members are warned during the grace time."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Another bot or person moves a role of ours: who it was, and the truce that ends a fight."""
+"""Another bot or a person moves a role of ours: who did it, and the truce that ends a fight."""
 
 import uuid
 from datetime import timedelta
@@ -20,7 +20,7 @@ MANAGE_ROLES = 1 << 28
 
 
 async def rival_bot(town: Town) -> str:
-    """Another application's bot joins; its name."""
+    """Add another application's bot and return its name."""
     name = f"rival{uuid.uuid4().hex[:6]}"
     town.people[name] = await town.call("people", username=name, bot=True)
     await town.call("members", guild=town.name, user=name, action="join")
@@ -50,7 +50,7 @@ async def truces(town: Town) -> list[Truce]:
 
 
 async def moves(town: Town, rival: str, action: str, who: str = "carol") -> None:
-    """The rival moves the role, and the gateway tells the product."""
+    """Move the role as the rival, and send the gateway's event to the product."""
     await town.call(
         "members", guild=town.name, user=town.people[who]["id"], action=action, role="Holder",
         by=town.people[rival]["id"],
@@ -59,7 +59,7 @@ async def moves(town: Town, rival: str, action: str, who: str = "carol") -> None
 
 
 async def told(town: Town, who: str) -> None:
-    """The gateway's event about a member as they are now."""
+    """Handle the gateway's event about a member in their present state."""
     guild = await town.guild()
     member = next(one for one in guild["members"] if one["user_id"] == town.people[who]["id"])
     facts = MemberFacts(member["user_id"], member["username"], frozenset(member["roles"]))
@@ -77,7 +77,7 @@ async def lost(town: Town, times: int) -> None:
 
 
 async def fought_twice(town: Town, rival: str) -> None:
-    """We give Holder to carol twice, and the rival takes it both times."""
+    """Give Holder to carol twice, with the rival taking it each time."""
     await town.buys("carol")
     await town.prove("carol")
     await town.rule("Holder")
@@ -101,7 +101,7 @@ async def test_a_fight_ends_after_the_second_reversal_and_names_the_rival(town: 
         (truce,) = await truces(town)
         assert truce.discord_id == town.people["carol"]["id"]
         start = await town.mark()
-        await town.rule("Holder", 1)  # a newer rule would give a lost role again
+        await town.rule("Holder", 1)  # a newer rule would give a lost role back
         await looked_at(town)
         assert await town.writes(start) == []
         assert not await town.has("carol", "Holder")

@@ -1,4 +1,4 @@
-"""When the writer looks at what is intended."""
+"""When the writer reads the intended changes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,14 +18,14 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 class Held(Lease):
-    """A lease that stands, and a ledger in which there is always more to do."""
+    """A lease that does not expire, over a ledger that always has more to do."""
 
     def __init__(self, most: int) -> None:
         self.since = NOW
         self.most = most
-        """Intentions that a look is told of."""
+        """The most intentions that one read returns."""
         self.rooms: list[int] = []
-        """For how many intentions each look asked."""
+        """The number of intentions that each read asked for."""
         self.looked = asyncio.Event()
 
     async def ask(self, question: Question) -> list[tuple[Any, ...]]:
@@ -42,7 +42,7 @@ class Held(Lease):
 
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> asyncio.Semaphore:
-    """Ends a change that is under way at each release; nor does any pause end."""
+    """A semaphore: each release ends one change in progress. Pauses do not end."""
     monkeypatch.setattr(role_writer, "IDLE_SECONDS", 1_000.0)
     gate = asyncio.Semaphore(0)
 
@@ -60,7 +60,7 @@ async def held(most: int) -> Held:
 
 @pytest.fixture
 async def called(held: Held, ends: asyncio.Semaphore) -> AsyncIterator[asyncio.Event]:
-    """Calls a writer that is at work."""
+    """The event that calls a writer, with a writer at work."""
     event = asyncio.Event()
     working = asyncio.create_task(RoleWriter(event)._write(held))
     yield event
@@ -68,7 +68,7 @@ async def called(held: Held, ends: asyncio.Semaphore) -> AsyncIterator[asyncio.E
 
 
 async def looks(held: Held, times: int) -> None:
-    """The writer has looked so often, and does not look once more."""
+    """Wait until the writer has read so often, and check that it does not read once more."""
     async with asyncio.timeout(30):
         while len(held.rooms) < times:
             held.looked.clear()

@@ -1,4 +1,4 @@
-"""A role that another bot gave, handed over by an admin: ours from then on, and judged as any other."""
+"""A role given by another bot and handed over by an admin: it is ours afterwards, and judged like any other."""
 
 from sqlmodel import col, select
 
@@ -11,7 +11,7 @@ from tests.jobs.town import Town, until
 
 
 async def grants(town: Town) -> dict[str, Grant]:
-    """The town's grants by the person's name."""
+    """Return the town's grants by the person's name."""
     names = {person["id"]: name for name, person in town.people.items()}
     async with transaction() as db:
         rows = (await db.exec(select(Grant).where(Grant.server_id == town.server_id))).all()
@@ -19,14 +19,14 @@ async def grants(town: Town) -> dict[str, Grant]:
 
 
 async def handed(town: Town, who: str) -> None:
-    """Somebody else gives the role."""
+    """Give the role as somebody else."""
     person = town.people[who]["id"]
     await town.call("members", guild=town.name, user=person, action="add_role", role="Holder")
 
 
 async def test_who_holds_keeps_the_role_and_who_does_not_loses_it(town: Town, engine: Engine) -> None:
     await handed(town, "carol")
-    await handed(town, "dave")  # who has proved no wallet at all
+    await handed(town, "dave")  # a member who has proved no wallet
     await town.see()
     await town.buys("carol")
     start = await town.mark()

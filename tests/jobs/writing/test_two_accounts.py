@@ -1,4 +1,4 @@
-"""Wallets for another account of the same person with the engine running: the new one gets the role first."""
+"""Wallets move to another account of the same person while the engine runs: the new account gets the role first."""
 
 from models import transaction
 from services.accounts.users import ensure

@@ -1,4 +1,4 @@
-"""What happens in a guild while the bot is away: nobody loses by it, and nothing is written that is so already."""
+"""Events in a guild while the bot is away: they cost nobody a role, and cause no needless write."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.jobs.watching import given, grants, kinds, looked_at
 
 
 async def comes_back(town: Town, who: str = "carol") -> None:
-    """The person leaves and joins again: their roles went with the membership, and the bot hears nothing of it."""
+    """Let the person leave and rejoin unheard by the bot; their roles are dropped with the membership."""
     for action in ("leave", "join"):
         await town.call("members", guild=town.name, user=town.people[who]["id"], action=action)
     assert not await town.has(who, "Holder")
@@ -57,7 +57,7 @@ async def test_a_role_that_somebody_else_took_unheard_is_not_taken_again(town: T
 async def test_who_lost_a_role_unheard_is_looked_at_as_soon_as_the_bot_is_back(
     town: Town, engine: Engine, rejoins: bool
 ) -> None:
-    """Nobody has to wait for the daily round: the list of members says that something of ours is missing."""
+    """Nobody waits for the daily sweep: the list of members shows that a role of ours is missing."""
     await town.buys("carol")
     await town.rule("Holder")
     async with engine():

@@ -1,4 +1,4 @@
-"""A sandbox process with its chains and marketplaces, as a stranger sees it."""
+"""A sandbox process with its chains and marketplaces, as an outside client sees it."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ class Nodes(Process):
         return self.http.get("/control/world").json()
 
     def wallet(self, username: str) -> str:
-        """A person's EVM address in lower case."""
+        """Return a person's EVM address in lower case."""
         people = {user["username"]: user for user in self.world()["users"]}
         return people[username]["wallets"]["evm"].lower()
 
@@ -45,23 +45,23 @@ class Nodes(Process):
         return next(collection for collection in listed if collection["slug"] == slug)
 
     def owners(self, slug: str, token: str, chain: str = "base") -> dict[str, str]:
-        """Address → amount of one token; empty when nobody has it."""
+        """Return address → amount of one token; empty when nobody holds it."""
         tokens = self.collection(slug, chain)["tokens"]
         return next((one["owners"] for one in tokens if one["id"] == token), {})
 
     def act(self, action: str, chain: str = "base", **body: Any) -> dict[str, Any]:
-        """A control call that must succeed."""
+        """Make a control call that must succeed, and return its answer."""
         response = self.http.post(f"/control/chains/{chain}/{action}", json=body)
         assert response.status_code == 200, response.text
         return response.json()
 
     def refused(self, action: str, chain: str = "base", **body: Any) -> tuple[int, str]:
-        """Status and message of a control call that must not succeed."""
+        """Return the status and message of a control call that must not succeed."""
         response = self.http.post(f"/control/chains/{chain}/{action}", json=body)
         return response.status_code, response.json()["message"]
 
     def rpc(self, method: str, *params: Any, chain: str = "base", front: str = "rpc") -> Any:
-        """The result of a call."""
+        """Make a JSON-RPC call and return its result."""
         answer = self.ask(method, *params, chain=chain, front=front).json()
         assert "error" not in answer, answer
         return answer["result"]
@@ -71,7 +71,7 @@ class Nodes(Process):
         return self.http.post(f"/{front}/{chain}", json=asked)
 
     def balance(self, slug: str, owner: str, chain: str = "base", front: str = "rpc", block: str = "latest") -> int:
-        """ERC-721's balanceOf over the wire."""
+        """Return a token balance by ERC-721's balanceOf over the wire."""
         data = "0x70a08231" + owner[2:].rjust(64, "0")
         call = {"to": self.collection(slug, chain)["contract"], "data": data}
         return int(self.rpc("eth_call", call, block, chain=chain, front=front), 16)
@@ -80,7 +80,7 @@ class Nodes(Process):
         return int(self.rpc("eth_blockNumber", chain=chain, front=front), 16)
 
     def signed(self, username: str, to: str, data: str) -> str:
-        """A person's own transaction on base, sent as a stranger would; its hash."""
+        """Send a person's own transaction on Base as an outside client would, and return its hash."""
         account = Account.from_key("0x" + sha256(f"sandbox wallet of {username}".encode()).hexdigest())
         transaction = {
             "to": bytes.fromhex(to[2:]),
@@ -96,7 +96,7 @@ class Nodes(Process):
 
     @contextmanager
     def fault(self, target: str, kind: str) -> Iterator[None]:
-        """A fault that ends with the block."""
+        """A fault that lasts for the block."""
         fault = {"target": target, "kind": kind, "seconds": 120}
         assert self.http.post("/control/faults", json=fault).status_code == 200
         yield
@@ -105,7 +105,7 @@ class Nodes(Process):
 
 @contextmanager
 def running(data: Path) -> Iterator[Nodes]:
-    """A started sandbox, ended afterwards."""
+    """A started sandbox, which ends with the block."""
     nodes = Nodes(data, free_port())
     nodes.start()
     with httpx.Client(base_url=nodes.url, trust_env=False, timeout=20) as nodes.http:

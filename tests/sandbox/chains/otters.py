@@ -1,4 +1,4 @@
-"""A sandbox with Discord and Solana alone, in this process, as a stranger sees it over HTTP."""
+"""A sandbox with only Discord and Solana, in this process, as an outside client sees it over HTTP."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ class Otters:
         return (await self.http.get("/control/world")).json()
 
     async def wallet(self, username: str) -> str:
-        """A person's Solana address."""
+        """Return a person's Solana address."""
         people = {user["username"]: user for user in (await self.world())["users"]}
         return people[username]["wallets"]["solana"]
 
@@ -35,18 +35,18 @@ class Otters:
         return next(collection for collection in listed if collection["slug"] == slug)
 
     async def owner(self, token: str, slug: str = OTTERS) -> str | None:
-        """Who has a token; None when nobody has."""
+        """Return the owner of a token, or None."""
         tokens = (await self.collection(slug))["tokens"]
         return next((next(iter(one["owners"])) for one in tokens if one["id"] == token), None)
 
     async def act(self, action: str, **body: Any) -> dict[str, Any]:
-        """A control call that must succeed."""
+        """Make a control call that must succeed, and return its answer."""
         response = await self.http.post(f"/control/chains/solana/{action}", json=body)
         assert response.status_code == 200, response.text
         return response.json()
 
     async def refused(self, action: str, **body: Any) -> tuple[int, str]:
-        """Status and message of a control call that must not succeed."""
+        """Return the status and message of a control call that must not succeed."""
         response = await self.http.post(f"/control/chains/solana/{action}", json=body)
         return response.status_code, response.json()["message"]
 
@@ -55,14 +55,14 @@ class Otters:
         return await self.http.post("/solana", json=asked)
 
     async def rpc(self, method: str, *params: Any, **named: Any) -> Any:
-        """The result of a call, with parameters by position or by name."""
+        """Return the result of a call, with parameters by position or by name."""
         answer = (await self.ask(method, named or list(params))).json()
         assert "error" not in answer, answer
         assert answer["id"] == "x"
         return answer["result"]
 
     async def error(self, method: str, *params: Any, **named: Any) -> tuple[int, str]:
-        """Code and message of a call that is refused."""
+        """Return the code and message of a call that is refused."""
         fault = (await self.ask(method, named or list(params))).json()["error"]
         return fault["code"], fault["message"]
 
@@ -73,8 +73,7 @@ class Otters:
 
 @asynccontextmanager
 async def running(data: Path) -> AsyncIterator[Otters]:
-    """A sandbox over this directory, while the block lasts; not strict, since tests ask for lists more than twice a
-    second."""
+    """Run a sandbox over this directory; not strict, as tests request lists more than twice a second."""
     sandbox = WholeSandbox(data, free_port(), frozenset({"evm", "marketplaces"}))
     runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=0.1)
     await runner.setup()

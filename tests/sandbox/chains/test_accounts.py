@@ -1,4 +1,4 @@
-"""Contract accounts: a Safe and an account of ERC-4337 that pay themselves, and refuse everybody else."""
+"""Contract accounts: a Safe and an ERC-4337 account that pay themselves, and refuse every other caller."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 def listed(nodes: Nodes, chain: str = "base") -> dict[str, dict[str, str]]:
-    """Standard → the account that the chain has had from the start."""
+    """The account of each standard that the chain has had from the start."""
     return {one["standard"]: one for one in nodes.world()["chains"][chain]["accounts"][:2]}
 
 

@@ -1,4 +1,4 @@
-"""Control calls on the chains: what they change, and what they refuse."""
+"""Control calls on the chains: their effects and their refusals."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -124,7 +124,7 @@ def test_a_delegation_can_be_for_some_rights_alone(nodes: Nodes, rights: str):
 
 
 def delegates(nodes: Nodes, hot: str, vault: str, rights: str) -> int:
-    """What the registry says of a delegation for everything, 1 or 0."""
+    """Return what the registry says about a delegation of everything, 1 or 0."""
     data = "0xe839bd53" + hot[2:].rjust(64, "0") + vault[2:].rjust(64, "0") + rights.ljust(64, "0")
     call = {"to": "0x00000000000000447e69651d841bD8D104Bed493", "data": data}
     return int(nodes.rpc("eth_call", call, "latest"), 16)

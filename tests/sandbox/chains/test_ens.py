@@ -1,4 +1,4 @@
-"""Ethereum's names as other people's libraries ask for them: web3.py's own client, and the calls of viem and ethers."""
+"""Ethereum names as other libraries request them: web3.py's own client, and the calls of viem and ethers."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -23,13 +23,13 @@ def selector(form: str) -> bytes:
 
 
 class Names:
-    """The node, the person who has a name, and calls by hand."""
+    """The node, the person with a name, and calls built by hand."""
 
     def __init__(self, url: str, http: httpx.AsyncClient, carol: str) -> None:
         self.url, self._http, self.carol = url, http, carol
 
     async def call(self, to: str, form: str, arguments: tuple[Any, ...], results: list[str]) -> tuple[Any, ...] | bytes:
-        """What a function gives; the first four bytes of the error where it reverts."""
+        """Return a function's result, or the first four bytes of the error if it reverts."""
         types = form[form.index("(") + 1 : -1].split(",")
         asked = {"to": to, "data": "0x" + (selector(form) + encode(types, arguments)).hex()}
         body = {"jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": [asked, "latest"]}
@@ -108,7 +108,7 @@ async def test_resolvers_are_required_and_asked_themselves_as_ethers_does(names:
     assert await names.call(UNIVERSAL, form, (wire,), info) == ((wire, 0, node, RESOLVER, False),)
     assert await names.call(RESOLVER, "addr(bytes32)", (node,), ["address"]) == (names.carol.lower(),)
     other, under = bytes(dns_encode_name("nobody-here.eth")), bytes(normal_name_to_hash("nobody-here.eth"))
-    # Above a name that is not there stands what answers for all that end in .eth, and says that it cannot be reached.
+    # A missing name is answered by the resolver of all .eth names, which reports that it cannot be reached.
     assert await names.call(UNIVERSAL, form, (other,), info) == ((other, 12, under, OF_ETH, True),)
     said = await names.call(OF_ETH, "resolve(bytes,bytes)", (other, b""), ["bytes"])
     assert said == selector("UnreachableName(bytes)")

@@ -1,4 +1,4 @@
-"""A chain more than the sandbox has by itself: a node of its own, with everything that the others have."""
+"""A chain in addition to the sandbox's own: it has its own node, and everything that the others have."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What each fault makes of a chain's front end, while the other front end goes on."""
+"""The effect of each fault on one front end of a chain, while the other front end works."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A collection from before the standards: its own events, its own functions, and no ERC-165."""
+"""A collection from before the standards: its own events and functions, and no ERC-165."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The front ends to the chains, when nothing is wrong."""
+"""The front ends to the chains, without faults."""
 
 import asyncio
 from collections.abc import Iterator

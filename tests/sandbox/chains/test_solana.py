@@ -1,4 +1,4 @@
-"""Solana in the sandbox: what control moves, what the node and the index say, what faults do to them."""
+"""Solana in the sandbox: the effects of control calls, the answers of the node and the index, and their faults."""
 
 import json
 import time
@@ -81,7 +81,7 @@ async def test_a_collection_is_deployed_with_names_nobody_planned_for(otters: Ot
 
 
 async def test_an_asset_has_the_form_of_the_real_one(otters: Otters) -> None:
-    """Against an asset in the form of DAS (docs/facts.md#solana-das)."""
+    """It is compared with an asset in the form of DAS (docs/facts.md#solana-das)."""
     listed = await otters.rpc("getAssetsByOwner", ownerAddress=STRANGER, page=1, limit=1000)
     assert listed.keys() == {"last_indexed_slot", "total", "limit", "page", "items"}
     asset = listed["items"][0]
@@ -90,7 +90,7 @@ async def test_an_asset_has_the_form_of_the_real_one(otters: Otters) -> None:
 
 
 def _form(value: Any) -> Any:
-    """What is there, by name and kind, without lists' contents that differ from asset to asset."""
+    """Return the names and types of a value's fields, without list contents that differ from asset to asset."""
     if isinstance(value, dict):
         return {name: _form(one) for name, one in value.items()}
     return type(value).__name__ if not isinstance(value, list) else "list"
@@ -376,7 +376,7 @@ TOKEN, TOKEN_2022 = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbL
 
 
 def of_mint(mint: str, **more: Any) -> dict[str, Any]:
-    """Filters for the token accounts of a mint."""
+    """Return filters for the token accounts of a mint."""
     return {"filters": [more or {"dataSize": 165}, {"memcmp": {"offset": 0, "bytes": mint}}], "encoding": "base64"}
 
 

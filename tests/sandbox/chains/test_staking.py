@@ -1,4 +1,4 @@
-"""Staking contracts: what each kind tells, and staking and unstaking by control calls."""
+"""Staking contracts: the answers of each kind, and staking and unstaking by control calls."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 def told(nodes: Nodes, one: dict[str, Any], wallet: str) -> Any:
-    """What the function named in `view` answers, with the arguments of `args`."""
+    """Return the answer of the function named in `view`, with the arguments of `args`."""
     name, _, rest = one["view"].partition("(")
     kinds, _, outputs = rest.partition(") view returns ")
     values = [wallet if arg == "{wallet}" else int(arg) for arg in one["args"]]

@@ -11,7 +11,7 @@ from tests.sandbox.chains.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes
 
 
 def content(nodes: Nodes) -> dict[str, object]:
-    """Everything that the chains and marketplaces say of themselves, without block numbers."""
+    """Return the whole content of the chains and marketplaces, without block numbers."""
     world = nodes.world()
     chains = {name: {**chain, "block": None} for name, chain in world["chains"].items()}
     return {"chains": chains, "accounts": world["accounts"]}
@@ -49,7 +49,7 @@ def test_the_committed_artefacts_belong_to_the_sources():
 
 
 def stands_for(nodes: Nodes, name: str) -> str | None:
-    """By the registry, and the resolver that it names."""
+    """Return what a name resolves to by the registry and the resolver that it names."""
     found = None
     for place, selector in ((names.REGISTRY, "0x0178b8bf"), (names.RESOLVER, "0x3b3b57de")):
         call = {"to": found or place, "data": selector + names.namehash(name)}

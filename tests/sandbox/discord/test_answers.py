@@ -1,4 +1,4 @@
-"""What Discord refuses in answers to interactions: modals, an autocomplete's choices, and what is not an answer."""
+"""Discord's refusals of answers to interactions: modals, an autocomplete's choices, and invalid answers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ LONG = "x" * 101
 
 @dataclass
 class Used:
-    """A command that somebody uses: its event, and how the bot answers it."""
+    """A command in use: its event, and the bot's ways to answer it."""
 
     discord: Outside
     event: dict[str, Any]

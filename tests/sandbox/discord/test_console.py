@@ -1,4 +1,4 @@
-"""The console: what each person sees of Discord, what they do to the bot, and the tools for the rest of the world."""
+"""The console: each person's view of Discord, what they do to the bot, and tools for the rest of the world."""
 
 import asyncio
 import json
@@ -30,13 +30,13 @@ async def parts(discord: Outside, **where: str) -> dict[str, str]:
 
 
 async def post(discord: Outside, path: str, /, **form: str) -> dict[str, Any]:
-    """What the script is told."""
+    """Make a call of the console's script and return the answer."""
     return (await discord.http.post(f"/console/{path}", data=form, headers=SCRIPT)).json()
 
 
 @asynccontextmanager
 async def answering(discord: Outside, *answers: dict[str, Any]) -> AsyncIterator[list[dict[str, Any]]]:
-    """A bot at the gateway that gives each interaction the next of these callbacks; the interactions that it got."""
+    """A bot at the gateway that answers interactions with these callbacks in turn; yields the interactions it got."""
     heard: list[dict[str, Any]] = []
     async with ClientSession() as http, http.ws_connect(f"{discord.sandbox.url}/discord/gateway/?v=10") as socket:
         token = discord.settings["DISCORD_BOT_TOKEN"]
@@ -262,7 +262,7 @@ async def test_an_answer_at_will_and_a_slow_route_are_set_told_and_ended(discord
 
 
 class Forms(HTMLParser):
-    """The forms of a page by the text of their button: where each goes, and its fields as they stand."""
+    """The forms of a page by their button's text: the action of each, and its fields with their values."""
 
     def __init__(self, shown: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Guilds full of people as whom nobody signs in."""
+"""Guilds full of people who cannot sign in."""
 
 import pytest
 

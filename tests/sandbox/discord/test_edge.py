@@ -1,4 +1,4 @@
-"""What guards Discord counts refusals, and shuts out an address that has too many."""
+"""The edge in front of Discord counts refusals, and blocks an address that has too many."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ async def bears(discord: Outside, left: int) -> None:
 
 
 async def nobody(discord: Outside) -> httpx.Response:
-    """A request with a token that Discord does not know."""
+    """Make a request with a token that Discord does not know."""
     return await discord.rest("GET", "/users/@me", "Bot nobody's")
 
 

@@ -1,4 +1,4 @@
-"""Interactions outside of the servers that the bot is in, frame by frame."""
+"""Interactions outside of the bot's servers, frame by frame."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What Discord refuses in bodies of messages, commands and channels, each with the place of its error."""
+"""Discord's refusals of bodies of messages, commands and channels, each with the place of its error."""
 
 from typing import Any
 
@@ -117,7 +117,7 @@ MESSAGES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def place_of(answer: Any, path: str) -> Any:
-    """The errors at a dotted place of a refusal, which has Discord's shape."""
+    """Return the errors at a dotted place of a refusal, after checking that it has Discord's shape."""
     body = answer.json()
     assert (answer.status_code, body["code"], body["message"]) == (400, 50035, "Invalid Form Body"), body
     node = body["errors"]

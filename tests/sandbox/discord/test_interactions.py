@@ -1,4 +1,4 @@
-"""Interactions on the wire: what Discord tells a bot about what a person chose, and in which forms it takes answers."""
+"""Interactions on the wire: what Discord sends a bot when a person acts, and the forms of answer it accepts."""
 
 import asyncio
 import json
@@ -16,12 +16,12 @@ USER, ROLE, MENTIONABLE, CHANNEL = 5, 6, 7, 8
 
 
 async def told(discord: Outside, client: Client, user: str = "carol", **does: Any) -> dict[str, Any]:
-    """The data of the event that reaches the bot."""
+    """Return the data of the event that reaches the bot."""
     return (await event_of(discord, client, user, **does))["data"]
 
 
 async def event_of(discord: Outside, client: Client, user: str = "carol", **does: Any) -> dict[str, Any]:
-    """The event that reaches the bot; it is answered by hand, so that the person need not wait."""
+    """Return the event that reaches the bot; it is answered by hand, so that the person need not wait."""
     body = {"guild": BASE, "user": user, **does}
     doing = asyncio.create_task(discord.http.post("/control/interactions", json=body))
     while not doing.done():

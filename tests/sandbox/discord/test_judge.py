@@ -1,4 +1,4 @@
-"""Traffic with the sandbox's Discord held against Discord's own description, where that judge is at hand."""
+"""Traffic with the sandbox's Discord checked against Discord's own description, if that judge is installed."""
 
 import asyncio
 import json
@@ -114,7 +114,7 @@ async def a_rich_guild(discord: Outside) -> None:
     made = await discord.control("guilds", action="create", guild="Rich", owner="ada", members=["carol"], rich=True)
     await discord.control("guilds", action="add_bot", guild="Rich")
     guild = f"/guilds/{made['id']}"
-    # The description does not list media channels (16), which there are all the same.
+    # The description does not list media channels (16), though they exist.
     world = await discord.guild(made["id"])
     media = next(channel["id"] for channel in world["channels"] if channel["name"] == "gallery")
     await discord.bot("DELETE", f"/channels/{media}")
@@ -127,7 +127,7 @@ async def a_rich_guild(discord: Outside) -> None:
 
 
 async def an_interaction(discord: Outside) -> None:
-    """A command whose answer is written by hand: deferred, edited, followed up, deleted."""
+    """Use a command whose answer is written by hand: deferred, edited, followed up, deleted."""
     await discord.bot("POST", f"/applications/{APP}/commands", {"name": "verify", "description": "Prove a wallet"})
     url = discord.sandbox.discord.gateway.url.replace("localhost", "127.0.0.1")
     async with aiohttp.ClientSession() as http, http.ws_connect(url) as socket:

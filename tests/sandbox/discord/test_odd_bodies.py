@@ -1,4 +1,4 @@
-"""Whatever stands in a body, the sandbox's Discord answers with a refusal and never with a fault of its own."""
+"""Whatever a body contains, the sandbox's Discord answers with a refusal and never with an error of its own."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -52,7 +52,7 @@ BODIES: dict[tuple[str, str], Any] = {
 
 
 def altered(value: Any) -> Iterator[Any]:
-    """The value with each of its parts in turn replaced by each odd one."""
+    """Yield the value with each of its parts in turn replaced by each odd one."""
     yield from ODD
     if isinstance(value, dict):
         for name, inner in value.items():

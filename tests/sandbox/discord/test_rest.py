@@ -1,4 +1,4 @@
-"""REST of the sandbox's Discord: what a bot may do, and the refusals in Discord's own words."""
+"""REST of the sandbox's Discord: what a bot may do, and refusals in Discord's own wording."""
 
 import pytest
 
@@ -92,7 +92,7 @@ async def test_role_writes_share_ten_in_ten_seconds_per_guild_and_a_429_says_eve
 async def test_the_fifty_first_call_in_a_second_meets_the_global_limit(
     discord: Outside, monkeypatch: pytest.MonkeyPatch
 ):
-    # A longer second, within which a busy machine too makes so many calls.
+    # A longer second, in which a busy machine can make that many calls.
     monkeypatch.setattr(limits, "GLOBAL_SECONDS", 120.0)
     paths = ("/users/@me", f"/guilds/{BASE}", f"/guilds/{BASE}/roles")
     answers = [await discord.bot("GET", paths[n % 3]) for n in range(51)]
@@ -110,7 +110,7 @@ async def test_new_roles_lie_at_the_bottom_and_can_be_moved_below_the_bot_only(d
     assert names[:5] == ["@everyone", "Holder", "Collector", "VIP", "Whale"]
     too_high = await discord.bot("PATCH", f"/guilds/{BASE}/roles", [{"id": vip, "position": 8}])
     assert too_high.json()["code"] == 50013
-    # A client that names every role, numbered anew, as long as those from the bot's own one upwards stay in order.
+    # A client that lists every role with new numbers, which is allowed while the order above the bot's own role stays.
     every = [{"id": role["id"], "position": at} for at, role in enumerate(moved.json())]
     every[1]["position"], every[2]["position"] = 2, 1
     whole = await discord.bot("PATCH", f"/guilds/{BASE}/roles", every)

@@ -1,4 +1,4 @@
-"""A guild as large communities have it, as REST and the gateway tell of it."""
+"""A guild like those of large communities, as REST and the gateway show it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What Discord refuses and limits where a kinder stand-in would not, and faults of single routes."""
+"""Refusals and limits of Discord that a more lenient stand-in would lack, and faults of single routes."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""Magic Eden in the sandbox: what it tells of Solana, and its faults."""
+"""Magic Eden in the sandbox: its answers about Solana, and its faults."""
 
 from collections.abc import Iterator
 from typing import Any

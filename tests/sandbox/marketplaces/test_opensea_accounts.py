@@ -1,4 +1,4 @@
-"""The marketplaces: accounts, what they hold, their pages, their faults."""
+"""The marketplaces: accounts, their holdings, pages and faults."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -117,11 +117,11 @@ REQUIRED = {
         "updated_at": str, "is_disabled": bool, "is_nsfw": bool, "traits": list,
     },
 }  # fmt: skip
-"""What OpenSea's own description of its API (ProjectOpenSea/api-types, 2.0.0) says is always there, with its type."""
+"""The fields that OpenSea's own description of its API (ProjectOpenSea/api-types, 2.0.0) requires, with their types."""
 
 
 def complete(kind: str, answer: dict[str, Any]) -> None:
-    """Everything that is required is there, and nothing is null: the description has no field that may be."""
+    """Check that every required field is there and none is null: the description has no nullable field."""
     wrong = {name: type_ for name, type_ in REQUIRED[kind].items() if not isinstance(answer.get(name), type_)}
     assert not wrong, (kind, wrong)
     nulls = [name for name, value in answer.items() if value is None]

@@ -1,4 +1,4 @@
-"""The card about two Discord accounts: a code in the one, its question and its end in the other."""
+"""The card about two Discord accounts: a code in one account, its confirmation and result in the other."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""The choice of an address for payouts on the account screen."""
+"""The choice of a payout address on the account screen."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""What a page keeps of what was filled in: as long as it stays open, whatever becomes of its connection."""
+"""A page keeps what was filled in as long as it stays open, whatever happens to its connection."""
 
 from collections.abc import Awaitable, Callable
 
@@ -25,7 +25,7 @@ FIRST, AGAIN = {"hashes": ["a", "b"]}, {}
 
 
 async def connected(tab: Tab, payload: dict[str, list[str]]) -> None:
-    """The tab's socket is up and the page's loads begin, as Reflex has it."""
+    """Connect the tab's socket and begin the page's loads, as Reflex does."""
     event = Event(name="reflex___state____state.hydrate_and_load", payload=payload)
     assert await Gate(arrive, recognise, say_unread).preprocess(None, tab.root, event) is None  # pyright: ignore[reportArgumentType]
     await tab.run((await tab.state(SessionState)).settle())
@@ -109,7 +109,7 @@ async def test_a_tab_is_empty_for_whoever_shows_another_cookie_even_without_a_gr
 
 
 async def greeted(tab: Tab, name: str, payload: dict[str, object]) -> StateUpdate | None:
-    """What the gate says to an event before its handler runs."""
+    """Return the gate's answer to an event before its handler runs."""
     event = Event(name=name, payload=payload)
     return await Gate(arrive, recognise, say_unread).preprocess(None, tab.root, event)  # pyright: ignore[reportArgumentType]
 

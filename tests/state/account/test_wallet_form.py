@@ -1,4 +1,4 @@
-"""The wallet form's toasts (docs/specification.md#section-8-errors), and what it is like before and after.
+"""The wallet form's toasts (docs/specification.md#section-8-errors), and the form before and after them.
 
 See docs/specification.md#section-4-states-and-transitions.
 """
@@ -72,7 +72,7 @@ async def sandbox(discord: None) -> AsyncIterator[httpx.AsyncClient]:
 async def form(
     sign_in: SignIn, sandbox: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Tab, WalletProofState]:
-    """dave's form with an address of nobody's in it, and his code for it; the tab stays open."""
+    """dave's form with an address that nobody has, and his code for it; the tab stays open."""
 
     async def is_open(_: str) -> bool:
         return True
@@ -126,7 +126,7 @@ async def test_a_name_that_is_not_confirmed_is_asked_for_in_the_words_of_the_scr
 
 
 async def look_again(state: WalletProofState) -> None:
-    """What the events run beside the screen."""
+    """Run the events that are handled in the background."""
     handler = cast(Any, WalletProofState.event_handlers["look_again"].fn)
     async for _ in handler(Beside(state), state._look):
         pass

@@ -1,4 +1,4 @@
-"""Before the socket connects a page for everybody shows each audience its own links, and is complete."""
+"""Before the socket connects, a page for everybody is complete and shows each audience its own links."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The contact page and the policies name what the operator has set, and nobody else's address."""
+"""The contact page and the policies show the operator's settings, and nobody else's address."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Screens can be mirrored for a language that is written from right to left: nothing is placed left or right."""
+"""Screens can be mirrored for a right-to-left language: nothing is placed left or right."""
 
 import re
 
@@ -22,7 +22,7 @@ LOOKED_AT = (*(ROOT / "components").rglob("*.py"), *(ROOT / "assets").glob("*.cs
 
 
 def sides(text: str) -> list[str]:
-    """What is placed left or right in a text."""
+    """Return the left and right placements in a text."""
     return SIDES.findall(text)
 
 

@@ -1,4 +1,4 @@
-"""Every page of the table can be made, and says who it is for."""
+"""Every page in the table can be built, and states its audience."""
 
 from pathlib import Path
 

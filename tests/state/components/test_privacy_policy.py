@@ -1,4 +1,4 @@
-"""The privacy policy says what the code does: the numbers in it are the code's own."""
+"""The privacy policy says what the code does: its numbers are the code's own."""
 
 import re
 
@@ -12,7 +12,7 @@ from settings import settings
 
 
 def told() -> str:
-    """Everything that the page says."""
+    """Return the whole text of the page."""
     return " ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', str(policies.privacy_policy())))
 
 

@@ -1,6 +1,6 @@
-"""The specification's words (sections 2 to 8) that a screen has in one of its states, read from its parts.
+"""The specification's texts (sections 2 to 8) that a screen has in one of its states, read from its components.
 
-Which of them shows when is seen by the browser tests; here each is found at all, without a browser.
+The browser tests check which text shows when; these check without a browser that each text exists.
 """
 
 from collections.abc import Callable
@@ -81,7 +81,7 @@ LEADS: dict[Screen, tuple[str, ...]] = {
 
 @pytest.fixture(autouse=True)
 def bare(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A screen for itself: what bar and footer say on every page does not count as its own."""
+    """A screen without bar and footer, whose texts are on every page and do not count as the screen's own."""
     if request.getfixturevalue("screen") is not landing:
         for part in ("member_bar", "visitor_bar", "footer"):
             monkeypatch.setattr(frame, part, lambda *_, **__: rx.fragment())
@@ -89,7 +89,7 @@ def bare(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @cache
 def written(screen: Screen) -> str:
-    """Return what a bare screen is rendered to."""
+    """Return the rendered form of a bare screen."""
     return str(screen().render()).replace("\\", "")
 
 
@@ -99,7 +99,7 @@ def written(screen: Screen) -> str:
 )  # fmt: skip
 def test_a_screen_has_its_words(screen: Screen, words: str) -> None:
     made = written(screen)
-    # A text is a whole one, or a part of one that is filled in with what is known only later.
+    # A text is a whole one, or part of one that is completed with values known only later.
     forms = (f'"{words}"', f"`{words}`", f"`{words}${{", f"}}{words}`", f'"{words}{{', f'}}{words}"')
     assert any(form in made for form in forms)
 

@@ -1,4 +1,4 @@
-"""Dates that people enter: a day's first and last second in UTC, the last day that there is, and what is not a date."""
+"""Dates that people enter: a day's first and last second in UTC, the last possible day, and invalid dates."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What is told where a handler failed, and what of a browser's own faults is noted."""
+"""What a person sees when a handler failed, and which of the browser's own errors are logged."""
 
 import logging
 from collections.abc import Iterator

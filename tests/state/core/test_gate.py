@@ -1,4 +1,4 @@
-"""What a hostile browser may send, and what of it reaches a handler."""
+"""What a hostile browser can send, and what of it reaches a handler."""
 
 from typing import Any
 
@@ -20,24 +20,24 @@ class ProbeState(rx.State):
 
     @public
     def take(self, text: str, number: int, choice: bool = False) -> None:
-        """Takes a text, a number and perhaps a choice."""
+        """Take a text, a number and optionally a choice."""
 
     @public
     def measure(self, value: float | None) -> None:
-        """Takes a number or nothing."""
+        """Take a number or nothing."""
 
     @public
     def form(self, fields: dict[str, str]) -> None:
-        """Takes a form."""
+        """Take a form."""
 
     @signed_in
     async def guarded(self, actor: Actor, text: str) -> None:
-        """Takes a text from somebody signed in."""
+        """Take a text from a signed-in person."""
 
     @background
     @signed_in
     async def slow(self, actor: Actor, number: int) -> None:
-        """Takes a number, beside others."""
+        """Take a number, beside others."""
 
 
 def name_of(handler: str) -> str:
@@ -60,7 +60,7 @@ def name_of(handler: str) -> str:
 )
 def test_what_our_screens_send_passes(handler: str, payload: dict[str, Any]) -> None:
     check(name_of(handler), payload)
-    # It passes by its shape, not because nobody looks: the same with one argument more is refused.
+    # It passes because of its shape, and not because nothing is checked: with one argument more it is refused.
     with pytest.raises(gate.Refused, match="unknown arguments"):
         check(name_of(handler), {**payload, "one_more": 1})
 
@@ -138,7 +138,7 @@ async def test_thousands_of_refusals_are_one_line_of_the_log(caplog: pytest.LogC
     rejections.write()
     caplog.clear()
     gatekeeper, state = gate.Gate(nobody, nobody, nobody), rx.State()
-    # An app can be made once in a process, and the gate asks nothing of it.
+    # An app can be created once in a process, and the gate uses none of it.
     app: Any = None
     event = Event(name=name_of("take"), payload={"text": 1, "number": 1})
     for _ in range(5_000):

@@ -1,4 +1,4 @@
-"""How people and servers are called and pictured (specification sections 2 and 3)."""
+"""Names and pictures of people and servers (specification sections 2 and 3)."""
 
 import pytest
 

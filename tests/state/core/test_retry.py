@@ -1,4 +1,4 @@
-"""How often a screen asks before it gives up."""
+"""How often a screen retries before it gives up."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from state.core.timing import QUERY_ATTEMPTS
 
 
 class Asked:
-    """Fails as often as it is told to, then answers."""
+    """A call that fails so many times, then answers."""
 
     def __init__(self, *faults: Exception) -> None:
         self.faults, self.times = list(faults), 0

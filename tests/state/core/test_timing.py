@@ -1,4 +1,4 @@
-"""Section 9 of the specification: every constant of the screens, and of what stands behind them, with its value."""
+"""Section 9 of the specification: every constant of the screens, and of the services behind them, with its value."""
 
 import ast
 

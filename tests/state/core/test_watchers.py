@@ -1,4 +1,4 @@
-"""Loops behind a screen: one of a kind in a tab whatever is sent, and an end with the tab."""
+"""Loops behind a screen: one of a kind in a tab whatever is sent, ending with the tab."""
 
 import asyncio
 from collections import Counter
@@ -36,7 +36,7 @@ EVENTS = 150
 
 
 class Screen:
-    """What the loops find: whether the tab is there, whose session it is, and how often they looked."""
+    """What the loops read: whether the tab exists, whose session it is, and how often they looked."""
 
     def __init__(self) -> None:
         self.open, self.actor, self.looks, self.refuses = True, ADA, 0, False
@@ -46,7 +46,7 @@ class Screen:
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
-    """A screen whose loops look every few milliseconds, before services that only count."""
+    """A screen whose loops look every few milliseconds, with services that only count."""
     found = Screen()
 
     async def is_open(tab: str) -> bool:
@@ -93,7 +93,7 @@ Start = Callable[[], Coroutine[Any, Any, None]]
 
 
 async def loops(kind: str) -> tuple[Beside, Start]:
-    """The state behind a loop on its page, and what one event starts."""
+    """Return the state behind a loop on its page, and a function that starts one event."""
     of = {"bio": WalletProofState, "invite": InviteState, "servers": DashboardState}[kind]
     path = {"bio": "/verify", "invite": "/invite", "servers": "/dashboard"}[kind]
     root = rx.State()
@@ -115,7 +115,7 @@ async def loops(kind: str) -> tuple[Beside, Start]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait for what must come, up to a deadline that no healthy machine meets."""
+    """Wait for a condition, up to a deadline that no healthy machine reaches."""
     async with asyncio.timeout(30):
         while not holds():
             await asyncio.sleep(0.01)
@@ -202,7 +202,7 @@ SPENT = {
 
 @pytest.fixture
 def slow(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Services that take until the screen goes on."""
+    """Services that do not answer before the screen continues."""
 
     async def work(*_: object) -> Any:
         screen.looks += 1
@@ -235,7 +235,7 @@ def slow(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def single(kind: str) -> Start:
-    """What one event of a kind starts that looks once."""
+    """Return a function that starts one event of a kind that looks once."""
     of, handler = {
         "visible": (DashboardState, "visibility_changed"),
         "names": (WalletsState, "name_rows"),

@@ -1,4 +1,4 @@
-"""What the dashboard's charts draw, against the numbers that they draw."""
+"""The drawings of the dashboard's charts, checked against their numbers."""
 
 from datetime import date, timedelta
 

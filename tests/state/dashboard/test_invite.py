@@ -1,4 +1,4 @@
-"""The invite list when Discord cannot be asked: who has to connect again, and who only has to try again."""
+"""The invite list when Discord cannot be asked: who has to connect again, and who only has to retry."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -34,7 +34,7 @@ async def nobody_outside(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 async def the_list_of(*, connected: bool) -> InviteState:
-    """The state of somebody's tab on /invite."""
+    """Return the state of a person's tab on /invite."""
     async with transaction() as db:
         user = User(
             discord_id="42", username="zoe", connected=connected, access_token=seal("a token"),

@@ -1,4 +1,4 @@
-"""Which server and which tab an address means."""
+"""The server and the tab that an address names."""
 
 import pytest
 import reflex as rx

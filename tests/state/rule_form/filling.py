@@ -1,4 +1,4 @@
-"""A rule form that was just opened, and conditions to fill in."""
+"""A newly opened rule form, and conditions to fill in."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ NAMES = {("base", CATS): "Cats", ("polygon", FOXES): "Foxes", ("base", OWLS): "O
 
 
 async def somebody(state: object) -> Actor:
-    """Whose session it is."""
+    """The person whose session it is."""
     return Actor(1, "1", "ada")
 
 
 @pytest.fixture
 async def form(monkeypatch: pytest.MonkeyPatch) -> RuleFormState:
-    """A form that was just opened, where every chain is answered for."""
+    """A newly opened form, with every chain in use."""
     monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
     monkeypatch.setattr(gate, "actor_of", somebody)
     found = await rx.State().get_state(RuleFormState)
@@ -32,7 +32,7 @@ async def form(monkeypatch: pytest.MonkeyPatch) -> RuleFormState:
 
 
 def fill(form: RuleFormState, contract: str, chain: str = "base", **fields: Any) -> None:
-    """What typing and the lookup leave behind in the open condition."""
+    """Set what typing and the lookup leave in the open condition."""
     form._fill_in(ConditionDraft(contract=contract, chain=chain, collection=NAMES[chain, contract], **fields))
     form._changed()
 

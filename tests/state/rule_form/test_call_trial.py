@@ -1,4 +1,4 @@
-"""The view call in the rule form: templates, its own fields, and trying it with a wallet."""
+"""The view call in the rule form: templates, its own fields, and the trial with a wallet."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,13 +23,13 @@ CONTRACT, WALLET = "0x" + "c0" * 20, "0x" + "a1" * 20
 
 
 async def somebody(state: object) -> Actor:
-    """Whose session it is."""
+    """The person whose session it is."""
     return Actor(1, "1", "ada")
 
 
 @pytest.fixture
 async def form(monkeypatch: pytest.MonkeyPatch) -> RuleFormState:
-    """A form that was just opened, with a view call on Base."""
+    """A newly opened form, with a view call on Base."""
     monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
     monkeypatch.setattr(gate, "actor_of", somebody)
     found = await rx.State().get_state(RuleFormState)
@@ -40,7 +40,7 @@ async def form(monkeypatch: pytest.MonkeyPatch) -> RuleFormState:
 
 
 async def handled(form: RuleFormState, name: str, *values: Any) -> None:
-    """What a handler of the form does, to its end."""
+    """Run a handler of the form to completion."""
     running = getattr(RuleFormState, name).fn(form, *values)
     if hasattr(running, "__aiter__"):
         async for _ in running:

@@ -1,4 +1,4 @@
-"""The form's conditions and groups against the trees that are stored: nothing is lost on the way there and back."""
+"""The form's conditions and groups compared with the stored trees: nothing is lost in either direction."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ def answer(tree: Expression, known: list[Answer]) -> Answer:
 
 
 def counted(group: Group, known: list[Answer]) -> Answer:
-    """What the form's words mean, written down a second time."""
+    """Return the meaning of the form's words, implemented a second time."""
     found: list[Answer] = []
     for part in group.parts:
         if isinstance(part, Group):

@@ -1,4 +1,4 @@
-"""How many addresses the rule of the form reaches: counted while the form waits, and only for this rule."""
+"""The number of addresses that the form's rule reaches: counted while the form waits, and only for this rule."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -31,7 +31,7 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
 
 @pytest.fixture
 async def form(town: Town, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> Tab:
-    """A tab with the form filled in: one token of the town's collection; neither a name nor a role."""
+    """A tab with the form filled in: one token of the town's collection, without a name or a role."""
 
     async def is_open(_: str) -> bool:
         return True
@@ -48,7 +48,7 @@ async def form(town: Town, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def counted(tab: Tab) -> ReachState:
-    """One look of the form, and what it shows then."""
+    """Let the form look once, and return what it then shows."""
     state = await tab.state(ReachState)
     (event,) = await tab.run(ReachState.event_handlers["count"].fn(state))
     assert event is not None
@@ -66,7 +66,7 @@ async def worked() -> None:
 async def test_the_count_shows_its_progress_and_then_its_numbers(
     form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # One look: a count under way stays so.
+    # The form looks only once, so a count in progress stays in progress.
     monkeypatch.setattr(screen, "LONGEST_SECONDS", screen.EVERY_SECONDS)
     state = await counted(form)
     assert (state.busy, state.percent, state.sentence, state.fault) == (True, 0, "", "")

@@ -1,4 +1,4 @@
-"""The rule form as it is filled in: names, conditions and groups, and what would be sent."""
+"""The rule form while it is filled in: names, conditions and groups, and the rule that would be sent."""
 
 import inspect
 from collections.abc import Awaitable, Callable

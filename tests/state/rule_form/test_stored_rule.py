@@ -1,4 +1,4 @@
-"""A rule that is stored already, in the form: it is shown, changed and sent as it is."""
+"""A stored rule in the form: shown, changed and sent."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Trying an address on the rule form: the answer with its evidence, and only under the rule that it is about."""
+"""Trying an address in the rule form: the answer with its evidence, shown only for the rule that was tried."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -26,7 +26,7 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
 
 @pytest.fixture
 async def form(town: Town, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> Tab:
-    """A tab with the form filled in: one token of the town's collection; neither a name nor a role."""
+    """A tab with the form filled in: one token of the town's collection, without a name or a role."""
 
     async def is_open(_: str) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""The Activity tab: the log in rows, its filters and pages, and undoing after a question."""
+"""The Activity tab: rows of the log, its filters and pages, and an undo that is confirmed first."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ async def made(sign_in: SignIn) -> tuple[Tab, Browser, dict[str, Any]]:
 
 
 async def lost(rule: dict[str, Any], *names: str, together: bool = True) -> list[str]:
-    """Members who lost the rule's role, in one batch or each by themselves; their Discord ids."""
+    """Make members who lost the rule's role, in one batch or each alone, and return their Discord ids."""
     batch = uuid4()
     async with transaction() as db:
         server = await db.get_one(Server, rule["serverId"])

@@ -1,4 +1,4 @@
-"""The tabs of a server while Discord does not answer: each says so, and reads again when asked."""
+"""The tabs of a server while Discord does not answer: each says so, and reads again on request."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -40,7 +40,7 @@ TABS: dict[Any, str] = {
 
 @pytest.fixture
 def storm(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """Lets Discord be silent, and answer again."""
+    """Switches that make Discord silent, and make it answer again."""
     kept = {
         name: getattr(permissions, name)
         for name in ("require_admin_to_read", "require_admin", "require_admin_by_discord_id")

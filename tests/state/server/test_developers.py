@@ -1,4 +1,4 @@
-"""The Developers tab: API tokens and the webhook, each secret shown once, and what a handler is given by a stranger."""
+"""The Developers tab: API tokens and the webhook, secrets shown once, and odd arguments from a stranger."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
@@ -22,7 +22,7 @@ HOOK = "https://hooks.example.org/in"
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it."""
+    """A town owned by ada."""
     async with a_town(sandbox_url, "ada") as made:
         await made.see()
         yield made

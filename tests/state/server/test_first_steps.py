@@ -1,4 +1,4 @@
-"""The checklist above the tabs of a new server, as those who run it see it."""
+"""The checklist above a new server's tabs, as its admins see it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -18,13 +18,13 @@ SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """A guild with the bot in it, and nothing done there yet."""
+    """A guild with the bot in it, where nothing has been set up."""
     async with a_town(sandbox_url, "ada", "carol") as made:
         yield made
 
 
 async def checklist(tab: Tab, town: Town, name: str = "rules") -> dict[str, bool]:
-    """The steps that the tab shows, and whether each is done."""
+    """Return the steps that the tab shows, and whether each is done."""
     state = await opened(tab, FirstStepsState, town.server_id, name)
     assert sum(step.next for step in state.steps) == (1 if state.steps else 0)
     return {step.key: step.done for step in state.steps}

@@ -1,4 +1,4 @@
-"""The banner for removals that the breaker holds back: who, why, and the two answers."""
+"""The banner for removals that the breaker holds back: the members, the reason, and the two answers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 @pytest.fixture
 async def tripped(sign_in: SignIn) -> tuple[Tab, Browser, dict[str, Any]]:
-    """ada's tab and browser, and her rule, whose role Carol and Dave would lose."""
+    """ada's tab and browser, and her rule, whose role carol and dave would lose."""
     tab, browser = await sign_in("ada")
     rule = await with_rule(browser)
     await browser.client.patch(f"/api/verification-rules/{rule['id']}", json={"minTokens": 3})
@@ -110,7 +110,7 @@ async def test_an_answer_is_given_after_a_question(tripped: tuple[Tab, Browser, 
 
 
 async def another(rule: dict[str, Any]) -> None:
-    """One member more is held back."""
+    """Hold back one more member."""
     async with transaction() as db:
         server, row = await db.get_one(Server, rule["serverId"]), await db.get_one(Rule, rule["id"])
         grant = await a_grant(db, await a_member(db, server, roles=(rule["roleId"],)), row)

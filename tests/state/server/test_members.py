@@ -1,4 +1,4 @@
-"""The Members tab: its list, its search, why somebody has a role, and how a re-check is followed."""
+"""The Members tab: its list, its search, the reasons for a role, and the progress of a re-check."""
 
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
@@ -27,7 +27,7 @@ async def made(sign_in: SignIn) -> tuple[Tab, dict[str, Any]]:
 
 
 async def somebody(made: dict[str, Any], name: str, amount: int | None = None) -> str:
-    """A member, with a wallet that was seen to hold so much; their Discord id."""
+    """Make a member with a wallet that holds so much, and return their Discord id."""
     async with transaction() as db:
         wallet = None if amount is None else address()
         member = await a_member(db, await db.get_one(Server, made["serverId"]), wallet=wallet)

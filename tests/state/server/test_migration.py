@@ -1,4 +1,4 @@
-"""The card about a collection with a new contract: the form, what each rule becomes, the dialogs, and the undo."""
+"""The card about a collection with a new contract: the form, each rule's new form, the dialogs, and the undo."""
 
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The Move tab: the form that begins a move, what it shows of one, the names, and the dialogs before end and undo."""
+"""The Move tab: the form that begins a move, its progress, the names, and the dialogs before end and undo."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
@@ -22,7 +22,7 @@ SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it; carol, who has no wallet, and dave, who has one, have Holder from another bot."""
+    """A town owned by ada; carol, who has no wallet, and dave, who has one, have Holder from another bot."""
     async with a_town(sandbox_url, "ada", "carol", "dave") as made:
         for who in ("carol", "dave"):
             await handed(made, who)

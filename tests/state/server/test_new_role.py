@@ -1,4 +1,4 @@
-"""The card about a role in another's place: from a rule whose role was deleted to the rule that gives another one."""
+"""The card about a role that replaces another: from a rule whose role was deleted to a rule that gives another role."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""The protected roles below a server's rules: chosen, protected, told with who and since when, and let go of."""
+"""The protected roles below a server's rules: chosen, protected, shown with who and since when, and released."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

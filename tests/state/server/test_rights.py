@@ -1,4 +1,4 @@
-"""A screen that stays open while its admin loses their rights: nothing on it changes anything any more."""
+"""A screen that stays open while its admin loses their rights: nothing on it can change anything afterwards."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -30,7 +30,7 @@ Deed = Callable[[], Awaitable[Any]]
 
 
 async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
-    """Everything on a server's screens that writes, each with its questions asked before; all are open on the tab."""
+    """Return every action on a server's screens that writes, with its dialogs answered; all are open on the tab."""
     server_id, carol = town.server_id, names["discord_id"]
     form = await tab.state(RuleFormState)
     tab.go("/add-verification-rule", serverId=server_id, ruleId=names["rule_id"])
@@ -57,7 +57,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         await tab.run(channel.save())
 
     async def decide() -> None:
-        held_back.roles = banner  # a tab that was opened before, which no refusal has emptied
+        held_back.roles = banner  # a tab opened before, which no refusal has emptied
         held_back.ask(names["role_id"], approve=True)
         await tab.run(held_back.decide())
 
@@ -170,7 +170,7 @@ async def test_how_many_wait_for_a_look_is_told_to_those_who_were_let_in_only(si
     await town.rule("Holder")
     tab.go("/server-config", serverId=town.server_id, tab="members")
     page, members = await tab.state(ServerPageState), await tab.state(MembersState)
-    # Discord could not be asked when the page was opened, and somebody's own check is under way elsewhere.
+    # Discord could not be asked when the page was opened, and another member's own check is in progress.
     page.server_id = page._read_for = town.server_id
     page.loaded, page.tab = True, "members"
     members.checking, members.asked, members.left = EVERYBODY, 99, 99

@@ -1,4 +1,4 @@
-"""Rules that an import made, on the Rules tab: previewed together, and activated together."""
+"""Rules made by an import, on the Rules tab: previewed together, and activated together."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -25,7 +25,7 @@ SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """bob administers ada's guild; carol has proved a wallet with two tokens, dave one with a token."""
+    """A town owned by ada and administered by bob; carol has proved a wallet with two tokens, dave one with a token."""
     async with a_town(sandbox_url, "ada", "bob", "carol", "dave") as made:
         await made.call("members", guild=made.name, user=made.people["bob"]["id"], action="add_role", role="Admin")
         await made.see()
@@ -45,7 +45,7 @@ async def brought(browser: Browser, town: Town) -> None:
 
 
 async def previewed(tab: Tab, browser: Browser) -> Impact:
-    """What the open dialog shows in the end."""
+    """Return what the open dialog shows once it has loaded."""
     proposal = (await tab.state(ImpactState))._proposal
     assert proposal is not None
 

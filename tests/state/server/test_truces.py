@@ -19,7 +19,7 @@ SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
-    """ada owns it; the role Holder of carol and dave is left alone."""
+    """A town owned by ada, where a truce leaves the role Holder of carol and dave alone."""
     async with a_town(sandbox_url, "ada", "carol", "dave") as made:
         await made.rule("Holder")
         role_id = await made.role("Holder")

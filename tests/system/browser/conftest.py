@@ -21,11 +21,11 @@ OF_PLAYWRIGHT = (
     "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints", "NetworkTimeServiceQuerying", "AimEnabled",
     "PreconnectToSearch",
 )  # fmt: skip
-"""What Playwright turns off; named again, because only the last list counts."""
+"""Features that Playwright turns off, repeated here because only the last list counts."""
 OF_A_WINDOW = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "SpareRendererForSitePerProcess")
-"""Pages that Chromium loads for the address bar of each new window, and a process that it keeps ready for a next one.
+"""Pages that Chromium loads for each new window's address bar, and a process that it keeps ready for the next window.
 
-They take as much of a processor as the page that a test opens.
+They use as much processor time as the page that a test opens.
 """
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
@@ -34,13 +34,13 @@ ARGUMENTS = (
 )  # fmt: skip
 
 DASHBOARD = "/dashboard"
-# No test is about how long things take: on a busy machine what is expected comes late, and it still counts.
+# No test here is about durations: on a busy machine an expected event comes late and still counts.
 expect.set_options(timeout=20_000)
 EVENTUALLY_SECONDS = 60
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One browser for all tests here, and so one event loop."""
+    """Run all tests here in one event loop, with one browser."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
@@ -58,7 +58,7 @@ async def chromium(chromium_path: str) -> AsyncIterator[Browser]:
 
 @dataclass
 class Visitor:
-    """A browser of somebody's own, with what went wrong in its pages."""
+    """A person's own browser, and the faults in its pages."""
 
     context: BrowserContext
     page: Page
@@ -72,7 +72,7 @@ class Visitor:
         await self.page.goto(self.product.url + path)
 
     def hear(self, message: ConsoleMessage) -> None:
-        """Note what a page's console calls an error, but for documents that are not there and say so: the 404 page."""
+        """Record console errors of a page, except missing documents on the 404 page."""
         missing = "status of 404" in message.text and message.location["url"] in self.opened
         if message.type == "error" and not missing:
             self.faults.append(f"{message.text} {message.location['url']}")
@@ -85,7 +85,7 @@ class Visitor:
         await self._welcomed(username)
 
     async def enter(self, username: str, path: str = DASHBOARD) -> None:
-        """Come signed in to a path: the calls of a sign-in without its pages, where signing in is not what is shown."""
+        """Open a path while signed in: the sign-in is done by calls, for tests that are not about it."""
         browser = {"user-agent": await self.page.evaluate("navigator.userAgent")}
         async with httpx.AsyncClient(base_url=self.product.url, headers=browser, timeout=60) as calls:
             leaves = await calls.get("/api/auth/discord")
@@ -108,9 +108,9 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 
 @asynccontextmanager
 async def visitors(chromium: Browser, product: Product) -> AsyncIterator[NewVisitor]:
-    """Makes fresh browsers; faults in any of their pages fail whoever asked for them.
+    """A function that makes fresh browsers; a fault in any of their pages fails the test that asked for them.
 
-    They ask for little motion unless told otherwise: what moves is drawn sixty times a second.
+    They ask for reduced motion unless told otherwise, because animations are drawn sixty times a second.
     """
     made: list[Visitor] = []
 
@@ -130,13 +130,13 @@ async def visitors(chromium: Browser, product: Product) -> AsyncIterator[NewVisi
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(chromium: Browser, product: Product) -> AsyncIterator[NewVisitor]:
-    """Makes a fresh browser; faults in any of its pages fail the test."""
+    """A function that makes a fresh browser; a fault in any of its pages fails the test."""
     async with visitors(chromium, product) as new:
         yield new
 
 
 async def eventually(true: Callable[[], bool], what: str) -> None:
-    """Wait until something holds; fail with `what` when it does not in a time that is long on a busy machine too."""
+    """Wait until something holds; fail with `what` after a time that is long even on a busy machine."""
     began = time.monotonic()
     while not await asyncio.to_thread(true):
         if time.monotonic() - began > EVENTUALLY_SECONDS:

@@ -1,6 +1,6 @@
-"""Every screen there is, once: where it is, who sees it, and by what one knows that it is there.
+"""Every screen once: its address, its audience, and what shows that it has loaded.
 
-The checks that hold for all screens walk this list, and so do the pictures that `make screenshots` makes.
+The checks that hold for all screens use this list, and so does `make screenshots`.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ GUILD = "Base Builders"
 
 @dataclass(frozen=True)
 class Screen:
-    """One screen: `shows` is the level-one heading (or a part of it) that it has when everything is loaded."""
+    """One screen: `shows` is the level-one heading (or a part of it) of the loaded screen."""
 
     name: str
     path: str
@@ -26,7 +26,7 @@ class Screen:
 
 
 def for_visitors() -> list[Screen]:
-    """What is shown to people who are not signed in."""
+    """Return the screens for people who are not signed in."""
     read = [Screen(page.route.strip("/"), page.route, page.title) for page in (*PUBLIC_PAGES, *OPERATOR_PAGES)]
     return [
         Screen("landing", "/", "Roles that hold as long as the NFT does"),
@@ -37,12 +37,12 @@ def for_visitors() -> list[Screen]:
 
 
 def for_members(product: Product, server_id: int) -> list[Screen]:
-    """What is shown to the admin ada, with the configuration of one of her servers."""
+    """Return the screens for the admin ada, with the configuration of one of her servers."""
     return of_server({"serverId": server_id, "discordServerId": product.guild(GUILD)["id"], "serverName": GUILD})
 
 
 def of_server(server: Mapping[str, object]) -> list[Screen]:
-    """The same, with the parameters that name the server in an address."""
+    """Return the same screens, with the parameters that name the server in an address."""
     address = urlencode(server)
     return [
         Screen("dashboard", "/dashboard", "Welcome back, ada"),
@@ -58,7 +58,7 @@ def of_server(server: Mapping[str, object]) -> list[Screen]:
 
 
 async def settled(page: Page, screen: Screen) -> None:
-    """Wait until the screen shows its heading and nothing in it is loading any more."""
+    """Wait until the screen shows its heading and nothing in it is loading."""
     await page.get_by_role("heading", level=1, name=screen.shows).first.wait_for()
     await page.wait_for_function(
         "() => document.querySelectorAll('main [role=status][aria-label=Loading]').length === 0"

@@ -1,7 +1,7 @@
-"""Every screen while something that it needs is away or silent: it shows what is known, or says what could not be read.
+"""Every screen while something that it needs is away or silent: it shows its data, or says what could not be read.
 
-One web process more looks at the running product's database through a wire that can be cut, so that nothing else is
-disturbed. What lies outside fails by the sandbox's faults, which last longer than any wait here.
+A second web process reads the running product's database through a wire that can be cut, so that no other test is
+disturbed. Outside services fail by the sandbox's faults, which last longer than any wait here.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ from tests.system.web.conftest import Web, running_web, sign_in
 
 FAULT_SECONDS = 600
 AT_ONCE = 8
-"""How many screens are opened beside one another."""
+"""The number of screens opened at the same time."""
 LOOKED_EVERY_MS = 200
-"""A look reads the whole page; one with each frame keeps the processor from what it waits for."""
+"""A check reads the whole page; one a frame would keep the processor from the awaited work."""
 SHOWN_SECONDS = 40
-"""What a screen waits for it offers to try again after two seconds; the rest is for a busy machine."""
+"""After two seconds of waiting a screen offers a retry; the rest is for a busy machine."""
 SAYS_SECONDS = 10
-"""A page that is still on its way says nothing, and would be waited for without an end."""
+"""A page that is still loading has no text, and would be awaited endlessly."""
 CLOSES_SECONDS = 10
-"""A page that Chromium does not close is left to the end of its browser."""
+"""A page that Chromium does not close remains until its browser ends."""
 FORM = "add-verification-rule"
 TARGETS_OF = {
     "discord": ("discord",),
@@ -46,7 +46,7 @@ FOR_ANYBODY = [one for one in for_visitors() if one.name in {"landing", "login",
 MEMBERS = [one.name for one in of_server({})]
 STATUS = Screen("status", "/status", "Status")
 
-# What a person sees: a way to try again, or the screen's heading and nothing that is still grey.
+# What a person sees: a retry button, or the screen's heading and no placeholders.
 SAID_OR_SHOWN = """
 heading => {
   const seen = one => one.checkVisibility({visibilityProperty: true, opacityProperty: true});
@@ -61,7 +61,7 @@ READS = "[...document.querySelectorAll('h1, [role=alert], [role=status]')].map(o
 
 @dataclass
 class Wire:
-    """The way to a database: open, cut (connections are refused and ended), or silent (nothing comes through)."""
+    """A wire to a database: open, cut (connections are refused and ended), or silent (no data passes)."""
 
     target: str
     port: int = 0
@@ -71,7 +71,7 @@ class Wire:
     _pumps: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Join a connection with one of the database's own."""
+        """Join a connection with one to the database."""
         if self.is_cut:
             writer.transport.abort()
             return
@@ -120,7 +120,7 @@ class Watched:
     session: str
 
     def worsen(self, what: str, kind: str) -> None:
-        """Let it fail until `clear`."""
+        """Start a fault that lasts until `clear`."""
         if what == "database":
             self.wire.fail(kind)
             return
@@ -128,13 +128,13 @@ class Watched:
             self.product.control("faults", {"target": target, "kind": kind, "seconds": FAULT_SECONDS})
 
     def clear(self) -> None:
-        """Everything works again."""
+        """End every fault."""
         self.wire.mend()
         self.product.control("faults", method="DELETE")
 
 
 def socket_of(product: Product) -> str:
-    """The running product's own database, as a socket."""
+    """Return the address of the running product's own database, as a socket."""
     (lock,) = product.data_dir.rglob("supervisor.lock")
     asked = parse_qs(urlsplit(json.loads(lock.read_text())["database_url"]).query)
     return str(Path(unquote(asked["host"][0])) / f".s.PGSQL.{asked['port'][0]}")
@@ -142,7 +142,7 @@ def socket_of(product: Product) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def watched(product: Product) -> AsyncIterator[Watched]:
-    """The second web process, with ada signed in at it and a rule in her server."""
+    """The second web process, with ada signed in there and a rule in her server."""
     wire = Wire(socket_of(product), free_port())
     wire.mend()
     listening = await asyncio.start_server(wire.accept, "127.0.0.1", wire.port)
@@ -152,7 +152,7 @@ async def watched(product: Product) -> AsyncIterator[Watched]:
         running = running_web(database, product.sandbox, more)
         web = await asyncio.to_thread(running.__enter__)
         try:
-            # Discord sends people back to the running product alone; both keep their sessions in one database.
+            # Discord sends people back only to the running product; both keep their sessions in one database.
             session = await asyncio.to_thread(sign_in, product.url, "ada")
             yield Watched(product, web, wire, [*for_members(product, server_id), STATUS], session)
         finally:
@@ -162,7 +162,7 @@ async def watched(product: Product) -> AsyncIterator[Watched]:
 
 @asynccontextmanager
 async def browser_of(chromium: Browser, watched: Watched, session: str | None) -> AsyncIterator[BrowserContext]:
-    """A fresh browser, signed in or not; the weather is fine before and after."""
+    """A fresh browser, signed in or not; faults are cleared before and after."""
     watched.clear()
     context = await chromium.new_context(reduced_motion="reduce")
     if session is not None:
@@ -177,7 +177,7 @@ async def browser_of(chromium: Browser, watched: Watched, session: str | None) -
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def ada(chromium: Browser, watched: Watched) -> AsyncIterator[BrowserContext]:
-    """A fresh browser of hers."""
+    """A fresh browser of ada's."""
     async with browser_of(chromium, watched, watched.session) as context:
         yield context
 
@@ -186,7 +186,7 @@ async def ada(chromium: Browser, watched: Watched) -> AsyncIterator[BrowserConte
     scope="module", loop_scope="session", params=WEATHERS, ids=lambda weather: f"{weather[0]} {weather[1]}"
 )
 async def lacking(request: pytest.FixtureRequest, chromium: Browser, watched: Watched) -> dict[str, str]:
-    """What each screen shows in one weather where it neither shows itself nor says what it lacks, by its name."""
+    """Return by name what each screen shows that neither loads nor says what it lacks, under one fault."""
     async with (
         browser_of(chromium, watched, watched.session) as hers,
         browser_of(chromium, watched, None) as anybodys,
@@ -198,10 +198,10 @@ async def lacking(request: pytest.FixtureRequest, chromium: Browser, watched: Wa
 
 
 async def grey(context: BrowserContext, watched: Watched, screen: Screen) -> str | None:
-    """Open a screen; None if it shows itself or says what it lacks, else what it shows instead."""
+    """Open a screen and return None if it loads or says what it lacks, and otherwise what it shows."""
     page = await context.new_page()
     try:
-        # A picture that comes late is not a screen that does.
+        # A screen counts as shown even if a picture comes late.
         await page.goto(watched.web.url + screen.path, wait_until="commit")
         await page.wait_for_function(
             SAID_OR_SHOWN, arg=screen.shows, polling=LOOKED_EVERY_MS, timeout=SHOWN_SECONDS * 1000
@@ -209,7 +209,7 @@ async def grey(context: BrowserContext, watched: Watched, screen: Screen) -> str
     except PlaywrightError as fault:
         return f"{screen.name}: {fault}, {await says(page)}"
     finally:
-        # Chromium once never said that two pages were closed, and went on with all others.
+        # Chromium once did not report that two pages had closed, while all other pages worked.
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSES_SECONDS):
                 await page.close()
@@ -217,7 +217,7 @@ async def grey(context: BrowserContext, watched: Watched, screen: Screen) -> str
 
 
 async def says(page: Page) -> str:
-    """What the page says at present."""
+    """Return the present text of the page."""
     try:
         async with asyncio.timeout(SAYS_SECONDS):
             return str(await page.evaluate(READS))
@@ -226,7 +226,7 @@ async def says(page: Page) -> str:
 
 
 async def all_of(made: list[Callable[[], Awaitable[str | None]]]) -> list[str | None]:
-    """What each of them found, a few at a time."""
+    """Return the result of each task, running a few at a time."""
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def one(make: Callable[[], Awaitable[str | None]]) -> str | None:

@@ -1,4 +1,4 @@
-"""Members who never open the dashboard: everything in the sandbox's console, as in Discord's own window."""
+"""Members who never open the dashboard: everything in the sandbox's console, as in Discord's own client."""
 
 import re
 import uuid
@@ -16,24 +16,24 @@ STRANGER = "0x" + "5e" * 20
 
 
 def address(product: Product, home: Village, who: str, **more: str) -> str:
-    """Where somebody of the village stands in the console."""
+    """Return the address of a person's view in the console."""
     query = {"as": home[who], "guild": home.guild, **more}
     return f"{product.sandbox}/console?" + "&".join(f"{name}={value}" for name, value in query.items())
 
 
 async def says(page: Page, command: str) -> None:
-    """Type a command and take the first that is offered."""
+    """Type a command and choose the first suggestion."""
     await page.get_by_label("Write a message, or use a command").fill(command)
     await page.keyboard.press("Enter")
 
 
 def newest(page: Page) -> Locator:
-    """The last message in the channel."""
+    """Return the last message in the channel."""
     return page.get_by_role("log").get_by_role("listitem").last
 
 
 def roles(page: Page, username: str) -> Locator:
-    """The roles that the list of members shows for somebody."""
+    """Return the roles that the list of members shows for a person."""
     return page.locator(f"[data-member={username}] .chips")
 
 
@@ -61,7 +61,7 @@ async def test_a_member_proves_a_wallet_by_the_panel_asks_why_sells_and_learns_i
 
     await says(carol, "/setup")
     await expect(carol.get_by_text("No command begins with that.")).to_be_visible()
-    # An admin may show it to anybody, as in Discord's settings; what it does stays refused.
+    # An admin may show the command to anybody, as in Discord's settings; its effect is still refused.
     await ada.goto(address(product, home, "ada", panel="servers"))
     offer = ada.locator("section", has=ada.get_by_role("heading", name="Who is offered a command"))
     await offer.get_by_label("Command").select_option("setup")
@@ -142,7 +142,7 @@ async def test_it_has_no_barriers_in_either_theme_and_never_scrolls_sideways(
     command = {"guild": home.guild, "user": home["ada"], "kind": "command"}
 
     def is_set_up() -> bool:
-        # The bot may still be reading the guild that it has just joined, and makes the channel after its answer.
+        # The bot may still be reading the guild that it has just joined, and create the channel after its answer.
         product.control("interactions", {**command, "name": "setup"})
         return any(channel["name"] == "verify" for channel in product.guild(home.guild)["channels"])
 

@@ -1,7 +1,7 @@
-"""What every screen keeps in every language: no barrier known to axe, no text cut or beyond 360 px, nothing in English.
+"""Every screen in every language: no barrier known to axe, no text cut or beyond 360 px, no English left.
 
-Each screen is opened once in each language, and looked at in every way while it is there; the tests are about what was
-found. English is also looked at with each text made longer by two fifths, as a translation may be. That takes minutes,
+Each screen is opened once in each language, and checked in every way while it is open; the tests are about what was
+found. English is also checked with each text made longer by two fifths, as a translation may be. That takes minutes,
 so `make fuzz` does it.
 """
 
@@ -30,22 +30,22 @@ in_every_language = pytest.mark.skipif(
 NARROW = ViewportSize(width=360, height=900)
 TRANSLATED = [one for one in LANGUAGES if one != ENGLISH]
 NOT_LATIN = ("ja", "zh-CN")
-"""Languages in whose texts words in Latin letters are names, or were not translated."""
+"""Languages in whose texts words in Latin letters are names, or untranslated."""
 WITH_FORMS = frozenset(
     {"login", "dashboard", "account", "server-config-channel", "add-verification-rule", "wallet-verification"}
 )
-"""Screens that are also walked by keyboard in each language: what can be reached does not depend on the words."""
+"""Screens that are also walked by keyboard in each language: reachability does not depend on the words."""
 
 WIDE = ("W" * 32, "漢" * 32, "ﷺ" * 12, "Держатели самых больших собраний", "בעלי האוספים הגדולים ביותר", "🦄" * 16)
 OF_NO_LANGUAGE = ("color-contrast",)
-"""What the other test looks at in both themes, and no word changes; it takes longer than all others together."""
+"""What the other test checks in both themes and no word changes; it takes longer than all other checks together."""
 
 LOADED = """
 () => document.querySelector('h1')?.checkVisibility()
   && ![...document.querySelectorAll('main .skeleton')].some(one => one.checkVisibility())
 """
 
-# Each text that is cut, or that lies outside of the window or of its button. What may be scrolled, what is only for
+# Each text that is cut, or that lies outside of the window or its button. Scrollable content, texts only for
 # screen readers, and names that end in an ellipsis on purpose do not count.
 CUT = """
 () => {
@@ -76,8 +76,8 @@ CUT = """
 }
 """
 
-# What a person reads or hears that has words in Latin letters: several in lower case, or nothing else but a word.
-# Not what people or providers wrote, nor code, addresses and names of settings.
+# Visible or spoken text with words in Latin letters: several in lower case, or a single word only.
+# Texts by people or providers, code, addresses and names of settings are left out.
 LATIN = """
 known => {
   const found = [];
@@ -126,7 +126,7 @@ known => {
 
 @dataclass(frozen=True)
 class Found:
-    """What was found on the way through all screens, by language and screen; each empty when all is well."""
+    """The faults found on all screens, by language and screen; empty lists when all is well."""
 
     spoken: dict[tuple[str, str], str] = field(default_factory=dict)
     grave: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Found:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def found(chromium: Browser, product: Product) -> Found:
-    """A visitor and ada in each language, each on the way through all that they may see."""
+    """The faults found by a visitor and ada in each language, each on all screens that they may see."""
     found, known = Found(), _names(product)
     async with visitors(chromium, product) as visit, a_resting_rule(product) as server_id:
         members = for_members(product, server_id)
@@ -202,7 +202,7 @@ async def test_wide_names_and_names_of_any_script_fit_on_a_narrow_phone(visit: N
 
 
 def _names(product: Product) -> list[str]:
-    """What people and providers wrote, and the names that are the same in every language; the longest first."""
+    """Return texts by people and providers, and names that are the same in every language, the longest first."""
     world = product.world()
     named = {name for user in world["users"] for name in (user["username"], user["username"].capitalize())}
     named |= set(world["chains"])
@@ -226,7 +226,7 @@ NAMES = {
 
 
 async def _look(who: Visitor, screens: list[Screen], language: str, known: list[str], found: Found) -> None:
-    """Open each screen and note what is wrong with it."""
+    """Open each screen and record its faults."""
     for screen in screens:
         key = language, screen.name
         await who.page.set_viewport_size(USUAL)
@@ -255,5 +255,5 @@ async def _narrow(page: Page, key: tuple[str, str], found: Found) -> None:
 
 
 async def loaded(page: Page) -> None:
-    """Wait until the screen shows its heading and nothing in it is grey any more."""
+    """Wait until the screen shows its heading and has no placeholders."""
     await page.wait_for_function(LOADED)

@@ -15,7 +15,7 @@ from tests.system.whole.people import Person
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
-# The browser's own timers, noted by their period, so that a test need not wait for a day.
+# The browser's own timers, recorded by their period, so that a test need not wait for a day.
 NOTE_TIMERS = """
   window.noted = {};
   const real = window.setInterval;
@@ -24,14 +24,14 @@ NOTE_TIMERS = """
 
 
 def add(product: Product, who: str, here: Village) -> None:
-    """A program of the person's adds their guild by the form's call."""
+    """Add the person's guild by the form's call, from another program of theirs."""
     person = Person(product, who)
     person.post("/api/servers", discordServerId=product.guild(here.guild)["id"], serverName=here.guild)
     person.close()
 
 
 async def seen(page: Page, *, hidden: bool) -> None:
-    """The tab is hidden or shown, as the browser tells a page."""
+    """Hide or show the tab, as the browser reports it to a page."""
     await page.evaluate(
         "hidden => { Object.defineProperty(document, 'hidden', {configurable: true, get: () => hidden});"
         "document.dispatchEvent(new Event('visibilitychange', {bubbles: true})); }",

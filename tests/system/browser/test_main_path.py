@@ -1,4 +1,4 @@
-"""The main job by clicks: sign in, add the bot, write a rule; prove a wallet; the role comes and goes."""
+"""The main path by clicks: sign in, add the bot, write a rule; prove a wallet; the role is given and taken."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""Nobody ever sees the other audience's screen, not for one frame."""
+"""No screen of the other audience is ever shown, not even for one frame."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.system.browser.conftest import Visitor
 
-# Every frame from the first: the words that a person could read in it.
+# In every frame from the first: the words that a person could read.
 WATCH = """
 window.__seen = new Set();
 const look = () => {

@@ -1,4 +1,4 @@
-"""Toasts: one at a time, for five seconds, F8, a swipe to the right; and words about controls.
+"""Toasts: one at a time, for five seconds, F8, a swipe to the right; and tooltips of controls.
 
 See docs/specification.md#section-9-constants.
 """
@@ -17,7 +17,7 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def form(product: Product, visit: NewVisitor) -> AsyncIterator[Page]:
-    """The form that adds a server: pressed while it is empty, it says so in a toast."""
+    """The form that adds a server: sent empty, it shows a toast."""
     owner = village(product, "tess", bot=False)["tess"]
     visitor = await visit(reduced_motion="no-preference")
     await visitor.enter(owner)
@@ -27,7 +27,7 @@ async def form(product: Product, visit: NewVisitor) -> AsyncIterator[Page]:
 
 
 async def refused(page: Page) -> Locator:
-    """The toast that the empty form earns."""
+    """Send the empty form and return its toast."""
     await page.get_by_role("button", name="Create Server").click()
     toast = page.locator("[data-toast]")
     await expect(toast).to_contain_text("Missing required fields")
@@ -74,7 +74,7 @@ async def test_a_page_that_is_loaded_anew_does_not_repeat_a_toast(form: Page) ->
 
 
 async def swipe(page: Page, toast: Locator, pixels: int) -> None:
-    """Take the toast at its left and move it."""
+    """Grab the toast at its left and move it."""
     box = await toast.bounding_box()
     assert box is not None
     await page.mouse.move(box["x"] + 90, box["y"] + 12)

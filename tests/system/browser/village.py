@@ -1,4 +1,4 @@
-"""A guild of a browser test's own, with people whom no other test has."""
+"""A guild of a browser test's own, with people that no other test has."""
 
 import uuid
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from tests.support.product import Product
 
 @dataclass(frozen=True)
 class Village:
-    """A guild by its name, and its people by the names that the test calls them: the first one owns it."""
+    """A guild with its name and its people, by the names that the test uses; the first one owns it."""
 
     guild: str
     people: dict[str, str]
 
     def __getitem__(self, name: str) -> str:
-        """The username that Discord knows a person by."""
+        """Return a person's Discord username."""
         return self.people[name]
 
 
 def village(product: Product, *names: str, bot: bool = True) -> Village:
-    """Makes the guild and its people; with the bot in it unless told otherwise."""
+    """A function that makes the guild and its people, with the bot in it unless told otherwise."""
     mark = uuid.uuid4().hex[:6]
     people = {name: f"{name}{mark}" for name in names}
     ids = [product.control("people", {"username": username})["id"] for username in people.values()]

@@ -1,6 +1,6 @@
 """`python -m tests.system.soak.ahead SECONDS MODULE [ARGUMENT …]`: run a module on a machine whose clock is ahead.
 
-Only what asks for the date is ahead; the monotonic clock, by which pauses are measured, is as it is, as after a wrong
+Only reads of the date are ahead. The monotonic clock, which measures pauses, is unchanged, as after a wrong
 setting of a real machine's clock.
 """
 
@@ -26,7 +26,7 @@ def shift(seconds: float) -> None:
     """Let every later import find a clock that is so many seconds ahead."""
 
     class Ahead(_Real, metaclass=_Meta):
-        """A datetime whose now() is ahead; what it returns is an ordinary datetime."""
+        """A datetime whose now() is ahead; it returns an ordinary datetime."""
 
         @classmethod
         def now(cls, tz: datetime.tzinfo | None = None) -> Any:
@@ -37,7 +37,7 @@ def shift(seconds: float) -> None:
 
 
 def main() -> None:
-    """Read the command line and run."""
+    """Read the command line and run the module."""
     seconds, module, *arguments = sys.argv[1:]
     shift(float(seconds))
     sys.argv = [module, *arguments]

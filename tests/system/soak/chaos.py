@@ -1,4 +1,4 @@
-"""The schedule: what happens next, and when, drawn from a seed."""
+"""The schedule: the next event and its time, drawn from a seed."""
 
 import asyncio
 import signal
@@ -27,13 +27,13 @@ FAULTS = {
     "metadata": ("down", "slow", "429", "500", "malformed"),
 }
 SLOW_WRITES = "slow"
-"""A Discord that carries out what it was asked long after nobody waits for it any more; only where there is time."""
+"""A Discord that carries out requests long after their callers gave up; used only in runs with enough time."""
 LATE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How wild it is: the least number of deeds and seconds of it, the longest pause between two and faults' length."""
+    """The pace of the run: the least number of deeds and seconds, the longest pause between deeds, a fault's length."""
 
     seconds: float
     members: int
@@ -45,7 +45,7 @@ class Pace:
 
 
 PAUSED = ("Holder", "Whale")
-"""The roles whose rules admins let rest now and then."""
+"""The roles whose rules admins sometimes pause."""
 
 
 class Chaos:
@@ -76,9 +76,9 @@ class Chaos:
         self.deeds, self.weights = zip(*deeds, strict=True)
 
     async def run(self) -> list[str]:
-        """Until its time is over; then everything is healed. Tells which processes ended by themselves.
+        """Run until the time is over, then heal everything. Return the processes that ended unasked.
 
-        At first each deed is done once and each process killed once, in any order; from then on it is as it comes.
+        First each deed is done once and each process killed once, in any order; afterwards they are drawn at random.
         """
         loop = asyncio.get_running_loop()
         ends = loop.time() + self.pace.seconds
@@ -98,21 +98,21 @@ class Chaos:
         return self.wrong
 
     async def heal(self) -> None:
-        """Nothing is out of order any more, and no rule rests."""
+        """End every fault and every pause of a rule."""
         self.say("everything is healed")
         await self.world.control.delete("/control/faults")
         self.machine.start_all()
         if self.slow:
-            # What was asked of the slow Discord is done by it meanwhile.
+            # Meanwhile the slow Discord carries out its outstanding requests.
             await asyncio.sleep(LATE_SECONDS)
         for deal in self.world.deals:
             if deal.paused:
                 assert await self.world.change(deal, {"state": "active"}), "nothing stands against resuming"
 
-    # On chains.
+    # Events on chains.
 
     async def trade(self) -> None:
-        """Somebody buys, sells or burns a token, gets or spends coins, or stakes; half of the people never do."""
+        """Let a person buy, sell or burn a token, get or spend coins, or stake; half of the people never do."""
         kinds = (self._trade_token, self._trade_coins, self._stake)
         (trade,) = self.random.choices(kinds, (5, 3, 2))
         await trade(self.random.choice(sorted(self.world.people)[::2]))
@@ -157,15 +157,15 @@ class Chaos:
             await world.mint(chain, address)
 
     async def reorg(self) -> None:
-        """Some blocks of a chain are replaced."""
+        """Replace some blocks of a chain."""
         chain, depth = self.random.choice(EVM), self.random.randint(1, 12)
         self.say(f"{chain} loses {depth} blocks")
         await self.world.reorganise(chain, depth)
 
-    # In the guild.
+    # Events in the guild.
 
     async def come_or_go(self) -> None:
-        """Somebody leaves, or comes back."""
+        """Let a member leave, or come back."""
         world = self.world
         away = sorted(set(world.people) - world.present)
         if away and self.random.random() < 0.6:
@@ -174,7 +174,7 @@ class Chaos:
             await world.leave(self.random.choice(sorted(world.present)))
 
     async def wallet(self) -> None:
-        """Somebody proves their wallets, or removes them."""
+        """Let a person prove their wallets, or remove them."""
         world = self.world
         without = sorted(set(world.people) - set(world.proved))
         if without and self.random.random() < 0.7:
@@ -183,7 +183,7 @@ class Chaos:
             await world.disown(self.random.choice(sorted(world.proved)))
 
     async def edit(self) -> None:
-        """A rule gets another condition or another list, is deleted, or is made."""
+        """Change a rule's condition or list, delete a rule, or create one."""
         world = self.world
         edited = {world.guilds[number].roles[EDITED] for number in EDITED_IN}
         there = [deal for deal in world.deals if deal.role in edited]
@@ -202,7 +202,7 @@ class Chaos:
             self.say(f"a rule is changed: {await world.change(self.random.choice(there), {'expression': tree})}")
 
     async def pause_or_resume(self) -> None:
-        """An admin lets a rule rest, or wakes it."""
+        """Pause a rule as an admin, or resume it."""
         world = self.world
         resting = [deal for deal in world.deals if deal.paused]
         if resting and self.random.random() < 0.6:
@@ -213,17 +213,17 @@ class Chaos:
             self.say(f"a rule is paused: {await world.change(deal, {'state': 'paused'})}")
 
     async def approve(self) -> None:
-        """An admin lets the removals go on that the breaker holds back."""
+        """Approve the removals that the breaker holds back, as an admin."""
         await self.world.approve()
 
     async def visit(self) -> None:
-        """The admin looks at the web, which may be away; but it never tells anybody that they are not signed in."""
+        """Visit the web as the admin. It may be away, but it never says that a signed-in person is not signed in."""
         self.wrong += await self.visitor.look(self.world.guilds[0].server_id)
 
-    # Out of order.
+    # Faults.
 
     async def fault(self) -> None:
-        """A provider is out of order for a while."""
+        """Give a provider a fault for a while."""
         target = self.random.choice(sorted(FAULTS))
         kinds = FAULTS[target] + ((SLOW_WRITES,) if target == "discord" and self.pace.late_writes else ())
         kind, seconds = self.random.choice(kinds), self.random.uniform(1, self.pace.fault)
@@ -233,13 +233,13 @@ class Chaos:
         await self.world.call("faults", target=target, kind=kind, seconds=seconds)
 
     async def gateway(self) -> None:
-        """The gateway's connection breaks, or something that nobody can read comes over it."""
+        """Break the gateway's connection, or send an unreadable event over it."""
         action = self.random.choice(["drop", "malformed", "pause"])
         self.say(f"gateway: {action}")
         await self.world.call("gateway", action=action, seconds=self.random.uniform(1, 5))
 
     async def kill(self) -> None:
-        """A process is killed, or told to end, and comes back after a while."""
+        """Kill a process, or ask it to end, and start it again after a while."""
         fewest = min(self.killed[name] for name in PROGRAMS)
         name = self.random.choice([name for name in PROGRAMS if self.killed[name] == fewest])
         self.killed[name] += 1
@@ -249,23 +249,23 @@ class Chaos:
         self.down[name] = asyncio.get_running_loop().time() + self.random.uniform(0, 4)
 
     async def harm(self) -> None:
-        """The guild that means harm fills a block with logs."""
+        """Fill a block with logs, as the hostile guild."""
         await self.tenant.harm()
 
     async def hang(self) -> None:
-        """A node swallows every request for a while."""
+        """Let a node accept requests without answering for a while."""
         name, seconds = self.random.choice(sorted(self.machine.nodes)), self.random.uniform(1, self.pace.fault)
         self.say(f"{name} swallows what it is asked for {seconds:.1f} s")
         url = self.random.choice(self.machine.nodes[name].split())
         await asyncio.to_thread(hang, url, seconds)
 
     async def silence(self) -> None:
-        """The database's connections are forgotten on their way; new ones work."""
+        """Drop the database's open connections silently; new ones work."""
         self.say("the database falls silent")
         self.machine.way.fall_silent()
 
     async def freeze(self) -> None:
-        """A process stands still for a while, and goes on as if nothing had been."""
+        """Freeze a process for a while, then let it continue."""
         name, seconds = self.random.choice(sorted(PROGRAMS)), self.random.uniform(0.5, self.pace.frozen)
         self.say(f"{name} stands still for {seconds:.1f} s")
         self.machine.end(name, signal.SIGSTOP)
@@ -275,7 +275,7 @@ class Chaos:
             self.machine.end(name, signal.SIGCONT)
 
     async def database(self) -> None:
-        """The database is restarted."""
+        """Restart the database."""
         self.say("the database is restarted")
         await asyncio.to_thread(self.machine.restart_database, self.random)
         await database_answers()

@@ -1,4 +1,4 @@
-"""The rules of a soak, with conditions of every kind, and what admins make of them."""
+"""The rules of a soak, with conditions of every kind, and the changes that admins make."""
 
 from collections.abc import Iterator, Mapping
 from random import Random
@@ -12,42 +12,42 @@ Tree = dict[str, Any]
 GUILDS = 5
 EDITED = "Collector"
 EDITED_IN = (0, 4)
-"""The guilds whose Collector's rule admins change all the time."""
+"""The guilds whose admins change Collector's rule all the time."""
 LEAST_COINS = "99.5"
-"""Whole coins; `COIN_AMOUNTS` in the world are around it."""
+"""Whole coins; `COIN_AMOUNTS` in the world lie around it."""
 ID_RANGES = ("2-14", "17", "21-30")
 GOLD = {"type": "Fur", "value": "Gold"}
 
 
 def counted(world: World, chain: str, least: int = 1, most: int | None = None) -> Tree:
-    """So many tokens of the world's collection on a chain."""
+    """Return a condition on so many tokens of the world's collection on a chain."""
     tree: Tree = {"type": "basic", "chain": chain, "contract": world.contracts[chain], "minTokens": least}
     return tree if most is None else {**tree, "maxTokens": most}
 
 
 def certain_ids(world: World) -> Tree:
-    """One of certain tokens on ethereum."""
+    """Return a condition on one of certain tokens on ethereum."""
     contract = world.contracts["ethereum"]
     return {"type": "token_id", "chain": "ethereum", "contract": contract, "tokenIds": list(ID_RANGES)}
 
 
 def golden(world: World) -> Tree:
-    """A golden token on base."""
+    """Return a condition on a golden token on base."""
     return {"type": "trait", "chain": "base", "contract": world.contracts["base"], "trait": GOLD, "minTokens": 1}
 
 
 def anything(world: World) -> Tree:
-    """Any token on ethereum."""
+    """Return a condition on any token on ethereum."""
     return {"type": "any_nft", "chain": "ethereum", "contract": "any"}
 
 
 def coins(world: World, chain: str, **bounds: str) -> Tree:
-    """An amount of the world's coin on a chain: `min`, `max` in whole coins."""
+    """Return a condition on the world's coin on a chain: `min`, `max` in whole coins."""
     return {"type": "token", "chain": chain, "contract": world.coins[chain], **bounds}
 
 
 def staked(world: World, chain: str, least: int = 1) -> Tree:
-    """So many tokens staked: on polygon the contract says a number, on base a list."""
+    """Return a condition on so many staked tokens: on polygon the contract returns a number, on base a list."""
     asked = (
         {"function": "staked(address) view returns (uint256)"}
         if chain == "polygon"
@@ -58,7 +58,7 @@ def staked(world: World, chain: str, least: int = 1) -> Tree:
 
 
 def listed(world: World, random: Random) -> Tree:
-    """One of certain wallets: of each person both, either or none."""
+    """Return a condition on a list of wallets: of each person both, one or none."""
     addresses = [ELSEWHERE["evm"]]
     for who in sorted(world.people):
         both = [world.address(who, "base"), world.address(who, "solana")]
@@ -67,14 +67,14 @@ def listed(world: World, random: Random) -> Tree:
 
 
 def proved(family: str) -> Tree:
-    """A verified wallet of the family, whatever it holds."""
+    """Return a condition on a verified wallet of the family, whatever it holds."""
     return {"type": "any_wallet", "family": family}
 
 
 def first_deals(world: World, random: Random) -> list[Deal]:
-    """Sixteen rules over fifteen roles of five guilds: for each chain, three that will be edited, and composed ones.
+    """Return sixteen rules over fifteen roles of five guilds: for each chain three to be edited, and composed ones.
 
-    The four for the Whales have a condition of every other kind, wanted and not wanted.
+    The four for the Whales have a condition of every other kind, required and excluded.
     """
     on = {chain: counted(world, chain) for chain in STANDARDS}
     deals: list[tuple[int, str, Tree]] = [
@@ -121,7 +121,7 @@ def first_deals(world: World, random: Random) -> list[Deal]:
 
 
 def drawn(world: World, random: Random) -> Tree:
-    """A condition for a rule that an admin edits: half of the time tokens that are counted, else of any kind."""
+    """Return a condition for a rule that an admin edits: half of the time a token count, otherwise any kind."""
     if random.random() < 0.5:
         return counted(world, random.choice(sorted(STANDARDS)), random.choice([1, 1, 1, 2]))
     tree = random.choice([
@@ -135,7 +135,7 @@ def drawn(world: World, random: Random) -> Tree:
 
 
 def leaves(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Every condition in a tree."""
+    """Yield every condition in a tree."""
     branches = tree.get("all") or tree.get("any") or ([tree["not"]] if "not" in tree else None)
     if branches is None:
         yield tree
@@ -145,12 +145,12 @@ def leaves(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def has_list(deal: Deal) -> bool:
-    """Whether a rule names a list of addresses."""
+    """Return whether a rule names a list of addresses."""
     return any(leaf["type"] == "address_list" for leaf in leaves(deal.tree))
 
 
 def with_list(tree: Mapping[str, Any], given: Tree) -> Tree:
-    """The same tree with another list of addresses."""
+    """Return the same tree with another list of addresses."""
     if "not" in tree:
         return {"not": with_list(tree["not"], given)}
     for group in ("all", "any"):

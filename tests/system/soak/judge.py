@@ -1,4 +1,4 @@
-"""The verdict over what the product asked Discord to write, by the sandbox's own log of requests."""
+"""The verdict on the role writes that the product requested, by the sandbox's own request log."""
 
 import re
 from bisect import bisect_left
@@ -10,20 +10,20 @@ from typing import Any
 from tests.system.soak.truth import Pair, Timeline
 
 LATE_WITHIN = 60.0
-"""Seconds in which Discord, while it is slow, may carry out again what nobody waited for: the same write may repeat."""
+"""Seconds in which a slow Discord may carry out a request again after its caller gave up: the write may repeat."""
 LOOKED_WITHIN = 100.0
-"""Seconds before a removal in which its reason may lie: a look at slow nodes, and a minute in which it may be sent."""
+"""Seconds before a removal in which its reason may lie: a reconcile on slow nodes, and a minute until it is sent."""
 GIVEN_WITHIN = 300.0
-"""Seconds before a gift in which its reason may lie: a role that is too much harms nobody and is taken again."""
+"""Seconds before a gift in which its reason may lie: a surplus role harms nobody and is taken again."""
 SEEN_WITHIN = 20.0
-"""Seconds between the look at a member and the removal that follows it: the ten that a call may take with its repeats,
-and ten in which the process may stand still. Who leaves just then is once asked for a role that went with them."""
+"""Seconds between a member's reconcile and the removal after it: the ten that a call may take with its retries, and
+ten in which the process may be frozen. A member who leaves in that time may get one removal of a role they lost."""
 _ROLE_WRITE = re.compile(r"/guilds/(?P<guild>\d+)/members/(?P<who>\d+)/roles/(?P<role>\d+)$")
 
 
 @dataclass(frozen=True)
 class Write:
-    """A role that was given (or taken) at a moment, in seconds since the epoch."""
+    """A role given (or taken) at a moment, in seconds since the epoch."""
 
     moment: float
     pair: Pair
@@ -35,7 +35,7 @@ class Write:
 
 
 def writes(requests: Iterable[dict[str, Any]], guilds: Collection[str]) -> list[Write]:
-    """The role writes in these guilds that Discord carried out, oldest first."""
+    """Return the role writes in these guilds that Discord carried out, oldest first."""
     found: list[Write] = []
     for request in requests:
         match = _ROLE_WRITE.search(request["path"].partition("?")[0])
@@ -52,9 +52,9 @@ def faults(
     away: Sequence[tuple[str, float]],
     slow: Sequence[tuple[float, float]] = (),
 ) -> list[str]:
-    """What was wrong with the writes, in sentences.
+    """Return the faults of the writes, in sentences.
 
-    `away` are the moments at which somebody left the guild; `slow` the times in which Discord was.
+    `away` are the moments at which a member left the guild; `slow` the periods in which Discord was slow.
     """
     said: list[str] = []
     has: set[Pair] = set()
@@ -81,12 +81,12 @@ def faults(
 
 
 REFUSALS_BORNE = 1_000
-"""Answers of 401, 403 or 429 in ten minutes that all processes together may have: a tenth of what Discord bears."""
+"""Answers of 401, 403 or 429 in ten minutes allowed to all processes together: a tenth of Discord's limit."""
 REFUSALS_WITHIN = 600.0
 
 
 def refusals(requests: Iterable[dict[str, Any]]) -> list[str]:
-    """Whether Discord refused so much in any ten minutes that it would soon shut us out."""
+    """Return a sentence if the refusals in some ten minutes were so many that Discord would soon block us."""
     moments = sorted(
         datetime.fromisoformat(request["time"]).timestamp()
         for request in requests
@@ -97,7 +97,7 @@ def refusals(requests: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def _history(write: Write, done: Sequence[Write], away: Sequence[tuple[str, float]]) -> str:
-    """What had become of a role up to one of its writes, for whoever has to find out why."""
+    """Return the history of a role up to one of its writes, for the person who investigates."""
     who, _ = write.pair
     told = [(other.moment, str(other)) for other in done if other.pair == write.pair]
     told += [

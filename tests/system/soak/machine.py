@@ -1,4 +1,4 @@
-"""The product scaled out: a PostgreSQL and beside it bot, two jobs processes and web, each killed at any time."""
+"""The product scaled out: a PostgreSQL with bot, two jobs processes and web, each killed at any time."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from tests.system.soak.weather import CLOCK_AHEAD_SECONDS, DatabaseWay
 
 PROGRAMS = {"bot": "bot", "jobs-1": "jobs", "jobs-2": "jobs", "web": "app.supervisor.web"}
-"""What runs, and the module that it is."""
+"""The processes by name, and the module that each runs."""
 AHEAD = "jobs-2"
 """The process on a machine whose clock is ahead."""
 STOP_SECONDS = 30
@@ -25,7 +25,7 @@ class Machine:
 
     def __init__(self, directory: Path, settings: dict[str, str]) -> None:
         self.directory = directory
-        # Durable: what was committed has to survive the database's own sudden end.
+        # Durable: commits have to survive a sudden end of the database.
         self.postgres = Postgres(directory / "db", say=lambda _: None)
         self.url = self.postgres.start()
         self.way = DatabaseWay(self.url)
@@ -53,16 +53,16 @@ class Machine:
                 )  # fmt: skip
 
     def start_all(self) -> None:
-        """Start whatever does not run."""
+        """Start every process that does not run."""
         for name in PROGRAMS:
             self.start(name)
 
     def log(self, name: str) -> Path:
-        """Where a process writes what it says."""
+        """Return the path of a process's log."""
         return self.directory / f"{name}.log"
 
     def end(self, name: str, how: signal.Signals) -> None:
-        """Signal a process; after one that ends it, it is waited for. All but SIGTERM reach its children as well."""
+        """Signal a process; after an ending signal, wait for it. All signals but SIGTERM reach its children as well."""
         process = self.running[name]
         if process.poll() is None:
             if how is signal.SIGTERM:
@@ -74,7 +74,7 @@ class Machine:
                 try:
                     process.wait(STOP_SECONDS)
                 except subprocess.TimeoutExpired:
-                    # It writes into its log where it stands.
+                    # SIGABRT makes it write its present stack into its log.
                     process.send_signal(signal.SIGABRT)
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(STOP_SECONDS)
@@ -85,7 +85,7 @@ class Machine:
                     self._stayed.append(f"{name} did not end within {STOP_SECONDS} s of being told to:\n{told}")
 
     def restart_database(self, random: Random) -> None:
-        """The database goes away, in order or as in a crash, and comes back."""
+        """Stop the database, properly or as in a crash, and start it again."""
         if random.random() < 0.5:
             pid = int((self.postgres.cluster / "postmaster.pid").read_text().splitlines()[0])
             os.kill(pid, random.choice([signal.SIGQUIT, signal.SIGKILL]))
@@ -93,7 +93,7 @@ class Machine:
         self.postgres.start()
 
     def ended(self) -> list[str]:
-        """Which processes ended although nobody ended them, or did not although they were told to."""
+        """Return the processes that ended unasked, or did not end when asked."""
         return self._stayed + [
             f"{name} ended by itself:\n{self.log(name).read_text(errors='replace')[-1500:]}"
             for name, process in self.running.items()
@@ -101,7 +101,7 @@ class Machine:
         ]
 
     def unexpected(self) -> list[str]:
-        """What nothing but the bot may ever say: a traceback. (Its library writes one for every lost connection.)"""
+        """Return the tracebacks in the logs. The bot's are left out: its library logs one for every lost connection."""
         said: list[str] = []
         for name in sorted(set(PROGRAMS) - {"bot"}):
             log = self.log(name).read_text(errors="replace")
@@ -109,7 +109,7 @@ class Machine:
         return said
 
     def stop(self) -> None:
-        """End everything."""
+        """End every process."""
         for process in self.running.values():
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGCONT)

@@ -1,6 +1,6 @@
-"""`make soak`: many seeds of a world in which everything goes wrong, and the verdict over each.
+"""`make soak`: many seeds of a world in which everything goes wrong, and the verdict on each.
 
-`ARGS="--seeds 1-20 --seconds 120"`; a seed that fails is named with what was wrong, and its logs are kept.
+`ARGS="--seeds 1-20 --seconds 120"`; a failed seed is reported with its faults, and its logs are kept.
 """
 
 import argparse
@@ -35,8 +35,8 @@ from tests.system.soak.visitor import Visitor
 from tests.system.soak.world import World
 
 STANDSTILL = 150.0
-"""Seconds in which nothing changes any more, although everything works again: then nothing will. Rounds come all the
-time and take up what waits, so a machine that is busy with much else delays the verdict but does not decide it."""
+"""Seconds without any change while everything works, after which nothing will change any more. Sweeps come all the
+time and take up waiting members, so a busy machine delays the verdict but does not change it."""
 SWEEP_SECONDS, FOLLOW_SECONDS = 20, 1
 TOLD_EVERY = 15.0
 KEPT = ROOT / "data" / "soak"
@@ -45,7 +45,7 @@ KEPT = ROOT / "data" / "soak"
 async def soak(
     seeds: Sequence[int], sandbox: str, directory: Path, pace: Pace, say: Callable[[str], None]
 ) -> list[str]:
-    """One seed after another on one machine; what was wrong, in sentences: nothing, if the promise is kept."""
+    """Run one seed after another on one machine; return the faults in sentences, none if the promise is kept."""
     with weather.nodes(sandbox) as nodes:
         return await _soak_on(seeds, sandbox, directory, pace, say, nodes)
 
@@ -68,14 +68,14 @@ async def _soak_on(
     before = dict(os.environ)
     os.environ.update(environment, DATABASE_URL=machine.url)
     settings.cache_clear()
-    await close_gateways()  # those of an earlier test ask another sandbox
+    await close_gateways()  # the settings of an earlier test name another sandbox
     await models.use(machine.url)
     try:
         async with httpx.AsyncClient(base_url=sandbox, timeout=120) as control:
-            # A seed uses up what free plans give for an hour, and none is to wait for what was asked before it.
+            # A seed uses up an hour's allowance of free plans, and no seed is to wait because of an earlier one.
             limits = (await control.get("/control/limits")).raise_for_status().json()
             (await control.put("/control/limits", json={"strict": limits["strict"]})).raise_for_status()
-            # As an operator does at Discord: sign-ins return to registered addresses only.
+            # As an operator does at Discord: sign-ins return only to registered addresses.
             callback = settings().public_url + CALLBACK_PATH
             (await control.post("/control/application", json={"redirect_uris": [callback]})).raise_for_status()
             wrong: list[str] = []
@@ -129,7 +129,7 @@ async def _soak(world: World, machine: Machine, random: Random, pace: Pace, say:
 
 
 class _Standstill:
-    """Notices that nothing changes any more, and tells now and then what is waited for, while the chains go on."""
+    """Detects that nothing changes any more, and sometimes reports what is awaited, while the chains go on."""
 
     def __init__(self, world: World, say: Callable[[str], None]) -> None:
         self.world, self.say = world, say
@@ -149,7 +149,7 @@ class _Standstill:
 
 
 async def _quiet(world: World, say: Callable[[str], None]) -> list[str]:
-    """Wait until everybody has what is theirs, and another round changes nothing; what is wrong all the same."""
+    """Wait until everybody has their roles and another sweep changes nothing; return the remaining faults."""
     began, standstill = time.monotonic(), _Standstill(world, say)
     while True:
         there, ledger = await world.roles_in_discord(), await _ledger(world)
@@ -172,7 +172,7 @@ async def _quiet(world: World, say: Callable[[str], None]) -> list[str]:
 
 
 async def _ledger(world: World) -> dict[Pair, str]:
-    """What the product has written down of each role: held, being given, being taken."""
+    """Return the product's state of each role: held, being given, being taken."""
     async with transaction() as db:
         ours = [guild.server_id for guild in world.guilds]
         rows = (await db.exec(select(Grant).where(col(Grant.server_id).in_(ours)))).all()
@@ -180,7 +180,7 @@ async def _ledger(world: World) -> dict[Pair, str]:
 
 
 async def _left() -> tuple[datetime | None, int]:
-    """Which round it is, and how many members it has still to look at."""
+    """Return the time of the current sweep, and how many members are still due in it."""
     async with transaction() as db:
         round_ = await sweep.progress(db)
     return round_.started_at, round_.left
@@ -201,7 +201,7 @@ async def _requests(world: World, since: int) -> list[dict[str, Any]]:
 
 
 async def _differences(world: World) -> list[str]:
-    """Who lacks a role, or has one too many, with what the product knows of it."""
+    """Return the people who lack a role or have one too many, with the product's rows about it."""
     there, right = await world.roles_in_discord(), world.right()
     ledger = {pair for pair, state in (await _ledger(world)).items() if state == "held"}
     said: list[str] = []
@@ -218,7 +218,7 @@ async def _differences(world: World) -> list[str]:
 
 
 def main() -> int:
-    """Read the command line and soak; 1 when a seed found something wrong."""
+    """Read the command line and soak; return 1 when a seed found a fault."""
     parser = argparse.ArgumentParser(prog="make soak", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", default="1-5", help="a number, or the first and the last: 1-20")
     parser.add_argument("--seconds", type=float, default=90, help="how long each seed goes on")

@@ -1,6 +1,6 @@
-"""`python -m tests.system.soak.silence PORT SOCKET`: the way to a database that can fall silent without a word.
+"""`python -m tests.system.soak.silence PORT SOCKET`: a proxy to a database that can fall silent.
 
-On SIGUSR1 every connection that is open stays open and never says anything again, in either direction, as when a
+On SIGUSR1 every open connection stays open but carries no data in either direction, as when a
 firewall between two machines forgets them; new ones work.
 """
 
@@ -10,7 +10,7 @@ import signal
 import sys
 
 NOTICED_SECONDS = 10.0
-"""After how long the end of one side of a silent connection ends the other one."""
+"""Seconds after which the end of one side of a silent connection ends the other one."""
 
 
 class Way:
@@ -20,10 +20,10 @@ class Way:
         self.socket = socket
         self.open: set[asyncio.Event] = set()
         self.kept: set[asyncio.Task[None] | None] = set()
-        """The event loop itself keeps no task alive that waits for a connection without a word."""
+        """Strong references: the event loop itself keeps no waiting task alive."""
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry one connection's bytes both ways until one side closes, or for ever once it is silent."""
+        """Carry a connection's bytes both ways until one side closes, or for ever once it is silent."""
         silent = asyncio.Event()
         self.kept.add(asyncio.current_task())
         try:
@@ -39,17 +39,17 @@ class Way:
         with contextlib.suppress(OSError):
             while piece := await source.read(65_536):
                 if silent.is_set():
-                    # Read, so that the sender's kernel believes that all is well, and thrown away.
+                    # Read and thrown away, so that the sender's kernel believes that all is well.
                     continue
                 sink.write(piece)
                 await sink.drain()
         if silent.is_set():
-            # Each machine's kernel notices by its own probes that nobody is there any more.
+            # Each machine's kernel notices by its own probes that the other side is gone.
             await asyncio.sleep(NOTICED_SECONDS)
         sink.close()
 
     def fall_silent(self) -> None:
-        """From now on no connection that is open says anything."""
+        """Stop all traffic on the connections that are open now."""
         for silent in self.open:
             silent.set()
 

@@ -1,4 +1,4 @@
-"""The guild that means harm: its contract, members and rules, and what it does on the chain again and again."""
+"""The hostile guild: its contract, members and rules, and its repeated attacks on the chain."""
 
 import asyncio
 import uuid
@@ -19,13 +19,13 @@ from tests.system.soak.world import World
 
 CHAIN = "base"
 FLOOD_LOGS = 1_200
-"""As many as the gas of one of the control's transactions pays for."""
+"""As many as the gas limit of one of the control's transactions allows."""
 CONDITIONS = 40
 MEMBERS, TOKENS = 2, 5
 
 
 class HostileTenant:
-    """Lives in the same product and on the same chain as the world's guilds, which are to notice nothing of it."""
+    """A guild in the same product and on the same chain as the world's guilds, which must not be affected by it."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -33,7 +33,7 @@ class HostileTenant:
         self.guild = ""
 
     async def move_in(self) -> None:
-        """Deploy its contract, bring its guild and members, and make its rules."""
+        """Deploy its contract, create its guild and members, and make its rules."""
         world, mark = self.world, uuid.uuid4().hex[:6]
         people = [await world.call("people", username=f"evil{mark}{one}") for one in range(MEMBERS)]
         self.guild = name = f"Evil {mark}"
@@ -52,11 +52,11 @@ class HostileTenant:
         await self._make_rules(server_id, roles)
 
     async def end(self) -> None:
-        """The bot leaves its guild."""
+        """Remove the bot from its guild."""
         await self.world.call("guilds", action="kick_bot", guild=self.guild)
 
     async def _server(self, guild_id: str) -> int:
-        """The server's id, once the bot has told the product of the guild."""
+        """Return the server's id, once the bot has stored the guild."""
         while True:
             async with transaction() as db:
                 server = await gateway_events.known(db, guild_id)
@@ -65,7 +65,7 @@ class HostileTenant:
             await asyncio.sleep(0.1)
 
     async def _equip(self, person: dict[str, Any]) -> None:
-        """Tokens whose metadata are at a host that is often slow, and a proved wallet."""
+        """Add tokens whose metadata are at a host that is often slow, and a proved wallet."""
         address: str = person["wallets"]["evm"]
         for _ in range(TOKENS):
             token = {"contract": self.world.contracts[CHAIN], "token_id": self.world.next_token(), "to": address}
@@ -93,7 +93,7 @@ class HostileTenant:
                 await rules.create(db, gateways(), actor, draft)
 
     async def harm(self) -> None:
-        """Fill a block with logs, and write a torn one."""
+        """Fill a block with logs, and write a malformed one."""
         sender = self.world.owner["wallets"]["evm"]
         for data in (f"0x{FLOOD_LOGS:064x}", "0x"):
             body = {"from": sender, "to": self.contract, "value_wei": "0", "data": data}
@@ -106,7 +106,7 @@ def _with_trait(contract: str, value: str) -> dict[str, Any]:
 
 
 class Deployer:
-    """An account that puts code on a chain by ordinary transactions."""
+    """An account that deploys code by ordinary transactions."""
 
     def __init__(self, control: httpx.AsyncClient, chain: str) -> None:
         self.control, self.chain = control, chain
@@ -114,13 +114,13 @@ class Deployer:
         self.nonce = 0
 
     async def fund(self, sender: str) -> None:
-        """Give it a coin to pay with."""
+        """Give the account a coin for fees."""
         body = {"from": sender, "to": self.account.address, "value_wei": str(10**18)}
         answer = await self.control.post(f"/control/chains/{self.chain}/send", json=body)
         assert answer.status_code == 200, answer.text
 
     async def deploy(self, runtime: str) -> str:
-        """Put code on the chain; its address."""
+        """Deploy code and return its address."""
         chain_id = int(str(await self._rpc("eth_chainId")), 16)
         fields = {"nonce": self.nonce, "gas": 1_000_000, "gasPrice": 10**11, "value": 0, "chainId": chain_id}
         signed = self.account.sign_transaction(fields | {"data": "0x" + hostile.creation(runtime).hex()})

@@ -1,4 +1,4 @@
-"""The soak's own verdict: what it must find, and what it must let pass."""
+"""The soak's own verdict: the faults it must find, and the writes it must accept."""
 
 from datetime import UTC, datetime
 
@@ -22,7 +22,7 @@ def taken(after: float) -> Write:
 
 @pytest.fixture
 def timeline() -> Timeline:
-    """Earned after 5 seconds, sold after 20."""
+    """A role earned after 5 seconds and lost by a sale after 20."""
     made = Timeline()
     made.note(BEGAN, {PAIR: False})
     made.note(EARNED, {PAIR: True})

@@ -1,8 +1,8 @@
-"""A short seed of what `make soak` does at length: everything goes wrong, and nobody loses what they hold.
+"""A short seed of what `make soak` does at length: everything goes wrong, and nobody loses a role that they earned.
 
 The world is smaller than there: ten members instead of fifty, though with the same sixteen rules on four chains;
-twenty-six deeds instead of minutes of them, among which each kind of deed, a restart of the database and the end of
-each process are; faults of two seconds. The processes are the same: bot, two of jobs, and the web, apart on one
+twenty-six deeds instead of minutes of them, among them each kind of deed, a restart of the database and the end of
+each process; faults of two seconds. The processes are the same: bot, two of jobs, and the web, apart on one
 PostgreSQL; each seed has a world of its own.
 """
 

@@ -1,6 +1,6 @@
-"""What ought to be: who should have which role by the chain and the rules alone, and how that changed over time.
+"""The truth: who should have which role by the chain and the rules alone, and how that changed over time.
 
-Nothing here knows how the product decides; it is judged by this.
+This module does not know how the product decides; the product is judged by it.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ Pair = tuple[str, str]
 
 @dataclass
 class Deal:
-    """A rule as its admin means it: a role for whoever satisfies the tree (the API's own JSON document)."""
+    """A rule as its admin means it: a role for everybody who satisfies the tree (the API's own JSON document)."""
 
     role: str
     tree: dict[str, Any]
@@ -28,37 +28,37 @@ Token = tuple[str, str, str]
 
 @dataclass
 class Holdings:
-    """What everybody has: `owners` of tokens and their `traits`, `amounts` of coins in base units, `stakes`."""
+    """Everybody's holdings: `owners` of tokens and their `traits`, `amounts` of coins in base units, `stakes`."""
 
     owners: dict[Token, str] = field(default_factory=dict[Token, str])
     traits: dict[Token, dict[str, str]] = field(default_factory=dict[Token, dict[str, str]])
-    """Of tokens that have some."""
+    """Only tokens that have traits."""
     amounts: dict[Token, int] = field(default_factory=dict[Token, int])
-    """`(chain, contract, address)` → base units, without zeros."""
+    """`(chain, contract, address)` → base units; zeros are left out."""
     decimals: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     stakes: dict[Token, str] = field(default_factory=dict[Token, str])
-    """A staked token of a staking contract → who staked it."""
+    """A staked token of a staking contract → the address that staked it."""
 
     def of(self, chain: str, address: str) -> list[Token]:
-        """Everything that the address owns on the chain."""
+        """Return everything that the address owns on the chain."""
         return [at for at, owner in self.owners.items() if owner == address and at[0] == chain]
 
     def amount(self, chain: str, contract: str, address: str) -> int:
-        """What the address has of a coin, in base units."""
+        """Return the address's amount of a coin, in base units."""
         return self.amounts.get((chain, contract, address), 0)
 
     def staked(self, chain: str, contract: str, address: str) -> int:
-        """How many tokens the address has staked."""
+        """Return how many tokens the address has staked."""
         return sum(who == address and at[:2] == (chain, contract) for at, who in self.stakes.items())
 
 
 def right(tree: Mapping[str, Any], holdings: Holdings, wallets: Mapping[str, str]) -> bool:
-    """Whether somebody with these wallets (`evm` and `solana`) is to have the role; without any, nobody is."""
+    """Return whether a person with these wallets (`evm` and `solana`) should have the role; without wallets, never."""
     return bool(wallets) and satisfied(tree, holdings, wallets)
 
 
 def satisfied(tree: Mapping[str, Any], holdings: Holdings, wallets: Mapping[str, str]) -> bool:
-    """Whether somebody with these wallets satisfies the tree."""
+    """Return whether a person with these wallets satisfies the tree."""
     if "all" in tree:
         return all(satisfied(branch, holdings, wallets) for branch in tree["all"])
     if "any" in tree:
@@ -83,7 +83,7 @@ def satisfied(tree: Mapping[str, Any], holdings: Holdings, wallets: Mapping[str,
 
 
 def _fits(tree: Mapping[str, Any], at: Token, holdings: Holdings) -> bool:
-    """Whether a token counts for a condition about tokens."""
+    """Return whether a token counts for a condition about tokens."""
     if tree["type"] == "any_nft":
         return True
     if at[1] != tree["contract"]:
@@ -99,21 +99,21 @@ def _fits(tree: Mapping[str, Any], at: Token, holdings: Holdings) -> bool:
 
 @dataclass
 class Timeline:
-    """What was wanted when: per pair its changes, `(seconds, True, False or None)`; None is "let it be"."""
+    """The wanted roles over time: by pair its changes, `(seconds, True, False or None)`. None means "leave alone"."""
 
     changes: dict[Pair, list[tuple[float, bool | None]]] = field(
         default_factory=dict[Pair, list[tuple[float, bool | None]]]
     )
 
     def note(self, moment: float, wanted: Mapping[Pair, bool | None]) -> None:
-        """From this moment on these are wanted."""
+        """Record that these are wanted from this moment on."""
         for pair, state in wanted.items():
             past = self.changes.setdefault(pair, [])
             if not past or past[-1][1] is not state:
                 past.append((moment, state))
 
     def states(self, pair: Pair, first: float, last: float) -> set[bool | None]:
-        """Everything that was wanted for a pair between two moments."""
+        """Return all values that were wanted for a pair between two moments."""
         past = self.changes.get(pair, [])
         ends = [moment for moment, _ in past[1:]] + [float("inf")]
         return {

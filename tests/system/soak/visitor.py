@@ -1,4 +1,4 @@
-"""The admin at the web: signed in once, and known again however often the web, the bot or the database was away."""
+"""The admin on the web: signed in once, and still recognised after outages of the web, the bot or the database."""
 
 import asyncio
 import time
@@ -9,20 +9,20 @@ import httpx
 from tests.system.soak.truth import Deal
 
 FOR_NOW = {502, 503}
-"""What a call may answer while a provider or the database is out of order."""
+"""The statuses that a call may have while a provider or the database is faulty."""
 BACK_WITHIN = 150.0
-"""Seconds in which the web is back once nothing stands in its way, on a machine that is busy with much else."""
+"""Seconds within which the web is back once the faults are over, on a busy machine."""
 
 
 class Visitor:
-    """Calls of one person who has signed in; `web` is where they are sent."""
+    """Calls by a person who has signed in, sent to `web`."""
 
     def __init__(self, web: str, person: str) -> None:
         self.web, self.person, self.session = web, person, ""
         self.calls, self.unanswered = 0, 0
 
     async def sign_in(self) -> None:
-        """Come in by Discord, as a browser does; the web is waited for."""
+        """Sign in through Discord as a browser does, waiting for the web."""
         await self.healthy()
         async with httpx.AsyncClient(timeout=60) as browser:
             discord = (await browser.get(f"{self.web}/api/auth/discord")).headers["location"]
@@ -31,7 +31,7 @@ class Visitor:
         self.session = parse_qs(urlsplit(home).query)["session"][0]
 
     async def healthy(self) -> None:
-        """Wait until `/health` says that everything is at work."""
+        """Wait until `/health` reports that everything works."""
         last, until = "nothing", time.monotonic() + BACK_WITHIN
         while time.monotonic() < until:
             try:
@@ -47,7 +47,7 @@ class Visitor:
         raise AssertionError(f"the web is not back: {last}")
 
     async def look(self, server_id: int) -> list[str]:
-        """Two signed-in calls while anything may be out of order; what may not be answered even then."""
+        """Make two signed-in calls during faults; return the answers that are wrong even then."""
         said: list[str] = []
         for path in ("/api/auth/user", f"/api/verification-rules?serverId={server_id}"):
             self.calls += 1
@@ -61,7 +61,7 @@ class Visitor:
         return said
 
     async def sees(self, deals: list[Deal], servers: list[int]) -> list[str]:
-        """Now that nothing is out of order: whether the person is still signed in and sees just these rules."""
+        """Return the faults once all is well again: the person is still signed in and sees exactly these rules."""
         await self.healthy()
         user = await self._get("/api/auth/user")
         if user.status_code != 200 or user.json()["username"] != self.person:

@@ -1,4 +1,4 @@
-"""The weather of a soak: nodes as far and as limited as real ones, and a way to the database that can fall silent."""
+"""The conditions of a soak: nodes as distant and limited as real ones, and a database proxy that can fall silent."""
 
 import signal
 import subprocess
@@ -14,14 +14,14 @@ from tests.conftest import ROOT, free_port, wait_until_open
 from tests.support.far import far
 
 CLOCK_AHEAD_SECONDS = 65
-"""How far one of the machines' clocks is ahead: over the minute after which a removal is decided again."""
+"""How far the clock of one machine is ahead: more than the minute after which a removal is decided again."""
 
 
 @contextmanager
 def nodes(sandbox: str) -> Iterator[dict[str, str]]:
-    """The settings that name the chains' nodes: two unlike ones for base and ethereum, one alone for polygon.
+    """Yield the settings that name the chains' nodes: two unlike ones for base and ethereum, one for polygon.
 
-    Behind them are the sandbox's own, so that its faults still act.
+    They forward to the sandbox's own nodes, so its faults still act.
     """
     with ExitStack() as stack:
 
@@ -37,7 +37,7 @@ def nodes(sandbox: str) -> Iterator[dict[str, str]]:
 
 
 class DatabaseWay:
-    """A TCP address of a PostgreSQL that listens on a local socket only."""
+    """A TCP address for a PostgreSQL that listens only on a local socket."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -50,10 +50,10 @@ class DatabaseWay:
         wait_until_open(self.port, self._process)
 
     def fall_silent(self) -> None:
-        """Every connection that is open never says anything again."""
+        """Stop all traffic on the connections that are open now."""
         self._process.send_signal(signal.SIGUSR1)
 
     def close(self) -> None:
-        """End it."""
+        """End the proxy."""
         self._process.kill()
         self._process.wait()

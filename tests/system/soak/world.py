@@ -1,4 +1,4 @@
-"""A guild in the sandbox with its people, collections and rules, and a mirror of what is true in it."""
+"""A guild in the sandbox with its people, collections and rules, and a mirror of its true state."""
 
 import asyncio
 import time
@@ -30,30 +30,30 @@ STANDARDS = {"base": "ERC721", "ethereum": "ERC721Enumerable", "polygon": "ERC11
 COINS = {"base": "ERC20", "solana": "SPL"}
 DECIMALS = {"base": 6, "solana": 9}
 COIN_AMOUNTS = ("40", "60.25", "99.5", "200")
-"""Whole coins that somebody gets at once."""
+"""Whole coins that a person gets at once."""
 STAKING = {"polygon": "Staking:number", "base": "Staking:list"}
 GOLDEN = {"Fur": "Gold"}
 ROLES = ("Holder", "Collector", "Whale")
 ELSEWHERE = {"evm": "0x" + "5e" * 20, "solana": "1" * 31 + "9"}
 SETTLED_BLOCKS = 65
 REFUSED_SECONDS = 120.0
-"""How long a busy machine may leave a request of the first rules without an answer."""
-"""Blocks that settle what was there on each chain: no reorganisation here undoes it, and it can cost a role."""
+"""How long a busy machine may take to answer a request for one of the first rules."""
+"""Blocks that settle the earlier state on each chain: no reorganisation here undoes it, and it can cost a role."""
 
 
 def family(chain: str) -> str:
-    """Which of a person's wallets holds tokens of the chain."""
+    """Return which of a person's wallets holds tokens of the chain."""
     return "solana" if chain == "solana" else "evm"
 
 
 def _plain(chain: str, address: str) -> str:
-    """An address as the mirror has it."""
+    """Return an address as the mirror spells it."""
     return address if chain == "solana" else address.lower()
 
 
 @dataclass
 class Guild:
-    """One guild: its members, whether there or away for now, and its roles that rules give, by their names."""
+    """One guild: its members, present or away for now, and the roles that rules give, by name."""
 
     name: str
     id: str
@@ -63,9 +63,9 @@ class Guild:
 
 
 class World:
-    """Some guilds and what happens there. Every deed is done in the sandbox or by the product's verbs, and mirrored.
+    """Some guilds and the events in them. Every deed is done in the sandbox or by the product's verbs, and mirrored.
 
-    Several guilds, because Discord lets a bot write ten roles in ten seconds in each.
+    There are several because Discord lets a bot write ten roles in ten seconds in each.
     """
 
     def __init__(self, control: httpx.AsyncClient, random: Random) -> None:
@@ -88,10 +88,10 @@ class World:
         assert answer.status_code == 200, f"{path} {body}: {answer.status_code} {answer.text}"
         return answer.json()
 
-    # How it begins.
+    # The beginning.
 
     async def build(self, guilds: int, members: int) -> None:
-        """The guilds with their people and the bot, a collection on each chain, and tokens among the people."""
+        """Create the guilds with their people and the bot, a collection on each chain, and tokens for some people."""
         mark = uuid.uuid4().hex[:6]
         self.owner = await self.call("people", username=f"owner{mark}")
         for number in range(guilds):
@@ -121,7 +121,7 @@ class World:
         return made["contract"]
 
     async def chains_go_on(self) -> None:
-        """Make as many blocks as settle what was there: the chains of the world never stand still."""
+        """Make as many blocks as settle the earlier state: the chains of the world never stop."""
         for chain in STANDARDS:
             if chain != "solana":
                 await self.call(f"chains/{chain}/mine", blocks=str(SETTLED_BLOCKS))
@@ -135,12 +135,12 @@ class World:
         self.guilds.append(Guild(name, made["id"], members, roles))
 
     async def end(self) -> None:
-        """The bot leaves the guilds, so that the sweeps of later seeds on the same machine are theirs alone."""
+        """Remove the bot from the guilds, so that later seeds on the same machine sweep only their own."""
         for guild in self.guilds:
             await self.call("guilds", action="kick_bot", guild=guild.name)
 
     async def meet(self) -> None:
-        """Wait until the bot has told the product of the guilds, and have most people prove their wallets."""
+        """Wait until the bot has stored the guilds, and let most people prove their wallets."""
         for guild in self.guilds:
             while not guild.server_id:
                 async with transaction() as db:
@@ -152,11 +152,11 @@ class World:
                 await self.prove(who)
 
     async def shown(self) -> list[dict[str, Any]]:
-        """The sandbox's guilds."""
+        """Return the sandbox's guilds."""
         return (await self.control.get("/control/world")).json()["guilds"]
 
     async def roles_in_discord(self) -> set[Pair]:
-        """Who has which of the guilds' roles, as Discord shows it."""
+        """Return the pairs of person and role in the guilds, as Discord shows them."""
         ours = {role for guild in self.guilds for role in guild.roles.values()}
         return {
             (member["user_id"], role)
@@ -167,17 +167,17 @@ class World:
         }
 
     def guild_of(self, who: str) -> Guild:
-        """Where the person is a member, or was."""
+        """Return the guild in which the person is or was a member."""
         return next(guild for guild in self.guilds if who in guild.members)
 
     def guild_with(self, role: str) -> Guild:
-        """The guild that the role belongs to."""
+        """Return the guild that the role belongs to."""
         return next(guild for guild in self.guilds if role in guild.roles.values())
 
-    # What is true.
+    # The true state.
 
     def wanted(self) -> dict[Pair, bool | None]:
-        """For everybody who is there and every role: right, wrong, or to be let be (a rule for it is paused)."""
+        """Return for every present person and role: right, wrong, or to be left alone (a rule for it is paused)."""
         found: dict[Pair, bool | None] = {}
         for guild in self.guilds:
             for role in guild.roles.values():
@@ -189,14 +189,14 @@ class World:
         return found
 
     def right(self) -> set[Pair]:
-        """The pairs that should be there once all is quiet."""
+        """Return the pairs that should exist once all is quiet."""
         return {pair for pair, state in self.wanted().items() if state}
 
     def _true_since(self, moment: float) -> None:
         self.timeline.note(moment, self.wanted())
 
     async def read_chains(self) -> Holdings:
-        """What everybody has as the sandbox tells it."""
+        """Return everybody's holdings as the sandbox reports them."""
         world = (await self.control.get("/control/world")).json()
         found = Holdings(decimals=self.holdings.decimals)
 
@@ -224,15 +224,15 @@ class World:
     def address(self, who: str, chain: str) -> str:
         return _plain(chain, self.people[who]["wallets"][family(chain)])
 
-    # What happens on chains.
+    # Events on chains.
 
     def next_token(self) -> str:
-        """A token id that no other call got."""
+        """Return a token id that no other call got."""
         self._tokens += 1
         return str(self._tokens)
 
     async def mint(self, chain: str, to: str) -> None:
-        """A new token for an address; on base every other one is golden."""
+        """Mint a token for an address; on base every other one is golden."""
         moment, body = time.time(), {"contract": self.contracts[chain], "to": to}
         number = self.next_token()
         made = await self.call(f"chains/{chain}/mint", token_id=number, **body)
@@ -245,7 +245,7 @@ class World:
         self._true_since(moment)
 
     async def move(self, at: Token, to: str) -> None:
-        """A token changes hands."""
+        """Move a token to another address."""
         moment, (chain, contract, token) = time.time(), at
         sender = {"from": self.holdings.owners[at]}
         await self.call(f"chains/{chain}/transfer", contract=contract, token_id=token, to=to, **sender)
@@ -253,7 +253,7 @@ class World:
         self._true_since(moment)
 
     async def burn(self, at: Token) -> None:
-        """A token is destroyed."""
+        """Destroy a token."""
         moment, (chain, contract, token) = time.time(), at
         sender = {"from": self.holdings.owners.pop(at)}
         await self.call(f"chains/{chain}/burn", contract=contract, token_id=token, **sender)
@@ -261,7 +261,7 @@ class World:
         self._true_since(moment)
 
     async def pay(self, chain: str, to: str) -> None:
-        """New coins for an address."""
+        """Mint coins for an address."""
         amount = int(Fraction(self.random.choice(COIN_AMOUNTS)) * 10 ** DECIMALS[chain])
         moment, contract = time.time(), self.coins[chain]
         await self.call(f"chains/{chain}/mint", contract=contract, to=to, amount=str(amount))
@@ -269,7 +269,7 @@ class World:
         self._true_since(moment)
 
     async def spend(self, chain: str, sender: str, to: str | None, amount: int) -> None:
-        """Some of an address's coins change hands, or are destroyed."""
+        """Move some of an address's coins to another, or destroy them."""
         moment, body = time.time(), {"contract": self.coins[chain], "from": sender, "amount": str(amount)}
         if to is None:
             await self.call(f"chains/{chain}/burn", **body)
@@ -286,30 +286,30 @@ class World:
             del self.holdings.amounts[at]
 
     async def stake(self, chain: str, who: str) -> None:
-        """An address stakes a token."""
+        """Stake a token of an address."""
         moment, at = time.time(), (chain, self.staking[chain], self.next_token())
         await self.call(f"chains/{chain}/stake", contract=at[1], token_id=at[2], **{"from": who})
         self.holdings.stakes[at] = who
         self._true_since(moment)
 
     async def unstake(self, at: Token) -> None:
-        """A staked token is taken back."""
+        """Take a staked token back."""
         moment, (chain, contract, token) = time.time(), at
         who = {"from": self.holdings.stakes.pop(at)}
         await self.call(f"chains/{chain}/unstake", contract=contract, token_id=token, **who)
         self._true_since(moment)
 
     async def reorganise(self, chain: str, depth: int) -> None:
-        """The last blocks of a chain did not happen."""
+        """Undo the last blocks of a chain."""
         moment = time.time()
         await self.call(f"chains/{chain}/reorg", depth=str(depth))
         self.holdings = await self.read_chains()
         self._true_since(moment)
 
-    # What people do.
+    # Acts of people.
 
     async def prove(self, who: str) -> None:
-        """The person has signed in, so that Discord listed their servers, and proved both of their wallets."""
+        """Sign the person in, so that Discord lists their servers, and prove both of their wallets."""
         moment = time.time()
         person = self.people[who]
         servers = [self.guild_of(who).server_id] if who in self.present else []
@@ -325,7 +325,7 @@ class World:
         self._true_since(moment)
 
     async def disown(self, who: str) -> None:
-        """The person removes their wallets."""
+        """Remove the person's wallets."""
         moment = time.time()
         async with transaction() as db:
             user_id = await ensure(db, who, self.people[who]["username"])
@@ -336,7 +336,7 @@ class World:
         self._true_since(moment)
 
     async def leave(self, who: str) -> None:
-        """The person leaves the guild; their roles go with them."""
+        """Let the person leave the guild; their roles are dropped."""
         self.away.append((who, time.time()))
         await self.call("members", guild=self.guild_of(who).name, user=who, action="leave")
         self.present.discard(who)
@@ -344,13 +344,13 @@ class World:
         self._true_since(self.away[-2][1])
 
     async def join(self, who: str) -> None:
-        """The person comes (back)."""
+        """Let the person join, or come back."""
         moment = time.time()
         await self.call("members", guild=self.guild_of(who).name, user=who, action="join")
         self.present.add(who)
         self._true_since(moment)
 
-    # What the admin does. A provider that is out of order refuses a change; then nothing has changed.
+    # Acts of the admin. A faulty provider refuses a change; then nothing has changed.
 
     async def actor(self) -> Actor:
         async with transaction() as db:
@@ -358,7 +358,7 @@ class World:
             return Actor(user.id or 0, user.discord_id, user.username)
 
     async def make(self, deal: Deal) -> bool:
-        """A new rule; whether it was made."""
+        """Create a rule; return whether it was created."""
         try:
             await self._create(deal)
         except HoldfastError:
@@ -366,7 +366,7 @@ class World:
         return True
 
     async def make_first(self, deal: Deal) -> None:
-        """A new rule while nothing is broken; raises HoldfastError if something stands against it."""
+        """Create a rule while nothing is faulty; raises HoldfastError if it is refused."""
         deadline = time.monotonic() + REFUSED_SECONDS
         while True:
             try:
@@ -390,7 +390,7 @@ class World:
         self._true_since(moment)
 
     async def change(self, deal: Deal, changes: Mapping[str, Any]) -> bool:
-        """Another condition, or another state, for a rule; whether it was changed."""
+        """Change a rule's condition or state; return whether it was changed."""
         actor, moment = await self.actor(), time.time()
         try:
             async with transaction() as db:
@@ -403,7 +403,7 @@ class World:
         return True
 
     async def delete(self, deal: Deal) -> bool:
-        """A rule goes; whether it went."""
+        """Delete a rule; return whether it was deleted."""
         actor, moment = await self.actor(), time.time()
         try:
             async with transaction() as db:
@@ -415,7 +415,7 @@ class World:
         return True
 
     async def approve(self) -> None:
-        """The admin lets the removals go on that the breaker holds back."""
+        """Approve the removals that the breaker holds back."""
         actor = await self.actor()
         for guild in self.guilds:
             async with transaction() as db:
@@ -423,7 +423,7 @@ class World:
 
 
 async def database_answers() -> None:
-    """Wait until the database takes statements again."""
+    """Wait until the database accepts statements again."""
     while True:
         try:
             async with transaction() as db:

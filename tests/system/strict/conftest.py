@@ -1,4 +1,4 @@
-"""What tests of products in a strict world share with those of the jobs."""
+"""Fixtures of the jobs' tests for the tests of products in a strict world."""
 
 from tests.jobs.conftest import engine as engine
 from tests.jobs.conftest import product as product

@@ -1,4 +1,4 @@
-"""What the product does where Discord is as slow as it is."""
+"""The product with a Discord that is as slow as the real one."""
 
 import asyncio
 from typing import Any
@@ -22,7 +22,7 @@ async def test_more_messages_than_a_channel_takes_at_once_all_get_there(town: To
 
 
 SMALLER = 40
-"""How many times smaller than in reality all counts of refusals are here."""
+"""The factor by which all limits of refusals are smaller here than in reality."""
 
 
 async def test_refusals_everywhere_stop_us_long_before_discord_shuts_us_out(
@@ -44,7 +44,7 @@ async def test_refusals_everywhere_stop_us_long_before_discord_shuts_us_out(
         await asyncio.gather(*(give(guild, member) for guild in range(20)))
     told = (await town.control.get("/control/limits")).json()["discord"]["invalid_requests"]
     assert told["requests"] == INVALID
-    # Those that were on their way when the last one was counted come on top.
+    # Requests in flight when the last one was counted come on top.
     assert ours <= INVALID // SMALLER - told["left"] <= 2 * ours
     assert told["shut_for"] == 0
     assert (await town.control.delete("/control/limits")).status_code == 200

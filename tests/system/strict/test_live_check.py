@@ -1,4 +1,4 @@
-"""`make live-check` beside nodes with the limits of real plans: it says what each gives, and readers begin with it."""
+"""`make live-check` with nodes that have the limits of real plans: it reports each limit, and readers begin with it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -31,7 +31,7 @@ async def world(
     settings.cache_clear()
     await close_gateways()
     async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
-        # Old enough that there are blocks whose state is gone.
+        # Old enough that some blocks have no state any more.
         for chain in PLANS:
             answer = await control.post(f"/control/chains/{chain}/mine", json={"blocks": 150})
             assert answer.status_code == 200

@@ -1,4 +1,4 @@
-"""The strict sandbox's marketplaces and index: as much as a free key, one address and a free plan are given."""
+"""The strict sandbox's marketplaces and index: the limits of a free key, one address and a free plan."""
 
 import time
 from collections.abc import Iterator
@@ -94,7 +94,7 @@ def test_the_index_gives_two_lists_a_second_and_single_assets_beside_them(http: 
 
 
 async def reads(opensea: OpenSea, use: Use) -> int:
-    """How many looks at a profile pass at once."""
+    """Return how many profile reads pass at once."""
     passed = 0
     try:
         while True:
@@ -116,6 +116,6 @@ async def test_no_more_is_sent_to_opensea_than_it_gives(http: httpx.Client, sand
     sent = [one["status"] for one in noted if one["target"] == "opensea"]
     assert set(sent) == {200}, "nothing was sent to be refused"
     assert sum(read) == len(sent)
-    # Of 40, lookups keep two for themselves.
+    # Of 40 reads, two are reserved for lookups.
     assert 36 <= sum(read) <= 40
     assert read[2] >= 20, "half is for proofs, whatever the others want"

@@ -1,4 +1,4 @@
-"""The strict sandbox's nodes: each chain refuses what a real plan refuses, in the words of real nodes."""
+"""The strict sandbox's nodes: each chain refuses what a real plan refuses, in the wording of real nodes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,13 +22,13 @@ def http(sandbox_url: str) -> Iterator[httpx.Client]:
 
 
 def ask(http: httpx.Client, chain: str, method: str, *params: Any, front: str = "rpc") -> tuple[int, dict[str, Any]]:
-    """The status and the JSON-RPC answer."""
+    """Return the status and the JSON-RPC answer."""
     answer = http.post(f"/{front}/{chain}", json={"jsonrpc": "2.0", "id": 5, "method": method, "params": list(params)})
     return answer.status_code, answer.json()
 
 
 def refused(http: httpx.Client, chain: str, method: str, *params: Any, front: str = "rpc") -> tuple[int, int, str]:
-    """The status, and the error's code and message."""
+    """Return the status, and the error's code and message."""
     status, said = ask(http, chain, method, *params, front=front)
     assert said["id"] == 5, said
     return status, said["error"]["code"], said["error"]["message"]

@@ -1,4 +1,4 @@
-"""The product's readers beside nodes with the limits of real plans: everything is read, and a limit is met once."""
+"""The product's readers with nodes that have the limits of real plans: all is read, and each limit is met once."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -18,7 +18,7 @@ FRONTS = ("rpc", "rpc2")
 
 
 class Outside:
-    """The sandbox's control, and what the nodes were asked."""
+    """The sandbox's control, and the requests that the nodes received."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self.url, self._session = url, session
@@ -54,7 +54,7 @@ async def chains(pool: NodePool) -> AsyncIterator[EvmChains]:
 
 
 def owned(collection: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """Owner → token → amount, as the chain has it."""
+    """Return the chain's holdings as owner → token → amount."""
     found: dict[str, dict[str, int]] = {}
     for token in collection["tokens"]:
         for owner, amount in token["owners"].items():

@@ -16,12 +16,12 @@ from tests.jobs.conftest import Engine
 from tests.jobs.town import STRANGER, Town, until
 
 MISSED = 450
-"""Blocks that come while nobody follows: as many pieces as a plan makes of them are caught up with."""
+"""Blocks made while nobody follows: enough that each plan splits them into several pieces."""
 
 
 @pytest.fixture
 async def follow(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[str], None]]:
-    """Starts a chain's follower, which looks all the time until the test ends."""
+    """A function that starts a chain's follower, which polls until the test ends."""
     monkeypatch.setenv("FOLLOW_SECONDS", "0.1")
     follower.settings.cache_clear()
     running: list[asyncio.Task[None]] = []

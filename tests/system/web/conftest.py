@@ -26,7 +26,7 @@ START = (
 
 @dataclass(frozen=True)
 class Web:
-    """A web process: where it answers, what it logs, its database where a test may look into it, and its number."""
+    """A web process: its address, its log, its database where a test may read it, and its process id."""
 
     url: str
     log: Path
@@ -39,12 +39,12 @@ class Web:
         return int(urlsplit(self.url).port or 0)
 
     def logged(self) -> str:
-        """Everything that it has said."""
+        """Return everything that the process has logged."""
         return self.log.read_text(errors="replace")
 
 
 def sign_in(url: str, person: str) -> str:
-    """Sign somebody in as a browser does; the session's id."""
+    """Sign a person in as a browser does, and return the session's id."""
     with httpx.Client(timeout=30) as browser:
         discord = browser.get(f"{url}/api/auth/discord").headers["location"]
         back = httpx.get(f"{discord}&as={person}").headers["location"]
@@ -53,7 +53,7 @@ def sign_in(url: str, person: str) -> str:
 
 
 def web_database(postgres_url: str, name: str) -> str:
-    """The address of a new migrated database, which lives as long as the test run; `template_url` must be there."""
+    """Return the address of a new migrated database, kept for the whole test run; needs `template_url`."""
     with psycopg.connect(plain(postgres_url), autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}".encode())
     return named(postgres_url, name)
@@ -61,7 +61,7 @@ def web_database(postgres_url: str, name: str) -> str:
 
 @contextmanager
 def running_web(database: str, sandbox_url: str, more: Mapping[str, str]) -> Iterator[Web]:
-    """One web process with nothing beside it but the sandbox, on this database and with more settings."""
+    """One web process with only the sandbox beside it, on this database and with more settings."""
     port = free_port()
     with temporary_dir() as directory:
         log = directory / "web.log"
@@ -71,7 +71,7 @@ def running_web(database: str, sandbox_url: str, more: Mapping[str, str]) -> Ite
             "SANDBOX_PORT": str(urlsplit(sandbox_url).port),
             "DATABASE_URL": database,
             "DATA_DIR": str(directory / "data"),
-            # A supervisor's child starts no companions.
+            # A supervisor's child starts no companion processes.
             "HOLDFAST_SUPERVISED": "1",
             "PYTHONWARNINGS": "ignore",
             MARK: str(directory),
@@ -96,7 +96,7 @@ def running_web(database: str, sandbox_url: str, more: Mapping[str, str]) -> Ite
 @pytest.fixture(scope="session")
 def web(postgres_url: str, template_url: str, sandbox_url: str) -> Iterator[Web]:
     """One web process for all tests here, on a database of its own."""
-    # Everybody here has the same address.
+    # All callers here have the same address.
     names = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "PREVIEWS", "READS", "RECHECKS", "SOCKETS", "EVENTS")
     plenty = {f"LIMIT_{name}": "100000" for name in names}
     with running_web(web_database(postgres_url, "web_over_the_wire"), sandbox_url, plenty) as running:

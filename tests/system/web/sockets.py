@@ -1,4 +1,4 @@
-"""A browser's socket without a browser: speaks Engine.IO and Socket.IO as Reflex's screens do."""
+"""A browser's socket without a browser: it speaks Engine.IO and Socket.IO as Reflex's screens do."""
 
 import json
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ BOOT = "reflex___state____state.hydrate_and_load"
 
 
 class Socket:
-    """One socket; what it gets is kept."""
+    """One socket, which keeps what it receives."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
@@ -26,11 +26,11 @@ class Socket:
 
     @property
     def reason(self) -> str:
-        """Why the other side closed it."""
+        """The other side's reason for closing."""
         return self._connection.close_reason or ""
 
     async def send(self, text: str | bytes) -> None:
-        """Send a message as it stands."""
+        """Send a message unchanged."""
         await self._connection.send(text)
 
     async def event(self, name: str, payload: object = None, place: str = "/") -> None:
@@ -39,7 +39,7 @@ class Socket:
         await self.send(f"42/_event,{json.dumps(['event', said])}")
 
     async def until(self, mark: str) -> str:
-        """The next message that has this in it; pings are answered meanwhile. Raises ConnectionClosed."""
+        """Return the next message that contains this text, answering pings meanwhile. Raises ConnectionClosed."""
         while True:
             text = str(await self._connection.recv())
             if text == "2":
@@ -50,12 +50,12 @@ class Socket:
                 return text
 
     async def alive(self) -> None:
-        """Wait until everything that was sent so far was at least read. Raises ConnectionClosed."""
+        """Wait until the other side has read everything sent so far. Raises ConnectionClosed."""
         await self.send('42/_event,["ping"]')
         await self.until('["ping","pong"]')
 
     async def closed(self) -> tuple[int, str]:
-        """The other side's code and reason for closing; fails when it answers instead."""
+        """Return the other side's code and reason for closing; fails when it answers instead."""
         try:
             await self.alive()
         except ConnectionClosed:
@@ -64,7 +64,7 @@ class Socket:
 
 
 def at(place: str) -> dict[str, Any]:
-    """A page's address as an event carries it."""
+    """Return a page's address as an event carries it."""
     return {"pathname": place.partition("?")[0], "asPath": place}
 
 
@@ -78,9 +78,9 @@ async def socket(
     tab: str | None = None,
     sender: str | None = None,
 ) -> AsyncIterator[Socket]:
-    """A socket of a fresh tab (or of this one), signed in where a session's id is given; closed at the end.
+    """The socket of a fresh tab (or of this one), signed in if a session's id is given, and closed at the end.
 
-    `sender` is the address of this machine that it comes from.
+    `sender` is this machine's address from which it connects.
     """
     headers = {"Cookie": f"hf_session={session}"} if session else {}
     address = f"{web.url.replace('http', 'ws', 1)}/_event/?EIO=4&transport=websocket&token={tab or uuid4()}"

@@ -1,4 +1,4 @@
-"""Calls made out of our own description, sensible and odd: none fails, and all answers are as described."""
+"""Calls generated from our own description, sensible and odd: none fails, and all answers are as described."""
 
 import os
 import time
@@ -25,14 +25,14 @@ def description(web: Web) -> Any:
 
 
 class Ada:
-    """Somebody who stays signed in, whatever calls are made in her name (some of them sign her out)."""
+    """A person who stays signed in, whatever calls are made as her (some of them sign her out)."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._session = sign_in(url, "ada")
 
     def session(self) -> str:
-        """The id of a session that is alive."""
+        """Return the id of a live session."""
         answer = httpx.get(f"{self._url}/api/auth/user", headers={"x-session-id": self._session}, timeout=30)
         if answer.status_code == 401:
             self._session = sign_in(self._url, "ada")
@@ -41,25 +41,25 @@ class Ada:
 
 @pytest.fixture(scope="module")
 def ada(web: Web) -> Ada:
-    """In whose name all calls are made."""
+    """The person as whom all calls are made."""
     return Ada(web.url)
 
 
 @pytest.fixture(scope="module")
 def server(web: Web, ada: Ada) -> str:
-    """A server that ada runs, so that calls get further than "not found"."""
+    """A server that ada administers, so that calls get further than "not found"."""
     with httpx.Client(base_url=web.url, headers={"x-session-id": ada.session()}, timeout=30) as client:
         guild = client.get("/api/discord/servers").json()[0]
         added = client.post("/api/servers", json={"discordServerId": guild["id"], "serverName": guild["name"]})
         assert added.status_code in {201, 409}, added.text
-        # A process that has just started may need longer for its first look than it gives the database.
+        # A process that has just started may need longer for its first check than it allows the database.
         while client.get("/api/status").status_code != 200:
             time.sleep(0.2)
         return str(client.get("/api/servers").json()[0]["internalId"])
 
 
 def operations() -> list[str]:
-    """Every call as `METHOD path`."""
+    """Return every call as `METHOD path`."""
     from app.api import api
 
     return [

@@ -1,4 +1,4 @@
-"""Whatever a stranger sends to whichever handler: nothing falls over, and nobody else's things come back."""
+"""Whatever a stranger sends to any handler, nothing crashes, and nobody else's data comes back."""
 
 import os
 import random
@@ -37,7 +37,7 @@ ODD: tuple[Any, ...] = (
 
 @cache
 def handlers() -> dict[str, dict[str, Any]]:
-    """Every handler that any socket can name, with the arguments it takes and what checks each."""
+    """Return every handler that a socket can name, with its arguments and its guard."""
     from reflex_base.registry import RegistrationContext
 
     import app.app  # noqa: F401  (every State is there once the app is)
@@ -51,7 +51,7 @@ def handlers() -> dict[str, dict[str, Any]]:
 
 
 def right_kinds(checks: dict[str, Any], rng: random.Random, pool: Sequence[Any]) -> dict[str, Any]:
-    """Arguments of the kinds that a handler says it takes, with values of this pool where some fit."""
+    """Generate arguments of the kinds that a handler takes, with values of this pool where some fit."""
     fitting = {argument: [value for value in pool if _fits(check, value)] for argument, check in checks.items()}
     return {argument: rng.choice(values) if values else None for argument, values in fitting.items()}
 
@@ -65,7 +65,7 @@ def _fits(check: Callable[[Any], Any], value: Any) -> bool:
 
 
 def payloads(name: str, checks: dict[str, Any], rng: random.Random, rounds: int, ids: Sequence[Any]) -> Iterator[Any]:
-    """What is sent to one handler: others' ids and odd values of the right kinds, and any, too little or too much."""
+    """Generate payloads for one handler: others' ids, odd values of the right kinds, and wrong or missing arguments."""
     internal = name.endswith(("hydrate_and_load", "update_vars_internal"))
     for _ in range(rounds):
         if not internal:
@@ -76,7 +76,7 @@ def payloads(name: str, checks: dict[str, Any], rng: random.Random, rounds: int,
 
 
 def faults(log: str) -> set[str]:
-    """Where each traceback of a log ends, and with what."""
+    """Return where each traceback of a log ends, and its error."""
     found: set[str] = set()
     for part in log.split("Traceback (most recent call last):")[1:]:
         lines = [line for line in part.splitlines() if line.strip()]
@@ -87,7 +87,7 @@ def faults(log: str) -> set[str]:
 
 
 async def fuzz(web: Web, session: str | None, seed: int, rounds: int, theirs: "Theirs") -> list[str]:
-    """Send everything to every handler from one tab after another; all that came back."""
+    """Send everything to every handler from one tab after another; return all answers."""
     rng, got = random.Random(seed), []
     work = [
         (name, one) for name, checks in handlers().items() for one in payloads(name, checks, rng, rounds, theirs.ids)
@@ -102,7 +102,7 @@ async def fuzz(web: Web, session: str | None, seed: int, rounds: int, theirs: "T
                 except ConnectionClosed:
                     break
             try:
-                # Those before it have been carried out when it is: one event of a tab comes after the other.
+                # Its answer shows that the earlier ones were carried out: a tab's events are handled in order.
                 last = f"last of {start}"
                 await tab.event(LAST, {"title": last, "text": "", "destructive": False})
                 await tab.until(last)
@@ -114,7 +114,7 @@ async def fuzz(web: Web, session: str | None, seed: int, rounds: int, theirs: "T
 
 @dataclass(frozen=True)
 class Theirs:
-    """A server that others run: what names it and what is in it, where it is shown, and words that are only theirs."""
+    """A server of other people: its identifiers and content, its screens, and words that only its people have."""
 
     server_id: int
     ids: tuple[Any, ...]
@@ -124,7 +124,7 @@ class Theirs:
 
 @asynccontextmanager
 async def others(web: Web, sandbox_url: str, person: str | None) -> AsyncIterator[tuple[Theirs, str | None]]:
-    """A server of others, in use; and the session of this person, who has just lost all rights there, if of anybody."""
+    """A server of others, in use, and the session of a person (if given) who has just lost all rights there."""
     await models.use(web.database)
     async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
         town = Town(control)
@@ -165,7 +165,7 @@ async def others(web: Web, sandbox_url: str, person: str | None) -> AsyncIterato
 
 
 async def kept(theirs: Theirs) -> list[list[dict[str, Any]]]:
-    """Everything of theirs that an event could change, but for what members decide there about themselves."""
+    """Return all of the others' rows that an event could change, except what members decide about themselves."""
     done = col(Event.kind).not_in(("member.chose", "member.forgotten"))
     async with transaction() as db:
         found = [

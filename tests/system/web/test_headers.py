@@ -1,4 +1,4 @@
-"""What every answer carries, over the wire: each header is one protection."""
+"""The headers of every answer, over the wire: each one is a protection."""
 
 import base64
 import hashlib
@@ -25,7 +25,7 @@ INLINE = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
 
 
 def policy_of(answer: httpx.Response) -> dict[str, list[str]]:
-    """The content policy by its directives."""
+    """Return the content security policy by directive."""
     parts = (part.split() for part in answer.headers["content-security-policy"].split(";"))
     return {words[0]: words[1:] for words in parts}
 

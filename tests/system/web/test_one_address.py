@@ -1,4 +1,4 @@
-"""Several web workers behind one address, which gives each connection to the next: no session belongs to a worker."""
+"""Several web workers behind one address, which spreads connections over them: no session belongs to a worker."""
 
 import asyncio
 import os
@@ -26,13 +26,13 @@ PIECE = 65_536
 
 
 class Front:
-    """A balancer of connections: each goes to the next worker that takes it, and to no other one after that."""
+    """A connection balancer: each connection goes to the next worker that accepts it, and stays there."""
 
     def __init__(self) -> None:
         self.port = free_port()
         self.workers: list[int] = []
         self.taken: list[int] = []
-        """The port of the worker that each connection went to."""
+        """The port of the worker that got each connection."""
         self._turn = count()
 
     @property
@@ -41,7 +41,7 @@ class Front:
         return Web(f"http://localhost:{self.port}", Path())
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass one connection on."""
+        """Forward one connection."""
         first = next(self._turn)
         for place in range(len(self.workers)):
             port = self.workers[(first + place) % len(self.workers)]
@@ -92,7 +92,7 @@ def front() -> Iterator[Front]:
 def address(
     postgres_url: str, template_url: str, sandbox_url: str, redis_url: str
 ) -> Iterator[tuple[Front, tuple[Web, Web]]]:
-    """Two workers with one Redis, and the address in front of them, which names people's own addresses."""
+    """Two workers with one Redis, and an address in front of them that forwards people's own addresses."""
     database = web_database(postgres_url, "one_address")
     with front() as made:
         shared = {"REDIS_URL": redis_url, "WEB_CONCURRENCY": "1", "PUBLIC_URL": made.web.url,
@@ -103,7 +103,7 @@ def address(
 
 
 async def sign_in(url: str, person: str, sender: str) -> tuple[list[int], str]:
-    """Sign in, with a connection for each request; every status of ours, and the session's id or nothing."""
+    """Sign in, with a connection for each request; return our own statuses, and the session's id or an empty text."""
     cookies, seen = httpx.Cookies(), list[int]()
 
     async def ask(target: str) -> httpx.Response:
@@ -150,7 +150,7 @@ async def test_a_tab_whose_worker_dies_goes_on_at_the_other(
             await ada.until("never")
     async with socket(made.web, session, tab=tab) as ada:
         await ada.event(f"{RULE_FORM}.add_tokens", {"form": {"tokenEntry": "42"}})
-        # A worker writes a tab's state to Redis with a delay, so what was entered just before it died may be lost.
+        # A worker writes a tab's state to Redis with a delay, so entries just before its death may be lost.
         assert "token_ids" in await ada.until('"42"]')
     async with httpx.AsyncClient(timeout=30) as browser:
         answer = await browser.get(f"{made.web.url}/api/auth/user", headers={"x-session-id": session})
@@ -159,7 +159,7 @@ async def test_a_tab_whose_worker_dies_goes_on_at_the_other(
 
 
 def kill(pid: int) -> None:
-    """`kill -9` of a web process and of what it has started."""
+    """Kill a web process and its children with `kill -9`."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     for one in (pid, *map(int, children)):
         os.kill(one, signal.SIGKILL)

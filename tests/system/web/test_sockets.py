@@ -1,4 +1,4 @@
-"""The event socket over the wire: who may open it, and what becomes of everything that a stranger can say on it."""
+"""The event socket over the wire: who may open it, and how each message of a stranger is handled."""
 
 import asyncio
 from uuid import uuid4

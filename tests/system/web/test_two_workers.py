@@ -1,4 +1,4 @@
-"""Two web workers on one database and one Redis: whoever is served by both notices nothing of it."""
+"""Two web workers on one database and one Redis: a person served by both notices no difference."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -15,7 +15,7 @@ PROOFS_A_MINUTE = 3
 
 @pytest.fixture(scope="module")
 def workers(postgres_url: str, template_url: str, sandbox_url: str, redis_url: str) -> Iterator[tuple[Web, Web]]:
-    """Two workers under one public address, as behind a proxy; each answers on a port of its own, too."""
+    """Two workers under one public address, as behind a proxy; each also answers on its own port."""
     database = web_database(postgres_url, "two_workers")
     shared = {"REDIS_URL": redis_url, "WEB_CONCURRENCY": "1", "LIMIT_PROOFS": str(PROOFS_A_MINUTE)}
     with (

@@ -1,4 +1,4 @@
-"""Messages without an end, sent to the web process as operators run it."""
+"""Endless messages, sent to the web process as operators run it."""
 
 import asyncio
 import struct
@@ -17,12 +17,12 @@ TEXT, GOES_ON, LAST, MASKED = 0x1, 0x0, 0x80, 0x80
 
 
 def frame(head: int, payload: bytes) -> bytes:
-    """A frame of a browser, its mask all zeros."""
+    """Return a browser's frame, with a mask of zeros."""
     return bytes([head, MASKED | 127]) + struct.pack(">Q", len(payload)) + bytes(4) + payload
 
 
 async def without_end(web: Web) -> bool:
-    """Send a message of many fragments of which none is the last; whether the other side closes the connection."""
+    """Send a message of many fragments without a last one; return whether the other side closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", web.port)
     head = (
         f"GET /_event/?EIO=4&transport=websocket&token={uuid4()}", f"Host: localhost:{web.port}", f"Origin: {web.url}",
@@ -32,7 +32,7 @@ async def without_end(web: Web) -> bool:
     writer.write("\r\n".join((f"{head[0]} HTTP/1.1", *head[1:], "", "")).encode())
     try:
         await reader.readuntil(b"\r\n\r\n")
-        # Also who is writing must hear of the end, although the other side's window is closed.
+        # A sender must also notice the close, although the other side's window is closed.
         async with asyncio.timeout(30):
             writer.write(frame(LAST | TEXT, HELLO.encode()))
             for number in range(FRAGMENTS):
@@ -50,7 +50,7 @@ async def without_end(web: Web) -> bool:
 
 
 def memory(web: Web) -> tuple[int, int]:
-    """What the web's processes have of the machine's memory, now and at the most so far, in bytes."""
+    """Return the memory of the web's processes in bytes: now, and the highest so far."""
     present = peak = 0
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
@@ -69,7 +69,7 @@ async def test_messages_without_an_end_are_cut_off_and_others_go_on(web: Web) ->
     answered = list[bool]()
     async with (
         httpx.AsyncClient(base_url=web.url, timeout=60) as client,
-        # Everybody else is at another address: to the web this one is the attacker's alone.
+        # Everybody else has another address: to the web this one is the attacker's alone.
         socket(web, sender="127.0.0.2") as other,
     ):
         attack = asyncio.gather(*(without_end(web) for _ in range(SOCKETS)))

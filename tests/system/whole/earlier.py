@@ -1,4 +1,4 @@
-"""An earlier version of the product, out of the repository's history, to run beside the present one."""
+"""An earlier version of the product from the repository's history, to run beside the present one."""
 
 import subprocess
 from pathlib import Path
@@ -36,5 +36,5 @@ def _commit() -> str | None:
 
 
 def _git(*arguments: str) -> str:
-    """Return what git prints; nothing where it fails."""
+    """Return git's output, or nothing when it fails."""
     return subprocess.run(["git", *arguments], cwd=ROOT, check=False, capture_output=True, text=True).stdout

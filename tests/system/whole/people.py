@@ -1,4 +1,4 @@
-"""People who use the product by its calls alone, and waiting for what comes of it."""
+"""People who use the product only by its calls, and waits for the results."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ FOUND_SECONDS = 60
 
 
 class Person:
-    """Somebody of the sandbox with a browser's cookies, or with the header of a program."""
+    """A person of the sandbox with a browser's cookies, or with a program's header."""
 
     def __init__(self, product: Product, username: str, *, by_header: bool = False) -> None:
         self.product = product
@@ -31,15 +31,15 @@ class Person:
         assert "session=" in returned.headers["location"], returned.headers
 
     def get(self, path: str, **query: Any) -> Any:
-        """The JSON of a call that must succeed."""
+        """Make a GET call that must succeed, and return its JSON."""
         return self._json(self.client.get(path, params=query))
 
     def post(self, path: str, **body: Any) -> Any:
-        """The JSON of a call that must succeed."""
+        """Make a POST call that must succeed, and return its JSON."""
         return self._json(self.client.post(path, json=body))
 
     def delete(self, path: str) -> Any:
-        """The JSON of a call that must succeed."""
+        """Make a DELETE call that must succeed, and return its JSON."""
         return self._json(self.client.delete(path))
 
     @staticmethod
@@ -48,7 +48,7 @@ class Person:
         return answer.json()
 
     def server(self, guild: str) -> dict[str, Any]:
-        """The person's server of that name, once the bot has told the product of the guild."""
+        """Return the person's server of that name, once the bot has stored the guild."""
         deadline = time.monotonic() + FOUND_SECONDS
         while not (found := [server for server in self.get("/api/servers") if server["name"] == guild]):
             assert time.monotonic() < deadline, f"{self.username} has no server called {guild}"
@@ -57,7 +57,7 @@ class Person:
         return found[0]
 
     def prove(self) -> dict[str, Any]:
-        """Put the own code into the bio of the own wallet and have it looked at."""
+        """Put the code into the bio of the person's own wallet and have it checked."""
         address = self.product.wallet(self.username)
         code = self.get("/api/wallet-challenge", address=address)["code"]
         self.product.control(f"opensea/accounts/{address}", {"bio": f"gm {code}"}, "PUT")
@@ -69,7 +69,7 @@ class Person:
 
 
 def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until it holds; fail when it does not in time."""
+    """Wait until the condition holds; fail when it does not in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come about in time"
@@ -77,12 +77,12 @@ def until(condition: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def collection(product: Product, name: str) -> str:
-    """A fresh ERC-721 collection on Base; its contract."""
+    """Deploy an ERC-721 collection on Base and return its contract."""
     return product.control("chains/base/deploy", {"standard": "ERC721", "name": name, "slug": name.lower()})["contract"]
 
 
 def rule(product: Product, contract: str, guild: str, role: str, server_id: int) -> dict[str, Any]:
-    """The payload of a basic rule for one token."""
+    """Return the payload of a basic rule for one token."""
     return {
         "ruleName": f"{role} by calls", "contractAddress": contract, "blockchain": "base",
         "verificationType": "basic", "minTokens": 1, "roleId": product.role(guild, role), "roleName": role,

@@ -1,4 +1,4 @@
-"""The main job from sign-in to the role's end by calls alone, as a program does it."""
+"""The main path from sign-in to the removal of the role by calls alone, as a program uses it."""
 
 from contextlib import closing
 
@@ -29,7 +29,7 @@ def test_a_proof_brings_the_role_and_a_sale_ends_it(product: Product, by_header:
         assert (proved["success"], proved["again"]) == (True, False)
         assert proved["message"] == "Your wallet has been successfully verified!"
         until(lambda: "Whale" in product.roles_of(here.guild, member))
-        # Discord shows the role a moment before the ledger has the outcome.
+        # Discord shows the role shortly before the ledger has the outcome.
         until(lambda: ada.get(f"/api/verification-rules/{made['id']}")["holders"] == 1)
 
         product.control("chains/base/transfer", {**token, "to": STRANGER})

@@ -1,4 +1,4 @@
-"""`kill -9` of everything while roles are being written: nothing is lost, nothing is written twice."""
+"""`kill -9` of every process while roles are being written: nothing is lost, nothing is written twice."""
 
 import time
 from collections import Counter
@@ -13,7 +13,7 @@ HOLDERS, NEWCOMERS = ("bob", "dave"), ("erin",)
 
 
 def writes(product: Product, since: int) -> Counter[tuple[str, str]]:
-    """Role writes that reached Discord, without those that it asked to repeat."""
+    """Return the role writes that reached Discord, without those that it asked to repeat."""
     log = product.control(f"requests?since={since}")["requests"]
     return Counter(
         (line["method"], line["path"])
@@ -50,7 +50,7 @@ def test_every_member_ends_right_and_each_change_is_written_once(short_dir: Path
         for name, token in tokens.items():
             to = product.wallet(name) if name in NEWCOMERS else f"0x{int(token):040x}"
             product.control("chains/base/transfer", {"contract": contract, "token_id": token, "to": to})
-        # In the middle: some of the six writes have gone out, some have not.
+        # In the middle: some of the six writes have been sent, some have not.
         until(lambda: writes(product, since).total() >= len(tokens))
         machine.kill()
         machine.start()
@@ -58,10 +58,10 @@ def test_every_member_ends_right_and_each_change_is_written_once(short_dir: Path
         ada.post(f"/api/servers/{server_id}/recheck")
 
         def holders() -> set[int]:
-            time.sleep(0.5)  # a person has so many reads a minute
+            time.sleep(0.5)  # a person is limited in reads a minute
             return {one["holders"] for one in ada.get("/api/verification-rules", serverId=server_id)}
 
-        # A write whose answer was lost is in Discord before the ledger knows it.
+        # A write whose answer was lost is in Discord before the ledger records it.
         until(lambda: holders() == {len(NEWCOMERS)}, seconds=150)
         done = writes(product, since)
         assert Counter(method for method, path in done if "/roles/" in path) == {"DELETE": 4, "PUT": 2}

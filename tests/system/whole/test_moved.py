@@ -1,4 +1,4 @@
-"""From a backup that was taken while everybody worked, a fresh copy in another folder comes up with everything."""
+"""A backup taken under load, restored into a fresh copy in another folder, brings everything back."""
 
 import asyncio
 import os
@@ -28,8 +28,8 @@ from tests.support.builders import a_grant, a_member, a_rule, a_server, address
 from tests.support.product import Product
 from tests.system.whole.people import Person
 
-# Of a clone there is only what is kept under version control, and the modules as compiled, which a dozen processes
-# would else do again; nothing of this folder's data, settings and other caches.
+# A clone has only what is under version control, and here the compiled modules, which a dozen processes
+# would otherwise compile again; nothing of this folder's data, settings and other caches.
 NOT_CLONED = shutil.ignore_patterns(".git", ".env", ".venv", ".web", ".states", ".*_cache", "node_modules", "data")
 OF_A_FOLDER = {"DATA_DIR", "DATABASE_URL", "PUBLIC_URL", "REDIS_URL", "PORT", "SANDBOX_PORT"}
 START = (
@@ -46,7 +46,7 @@ Rows = dict[str, dict[int, dict[str, Any]]]
 
 
 async def work() -> None:
-    """A member proves a wallet and has a role by a rule, in one transaction: a backup has all of it or nothing.
+    """Prove a member's wallet and give them a role by a rule, in one transaction: a backup has all of it or nothing.
 
     The bot is not in that server, so nothing else happens there.
     """
@@ -57,7 +57,7 @@ async def work() -> None:
 
 
 async def rows() -> Rows:
-    """Every rule, wallet and grant by its number, whole."""
+    """Return every rule, wallet and grant as a whole row, by its id."""
     async with transaction() as db:
         return {
             table.__name__: {row.id or 0: row.model_dump() for row in (await db.exec(select(table))).all()}
@@ -66,7 +66,7 @@ async def rows() -> Rows:
 
 
 async def said(*arguments: str, folder: Path, more: dict[str, str]) -> str:
-    """What `python -m …` says in a folder; it must succeed."""
+    """Return the output of `python -m …` in a folder; it must succeed."""
     environment = {name: value for name, value in os.environ.items() if name not in OF_A_FOLDER} | more
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", *arguments, cwd=folder, env=environment,
@@ -78,7 +78,7 @@ async def said(*arguments: str, folder: Path, more: dict[str, str]) -> str:
 
 
 async def backup_under_load(product: Product, file: Path) -> tuple[Rows, Rows]:
-    """`make backup FILE=…` of the running product while three write without a pause; the rows before and after."""
+    """Run `make backup FILE=…` while three writers work without a pause; return the rows before and after."""
     for _ in range(5):
         await work()
     before, going = await rows(), True
@@ -100,7 +100,7 @@ async def backup_under_load(product: Product, file: Path) -> tuple[Rows, Rows]:
 
 @contextmanager
 def web_of(folder: Path, database: str, sandbox: str) -> Iterator[Product]:
-    """The web process of a copy, on its restored database; the screens are those that are built here already."""
+    """The web process of a copy, on its restored database; it uses the screens that are built here."""
     port = free_port()
     (folder / ".web").symlink_to(ROOT / ".web")
     environment = {name: value for name, value in os.environ.items() if name not in OF_A_FOLDER} | {
@@ -121,7 +121,7 @@ def web_of(folder: Path, database: str, sandbox: str) -> Iterator[Product]:
 
 
 def shown(product: Product, club: Club) -> dict[str, Any]:
-    """What an admin and a member find on their screens about rules, wallets and roles."""
+    """Return the rules, wallets and roles on the screens of an admin and a member."""
     admin, member = (Person(product, club.people[who]["username"]) for who in ("ada", "carol"))
     try:
         server_id = admin.server(club.name)["internalId"]
@@ -166,7 +166,7 @@ async def test_a_fresh_copy_in_another_folder_has_every_rule_wallet_and_grant(cl
             with psycopg.connect(libpq_url(postgres.url)) as reader:
                 assert reader.execute(TORN.encode()).fetchall() == [], "each transaction whole or not at all"
             with web_of(fresh, postgres.url, club.product.sandbox) as copy:
-                # As an operator does at Discord: sign-ins return to registered addresses only.
+                # As an operator does at Discord: sign-ins return only to registered addresses.
                 callbacks = [one.url + CALLBACK_PATH for one in (club.product, copy)]
                 club.product.control("application", {"redirect_uris": callbacks})
                 assert await asyncio.to_thread(shown, copy, club) == here

@@ -1,4 +1,4 @@
-"""`reflex run`, typed in a copy of the repository: it serves, people sign in, and Ctrl+C leaves nothing behind."""
+"""`reflex run` in a copy of the repository: it serves, people sign in, and Ctrl+C leaves nothing behind."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from tests.system.whole.test_moved import NOT_CLONED, OF_A_FOLDER
 START_SECONDS = 240
 STOP_SECONDS = 60
 UNCLEAN = re.compile(r"Traceback|panicked|ClientOSError|Unclosed|Unexpected exit|did not end within")
-# With hot reload Reflex gives its worker two seconds, whatever the machine has to do meanwhile.
+# With hot reload Reflex gives its worker two seconds, however busy the machine is.
 KILLED = re.compile(r"Killing worker")
 
 
@@ -31,7 +31,7 @@ KILLED = re.compile(r"Killing worker")
 def clone(short_dir: Path) -> Path:
     """A copy of the tree with the screens as they are built here.
 
-    Their packages are copied as well: npm takes a link to them for none, and fetches all of them again.
+    Their packages are copied too: npm does not accept a link to them, and would download all of them again.
     """
     ensure_built(lambda _: None)
     folder = short_dir / "clone"
@@ -42,7 +42,7 @@ def clone(short_dir: Path) -> Path:
 
 
 def free(port: int) -> bool:
-    """Whether somebody could listen on the port on every address."""
+    """Return whether a process could listen on the port on every address."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -76,7 +76,7 @@ def test_it_serves_until_ctrl_c_and_leaves_nothing_behind(clone: Path, options: 
         with closing(Person(product, "ada")) as ada:
             assert ada.get("/api/servers")
         for one in (port, sandbox_port):
-            with pytest.raises(httpx.ConnectError):  # another address of this machine, as another machine would see it
+            with pytest.raises(httpx.ConnectError):  # another address of this machine, as other machines reach it
                 httpx.get(f"http://127.0.0.2:{one}/health", headers={"Host": f"localhost:{one}"})
         os.killpg(process.pid, signal.SIGINT)
         process.wait(STOP_SECONDS)

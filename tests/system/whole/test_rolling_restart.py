@@ -1,6 +1,6 @@
-"""Bot and jobs of an earlier version beside those of this one on one database, until the earlier ones are ended.
+"""Bot and jobs of an earlier version beside this version's on one database, until the earlier ones end.
 
-No interaction is left without an answer or answered twice, and no role is written twice or not at all.
+Each interaction is answered exactly once, and each role is written exactly once.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ DATABASE = "rolling_restart"
 PEOPLE = ("ada", "bob", "carol", "dave")
 TRADERS = PEOPLE[1:]
 ANSWERS, TRADES = 5, 2
-"""Answers and trades that a stage of the restart lasts for at least."""
+"""The least number of answers and trades during a stage of the restart."""
 STOP_SECONDS = 60
 BREATH_SECONDS = 0.2
 
@@ -50,7 +50,7 @@ class Version:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def migrate(self) -> None:
-        """Bring the database to this version's own newest revision."""
+        """Migrate the database to this version's newest revision."""
         done = subprocess.run(
             [sys.executable, "-m", "alembic", "upgrade", "head"],
             cwd=self._root, env=self._environment, capture_output=True, text=True, check=False,
@@ -65,17 +65,17 @@ class Version:
             )
 
     async def end(self, module: str) -> None:
-        """End the process in order, and wait until it has ended."""
+        """Stop the process properly, and wait until it has ended."""
         process = self._running.pop(module)
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, STOP_SECONDS) in {0, -signal.SIGTERM}, self.said(module)
 
     def said(self, module: str) -> str:
-        """Return the end of what the process has written."""
+        """Return the end of the process's output."""
         return (self._directory / f"{self._name}-{module}.log").read_text(errors="replace")[-4000:]
 
     def stop(self) -> None:
-        """End what still runs."""
+        """End every process that still runs."""
         for process in self._running.values():
             process.kill()
             process.wait()
@@ -101,7 +101,7 @@ def versions(url: str, sandbox: str, directory: Path) -> Iterator[tuple[Version,
 
 @pytest.fixture
 def database(postgres_url: str) -> str:
-    """The address of a database that is empty yet."""
+    """The address of a database that is still empty."""
     with psycopg.connect(plain(postgres_url), autocommit=True) as admin:
         admin.execute(f"DROP DATABASE IF EXISTS {DATABASE}".encode())
         admin.execute(f"CREATE DATABASE {DATABASE}".encode())
@@ -110,7 +110,7 @@ def database(postgres_url: str) -> str:
 
 @pytest.fixture
 def sandbox(database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """A sandbox of the test's own, which this process uses too."""
+    """A sandbox of the test's own, which this process also uses."""
     with running_sandbox(strict=False) as url:
         httpx.post(f"{url}/control/application", json={"max_concurrency": 1_000}).raise_for_status()
         monkeypatch.setenv("DATA_DIR", str(tmp_path))
@@ -135,18 +135,18 @@ class Visitors:
         self.trades: list[tuple[str, str]] = []
 
     async def ask(self) -> None:
-        """Use a command again and again until it is over."""
+        """Use a command again and again until the end."""
         while not self.over:
             async with self._free:
                 body = {"guild": self._town.name, "user": self._town.people["ada"]["id"], "kind": "command",
                         "name": "wallets", "wait": 30}  # fmt: skip
                 answer = await self._town.control.post("/control/interactions", json=body, timeout=90)
             (self.answers if answer.status_code == 200 else self.without).append(answer.json())
-            # Without a breath they would keep a processor busy, which other tests need.
+            # Without a pause they would keep a processor busy that other tests need.
             await asyncio.sleep(BREATH_SECONDS)
 
     async def trade(self) -> None:
-        """Buy tokens and sell each when the role has come, until it is over; note what Discord must be asked for."""
+        """Buy tokens and sell each when its role has come, until the end; record the writes that Discord should get."""
         while not self.over:
             for who in TRADERS:
                 token = await self._town.buys(who)
@@ -170,20 +170,20 @@ class Visitors:
 
     @asynccontextmanager
     async def silent(self) -> AsyncIterator[None]:
-        """Nobody waits for an answer of the bot while this lasts."""
+        """A period in which nobody waits for an answer of the bot."""
         async with self._free:
             yield
 
 
 async def connected() -> bool:
-    """Whether the present bot has a session."""
+    """Return whether the present bot has a session."""
     async with transaction() as db:
         found = await db.execute(text("SELECT count(*) FROM shard WHERE session_id IS NOT NULL"))
         return bool(found.scalar_one())
 
 
 async def alone() -> bool:
-    """Whether no bot of the earlier version counts as running."""
+    """Return whether no bot of the earlier version counts as running."""
     async with transaction() as db:
         return not await rate_shares.is_beside_an_older_bot(db)
 
@@ -222,7 +222,7 @@ async def restarted(town: Town, earlier: Version, present: Version) -> None:
         await visitors.go_on()
         assert not await alone(), "both bots hear everything"
         async with visitors.silent():
-            # What it has begun to answer an earlier bot may leave when it ends.
+            # An earlier bot may leave an answer unfinished when it ends.
             await earlier.end("bot")
         await visitors.go_on()
         await earlier.end("jobs")
@@ -250,6 +250,6 @@ async def restarted(town: Town, earlier: Version, present: Version) -> None:
 
 
 async def offers(town: Town) -> bool:
-    """Whether Discord knows the bot's commands."""
+    """Return whether Discord knows the bot's commands."""
     body = {"guild": town.name, "user": town.people["ada"]["id"], "kind": "command", "name": "wallets", "wait": 30}
     return (await town.control.post("/control/interactions", json=body, timeout=90)).status_code == 200

@@ -1,4 +1,4 @@
-"""The loop program's call data and answer: every mark that is missing or wrong is seen."""
+"""The loop program's call data and answer: every missing or wrong mark is detected."""
 
 import pytest
 

@@ -21,18 +21,18 @@ from tests.gateways.evm_lab import COLLECTION, HOSTILE, ROOT, Front, address, an
 from tests.support.balances import balances
 
 MULTICALL3 = CHAINS["base"].multicall3
-# Eight collections: the token of a wallet is in the slot of its address.
+# Eight collections: a wallet's amount is in the slot of its address.
 COLLECTIONS = [address(n) for n in range(8)]
 WALLETS = [address(10_000 + n) for n in range(6_000)]
 HOLDERS = {WALLETS[n * 37 % len(WALLETS)]: n % 7 + 1 for n in range(300)}
-# Costs about 60,000 gas a call and then answers rightly.
+# Uses about 60,000 gas a call and then answers correctly.
 HEAVY = "300 \nmore: 1 SWAP1 SUB DUP1 0 SLOAD POP @more JUMPI 4 CALLDATALOAD SLOAD 0 MSTORE 32 0 RETURN"
 ARTEFACTS = json.loads((ROOT / "sandbox" / "contracts" / "artefacts.json").read_text())
 
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[str]:
-    """A node whose calls have 50 M gas, as most nodes' have."""
+    """A node that allows 50 M gas a call, as most nodes do."""
 
     async def build(url: str) -> None:
         for contract in COLLECTIONS:
@@ -101,7 +101,7 @@ async def test_a_costly_contract_is_asked_again_alone_until_it_is_known(chains: 
 
 
 def refusing(most_bytes: int, error: dict[str, Any]) -> Callable[[dict[str, Any], Any], Any]:
-    """A node that refuses calls with more data than that."""
+    """Return a change that refuses calls with more data than that."""
 
     def change(call: dict[str, Any], true: Any) -> Any:
         if call["method"] == "eth_call" and len(call["params"][0]["data"]) // 2 > most_bytes:
@@ -218,7 +218,7 @@ async def test_an_aggregate_of_zeros_is_refused(chains: EvmChains, end: Front, n
         refused = without_override(call, true)
         if call["method"] != "eth_call" or refused is not true:
             return refused
-        # Keeps the form (offsets, lengths, successes) and turns every amount, canaries included, into zero.
+        # Keep the form (offsets, lengths, successes) and set every amount to zero, canaries included.
         words = [true["result"][2 + at : 2 + at + 64] for at in range(0, len(true["result"]) - 2, 64)]
         count = int(words[1], 16)
         zeroed = words[: 2 + count] + [w if i % 4 != 3 else "0" * 64 for i, w in enumerate(words[2 + count :])]
@@ -244,7 +244,7 @@ async def test_a_cut_aggregate_is_refused(chains: EvmChains, end: Front, node: s
 
 
 def guilds(count: int, contracts: int = 4, wallets: int = 5) -> list[Segment]:
-    """Segments of many small servers: collections and wallets of their own, some shared with others."""
+    """Return segments of many small servers, whose collections and wallets partly overlap."""
     return [
         Segment(
             tuple(COLLECTIONS[(guild + n) % len(COLLECTIONS)] for n in range(contracts)),
@@ -255,7 +255,7 @@ def guilds(count: int, contracts: int = 4, wallets: int = 5) -> list[Segment]:
 
 
 def check_each(segments: list[Segment], sheets: list[BalanceSheet], *, but: Collection[str] = ()) -> None:
-    """Every amount of every segment is right, of the contracts that are not in `but`."""
+    """Check every amount in every segment, except those of the contracts in `but`."""
     for segment, sheet in zip(segments, sheets, strict=True):
         for contract in set(segment.contracts) - set(but):
             found = {owner: sheet.amount(contract, owner) for owner in segment.owners}
@@ -289,7 +289,7 @@ async def test_a_gas_burner_that_many_segments_name_spoils_only_its_own_cells(
 
 
 async def test_many_gas_burners_of_one_segment_spoil_only_their_own_cells(chains: EvmChains, node: str) -> None:
-    """Two hundred of them could burn nearly all the gas of a call, and come before all others in it."""
+    """Two hundred of them could use nearly all the gas of a call, and they come before the other contracts in it."""
     burners = [f"0x{0x20000 + n:040x}" for n in range(200)]
     for burner in burners:
         await rpc(node, "anvil_setCode", burner, "0xfe")
@@ -302,7 +302,7 @@ async def test_many_gas_burners_of_one_segment_spoil_only_their_own_cells(chains
 
 
 def named(end: Front, contracts: Collection[str]) -> set[str]:
-    """Which of these contracts the calls so far were about."""
+    """Return those of the contracts that the calls so far have named."""
     sent = "".join(str(call["params"][0]["data"]) for call in end.calls if call["method"] == "eth_call")
     return {one for one in contracts if one[2:] in sent}
 
@@ -311,7 +311,7 @@ def named(end: Front, contracts: Collection[str]) -> set[str]:
 async def test_contracts_that_take_all_gas_rest_and_then_cost_nobody_anything(
     chains: EvmChains, end: Front, node: str, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    """They burn it at once or in a loop, or return or revert with a megabyte."""
+    """They use up the gas at once or in a loop, or return or revert with a megabyte."""
     burners = [f"0x{0x40000 + n:040x}" for n in range(40)]
     for burner in burners:
         await rpc(node, "anvil_setCode", burner, code)
@@ -326,7 +326,7 @@ async def test_contracts_that_take_all_gas_rest_and_then_cost_nobody_anything(
     assert named(end, burners) == set()
     assert end.methods().count("eth_call") == 1, "as many as without them"
     assert all(sheets[0].unknown(burner) == 4 for burner in burners)
-    # Once they have rested they are asked again, and then for longer not.
+    # After their pause they are asked again; those that still use all gas get a longer pause.
     moment = monotonic()
     monkeypatch.setattr(costly_contracts, "monotonic", lambda: moment + costly_contracts.FIRST_REST + 1)
     await rpc(node, "anvil_setCode", burners[0], "0x" + assemble(COLLECTION).hex())

@@ -1,4 +1,4 @@
-"""Coins in bulk: exact amounts of any size, the chain's own coin, and what they cost beside NFTs."""
+"""Coins in bulk: exact amounts of any size, the chain's own coin, and their cost beside NFTs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -84,7 +84,7 @@ async def chains(ends: tuple[Front, Front]) -> AsyncIterator[EvmChains]:
 
 
 async def read(chains: EvmChains, owners: list[str] = OWNERS, at: ReadPoint = NEWEST) -> BalanceSheet:
-    """The dollar, the chain's own coin and an NFT collection in one question."""
+    """Read the dollar, the chain's own coin and an NFT collection in one question."""
     segment = Segment((DOLLAR, NATIVE, CATS), tuple(owners), frozenset({DOLLAR, NATIVE}))
     (sheet,) = await chains.balances("base", [segment], at=at)
     return sheet
@@ -99,7 +99,7 @@ def check(sheet: BalanceSheet) -> None:
 
 
 def without_override(call: dict[str, Any], true: Any) -> Any:
-    """A node that knows no state override."""
+    """Answer as a node without state override."""
     if call["method"] == "eth_call" and len(call["params"]) > 2:
         return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32602, "message": "too many arguments"}}
     return true
@@ -124,7 +124,7 @@ async def test_the_own_coin_is_read_at_the_block_that_is_named(chains: EvmChains
 
 async def test_coins_cost_about_as_much_as_nfts(chains: EvmChains, ends: tuple[Front, Front]) -> None:
     coins = (DOLLAR, GOLD, NATIVE)
-    await read(chains, MANY[:500])  # learns how much the node takes
+    await read(chains, MANY[:500])  # learns how much the node accepts
 
     async def requests(segment: Segment) -> int:
         before = ends[0].requests
@@ -216,7 +216,7 @@ async def test_nobody_is_where_the_own_coin_is_put(node: str) -> None:
 async def test_no_lie_of_the_nodes_reads_as_another_amount(
     chains: EvmChains, ends: tuple[Front, Front], lie: str, warm: bool
 ) -> None:
-    """Whatever both nodes say, an amount is the true one or unknown."""
+    """Whatever both nodes answer, an amount is the true one or unknown."""
     if warm:
         check(await read(chains))
     for end in ends:

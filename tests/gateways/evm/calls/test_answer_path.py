@@ -1,4 +1,4 @@
-"""The value that a path leads to: as the ABI says, and whatever a hostile contract answers instead."""
+"""The value at a path of an answer: as the ABI defines it, whatever a hostile contract answers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Arguments as people write them, and the call data that they make for a wallet."""
+"""Arguments as people write them, and the call data made from them for a wallet."""
 
 from typing import Any
 

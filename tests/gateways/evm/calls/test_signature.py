@@ -1,4 +1,4 @@
-"""Signatures as people write and paste them, and what is said of those that are none."""
+"""Function signatures as people write and paste them, and the errors for invalid ones."""
 
 import pytest
 from eth_utils.crypto import keccak

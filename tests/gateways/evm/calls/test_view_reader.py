@@ -24,7 +24,7 @@ STAKING, LIST, STRUCT, HUGE, NOSY, DEAR, MOODY = (address(number) for number in 
 OWNERS = [address(100 + number) for number in range(40)]
 FIRST, SECOND, OTHER = OWNERS[:3]
 
-# A list as long as the slot of the address says, of numbers that are their own places.
+# A list whose length is in the slot of the address, and whose numbers are their own positions.
 A_LIST = """
     32 0 MSTORE 4 CALLDATALOAD SLOAD DUP1 32 MSTORE 0
 more:
@@ -35,16 +35,16 @@ done:
 # (the slot of the address, the second argument, true).
 A_STRUCT = "4 CALLDATALOAD SLOAD 0 MSTORE 36 CALLDATALOAD 32 MSTORE 1 64 MSTORE 96 0 RETURN"
 A_MEGABYTE = "32 0 MSTORE 32766 32 MSTORE 1048576 0 RETURN"
-# The origin and the caller, as two addresses.
+# The origin and the caller of the call, as two addresses.
 WHO_ASKS = "ORIGIN 0 MSTORE CALLER 32 MSTORE 64 0 RETURN"
-# The slot of the address, after a walk that takes more gas than a question gets at first.
+# The slot of the address, after a loop that uses more gas than a question is first given.
 DEAR_NUMBER = """
     9000
 again:
     1 SWAP1 SUB DUP1 @again JUMPI POP
     4 CALLDATALOAD SLOAD 0 MSTORE 32 0 RETURN
 """
-# The slot of the address for one wallet, and never an end for any other.
+# An answer for one wallet, and an endless loop for every other.
 A_MOODY_ONE = f"4 CALLDATALOAD {OTHER} EQ @good JUMPI again: @again JUMP good: 7 0 MSTORE 32 0 RETURN"
 
 

@@ -1,4 +1,4 @@
-"""Nodes that take small batches or none: asked in as few requests as they take, and remembered."""
+"""Nodes that accept only small batches or none: asked in as few requests as possible, with the limit remembered."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ NONE = "0x" + (32).to_bytes(32, "big").hex() + bytes(32).hex()
 
 
 class Limited:
-    """A node that refuses batches of more than `most` calls, in one of the ways in which nodes do."""
+    """A node that refuses batches of more than `most` calls, in one of the ways that nodes use."""
 
     def __init__(self, most: int, refusal: str) -> None:
         self.most, self.refusal = most, refusal

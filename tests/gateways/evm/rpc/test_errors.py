@@ -1,4 +1,4 @@
-"""How a node's refusal is sorted by its words."""
+"""How a node's refusal is classified by its wording."""
 
 import pytest
 

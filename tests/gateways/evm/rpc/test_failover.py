@@ -1,4 +1,4 @@
-"""Failover: what is raised when no node has a good answer."""
+"""Failover: the error raised when no node has a good answer."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, 
 
 
 class Said:
-    """A node that fails with what it was made with."""
+    """A node that fails with the given error."""
 
     def __init__(self, fault: ProviderError) -> None:
         self.fault = fault

@@ -1,4 +1,4 @@
-"""Which newest block of a node is believed: shared requests, jumps, stale heads, wrong clocks, chains that pause."""
+"""Which newest block of a node is believed: shared requests, jumps, stale heads, wrong clocks, pausing chains."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -26,13 +26,13 @@ CHAIN_IDS = {"base": "0x2105", "apechain": hex(33139)}
 
 
 class Chain:
-    """A node as a test says, with a clock of its own."""
+    """A node whose answers a test sets, with a clock of its own."""
 
     def __init__(self, chain: str) -> None:
         self.url, self.chain_id = "", CHAIN_IDS[chain]
         self.block, self.age, self.hash = 40_000_000, 1.0, "0x" + "ab" * 32
         self.made: int | None = None
-        """When the block was made (Unix seconds), where the age does not say it."""
+        """When the block was made (Unix seconds), unless `age` gives it."""
         self.clock_ahead = 0.0
         self.dated = True
         self.syncing: Any = False
@@ -60,7 +60,7 @@ class Chain:
         said = web.json_response({"jsonrpc": "2.0", "id": body["id"], "result": results[body["method"]]})
         if self.down:
             said = web.Response(status=502)
-        # aiohttp sets a Date of its own where there is none.
+        # aiohttp adds its own Date where there is none.
         said.headers["Date"] = date if self.dated else "some day"
         return said
 
@@ -84,7 +84,7 @@ async def served(chain: str = "base") -> AsyncIterator[Chain]:
 
 
 class Lab:
-    """The nodes of one chain, with a clock for the time between answers that a test moves."""
+    """The nodes of one chain, and a clock for the time between answers that the test moves."""
 
     def __init__(self, stack: AsyncExitStack) -> None:
         self._stack = stack
@@ -195,7 +195,7 @@ async def test_a_jump_that_time_does_not_allow_is_refused_and_the_next_head_is_b
     await node.head()
     right, end.block = end.block, 400_000_000
     assert "further ahead" in await refused(node.head())
-    for seconds in (10, 20, 100):  # once in a while, from one of several machines behind the address
+    for seconds in (10, 20, 100):  # occasionally, from one of several machines behind the address
         lab.seconds += seconds
         end.block = right
         assert (await node.head()).block == right
@@ -271,7 +271,7 @@ async def test_a_wrong_clock_of_ours_makes_no_head_stale_where_two_hosts_know_be
 ) -> None:
     ends, nodes = await lab.nodes(2)
     ahead(monkeypatch, 3_600)
-    await refused(nodes[1].head())  # one host alone is not believed
+    await refused(nodes[1].head())  # a single host is not believed
     assert (await nodes[0].head()).block == ends[0].block
     assert (await nodes[1].head()).block == ends[1].block
     assert "corrected this machine's clock" in caplog.text

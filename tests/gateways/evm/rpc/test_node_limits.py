@@ -1,4 +1,4 @@
-"""What nodes were found to give: readers note it, and those that start later begin with it."""
+"""Learned limits of nodes: readers record them, and readers that start later begin with them."""
 
 import json
 
@@ -15,7 +15,7 @@ URL, CONTRACT = "https://node.example/v2/secret", "0x" + "77" * 20
 
 
 class Plan:
-    """A node that gives logs of so many blocks, and batches of so many calls."""
+    """A node that gives logs of so many blocks, and accepts batches of so many calls."""
 
     def __init__(self, server: Wire, blocks: int, calls: int) -> None:
         self.blocks, self.calls = blocks, calls
@@ -43,7 +43,7 @@ class Plan:
 
 
 async def used(url: str, blocks: int = 300, calls: int = 20) -> None:
-    """A process's readers read logs and send a batch."""
+    """Read logs and send a batch with a new process's readers."""
     pool = NodePool({"base": [url]})
     await TransferLogs(pool).of_contracts("base", [CONTRACT], 1, blocks, 0)
     await pool.all()[0].batch([("eth_chainId", ())] * calls)

@@ -1,4 +1,4 @@
-"""Reading at the block that a chain's newest one has settled: what a second reading of a loss is about."""
+"""Reading at a chain's settled block, for the second reading before a removal."""
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack

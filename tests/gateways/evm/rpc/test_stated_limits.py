@@ -1,4 +1,4 @@
-"""The limits that nodes tell in their refusals, in the words in which they tell them."""
+"""The limits that nodes state in their refusals, in the wording of real nodes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Named ids of ERC-1155 contracts, asked about exactly: many owners, many ids, nodes whose history is out of reach."""
+"""Named ids of ERC-1155 contracts, read exactly: many owners, many ids, and nodes that do not give the history."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -22,7 +22,7 @@ HELD = {OWNERS[0]: {"7": 1}, OWNERS[300]: {"7": 2, "99": 1}, OWNERS[499]: {"450"
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[str]:
-    """An ERC-1155 with three holders, and many blocks since."""
+    """An ERC-1155 with three holders, followed by many blocks."""
 
     async def build(url: str) -> None:
         await collection(url, MANY, "ERC1155")
@@ -37,7 +37,7 @@ def node() -> Iterator[str]:
 
 
 def ten_blocks(call: dict[str, Any], true: Any) -> Any:
-    """A node that gives logs of ten blocks at a time, where a whole history is too many of them."""
+    """Return a change that limits logs to ten blocks, where a whole history has too many of them."""
     if call["method"] != "eth_getLogs":
         return true
     asked = call["params"][0]
@@ -118,7 +118,7 @@ async def test_what_there_is_no_time_for_is_unsure_and_the_rest_is_known(
     def out_of_time(call: dict[str, Any], true: Any) -> Any:
         nonlocal asked
         if call["method"] == "eth_call" and (asked := asked + 1) == 5:
-            # Everything after it is past the time that there is for exact questions.
+            # Everything after it comes too late for exact questions.
             monkeypatch.setattr(erc1155, "KEPT_FOR_THE_REST", 1_000.0)
         return ten_blocks(call, true)
 

@@ -1,4 +1,4 @@
-"""Questions to real contracts: words, reverts and failures told apart, by the program and by batches alike."""
+"""Questions to real contracts: words, reverts and failures are distinguished, by the program and by batches alike."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -27,7 +27,7 @@ EXPECTED = {
 }
 
 
-# Collections that answer what is known, and to everything else as contracts do that have no such token.
+# Collections that answer known calls, and revert on others as contracts without such a token do.
 ANSWERS_165 = """
     0 CALLDATALOAD 224 SHR 0x01ffc9a7 EQ ISZERO @other JUMPI
     1 0 MSTORE 32 0 RETURN

@@ -1,4 +1,4 @@
-"""Tokens that nobody lists, found in a node's logs: in pieces, remembered, never taken for all when they are not."""
+"""Tokens that no index lists, found in a node's logs: read in pieces, remembered, never taken as complete too early."""
 
 import asyncio
 from collections import Counter
@@ -63,7 +63,7 @@ class Item:
 
 @dataclass
 class Lists:
-    """An indexer that lists this, whoever asks."""
+    """An indexer that lists these tokens for every account."""
 
     items: Sequence[Item] = ()
     source: str = "An indexer"
@@ -91,14 +91,14 @@ def sure(sheet: TokenSheet) -> dict[str, dict[str, int]]:
 
 
 def spans(end: Front) -> list[int]:
-    """How many blocks each question for logs was about; consecutive transfers are asked for beside the others."""
+    """Return the number of blocks in each request for logs, without the extra requests for consecutive transfers."""
     asked = [call["params"][0] for call in end.calls if call["method"] == "eth_getLogs"]
     asked = [one for one in asked if one["topics"][0] != [token_history.CONSECUTIVE]]
     return [int(one["toBlock"], 16) - int(one["fromBlock"], 16) + 1 for one in asked]
 
 
 def limited(most: int, code: int, message: str) -> Any:
-    """A node that gives logs of so many blocks at a time."""
+    """Return a change that limits requests for logs to so many blocks."""
 
     def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
         if call["method"] != "eth_getLogs":
@@ -175,7 +175,7 @@ async def test_what_a_node_searched_does_not_count_for_another_in_its_place(
 
 
 def consecutive(owner: str, first: int, last: int) -> Any:
-    """A node on whose chain somebody got tokens of consecutive ids (ERC-2309), and by no other event."""
+    """Return a node on whose chain an owner got tokens of consecutive ids (ERC-2309), and by no other event."""
 
     def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
         if call["method"] != "eth_getLogs":
@@ -259,7 +259,7 @@ async def test_a_search_goes_on_where_its_time_was_up(
     chains: EvmChains, end: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end.change = limited(20, -32005, "query returned more than 10000 results")
-    await chains.tokens("base", MANY, OWNERS)  # learns what the node takes
+    await chains.tokens("base", MANY, OWNERS)  # learns how much the node accepts
     monkeypatch.setattr(token_history, "PIECES_A_LOOK", 4)
     monkeypatch.setattr(token_history, "SETTLED", 0)
     sheet = await chains.tokens("base", MANY, OWNERS)
@@ -359,7 +359,7 @@ async def test_all_transfers_added_up_are_what_everybody_holds(
         owned[one.sender, str(one.first_id)] -= one.amount
         owned[one.receiver, str(one.first_id)] += one.amount
     assert (found.last, found.unread) == (head.block, 0)
-    # Other tests of this module give tokens to other people.
+    # Other tests of this module give tokens to other owners.
     assert {place: amount for place, amount in owned.items() if amount and place[0] in held} == {
         (owner, token): amount for owner, tokens in held.items() for token, amount in tokens.items()
     }

@@ -1,4 +1,4 @@
-"""Which tokens owners hold, from a real node: everything that is sure, nothing that is not, whatever contracts do."""
+"""Which tokens owners hold, from a real node: everything certain and nothing else, whatever contracts do."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -61,7 +61,7 @@ async def chains(end: Front) -> AsyncIterator[EvmChains]:
 
 
 def sure(sheet: TokenSheet) -> dict[str, dict[str, int]]:
-    """What each owner holds, when everything is known."""
+    """Return what each owner holds, after checking that nothing is unknown."""
     assert sheet.unsure == {}
     return {owner: dict(sheet.of(owner)) for owner in OWNERS if sheet.of(owner)}
 

@@ -1,4 +1,4 @@
-"""What tests of several sources share: sources of traits that say what a test wants, and where a grant stands."""
+"""Fixtures for tests of several sources: sources of traits whose answers a test sets, and reads of a grant's state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,13 +27,13 @@ GOLD, REFRESHING = TraitList((Trait("Fur", "Gold"),)), TraitList((Trait("Status"
 
 @dataclass
 class Teller:
-    """A source of traits that says the same of every token, or nothing."""
+    """A source of traits that gives the same answer for every token, or none."""
 
     said: TraitList | None
     asked: int = 0
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
     async def nft(self, chain: str, contract: str, token_id: str) -> TraitList:
         self.asked += 1
@@ -63,7 +63,7 @@ def metadata() -> Teller:
 
 @pytest.fixture
 async def gold(town: Town, opensea: Teller, metadata: Teller) -> Town:
-    """A rule for gold fur; carol, who has proved her wallet, has a token."""
+    """A rule for gold fur; carol has proved her wallet and holds a token."""
     use_gateways(replace(gateways(), opensea=cast(OpenSea, opensea), metadata=cast(TokenMetadata, metadata)))
     await town.buys("carol")
     leaf = Requirement("trait", "base", town.contract, traits=(("Fur", "Gold"),))
@@ -73,31 +73,31 @@ async def gold(town: Town, opensea: Teller, metadata: Teller) -> Town:
 
 @pytest.fixture
 def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Traits are read outside at every look."""
+    """Traits are read from outside on every reconcile."""
     monkeypatch.setattr("services.collections.stored_traits.fresh_for", lambda: timedelta(0))
 
 
 async def earned(town: Town, engine: Engine) -> None:
-    """Let carol prove her wallet and wait until the engine has given her the role; the engine ends."""
+    """Prove carol's wallet and wait until the engine has given her the role, then stop the engine."""
     async with engine():
         await town.prove("carol")
         await given(town)
 
 
 async def states(town: Town) -> list[str]:
-    """Return the state of every role that the ledger has for the town."""
+    """Return the state of every role of the town in the ledger."""
     return [row.state for row in await grants(town)]
 
 
 async def reasons(town: Town) -> set[str | None]:
-    """Return the reasons for which the town's members are queued, in English."""
+    """Return the reasons why the town's members are queued, in English."""
     async with transaction() as db:
         mine = col(Due.key).startswith(f"{town.server_id}:")
         return {said(reason) if reason else reason for reason in (await db.exec(select(Due.reason).where(mine))).all()}
 
 
 async def one_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Base has its first node alone from now on."""
+    """Leave only Base's first node in use from now on."""
     monkeypatch.setenv("RPC_BASE", settings().rpc["base"][0])
     settings.cache_clear()
     await close_gateways()

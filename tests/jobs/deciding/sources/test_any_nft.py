@@ -1,4 +1,4 @@
-"""Nobody loses a role for any NFT by the word of one list: a second list or the chain has to say the same."""
+"""A single list never costs a role for any NFT: a second list or the chain has to agree."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -26,7 +26,7 @@ from tests.jobs.watching import given, looked_at, taken
 
 @dataclass
 class Index:
-    """An index that lists these tokens of whoever is asked about, or fails."""
+    """An index that lists these tokens for every account, or fails."""
 
     source: str
     tokens: tuple[tuple[str, str], ...] | None = ()
@@ -38,7 +38,7 @@ class Index:
 
 
 async def indexed_by(*indexes: Index) -> None:
-    """These list what accounts have from now on."""
+    """Make these indexes list the accounts' tokens from now on."""
     await cast(EvmChains, gateways().chains).close()
     pool = NodePool(settings().rpc)
     chains = EvmChains(pool, indexes[0] if indexes else None, cast("tuple[Indexer, ...]", indexes[1:]))

@@ -1,4 +1,4 @@
-"""Nobody loses a role by the word of one node, or by a block that may yet be replaced."""
+"""A role is never lost because of a single node's answer, or because of a block that may still be replaced."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from tests.jobs.watching import given, grants, kinds, looked_at, taken
 
 
 async def taken_by_node_1_alone(town: Town) -> dict[str, Any]:
-    """The reading by which the role is being taken: node 1's, confirmed by itself at a later block."""
+    """Return the reading behind the removal: node 1's, which it confirmed itself at a later block."""
     (row,) = await grants(town)
     assert row.state == "taking"
     (reading,) = row.evidence["readings"]
@@ -107,7 +107,7 @@ async def test_with_the_second_node_down_the_first_confirms_its_own_word_after_s
 
 
 class SecondInPart(EvmChains):
-    """The chains, whose second node never says how much a wallet has, or says `shows` of all."""
+    """The chains' reader; its second node gives no amount, or the amount `shows` for everybody."""
 
     node: int = 1
     shows: int | None = None
@@ -123,7 +123,7 @@ class SecondInPart(EvmChains):
 
 
 class FirstSaysNone(SecondInPart):
-    """The chains, whose first node says that nobody has anything."""
+    """The chains' reader; its first node says that nobody holds anything."""
 
     node, shows = 0, 0
 

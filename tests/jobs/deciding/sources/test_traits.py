@@ -1,4 +1,4 @@
-"""Nobody loses a role for a trait by the word of one source, where there are two."""
+"""Where there are two sources of traits, a single source never costs anybody a role."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Who waits for a role by a trait is denied by one source alone only when the other one stays out of reach."""
+"""A member waiting for a role by a trait is denied on one source's answer only while the other stays unreachable."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("followed")
 
 @pytest.fixture
 def followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No node lags: nobody is looked at once more because of that."""
+    """No node lags behind, so nobody is reconciled a second time because of that."""
     monkeypatch.setattr("services.engine.retry_later._may_lag", lambda *_: False)
 
 
@@ -28,7 +28,7 @@ async def planned(town: Town) -> Due | None:
 
 
 async def now_due(town: Town) -> None:
-    """The pause of whoever is to be looked at again is over."""
+    """End the pause before the queued members are reconciled again."""
     row = await planned(town)
     assert row is not None
     async with transaction() as db:

@@ -1,4 +1,4 @@
-"""A Discord client on another library (hikari), in an environment of its own: says what it sees, line by line.
+"""A Discord client on another library (hikari), in an environment of its own, which reports what it sees line by line.
 
 `test_second_client.py` beside it runs it as `python second_client.py <API address> <token> <guild> <user>`.
 """
@@ -11,12 +11,12 @@ import hikari
 
 
 def say(what: str, **told: object) -> None:
-    """One line of JSON on standard output."""
+    """Write one line of JSON to standard output."""
     print(json.dumps({"what": what, **told}), flush=True)
 
 
 async def main(url: str, token: str, guild_id: int, user_id: int) -> None:
-    """Log in, tell of the guild with its roles and members, then of the user's roles whenever they change."""
+    """Log in and report the guild with its roles and members, then the user's roles whenever they change."""
     intents = hikari.Intents.GUILDS | hikari.Intents.GUILD_MEMBERS
     bot = hikari.GatewayBot(token, intents=intents, rest_url=url, banner=None, logs="ERROR")
 

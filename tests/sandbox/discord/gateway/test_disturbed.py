@@ -1,4 +1,4 @@
-"""What the gateway of the sandbox's Discord does at will: protocol frames, closing codes, outages, odd events."""
+"""Deliberate faults of the sandbox's gateway: protocol frames, close codes, outages, odd events."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ CAROL, DAVE = "1150000000000000303", "1150000000000000404"
 
 
 async def resumed(discord: Outside, client: Client, session: str, sequence: int) -> dict[str, Any]:
-    """The first frame after a resume."""
+    """Return the first frame after a resume."""
     assert (await client.frame())["op"] == 10
     token = discord.settings["DISCORD_BOT_TOKEN"]
     await client.send(6, {"token": token, "session_id": session, "seq": sequence})
@@ -33,7 +33,7 @@ async def test_a_client_is_told_to_come_back_with_its_session_or_without(
         frame = await client.frame()
         assert (frame["op"], frame["d"]) == (payload["op"], payload["d"])
         assert frame["s"] is None
-        # By 1000 a client gives its session up.
+        # A client that closes with 1000 ends its session.
         await client.socket.close(code=4000)
     async with connected(discord) as client:
         first = await resumed(discord, client, hello["session_id"], created["s"])
@@ -72,7 +72,7 @@ async def test_every_closing_code_can_be_had_and_some_end_the_session(discord: O
 
 
 async def roles_heard(discord: Outside, client: Client, *people: str) -> list[tuple[str, list[str]]]:
-    """What is heard when each of these gets Holder, and then somebody leaves."""
+    """Return the events received when each of these people gets Holder, and then one leaves."""
     for who in people:
         await discord.control("members", guild=BASE, user=who, action="add_role", role="Holder")
     await discord.control("members", guild=BASE, user="mallory", action="leave")

@@ -17,7 +17,7 @@ GUILDS_AND_MEMBERS = 3
 
 
 def unzstd() -> Callable[[bytes], bytes]:
-    """Reads a frame of raw blocks without end, piece by piece (RFC 8878 §3.1.1)."""
+    """Decompress an endless frame of raw blocks, piece by piece (RFC 8878 §3.1.1)."""
     begun: list[bool] = []
 
     def unpack(data: bytes) -> bytes:
@@ -49,7 +49,7 @@ class Client:
         await self.socket.send_bytes(json.dumps({"op": op, "d": data}).encode())
 
     async def frame(self) -> dict[str, Any]:
-        """The next frame; a close is `{"close": code}`."""
+        """Return the next frame; a close is `{"close": code}`."""
         message = await self.socket.receive(timeout=5)
         if message.type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSING):
             return {"close": self.socket.close_code}

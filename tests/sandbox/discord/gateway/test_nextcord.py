@@ -1,4 +1,4 @@
-"""nextcord, unchanged but for its base address, lives with the sandbox's Discord."""
+"""nextcord, unchanged except for its base address, works with the sandbox's Discord."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:parameter 'timeout' of type 'flo
 
 
 class Verify(nextcord.ui.View):
-    """A persistent button, as a panel has it."""
+    """A persistent button, as in a panel."""
 
     def __init__(self) -> None:
         super().__init__(timeout=None)
@@ -33,7 +33,7 @@ class Verify(nextcord.ui.View):
 
 
 class Ask(nextcord.ui.Modal):
-    """A question."""
+    """A modal with a question."""
 
     def __init__(self) -> None:
         super().__init__("Your wallet", custom_id="ask", timeout=None)
@@ -71,7 +71,7 @@ def build() -> "commands.Bot":
 
 @pytest.fixture
 async def bot(discord: Outside, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator["commands.Bot"]:
-    """A bot that is ready, with a panel in #general of Base Builders and its commands rolled out."""
+    """A ready bot, with a panel in #general of Base Builders and its commands registered."""
     base = discord.settings["DISCORD_API_URL"].replace("localhost", "127.0.0.1")
     monkeypatch.setattr("nextcord.http.Route.BASE", base)
     running = build()

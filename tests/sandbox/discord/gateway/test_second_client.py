@@ -1,4 +1,4 @@
-"""A second, unrelated client library lives with the sandbox's Discord: what nextcord forgives, another may not."""
+"""A second, unrelated client library works with the sandbox's Discord: it may not forgive what nextcord forgives."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ SCRIPT = Path(__file__).with_name("second_client.py")
 
 
 class Client:
-    """The script in a process of its own, heard line by line."""
+    """The script in a process of its own, read line by line."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
 
     async def tells(self, what: str) -> dict[str, Any]:
-        """The next line of this kind."""
+        """Return the next line of this kind."""
         assert self.process.stdout is not None
         async with asyncio.timeout(60):
             while line := await self.process.stdout.readline():
@@ -39,10 +39,10 @@ class Client:
 
 @pytest.fixture
 async def client(discord: Outside) -> AsyncIterator[Client]:
-    """hikari, logged in; its environment is made by the set-up of `make test`, or here."""
+    """hikari, logged in; its environment is created by the set-up of `make test`, or here."""
     python = ready_in(ROOT / "data" / "tools", sys.executable)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-    # In the form of real ones, which this library takes apart: the bot's id stands before the first dot.
+    # In the form of real ones, which this library parses: the bot's id comes before the first dot.
     bot_id = b64encode(discord.settings["DISCORD_CLIENT_ID"].encode()).decode().rstrip("=")
     token = f"{bot_id}.{discord.settings['DISCORD_BOT_TOKEN']}"
     arguments = (discord.settings["DISCORD_API_URL"], token, BASE, CAROL)

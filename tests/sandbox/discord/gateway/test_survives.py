@@ -1,4 +1,4 @@
-"""The sandbox's Discord after a kill, and where it refuses to run."""
+"""The sandbox's Discord after a kill, and the situations in which it refuses to run."""
 
 from pathlib import Path
 

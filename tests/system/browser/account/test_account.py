@@ -1,7 +1,7 @@
-"""The account screen by clicks: who one is, where one is signed in, one's data, and being forgotten.
+"""The account screen by clicks: the person's account, their sessions, their data, and erasure.
 
 It is part of docs/specification.md#section-2-screens-and-routes.
-The same village's dashboard shows what happened meanwhile, as charts and as tables.
+The same village's dashboard shows what happened, as charts and as tables.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ ROLE = "Holder"
 
 @dataclass(frozen=True)
 class Settled:
-    """A village where mia proved her wallet and holds a role by olga's rule; `mia` is signed in as a program too."""
+    """A village where mia proved her wallet and got a role by olga's rule; `mia` is a client signed in as mia."""
 
     village: Village
     mia: Person
     address: str
 
     def has_role(self) -> bool:
-        """Whether Discord shows the role on mia."""
+        """Return whether Discord shows the role on mia."""
         return ROLE in self.mia.product.roles_of(self.village.guild, self.village["mia"])
 
 
@@ -51,14 +51,14 @@ def settle(product: Product) -> Settled:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def settled(product: Product) -> AsyncIterator[Settled]:
-    """The village, with the role given."""
+    """A village where mia has been given the role."""
     made = await asyncio.to_thread(settle, product)
     yield made
     made.mia.close()
 
 
 def card(page: Page, title: str) -> Locator:
-    """The part of the screen under a heading."""
+    """Return the part of the screen under a heading."""
     heading = page.get_by_role("heading", name=title, exact=True)
     return page.locator("section.surface").filter(has=heading)
 

@@ -1,4 +1,4 @@
-"""Sessions as a browser lives them: by cookie, with a copy of the id in local storage that follows it."""
+"""Sessions in a browser: a cookie, with a copy of the id in local storage that follows it."""
 
 from collections.abc import Awaitable, Callable
 
@@ -76,7 +76,7 @@ async def test_signing_in_in_one_tab_leads_an_open_landing_page_to_the_dashboard
     ada = await visit()
     await ada.open("/")
     await ada.page.get_by_role("link", name="Get Started").wait_for()
-    # What the page says in the moment between hearing of the session and being loaded anew.
+    # Whether the status text is visible between the session's message and the reload.
     await ada.page.evaluate(
         "addEventListener('pagehide', () => "
         "localStorage.setItem('said', document.querySelector('main [role=status]').checkVisibility()))"
@@ -116,7 +116,7 @@ async def test_a_session_that_ended_elsewhere_shows_the_screens_own_signed_out_v
 async def test_somebody_else_on_the_same_tab_finds_nothing_of_the_one_before(visit: NewVisitor) -> None:
     visitor = await visit()
     await visitor.enter("ada")
-    # The heading of its card: the charts below name the server too, once it has a rule.
+    # The heading of its card: the charts below also name the server, once it has a rule.
     await visitor.page.get_by_role("heading", name="Base Builders").wait_for()
     await visitor.page.get_by_role("button", name="Logout").click()
     await visitor.page.get_by_role("link", name="Get Started").wait_for()

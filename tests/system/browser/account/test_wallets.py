@@ -1,4 +1,4 @@
-"""Proving wallets by clicks: a name that is confirmed, a transaction that is found by itself, a bio that comes late."""
+"""Proving wallets by clicks: a confirmed name, a transaction found automatically, a bio that appears late."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ CHAIN, TITLE, CONFIRMATIONS = "polygon", "Polygon", 12
 
 
 async def somebody(product: Product, visit: NewVisitor) -> tuple[Visitor, dict[str, Any]]:
-    """A fresh person, signed in and in front of the wallet screen."""
+    """Sign in a fresh person and return their browser on the wallet screen, and the person."""
     person = product.control("people", {"username": f"p{uuid.uuid4().hex[:8]}"})
     visitor = await visit()
     await visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -29,7 +29,7 @@ async def somebody(product: Product, visit: NewVisitor) -> tuple[Visitor, dict[s
 
 
 def asks(product: Product, method: str, *params: Any) -> Any:
-    """A call to the chain's node, as a wallet makes it."""
+    """Call the chain's node, as a wallet does, and return the result."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     request = urllib.request.Request(
         f"{product.sandbox}/rpc/{CHAIN}", data=body, headers={"Content-Type": "application/json"}
@@ -39,9 +39,9 @@ def asks(product: Product, method: str, *params: Any) -> Any:
 
 
 def signs(product: Product, person: dict[str, Any], value: int) -> None:
-    """The person's own transaction to themselves, in the newest block and unconfirmed."""
+    """Send the person's own transaction to themselves, in the newest block and unconfirmed."""
     account = Account.from_key(hashlib.sha256(f"sandbox wallet of {person['id']}".encode()).digest())
-    # What the sandbox sends for somebody gives them something to pay with.
+    # The transaction that the sandbox sends for a person gives them funds for the fee.
     first = {"from": account.address, "to": account.address, "value_wei": "1"}
     product.control(f"chains/{CHAIN}/send", first)
     signed = account.sign_transaction(
@@ -55,7 +55,7 @@ def signs(product: Product, person: dict[str, Any], value: int) -> None:
 
 
 async def copied(page: Page, label: str) -> str:
-    """What the copy button beside a term puts into the clipboard."""
+    """Return the text that the copy button beside a term puts into the clipboard."""
     line = page.locator("dl > div").filter(has_text=label)
     await line.get_by_role("button", name="Copy").click()
     await expect(line.get_by_role("button", name="Copied!")).to_be_visible()

@@ -1,4 +1,4 @@
-"""What a first visit brings: little to load, a title and a description for each page, and what links show of us."""
+"""A first visit: little to load, a title and a description for each page, and the preview that links show."""
 
 import re
 import struct
@@ -43,7 +43,7 @@ async def test_a_visitor_reads_and_chooses_a_language(visit: NewVisitor) -> None
         with speaking(language):
             lead = _("Roles that hold as long as the NFT does")
         if language != "pt-BR":
-            # The links are there before any script, and lead back to the same address.
+            # The links work before any script runs, and lead back to the same address.
             await page.get_by_role("contentinfo").get_by_role("link", name=own_name(language), exact=True).click()
         await expect(page.get_by_role("heading", level=1, name=lead)).to_be_visible()
         await expect(page).to_have_title(re.compile(f"^{lead} · "))

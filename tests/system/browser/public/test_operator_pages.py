@@ -1,4 +1,4 @@
-"""The operator's help pages: callback URLs to copy, the deployment's health, and nothing secret."""
+"""The operator's help pages: callback URLs to copy, the deployment's health, and no secrets."""
 
 from collections.abc import Awaitable, Callable
 
@@ -32,7 +32,7 @@ WITH_CALLBACK = {"/oauth-setup", "/oauth-fix", "/oauth-debug", "/test-auth", "/p
 
 
 async def _fits(page: Page) -> None:
-    """Nothing scrolls sideways, on a phone and on a desktop."""
+    """Check that nothing scrolls sideways, on a phone and on a desktop."""
     for width in (1440, 360):
         await page.set_viewport_size({"width": width, "height": 900})
         assert await page.evaluate("document.documentElement.scrollWidth") <= width, (page.url, width)
@@ -87,7 +87,7 @@ async def test_only_the_presence_of_settings_is_told(visit: NewVisitor) -> None:
     rows = visitor.page.get_by_role("main").get_by_role("listitem")
     await expect(rows).to_have_count(len(ENVIRONMENT))
     for name in ENVIRONMENT:
-        # The sandbox makes a key of its own, so none is set here.
+        # The sandbox sets its own key, so none is set here.
         told = "missing" if name == "SECRET_KEY" else "present"
         await expect(rows.filter(has=visitor.page.get_by_text(name, exact=True))).to_contain_text(told)
     told = await visitor.page.content() + "".join(map(str, seen))

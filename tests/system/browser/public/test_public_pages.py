@@ -1,4 +1,4 @@
-"""The pages that are read: their texts, titles, audiences and links, without sideways scrolling or a fault."""
+"""The public pages: their texts, titles, audiences and links, without sideways scrolling or a fault."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 
 @dataclass(frozen=True)
 class Read:
-    """A page, its heading, its title without the product's name, and words that it has to say."""
+    """A page, its heading, its title without the product's name, and words that must be on it."""
 
     path: str
     heading: str
@@ -40,7 +40,7 @@ PUBLIC = (
 
 
 async def _fits(page: Page) -> None:
-    """Nothing scrolls sideways, on a phone and on a desktop."""
+    """Check that nothing scrolls sideways, on a phone and on a desktop."""
     for width in (1440, 360):
         await page.set_viewport_size({"width": width, "height": 900})
         assert await page.evaluate("document.documentElement.scrollWidth") <= width, (page.url, width)

@@ -1,4 +1,4 @@
-"""The specification's words on the members' screens (sections 2, 3, 5, 6 and 8), each where a person reads them."""
+"""The specification's texts on the members' screens (sections 2, 3, 5, 6 and 8), each where a person reads it."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ CHAINS = ["ethereum", "apechain", "polygon", "base", "abstract", "arbitrum", "op
 
 
 def toast(page: Page, title: str, text: str) -> Callable[[], Awaitable[None]]:
-    """Waits for a toast with exactly this title and text, and sends it away."""
+    """Wait for a toast with exactly this title and text, and dismiss it."""
 
     async def seen() -> None:
         region = page.get_by_role("region", name="Notifications")
@@ -120,7 +120,7 @@ async def test_sections_2_4_5_and_8_rule_form(visit: NewVisitor) -> None:
     kind, chain = page.get_by_label("Rule Type"), page.get_by_label("Blockchain")
     await expect(kind).to_be_visible()
     values = "all => all.map(one => one.value)"
-    # Further types of our own come after the four.
+    # Our own further types come after the four.
     assert (await kind.locator("option").evaluate_all(values))[:4] == ["basic", "trait", "token_id", "any_nft"]
     assert await chain.locator("option").evaluate_all(values) == CHAINS
     await expect(kind).to_have_value("basic")

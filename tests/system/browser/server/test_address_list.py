@@ -1,4 +1,4 @@
-"""A rule on a list of addresses by clicks: mistakes by their lines, a trial, the role, and the list kept at an edit."""
+"""A rule on a list of addresses by clicks: errors by line, a trial, the role, and the list kept during an edit."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -29,7 +29,7 @@ async def test_a_pasted_list_is_checked_line_by_line_tried_and_gives_the_role(
     await use.click()
     await expect(page.get_by_text("Line 2: An address that starts with 0x has 42 characters")).to_be_visible()
     await expect(page.get_by_text("Line 3: This address is in line 1 already.")).to_be_visible()
-    # The browser itself notes the refused call.
+    # The browser itself logs the refused call.
     assert ["400" in fault for fault in ada.faults] == [True]
     ada.faults.clear()
     await entry.fill(f"wallet,amount\n{product.wallet(erin)},5\n{STRANGER},7\n")

@@ -1,4 +1,4 @@
-"""The rule form finds collections by address and by URL, names the rule after them, and says what it could not find."""
+"""The rule form finds collections by address and by URL, names the rule after them, and reports what it cannot find."""
 
 from collections.abc import Awaitable, Callable
 
@@ -52,7 +52,7 @@ async def test_a_rule_is_named_after_the_collection_that_a_url_means(product: Pr
     await page.get_by_role("button", name="Refresh collection").click()
     await expect(rule_name).to_have_value(name)
 
-    # Quicker than the pause after typing.
+    # Faster than the pause after typing.
     await page.get_by_label("Role", exact=True).select_option("Whale")
     await page.get_by_label("Minimum Tokens").fill("7")
     await contract.fill(f"https://opensea.io/item/arbitrum/{collection['contract']}/1")

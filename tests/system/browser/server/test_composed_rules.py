@@ -1,4 +1,4 @@
-"""Rules of several conditions and of certain tokens by clicks, from the form to what a member gets of it."""
+"""Rules of several conditions and of certain tokens by clicks, from the form to the member's role."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -46,7 +46,7 @@ async def condition(page: Page, chain: str, contract: str, name: str) -> None:
 
 
 async def count_holders(page: Page, said: re.Pattern[str]) -> None:
-    """Have the rule's holders counted, with a bar on the way that may be gone after a moment."""
+    """Have the rule's holders counted; the progress bar may disappear after a moment."""
     await page.evaluate(NOTE_THE_BAR)
     await page.get_by_role("button", name="Count Holders").click()
     await expect(page.get_by_text(said)).to_be_visible()
@@ -78,7 +78,7 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     await page.get_by_role("button", name="Add another condition").click()
     await expect(page.get_by_role("heading", name="Condition 3")).to_be_visible()
     await condition(page, "optimism", tide, "Tide Tellers")
-    # The server says what is checked: the box may show it a moment after the click.
+    # The server decides what is checked: the box may show it shortly after the click.
     await page.get_by_label("Must not hold").click()
     await expect(page.get_by_label("Must not hold")).to_be_checked()
     await page.get_by_label("Role", exact=True).select_option("Collector")
@@ -105,7 +105,7 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     tabs = page.get_by_role("navigation", name="Server configuration")
     await tabs.get_by_role("link", name="Members", exact=True).click()
     await page.get_by_label("Search members").fill(erin)
-    # The list moves when what was found is drawn, and a click into it should not.
+    # The list moves when the results are drawn, and a click into it should not.
     await expect(page.get_by_role("status").filter(has_text="1 member")).to_have_text("1 member")
     await page.get_by_role("button", name=erin.capitalize(), expanded=False).click()
     why = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Collector", exact=True)).last
@@ -140,7 +140,7 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
         person.prove()
     ada = await visit()
     page = await open_form(ada, here)
-    # On the wrong chain the right one is offered.
+    # On the wrong chain the right one is suggested.
     await page.get_by_label("Blockchain").select_option("base")
     await page.get_by_label("Contract Address").fill(choir)
     await page.get_by_role("button", name="on Arbitrum").click()
@@ -170,14 +170,14 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     await expect(page.get_by_text("9 is already in the list.")).to_be_visible()
     await page.get_by_role("button", name="Remove 9").click()
     await expect(name).to_have_value("Coral Choir (Token ID) - #1-3, 12")
-    # One person alone meets it, and a name beside single tokens would tell which wallet is theirs.
+    # Only one person meets it, and a name beside single tokens would show which wallet is theirs.
     nameless = "So few people meet this that their names would show which wallets are theirs."
     await expect(page.get_by_text(nameless)).to_be_visible()
     await expect(page.get_by_text("Who", exact=True)).to_be_hidden()
-    # A vault has one of the tokens, and lets her wallet speak for it.
+    # A vault has one of the tokens, and delegates to her wallet.
     product.control("chains/arbitrum/mint", {"contract": choir, "token_id": "12", "to": VAULT})
     product.control("chains/arbitrum/delegate", {"vault": VAULT, "to": product.wallet(erin), "contract": choir})
-    # The server says what is checked: the box may show it a moment after the click.
+    # The server decides what is checked: the box may show it shortly after the click.
     await page.get_by_label("Count delegated tokens").click()
     await expect(page.get_by_label("Count delegated tokens")).to_be_checked()
     await page.get_by_role("button", name="Save Changes").click()

@@ -1,4 +1,4 @@
-"""Addresses that point at one server: its configuration, or its card on the dashboard."""
+"""Addresses that name one server: its configuration, or its card on the dashboard."""
 
 from collections.abc import Awaitable, Callable
 

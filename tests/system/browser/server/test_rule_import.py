@@ -1,4 +1,4 @@
-"""Rules of another bot by clicks: pasted, explained, made in shadow, and activated together after a preview."""
+"""Rules of another bot by clicks: pasted, explained, created in shadow, and activated together after a preview."""
 
 import json
 import uuid
@@ -29,7 +29,7 @@ async def test_another_bots_rules_are_pasted_looked_at_made_and_go_live(product:
         nft | {"minToken": "5", "roleName": "Whale", "name": "Big keepers"},
         {"type": "POAP", "eventId": "1", "chainId": 100, "roleName": "Holder", "name": "An event"},
     ]
-    # Colours that still fade would be measured halfway.
+    # Fading colours would be measured midway.
     ada = await visit()
     page = ada.page
     await ada.enter(here["ada"])
@@ -38,7 +38,7 @@ async def test_another_bots_rules_are_pasted_looked_at_made_and_go_live(product:
     await document.fill('{"rules": [}')
     await look.click()
     await expect(page.get_by_role("alert").filter(has_text="This is not JSON: line 1")).to_be_visible()
-    # The browser itself notes the refused call.
+    # The browser itself logs the refused call.
     assert ["400" in fault for fault in ada.faults] == [True]
     ada.faults.clear()
 

@@ -1,4 +1,4 @@
-"""A server's rules by clicks: what can be chosen, editing, pausing, resuming and deleting, each after a question."""
+"""A server's rules by clicks: the choices, editing, pausing, resuming and deleting, each after a confirmation."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ from tests.system.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
-# What the number of tokens says in the moment its field appears.
+# The text for the number of tokens at the moment its field appears.
 FIRST_SEEN = """
 () => new MutationObserver((_, observer) => {
   const field = document.querySelector('input[name="minTokens"]');
@@ -66,9 +66,9 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
     await expect(page.get_by_label("Contract Address")).to_have_value(contract.lower())
     await page.get_by_label("Minimum Tokens").fill("8")
     await page.get_by_label("When somebody no longer qualifies").select_option("Wait for a grace time")
-    # The field for the hours pushes down what is below it, also between the press and the release of a click.
+    # The field for the hours pushes down the controls below it, even between press and release of a click.
     await expect(page.get_by_label("Grace time in hours")).to_be_visible()
-    # The server says what is checked: the box may show it a moment after the click.
+    # The server decides what is checked: the box may show it shortly after the click.
     await page.get_by_label("Shadow: only watch").click()
     await expect(page.get_by_label("Shadow: only watch")).to_be_checked()
     await page.get_by_role("button", name="Save Changes").click()
@@ -138,7 +138,7 @@ async def test_a_server_form_without_its_required_fields_sends_nothing(visit: Ne
 
 
 async def test_the_form_is_not_shown_before_its_fields_are_those_of_this_visit(visit: NewVisitor) -> None:
-    """What somebody types at once would be lost when the fields are emptied a moment later."""
+    """Text typed at once would be lost when the fields are emptied a moment later."""
     ada = await visit()
     page, told = ada.page, asyncio.Event()
 
@@ -157,7 +157,7 @@ async def test_the_form_is_not_shown_before_its_fields_are_those_of_this_visit(v
     told.clear()
     await page.get_by_role("link", name="Cancel").click()
     await page.get_by_role("link", name="Add Rule").first.wait_for()
-    # The server's page may stand before the product has counted this visit to it.
+    # The server's page may be shown before the product has counted this visit to it.
     async with asyncio.timeout(30):
         await told.wait()
     await page.evaluate(FIRST_SEEN)

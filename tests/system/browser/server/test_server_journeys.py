@@ -1,4 +1,4 @@
-"""An admin among many members, by clicks: looking somebody up, reading and undoing the log, and a mass removal."""
+"""An admin among many members, by clicks: looking up a member, reading and undoing the log, and a mass removal."""
 
 import csv
 import uuid
@@ -21,9 +21,9 @@ HOLDERS = ("ana", "ben", "cyd", "dan", "eva", "fay")
 
 @dataclass(frozen=True)
 class Crew:
-    """A village whose HOLDERS have proved wallets with a token of `contract` each; zed has proved an empty one.
+    """A village whose HOLDERS have proved wallets with a token of `contract` each; zed has proved an empty wallet.
 
-    One rule gives Whale, two others of the same kind give Holder and Collector; everybody's token has the number of
+    One rule gives Whale, two others of the same kind give Holder and Collector; each person's token id is
     their place in HOLDERS. `scarce` gives nothing yet: zed and ana can be given tokens of it for Whale.
     """
 
@@ -34,11 +34,11 @@ class Crew:
     changeable: dict[str, int]
 
     def has(self, who: str, role: str) -> bool:
-        """Whether Discord shows the role on the person."""
+        """Return whether Discord shows the role on the person."""
         return role in self.product.roles_of(self.here.guild, self.here[who])
 
     def moves(self, token: int, who: str | None) -> None:
-        """The scarce token comes into being in somebody's wallet, or goes from ana's or zed's to a stranger."""
+        """Mint the scarce token to a person, or move it from ana or zed to a stranger."""
         body = {"contract": self.scarce, "token_id": str(token)}
         if who is not None:
             self.product.control("chains/base/mint", {**body, "to": self.product.wallet(self.here[who])})
@@ -46,7 +46,7 @@ class Crew:
             self.product.control("chains/base/transfer", {**body, "to": STRANGER})
 
     def name(self, who: str) -> str:
-        """How screens call somebody."""
+        """Return the name by which screens show a person."""
         return self.here[who].capitalize()
 
 
@@ -73,7 +73,7 @@ def crew(product: Product) -> Crew:
 
 
 async def configuring(crew: Crew, visit: NewVisitor, tab: str) -> Page:
-    """The owner in front of a tab of the village's configuration."""
+    """Open a tab of the village's configuration as the owner, and return the page."""
     ora = await visit()
     page = ora.page
     await ora.enter(crew.here["ora"])
@@ -83,7 +83,7 @@ async def configuring(crew: Crew, visit: NewVisitor, tab: str) -> Page:
 
 
 def toast(page: Page, title: str) -> Locator:
-    """The toast with this title."""
+    """Return the toast with this title."""
     return page.locator("[data-toast]").filter(has_text=title)
 
 

@@ -1,4 +1,4 @@
-"""The Health, the Verification channel and the Developers tab of a server, by clicks."""
+"""The Health, Verification channel and Developers tabs of a server, by clicks."""
 
 import asyncio
 import hashlib
@@ -18,7 +18,7 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 
 
 def a_guild(product: Product) -> tuple[str, str]:
-    """A guild of the test's own with the bot in it, and the name of its owner."""
+    """Create a guild of the test's own with the bot in it; return its name and its owner's."""
     owner = product.control("people", {"username": f"owner{uuid.uuid4().hex[:6]}"})
     name = f"Tabs {uuid.uuid4().hex[:6]}"
     product.control("guilds", {"action": "create", "guild": name, "owner": owner["id"], "members": []})
@@ -26,7 +26,7 @@ def a_guild(product: Product) -> tuple[str, str]:
     return name, owner["username"]
 
 
-# What moved after it was first drawn, by the id of its nearest ancestor with one.
+# Elements that moved after they were first drawn, by the id of the nearest ancestor that has one.
 MOVED = """
 () => {
   window.moved = [];
@@ -80,7 +80,7 @@ async def test_the_channel_is_made_its_loss_is_noticed_and_alerts_get_a_place(
     create, again = (page.get_by_role("button", name=name).first for name in ("Create channel", "Try again"))
     await expect(create.or_(again).first).to_be_visible()
     if await again.is_visible():
-        # On a machine as busy as this one a first answer of Discord can come too late to be shown.
+        # On a busy machine Discord's first answer can come too late to be shown.
         await again.click()
     await create.click()
     await expect(page.get_by_text("is there, its panel is up to date")).to_be_visible()
