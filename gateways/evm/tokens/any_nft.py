@@ -11,7 +11,7 @@ from gateways.evm.tokens.questions import Asker, Question
 from gateways.evm.tokens.questions_program import Said, Silence
 from gateways.evm.tokens.standards import Standards
 from gateways.evm.tokens.token_history import LogReader
-from gateways.evm.tokens.token_read import BALANCE_OF_ID, OWNER_OF, word
+from gateways.evm.tokens.token_read import BALANCE_OF, BALANCE_OF_ID, OWNER_OF, word
 from locales import N_
 
 MOST_VERIFIED = 40
@@ -79,23 +79,47 @@ class AnythingReader:
                     asked = BALANCE_OF_ID + word(owner) if by_amount else OWNER_OF
                     questions.append((contract, asked + word(token)))
                     meant.append((owner, (contract, token)))
-        for (owner, (contract, token)), said in zip(meant, await self._asker.ask(head, questions), strict=True):
+        answers = await self._asker.ask(head, questions)
+        gone = await self._gone(head, meant, answers, standards)
+        for (owner, (contract, token)), said in zip(meant, answers, strict=True):
             found, denied = result[owner]
-            amount = _amount(said, owner, standards[contract] == "ERC1155")
+            amount = 0 if (contract, token, owner) in gone else _amount(said, owner, standards[contract] == "ERC1155")
             if amount:
                 found[f"0x{contract.hex()}:{token}"] = amount
             elif amount is not None:
                 denied.add(f"0x{contract.hex()}:{token}")
         return result
 
+    async def _gone(
+        self,
+        head: Head,
+        meant: Sequence[tuple[str, tuple[bytes, int]]],
+        answers: Sequence[Said],
+        standards: Mapping[bytes, str | None],
+    ) -> set[tuple[bytes, int, str]]:
+        """Return the `(contract, token, owner)` for which `ownerOf` reverted because the token is gone.
+
+        It reverts for every token of a contract that does not work right now, too. So the contract must have answered
+        for another token in this read, or count no token of the owner's.
+        """
+        reverted = {
+            (contract, token, owner)
+            for (owner, (contract, token)), said in zip(meant, answers, strict=True)
+            if said is Silence.REVERTED and standards[contract] != "ERC1155"
+        }
+        speaking = {
+            contract for (_, (contract, _)), said in zip(meant, answers, strict=True) if not isinstance(said, Silence)
+        }
+        doubtful = sorted({(contract, owner) for contract, _, owner in reverted if contract not in speaking})
+        counts = await self._asker.ask(head, [(contract, BALANCE_OF + word(owner)) for contract, owner in doubtful])
+        empty = {place for place, count in zip(doubtful, counts, strict=True) if count == 0}
+        return {one for one in reverted if one[0] in speaking or (one[0], one[2]) in empty}
+
 
 def _amount(said: Said, owner: str, by_amount: bool) -> int | None:
-    """Return how many the owner has by this answer; None when it says nothing clear.
-
-    A revert of `ownerOf` means that the token is gone and belongs to nobody.
-    """
+    """Return how many the owner has by this answer; None when it says nothing clear."""
     if isinstance(said, Silence):
-        return 0 if said is Silence.REVERTED and not by_amount else None
+        return None
     return said if by_amount else int(said == int(owner, 16))
 
 

@@ -1,5 +1,6 @@
 """One read of owners' tokens in progress at one node: what is wanted, what is found, and what cannot be learned."""
 
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -71,11 +72,12 @@ class TokenRead:
         return await self.logs.search(contract, many, owners, self.trails, self.head, until, pieces)
 
     async def listed(self, owners: Sequence[str]) -> dict[str, list[int]]:
-        """Return the ids of this contract that indexers list for the first few of these owners.
+        """Return the ids of this contract that indexers list for a few of these owners.
 
         Owners without any are left out.
         """
-        asked = owners[:MOST_LISTINGS]
+        # At random, so that owners whose lists do not help keep no other from its turn.
+        asked = random.sample(owners, min(len(owners), MOST_LISTINGS))
         until = min(self.deadline - KEPT_FOR_THE_REST, question_time.now() + KEPT_FOR_THE_REST)
         lists = await listed_of(asked, self.listing, until)
         return {
