@@ -28,6 +28,7 @@ TOO_MANY = N_("owns too many assets to read them all")
 UNCLEAR = N_("owns something of a kind that is not known here")
 NOT_ITS_OWN = N_("its list has somebody else's assets")
 UNKNOWN_ID = N_("the index does not know one of the tokens")
+OWNERLESS = N_("the index does not say who owns one of the tokens")
 
 
 @dataclass(slots=True)
@@ -131,6 +132,8 @@ class HolderRead:
         for asset in found.values():
             if asset is None:
                 self.unsure |= dict.fromkeys(self.owners, UNKNOWN_ID)
+            elif not asset.owner and self._counts(asset):
+                self.unsure |= dict.fromkeys(self.owners, OWNERLESS)
             elif asset.owner in wanted:
                 self._take(asset)
 
@@ -154,6 +157,8 @@ class HolderRead:
                 known = self._known[mint]
                 if known is None:
                     self.unsure[owner] = LOST
+                elif not known.owner and self._counts(known):
+                    self.unsure[owner] = OWNERLESS
                 elif known.owner != owner or not self._counts(known):
                     self._gone.setdefault(owner, set()).add(mint)
                 else:
