@@ -16,6 +16,8 @@ _NUMBERS = frozenset({"number", "date", "boost_number", "boost_percentage"})
 _TELLING = frozenset({
     "name", "description", "image", "image_url", "image_data", "animation_url", "attributes", "traits", "properties",
 })  # fmt: skip
+_NO_TRAITS = frozenset({"files", "creators", "category"})
+"""Entries of `properties` that are not traits."""
 
 _UNREADABLE = object()
 
@@ -60,9 +62,12 @@ def of_metadata(document: object) -> TraitList:
             return read(fields[name])
     if isinstance(fields.get("properties"), Mapping):
         # Files and creators are there too, so an entry that cannot be read may or may not be a trait.
+        given = cast("Mapping[str, object]", fields["properties"])
         try:
-            return TraitList(read(fields["properties"]).found, whole=False)
+            return TraitList(read(given).found, whole=False)
         except NoMetadata:
+            if given.keys() - _NO_TRAITS:
+                raise
             return TraitList((), whole=False)
     return TraitList((), whole=False)
 
