@@ -271,7 +271,7 @@ async def _confirm(
     while True:
         done.asked.extend((again[place], one) for place, one in zip(again, said, strict=True))
         confirmed = {**(readers[-1] if seconds else {}), **dict(zip(again, said, strict=True))}
-        await trait_reads.read_again(outside, done, [item.case for item in losing], confirmed)
+        await trait_reads.read_again(outside, done, [item.case for item in losing], confirmed, answers)
         readers.append(confirmed)
         seconds.append([await _decided(doubting(item.case, doubts), confirmed, now, leaves) for item in losing])
         # A partial answer can be neither yes nor no, so the next node is asked.

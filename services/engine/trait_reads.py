@@ -54,18 +54,24 @@ async def read_again(
     done: BatchOutcome,
     cases: Sequence[Case],
     confirmed: Mapping[ServerChain, Answers],
+    answers: Mapping[ServerChain, Answers],
 ) -> None:
     """Read traits a second time, from other sources than the first time if there are any.
 
-    Traits that came from our own table are read from every source.
+    Traits that came from our own table are read from every source. Of more tokens than one read has room for, those
+    that an earlier one has read from two sources are not read again.
     """
+    wanted = _unread(cases, confirmed)
+    if len(set[stored_traits.TokenKey]().union(*wanted.values())) > MOST_FETCHED:
+        _learn(done, confirmed, _of_two_sources(wanted, answers))
+        wanted = _unread(cases, confirmed)
     again, both, known = (
         list[stored_traits.TokenKey](),
         list[stored_traits.TokenKey](),
         dict[stored_traits.TokenKey, TokenTraits | str](),
     )
     apart_from = dict[stored_traits.TokenKey, frozenset[str]]()
-    for token in trait_turns.choose(_unread(cases, confirmed), MOST_FETCHED):
+    for token in trait_turns.choose(wanted, MOST_FETCHED):
         told = done.traits.get(token)
         if not isinstance(told, TokenTraits):
             both.append(token)
@@ -83,6 +89,19 @@ async def read_again(
         first = {token: told for token in again if isinstance(told := done.traits[token], TokenTraits)}
         _learn(done, confirmed, found)
         done.traits.update({token: _with(told, found[token]) for token, told in first.items()})
+
+
+def _of_two_sources(
+    wanted: Mapping[Hashable, set[stored_traits.TokenKey]], answers: Mapping[ServerChain, Answers]
+) -> dict[stored_traits.TokenKey, TokenTraits | str]:
+    """Return the traits in the answers that two sources gave, of the wanted tokens."""
+    tokens = set[stored_traits.TokenKey]().union(*wanted.values())
+    return {
+        token: said
+        for told in answers.values()
+        for token, said in told.traits.items()
+        if token in tokens and isinstance(said, TokenTraits) and len(said.sources) > 1
+    }
 
 
 def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:

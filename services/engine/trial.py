@@ -223,7 +223,7 @@ async def _confirmed(
     )
     confirmed = dict(zip(plan.wanted, said, strict=True))
     case = read_and_confirm.doubting(plan.case, delegations.disagreements(several, again))
-    await trait_reads.read_again(outside, done, [case], confirmed)
+    await trait_reads.read_again(outside, done, [case], confirmed, answers)
     second = read_all(case, confirmed)[_RULE]
     return [_agreed(outside, one, other) for one, other in zip(first, second, strict=True)]
 

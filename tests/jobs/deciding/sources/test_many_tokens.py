@@ -1,0 +1,61 @@
+"""Members with more tokens than one reconcile reads the traits of lose a role in turns."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+
+from jobs.reconciler import Reconciler
+from models import transaction
+from services.engine import trait_reads
+from tests.jobs.conftest import Engine
+from tests.jobs.deciding.sources.conftest import REFRESHING, Teller, earned, states
+from tests.jobs.town import Town
+from tests.jobs.watching import given
+
+
+@pytest.mark.parametrize("most", [600, 5, 3])
+async def test_a_member_with_many_tokens_loses_the_role_in_the_end(
+    gold: Town, engine: Engine, opensea: Teller, metadata: Teller, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    for _ in range(4):
+        await gold.buys("carol")
+    await earned(gold, engine)
+    opensea.said = metadata.said = REFRESHING
+    async with transaction() as db:
+        await db.execute(text("UPDATE token SET updated_at = updated_at - interval '7 hours'"))
+    monkeypatch.setattr(trait_reads, "MOST_FETCHED", most)
+    reconciler = Reconciler(asyncio.Event())
+    for _ in range(15):
+        async with transaction() as db:
+            await db.execute(text("UPDATE due SET due_at = now()"))
+        await gold.look()
+        await reconciler.once()
+        if await states(gold) != ["held"]:
+            break
+    assert await states(gold) == ["taking"]
+
+
+async def test_two_of_them_do_not_keep_each_other_from_it(
+    gold: Town, engine: Engine, opensea: Teller, metadata: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        await gold.buys("carol")
+    for _ in range(4):
+        await gold.buys("dave")
+    async with engine():
+        await gold.prove("carol")
+        await gold.prove("dave")
+        await given(gold)
+        await given(gold, "dave")
+    opensea.said = metadata.said = REFRESHING
+    async with transaction() as db:
+        await db.execute(text("UPDATE token SET updated_at = updated_at - interval '7 hours'"))
+    monkeypatch.setattr(trait_reads, "MOST_FETCHED", 6)
+    reconciler = Reconciler(asyncio.Event())
+    for _ in range(15):
+        async with transaction() as db:
+            await db.execute(text("UPDATE due SET due_at = now()"))
+        await gold.look()
+        await reconciler.once()
+    assert await states(gold) == ["taking", "taking"]
