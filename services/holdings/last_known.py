@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlmodel import col, select
 
+from gateways.chains.balance_sheet import MOST
 from locales import N_
 from models import Observation, Tally
 from models.db.session import AsyncSession, joined
@@ -165,7 +166,7 @@ async def remember(db: AsyncSession, readings: Iterable[Reading]) -> None:
         {
             "chains": joined(key[0] for key in keys), "contracts": joined(key[1] for key in keys),
             "addresses": joined(key[2] for key in keys), "scopes": [key[3] for key in keys],
-            "amounts": joined(part.amount for part, _ in said), "reasons": [part.reason for part, _ in said],
+            "amounts": joined(min(part.amount, MOST) for part, _ in said), "reasons": [part.reason for part, _ in said],
             "blocks": joined(reading.block for _, reading in said), "sources": [reading.source for _, reading in said],
             "moments": joined(reading.observed_at for _, reading in said),
         },
