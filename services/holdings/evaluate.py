@@ -330,6 +330,8 @@ def read(
 
     `delegated` has the vaults that count too, if the rule counts delegations.
     """
+    if leaf.kind.source == "nothing":
+        return Reading(leaf, Answer.UNKNOWN, None, reason=N_("this version does not know the condition"))
     addresses = addresses_on(leaf.chain, wallets)
     if not addresses:
         return Reading(leaf, Answer.NO, 0, reason=N_("no verified wallet on this chain"))

@@ -39,6 +39,8 @@ def addresses_on(chain: str, wallets: Iterable[tuple[str, str]]) -> tuple[str, .
 
 def is_about(leaf: Requirement, scope: str) -> bool:
     """Return whether a wallet of this scope can count for a requirement."""
+    if leaf.kind.source == "nothing":
+        return True
     if leaf.kind.chainless:
         return scope.partition(":")[0] in own_tables.families_of(leaf.details)
     return scope in scopes_on(leaf.chain)
@@ -94,7 +96,7 @@ def by_chain(leaves: Iterable[Requirement], standards: Mapping[ContractKey, str]
     """
     found: dict[str, list[Requirement]] = {}
     for leaf in leaves:
-        if not leaf.kind.chainless:
+        if not leaf.kind.chainless and leaf.kind.source != "nothing":
             found.setdefault(leaf.chain, []).append(leaf)
     return {chain: _wants(chain, found[chain], standards) for chain in sorted(found)}
 

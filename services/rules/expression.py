@@ -197,11 +197,14 @@ def _leaf(node: Mapping[str, Any]) -> Requirement:
         node = {**node, "contract": ANY_CONTRACT}
     if kind.chainless:
         return _chainless(node, kind)
+    if kind.source == "nothing" and isinstance(node.get("type"), str):
+        # A newer version may know the type, with fields that this version does not know.
+        chain, contract = (str(node.get(name) or "") for name in ("chain", "contract"))
+        return Requirement(node["type"], chain, contract)
     needed = ("type", "chain", "contract")
     if not all(isinstance(node.get(name), str) and node[name] for name in needed):
         raise ExpressionRefused(_("A condition needs type, chain and contract."))
     if kind.source != "nothing":
-        # A newer version may know the type, with fields that this version does not know.
         _only(node, _LEAF_FIELDS | kind.names, N_("A condition has no field {field}."))
     most = node.get("maxTokens")
     floor = 1 if most is None else 0
