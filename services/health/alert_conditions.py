@@ -137,7 +137,8 @@ async def _stopped(db: AsyncSession, languages: Languages) -> list[Trouble]:
             SELECT b.server_id, b.role_id, b.would_lose, b.holders, extract(epoch FROM b.tripped_at)::bigint,
                    COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = b.server_id AND r.role_id = b.role_id
                              ORDER BY r.id DESC LIMIT 1), b.role_id)
-            FROM breaker b WHERE b.approved_at IS NULL AND b.server_id = ANY(CAST(:servers AS integer[]))
+            FROM breaker b WHERE b.approved_at IS NULL AND b.dismissed_at IS NULL
+            AND b.server_id = ANY(CAST(:servers AS integer[]))
             """
         ),
         {"servers": list(languages)},

@@ -168,6 +168,8 @@ _AT_ONCE = (
     "DELETE FROM access WHERE discord_id = :who",
     "DELETE FROM truce WHERE discord_id = :who",
     "DELETE FROM rival_move WHERE discord_id = :who",
+    # An alert about a rival has the rival's id in its key and the name in its text.
+    "DELETE FROM alert WHERE starts_with(key, 'rival:') AND split_part(key, ':', 3) = :who",
     "UPDATE payout_listing SET actor = :pseudonym WHERE actor = :who",
     "UPDATE rival_move SET actor_id = :pseudonym, actor_name = NULL WHERE actor_id = :who",
     # A role kept only by an admin's decision is not kept for somebody who wants to be forgotten.
