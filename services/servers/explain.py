@@ -85,11 +85,13 @@ async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
 
 
 async def own(db: AsyncSession, actor: Actor, server_id: int) -> MemberWhy:
-    """Explain the actor's own roles, with their own wallets. Raises MemberNotFound."""
-    return await _of(db, server_id, actor.discord_id, show_wallets=True)
+    """Explain the actor's own roles, with their own wallets and without rules in shadow. Raises MemberNotFound."""
+    return await _of(db, server_id, actor.discord_id, show_wallets=True, show_shadow=False)
 
 
-async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets: bool) -> MemberWhy:
+async def _of(
+    db: AsyncSession, server_id: int, discord_id: str, *, show_wallets: bool, show_shadow: bool = True
+) -> MemberWhy:
     member = await members.present(db, server_id, discord_id)
     claims = [Claim(server_id, discord_id, 0, 0, 0)]
     (case,) = await cases.load(db, claims)
@@ -121,7 +123,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     takers = await rivals.last_taker(db, server_id, discord_id)
     by_role: dict[str, list[RuleWhy]] = {}
     for terms in case.rules:
-        if not terms.deleted:
+        if not terms.deleted and (show_shadow or terms.state != "shadow"):
             by_role.setdefault(terms.role_id, []).append(told[terms.id])
     roles: list[RoleWhy] = []
     for decision in decide(case.rules, answers, case.grants, case.roles, now(), case.truces, case.moving):

@@ -119,7 +119,8 @@ _CONCERNED = """
 _TURN_ROUND = """
     UPDATE "grant" SET state = 'giving', attempts = 1, gift_since = now(), no_since = NULL, held_back_at = NULL,
         intended_at = now(), next_at = now(), updated_at = now()
-    WHERE server_id = :server AND role_id = :role AND batch = :batch AND state = 'taking' RETURNING discord_id
+    WHERE server_id = :server AND role_id = :role AND batch = :batch AND state = 'taking'
+    AND evidence ->> 'given' IS DISTINCT FROM 'false' RETURNING discord_id
 """
 _LOSERS = """
     SELECT DISTINCT e.subject FROM event e
