@@ -1,19 +1,21 @@
 """Rivals and truces through the dashboard's calls: who the rival is, why nothing changes, and how to continue."""
 
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlmodel import select
 
 from gateways.discord.audit_log import RoleEntry
-from models import Event, Grant, RivalMove, Truce, now, transaction
+from models import Event, Grant, RivalMove, ServerMove, Truce, now, transaction
 from services.guilds import rivals
 from services.guilds.rivals import Reversal
 from services.health import alerts
 from services.roles import rival_names
 from services.roles.rival_names import RoleLog, Search
 from tests.app.api.browsers import Browser
+from tests.app.api.requests.test_tokens import made, program
 from tests.jobs.town import Town, a_town
 from tests.support.builders import snowflake
 
@@ -166,3 +168,21 @@ async def test_a_member_who_leaves_or_is_forgotten_takes_their_truce_along(town:
         await rivals.forget(db, [(town.server_id, town.people["carol"]["id"])])
     async with transaction() as db:
         assert (await db.exec(select(Truce))).all() == []
+
+
+async def test_a_token_that_may_only_read_learns_no_persons_name(
+    new_browser: Callable[[], Browser], browser: Browser, town: Town
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    role_id = await town.role("Holder")
+    async with transaction() as db:
+        db.add(ServerMove(server_id=town.server_id, roles=[role_id], until=now() + timedelta(days=3)))
+    await lost(town, "carol", times=2)
+    await named("Dave the moderator", bot=False)
+    caller = program(new_browser, (await made(browser, town, scopes=["read"]))["token"])
+    at = f"/api/servers/{town.server_id}"
+    assert (await caller.client.get(f"{at}/members")).status_code == 403
+    said = {path: (await caller.client.get(f"{at}/{path}")).text for path in ("health", "move")}
+    assert {path: "Dave the moderator" in text or "4242" in text for path, text in said.items()} == {
+        "health": False, "move": False,
+    }  # fmt: skip
