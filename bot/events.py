@@ -164,7 +164,7 @@ class Events(BackgroundCog):
             await self.write(lambda db: gateway_events.member_joined(db, guild, facts))
         else:
             place = self.bot.get_guild(guild_id)
-            mighty = frozenset[str]() if place is None else admin_roles(place)
+            mighty = None if place is None else admin_roles(place)
             await self.write(lambda db: gateway_events.member_changed(db, guild, facts, mighty))
 
     @commands.Cog.listener()

@@ -8,7 +8,7 @@ from sqlalchemy import text, update
 from sqlmodel import col, select
 
 from gateways.discord.types import giver as giver
-from models import Grant, Member, Rule, Server, now
+from models import Access, Grant, Member, Rule, Server, now
 from models.db.session import AsyncSession, joined
 from services.core import audit, queue
 from services.guilds import members
@@ -209,16 +209,22 @@ async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) ->
 
 
 async def member_changed(
-    db: AsyncSession, guild_id: str, member: MemberFacts, mighty: frozenset[str] = frozenset()
+    db: AsyncSession, guild_id: str, member: MemberFacts, mighty: frozenset[str] | None = None
 ) -> None:
-    """Record a change of a member's roles, name or screening; any role in `mighty` makes them an administrator."""
+    """Record a change of a member's roles, name or screening; any role in `mighty` makes them an administrator.
+
+    None means that the server's roles are unknown: who runs it stays as it is.
+    """
     server = await known(db, guild_id)
     if server is None or server.id is None:
         return
-    was = await db.get(Member, (server.id, member.discord_id), populate_existing=True)
-    ran = was is not None and bool(mighty & set(was.roles))
     await members.changed(db, server.id, member)
-    if (runs := bool(mighty & member.roles)) is not ran and guild_id not in mighty:
+    if mighty is None:
+        return
+    # Compared with the list itself: another process may have read and stored these roles before the event came.
+    runs = bool(mighty & member.roles)
+    listed = await db.get(Access, (server.id, member.discord_id), populate_existing=True) is not None
+    if runs is not listed and guild_id not in mighty:
         whom = {"server": server.id, "admins": member.discord_id, "owner": server.owner_id or ""}
         if runs:
             await db.execute(text(_ALLOW), whom)

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, inf
 from zlib import crc32
 
 from gateways import Gateways
@@ -26,7 +26,7 @@ AT_ONCE = 2_000
 SOONEST_SECONDS = 1.0
 """Shortest time between two polls, however often new blocks are announced."""
 WAITED_FOR = 60.0
-"""Seconds for which a node that does not answer keeps the others from settling blocks."""
+"""Seconds for which a node that was asked and does not answer keeps the others from settling blocks."""
 BEYOND_SECONDS = 180.0
 """Seconds for which all nodes must be behind the stored position before it counts as wrong."""
 BEFORE_THE_HEAD_SECONDS = 60
@@ -81,8 +81,11 @@ class _Memory:
     seen: SeenTransfers = field(default_factory=SeenTransfers)
     read: dict[int, int] = field(default_factory=dict[int, int])
     """Endpoint → the block up to which it has reported transfers."""
-    answered: dict[int, float] = field(default_factory=dict[int, float])
-    """Endpoint → when (loop time) it last reported, or when it was first asked."""
+    unanswered: dict[int, float] = field(default_factory=dict[int, float])
+    """Endpoint → since when (loop time) it was asked and has not reported; infinite if it owes no answer.
+
+    The time of its last report would not do: at a slow pace its next turn comes long after that.
+    """
     turn: int = 0
     fresh: bool = True
     """Whether nothing has been read since this process began to follow the chain."""
@@ -262,11 +265,14 @@ class Reader:
     def _next(self, endpoints: Sequence[int]) -> int:
         self._memory.turn += 1
         clock = asyncio.get_running_loop().time()
+        unanswered = self._memory.unanswered
         for endpoint in endpoints:
-            self._memory.answered.setdefault(endpoint, clock)
-        for endpoint in self._memory.answered.keys() - set(endpoints):
-            del self._memory.answered[endpoint]
-        return endpoints[self._memory.turn % len(endpoints)]
+            unanswered.setdefault(endpoint, inf)
+        for endpoint in unanswered.keys() - set(endpoints):
+            del unanswered[endpoint]
+        found = endpoints[self._memory.turn % len(endpoints)]
+        unanswered[found] = min(unanswered[found], clock)
+        return found
 
     async def _reached(
         self, transfers: TransferLogs, stored: Position, head: int, last: int, endpoint: int
@@ -287,19 +293,22 @@ class Reader:
         A single node counts as two after two readings.
         """
         memory, clock = self._memory, asyncio.get_running_loop().time()
-        others = [one for one, moment in memory.answered.items() if one != endpoint and clock - moment < WAITED_FOR]
+        others = [one for one, since in memory.unanswered.items() if one != endpoint and clock - since < WAITED_FOR]
         before = memory.read.get(endpoint, 0)
-        told = [memory.read.get(one, 0) for one in others] if len(memory.answered) > 1 else [before]
+        told = [memory.read.get(one, 0) for one in others] if len(memory.unanswered) > 1 else [before]
         return min([last, *told])
 
     def _newest_head(self) -> int:
         """Return the newest head in the nodes' last reports, so that a lagging node hides nothing."""
-        clock = asyncio.get_running_loop().time()
-        return max(head for head, at in self._memory.heads.values() if clock - at < WAITED_FOR)
+        clock, owing = asyncio.get_running_loop().time(), self._memory.unanswered
+        return max(
+            head for one, (head, at) in self._memory.heads.items()
+            if clock - at < WAITED_FOR or owing.get(one) == inf
+        )  # fmt: skip
 
     def _note(self, endpoint: int, last: int) -> None:
         """Record that the node has reported everything up to `last`."""
-        self._memory.answered[endpoint] = asyncio.get_running_loop().time()
+        self._memory.unanswered[endpoint] = inf
         self._memory.read[endpoint] = last
 
     async def _read(

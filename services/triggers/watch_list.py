@@ -142,19 +142,23 @@ def _named(rows: Sequence[Sequence[object]]) -> _Named:
 
 
 def _wallets(chain: str, asking: Mapping[int, bool]) -> Question:
-    """Return the query for these servers' EVM wallets, with their vaults if a rule counts delegations."""
+    """Return the query for these servers' EVM wallets, with their vaults if a rule counts delegations.
+
+    Each has the id of its newest row; NULL if it is only a vault.
+    """
     statement = """
         WITH asking AS (
             SELECT * FROM unnest(CAST(:servers AS integer[]), CAST(:delegated AS boolean[])) AS a (id, delegated)),
         counted AS MATERIALIZED (
-            SELECT w.address, bool_or(a.delegated) AS delegated FROM asking a
+            SELECT w.address, bool_or(a.delegated) AS delegated, max(w.id) AS id FROM asking a
             JOIN member m ON m.server_id = a.id AND m.left_at IS NULL
             JOIN "user" u ON u.discord_id = m.discord_id
             JOIN wallet w ON w.user_id = u.id AND w.family = 'evm' AND w.chain IN ('', CAST(:chain AS text))
             GROUP BY w.address)
-        SELECT address FROM counted
-        UNION SELECT d.vault FROM delegation d JOIN counted c ON c.address = d.delegate AND c.delegated
-        WHERE d.chain = :chain
+        SELECT address, max(id) FROM (
+            SELECT address, id FROM counted
+            UNION ALL SELECT d.vault, NULL FROM delegation d JOIN counted c ON c.address = d.delegate AND c.delegated
+            WHERE d.chain = :chain) every GROUP BY address
     """
     return statement, {"servers": list(asking), "delegated": list(asking.values()), "chain": chain}
 
@@ -170,6 +174,10 @@ class WatchList:
         self._late: dict[Watching, set[str]] = {}
         self._wallets_for: object = None
         """What the wallets depended on when they were read."""
+        self._servers_for: object = None
+        """The servers and rules among that."""
+        self._newest: int = 0
+        """The id of the newest wallet of all when they were read."""
         self._again_at = 0.0
         """Loop time at which wallets are read again in any case."""
 
@@ -193,6 +201,7 @@ class WatchList:
     async def _read_wallets(self, db: AsyncSession) -> None:
         clock = asyncio.get_running_loop()
         began, depends = clock.time(), (self._stamps[1:], self._named.asking)
+        newest = int(str(self._stamps[2]).partition(" ")[2] or 0)
         if depends == self._wallets_for and began < self._again_at:
             return
         asking = {key: servers for key, servers in self._named.asking.items() if CHAINS[key[1]].family == "evm"}
@@ -200,19 +209,23 @@ class WatchList:
             await db.together(*(_wallets(chain, servers) for (_, chain), servers in asking.items())) if asking else []
         )
         wallets = {
-            key: tuple(sorted(str(address) for (address,) in rows)) for key, rows in zip(asking, found, strict=True)
+            key: tuple(sorted(str(address) for address, _ in rows)) for key, rows in zip(asking, found, strict=True)
         }
-        if depends == self._wallets_for:
-            # No stamp showed them: they may have existed since the last read.
-            for key, addresses in wallets.items():
-                if addresses != self._wallets.get(key):
-                    more = set(addresses) - set(self._wallets.get(key, ()))
-                    self._late.setdefault(key, set()).update(more)
+        if (self._stamps[1], self._named.asking) == self._servers_for:
+            # Those that no stamp shows may have existed since the last read. A stamp that has changed shows only the
+            # wallets proved since, not that the owner of an older one joined a server meanwhile.
+            for key, rows in zip(asking, found, strict=True):
+                if wallets[key] != self._wallets.get(key):
+                    known = set(self._wallets.get(key, ()))
+                    older = {str(address) for address, row in rows
+                             if depends == self._wallets_for or (row is not None and row <= self._newest)}  # fmt: skip
+                    self._late.setdefault(key, set()).update(older - known)
         self._wallets = {
             key: self._wallets[key] if addresses == self._wallets.get(key) else addresses
             for key, addresses in wallets.items()
         }
-        self._wallets_for = depends
+        self._wallets_for, self._servers_for = depends, (self._stamps[1], self._named.asking)
+        self._newest = newest
         self._again_at = began + max(READ_AGAIN_SECONDS, SHARE_OF_TIME * (clock.time() - began))
 
     def _watched(self, chain: str, held: Mapping[tuple[str, str, str], bool]) -> Watched:

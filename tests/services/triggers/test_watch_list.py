@@ -211,3 +211,21 @@ async def test_coins_are_followed_by_the_wallets_of_their_servers_and_concern_no
     assert found.named_by(COINS) == {coin: frozenset({server.id})}
     assert found.named_by(WALLETS)[ANY] == frozenset({other.id})
     assert (found.asked(COINS), found.of(COINS)) == (True, (wallet,))
+
+
+async def test_an_older_wallet_is_late_although_another_one_is_proved_meanwhile() -> None:
+    wallet = address()
+    async with transaction() as db:
+        server, elsewhere = await a_server(db), await a_server(db)
+        await a_rule_about_anything(db, server)
+        member = await a_member(db, elsewhere, wallet=wallet)
+    listed = WatchList()
+    assert (await read(listed)).wallets == ()
+    async with transaction() as db:
+        db.add(Member(server_id=server.id or 0, discord_id=member.discord_id, name="somebody"))
+    # Meanwhile somebody in another server proves a wallet.
+    async with transaction() as db:
+        await a_member(db, elsewhere, wallet=address())
+    found = await read(listed)
+    assert found.wallets == (wallet,)
+    assert found.late == (wallet,)

@@ -4,6 +4,7 @@ import pytest
 from sqlmodel import col, select
 
 from models import Access, Server, transaction
+from services.guilds import members
 from services.guilds.members import MemberFacts
 from services.guilds.role_safety import ADMINISTRATOR
 from services.triggers import gateway_events
@@ -42,3 +43,33 @@ async def test_a_guild_in_which_2_000_members_are_administrators_takes_a_few_sta
     async with transaction() as db:
         await gateway_events.who_runs(db, guild(many[0]))
     assert await those_who_run_it() == {many[0]: False, OWNER: True}
+
+
+WHO, MIGHTY = "900000000000000009", frozenset({"77"})
+
+
+async def told(*roles: str, mighty: frozenset[str] | None = MIGHTY) -> None:
+    """Report a member with these roles, as Discord's event does."""
+    async with transaction() as db:
+        await gateway_events.member_changed(db, GUILD, MemberFacts(WHO, "x", frozenset(roles)), mighty)
+
+
+async def stored(*roles: str) -> None:
+    """Store a member with these roles, as another process that has read them does."""
+    async with transaction() as db:
+        server = (await db.exec(select(Server))).one()
+        await members.keep(db, server.id or 0, [MemberFacts(WHO, "x", frozenset(roles))])
+
+
+async def test_an_event_changes_who_runs_it_although_the_roles_were_stored_before() -> None:
+    async with transaction() as db:
+        db.add(Server(discord_id=GUILD, name="Guild", bot_invited=True, owner_id=OWNER))
+    await told()
+    await stored("77")
+    await told("77")
+    assert await those_who_run_it() == {WHO: False}
+    await told(mighty=None)
+    assert await those_who_run_it() == {WHO: False}, "without the server's roles nobody is known to have lost it"
+    await stored()
+    await told()
+    assert await those_who_run_it() == {}
