@@ -128,6 +128,7 @@ async def take(db: AsyncSession, shard_id: int | None = None) -> float:
     """
     await db.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": KEY})
     await db.execute(text("DELETE FROM identify WHERE at < now() - interval '1 day'"))
+    await db.execute(text(_SET_BACK), {"spacing": SPACING_SECONDS})
     if (await budget(db)).is_used_up:
         raise TooManyIdentifies
     found = await db.execute(text(_TAKE), {"spacing": SPACING_SECONDS, "shard": shard_id or 0})
@@ -170,6 +171,12 @@ _DISCORDS = """
     FROM gateway_limit WHERE resets_at > now()
 """
 _BUDGET: tuple[Question, ...] = ((_OURS, {"day": DAY_SECONDS}), (_DISCORDS, {}))
+# Identifies are planned ahead by at most their spacing. One further ahead was counted before the database's clock was
+# set back: it still counts in this day, but no shard waits until the clock gets there.
+_SET_BACK = """
+    UPDATE identify SET at = now()
+    WHERE at > now() + (SELECT count(*) FROM identify) * make_interval(secs => :spacing)
+"""
 _TAKE = """
     WITH lane AS (SELECT mod(CAST(:shard AS integer), COALESCE(max(max_concurrency), 1)) AS number FROM gateway_limit)
     INSERT INTO identify (at, lane) SELECT GREATEST(now(), (

@@ -99,3 +99,9 @@ async def test_discords_count_ends_with_its_day() -> None:
     await learned(0, reset_after=-1)
     assert await taken() == 0
     assert await warning() == ""
+
+
+async def test_an_identify_before_the_clock_was_set_back_keeps_nobody_waiting() -> None:
+    async with transaction() as db:
+        await db.execute(text("INSERT INTO identify (at, lane) VALUES (now() + interval '1 year', 0)"))
+    assert await taken() <= 60
