@@ -24,7 +24,8 @@ RETRY_PAUSES = (60, 300, 1_800, 7_200)
 async def pause_role(db: AsyncSession, server_id: int, role_id: str, reason: str, cause: str) -> int:
     """Pause every deciding rule of a role with the reason; return how many. Given roles stay.
 
-    A rule paused for another cause gets the new one; a rule that an admin paused stays unchanged.
+    A rule paused for another cause gets the new one; a rule that an admin paused stays unchanged, and so does one beyond
+    the limits, because it would be resumed once the new cause ends.
     """
     return await _pause(db, server_id, reason, cause, col(Rule.role_id) == role_id)
 
@@ -40,7 +41,7 @@ async def pause_rules(db: AsyncSession, server_id: int, rules: Sequence[int], re
 
 
 async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, which: ColumnElement[bool]) -> int:
-    by_itself = (col(Rule.state) == "paused") & (col(Rule.pause_cause).is_not(None)) & (col(Rule.pause_cause) != cause)
+    by_itself = (col(Rule.state) == "paused") & col(Rule.pause_cause).not_in([cause, TOO_MANY])
     result = await db.execute(
         update(Rule)
         .where(
@@ -145,7 +146,8 @@ async def accepted(db: AsyncSession, server_id: int, role_id: str) -> None:
 async def retry_refused(db: AsyncSession) -> int:
     """Resume the rules of refused roles whose delay is over and for which no change waits; return how many roles.
 
-    The next reconcile then decides on a change, which is the next try.
+    The next reconcile then decides on a change, which is the next try. A change for a member in membership screening is
+    not tried, perhaps never, so it does not count as waiting.
     """
     found = await db.execute(
         text(
@@ -155,7 +157,9 @@ async def retry_refused(db: AsyncSession) -> int:
             AND EXISTS (SELECT 1 FROM rule r WHERE r.server_id = f.server_id AND r.role_id = f.role_id
                         AND r.state = 'paused' AND r.pause_cause = 'refused' AND r.deleted_at IS NULL)
             AND NOT EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = f.server_id AND g.role_id = f.role_id
-                            AND g.state = 'giving')
+                            AND g.state = 'giving'
+                            AND NOT EXISTS (SELECT 1 FROM member m WHERE m.server_id = g.server_id
+                                            AND m.discord_id = g.discord_id AND m.pending))
             ORDER BY f.next_at LIMIT 100 FOR UPDATE OF f SKIP LOCKED
             """
         )
