@@ -12,6 +12,7 @@ from string import Template
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
+from dotenv import dotenv_values
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -277,13 +278,8 @@ def distinct(urls: Iterable[str]) -> tuple[str, ...]:
 
 def environment() -> dict[str, str]:
     """Return the variables set in the environment, otherwise in `.env`, by upper-case name and unchecked."""
-    values: dict[str, str] = {}
-    if ENV_FILE.exists():
-        for line in ENV_FILE.read_text().splitlines():
-            match = re.fullmatch(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", line)
-            if match:
-                text = match[2] if match[2][:1] in {"'", '"'} else re.split(r"\s#", match[2])[0]
-                values[match[1].upper()] = text.strip().strip("'\"")
+    # Read as pydantic reads it, so that quotes and comments mean the same here.
+    values = {name.upper(): value for name, value in dotenv_values(ENV_FILE).items() if value is not None}
     values.update({name.upper(): value for name, value in os.environ.items() if value})
     return values
 

@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"Holdfast runs on Linux and not on {sys.platform}; on Windows, WSL is one.")
         return 1
     if name in FILES:
-        rest = [word if word.startswith("-") or "://" in word else str(Path(word).absolute()) for word in rest]
+        rest = [_absolute(word) for word in rest]
     if name == "backup" and rest and not rest[0].startswith("-"):
         rest = ["--to", *rest]
     here = Path.cwd()
@@ -55,6 +55,14 @@ def main(arguments: list[str] | None = None) -> int:
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-m", *COMMANDS[name][0], *rest], environment)
     return 0  # for tests, which replace nothing
+
+
+def _absolute(word: str) -> str:
+    """Return an argument with its file's absolute path, also in `--to=FILE`; options and URLs stay as they are."""
+    option, equals, file = word.partition("=") if word.startswith("--") else ("", "", word)
+    if not file or file.startswith("-") or "://" in file:
+        return word
+    return f"{option}{equals}{Path(file).absolute()}"
 
 
 def _data_dir(file: Path) -> str:

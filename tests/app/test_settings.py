@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import settings as module
 from gateways.chains.catalogue import CHAINS
 from settings import ROOT, SettingsError, load
 
@@ -216,3 +217,13 @@ def test_each_chain_may_be_followed_at_a_pace_of_its_own_or_not_at_all(monkeypat
     live(monkeypatch, FOLLOW_SECONDS_BASE="0.01")
     with pytest.raises(SettingsError, match=r"FOLLOW_SECONDS_BASE must be 0, or at least 0\.1 seconds"):
         load()
+
+
+def test_a_comment_after_a_quoted_value_is_no_part_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / ".env"
+    file.write_text("PORT=\"3111\"  # behind Caddy\nCHAINS_FILE='chains.toml' # ours\n")
+    monkeypatch.setattr(module, "ENV_FILE", file)
+    for name in ("PORT", "CHAINS_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    assert module.environment()["PORT"] == "3111"
+    assert module.chains_file() == tmp_path / "chains.toml"
