@@ -36,7 +36,7 @@ from services.rules.mapping import apply, copy_of, new_row
 from services.rules.replacements import contract_migrations, new_role
 from services.rules.replacements.new_role import RoleOrder
 from services.rules.replacements.successors import MigrationOrder
-from services.rules.rules import in_shadow, own
+from services.rules.rules import in_shadow, own, proposed_together
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.terms import RuleTerms
 from services.rules.types import given_lists, stored_lists
@@ -117,12 +117,15 @@ class PreviewPlan:
 class Proposal:
     """A proposed change: a new rule (`draft`), or `changes` to the rule `rule_id`, or its deletion.
 
+    `tiers` are further new rules of the same server, which are made together with `draft`.
+
     `activates` are shadow rules of the server `server_id` to activate together. `ends_move` proposes the end of that
     server's move, `migrates` a migration to another contract, and `replaces` another role in place of one.
     `ends_migration` is the id of a migration to end.
     """
 
     draft: RuleDraft | None = None
+    tiers: tuple[RuleDraft, ...] = ()
     rule_id: int = 0
     changes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     deletes: bool = False
@@ -140,7 +143,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     A rule that stays in shadow is previewed as if it decided. Raises the errors of the change itself (FieldRefused,
     ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable for Discord), and TooMany as `preview_log.note` does.
     """
-    if proposal.activates or proposal.migrates or proposal.ends_migration or proposal.replaces:
+    if proposal.tiers or proposal.activates or proposal.migrates or proposal.ends_migration or proposal.replaces:
         return await _plan_of_several(db, outside, actor, proposal)
     if proposal.ends_move:
         return await _plan_of_end(db, outside, actor, proposal.server_id)
@@ -183,7 +186,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
 
 async def _plan_of_several(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> PreviewPlan:
     """Return the plan for several rules that change together."""
-    server_id = proposal.server_id
+    server_id = proposal.draft.server_id if proposal.draft is not None else proposal.server_id
     pairs = await _several(db, outside, actor, proposal)
     alone = dict[SingleSource, None]()
     singling = False
@@ -211,6 +214,8 @@ async def _several(db: AsyncSession, outside: Gateways, actor: Actor, proposal: 
     A rule to activate that is no longer in shadow is left out.
     """
     server_id = proposal.server_id
+    if proposal.draft is not None:
+        return await proposed_together(db, outside, actor, (proposal.draft, *proposal.tiers))
     if proposal.migrates is not None:
         return await contract_migrations.proposed(db, outside, actor, server_id, proposal.migrates)
     if proposal.ends_migration:

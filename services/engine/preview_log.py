@@ -67,9 +67,11 @@ async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, sin
             _SECONDS,
         )
     data = {**what, "proposal": proposal, "singling": singling}
+    # A new tier has a negative id while it is previewed.
+    stored = rule.id if rule.id is not None and rule.id > 0 else None
     await audit.record(
         db,
         audit.line(
-            KIND, server_id=rule.server_id, actor=actor.discord_id, role_id=rule.role_id, rule_id=rule.id, data=data
+            KIND, server_id=rule.server_id, actor=actor.discord_id, role_id=rule.role_id, rule_id=stored, data=data
         ),
     )

@@ -1,6 +1,7 @@
 """Create, list, change, pause and delete rules, for those who run the server."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -13,7 +14,7 @@ from models import Rule, now
 from models.db.session import AsyncSession
 from services.core import audit, queue, rollups
 from services.core.actors import Actor
-from services.core.errors import RuleNotFound, ServerNotFound
+from services.core.errors import ProviderUnavailable, RuleNotFound, ServerNotFound
 from services.core.event_kinds import Kind
 from services.guilds import permissions
 from services.guilds.permissions import Rights
@@ -76,6 +77,29 @@ async def create_all(
         await audit.record(db, _line("rule.created", rule, actor, {"rule": document(rule)}))
     await pausing.decide_again(db, server_id, {rule.role_id for rule in made})
     return tuple([await views.of_rule(db, rule) for rule in made])
+
+
+async def proposed_together(
+    db: AsyncSession, outside: Gateways, actor: Actor, drafts: Sequence[RuleDraft]
+) -> list[tuple[Rule, Rule]]:
+    """Return the rules that `create_all` would create, active and each twice, for a preview.
+
+    Their ids are negative, so that their answers stay apart. Raises as `create_all` does, except that a contract that
+    cannot be read just now is no reason.
+    """
+    for draft in drafts:
+        check(draft)
+    found = await permissions.require_admin(db, outside, actor, drafts[0].server_id)
+    made = list[tuple[Rule, Rule]]()
+    for number, draft in enumerate(drafts, 1):
+        rule = new_row(draft, found, actor.discord_id)
+        tree = parse(rule.expression)
+        await limits.check(db, rule.server_id, tree)
+        with suppress(ProviderUnavailable):
+            rule.expression = to_document(contract_check.completed(tree, await contract_check.check(db, outside, tree)))
+        rule.id, rule.state = -number, "active"
+        made.append((rule, rule))
+    return made
 
 
 async def list_rules(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[RuleView]:
@@ -210,7 +234,8 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
     holders = (await rollups.holders(db, [rule.server_id])).get(rule_id, 0)
     rule.deleted_at = now()
     db.add(rule)
-    await audit.record(db, _line("rule.deleted", rule, actor, {"rule": document(rule), "holders": holders}))
+    data = {"rule": document(rule), "holders": holders, "pauseCause": rule.pause_cause}
+    await audit.record(db, _line("rule.deleted", rule, actor, data))
     await queue.mark_server(db, rule.server_id, queue.CHANGED)
     await db.flush()
     await stored_lists.drop(db, rule.server_id, {one.list for one in lists_in(parse(rule.expression))})

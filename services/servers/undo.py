@@ -166,6 +166,9 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
     if rule is not None and rule.deleted_at is None:
         raise Conflict(_("This rule is there again already."))
     await limits.check(db, found.server.id or 0, parse(document["expression"]), rule_id=rule_id)
+    if event.data.get("pauseCause") or (rule is not None and rule.pause_cause is not None):
+        # It was not an admin who paused it. Once it can be brought back, the cause is gone.
+        document = {**document, "state": "active"}
     if rule is None:
         rule = mapping.new_row(_draft(document, found.server.id or 0), found, actor.discord_id)
         rule.id = rule_id

@@ -22,6 +22,7 @@ from services.rules import limits, rules
 from services.rules.expression import Expression, parse, requirements, to_document
 from services.rules.limits import RoomView
 from services.rules.rules import RuleDraft, RuleView
+from services.rules.types.registry import rule_type
 from services.rules.wording import Names
 from services.servers import servers
 from state.core.errors import UNREADABLE, sentence_of
@@ -44,6 +45,8 @@ _log = logging.getLogger(__name__)
 OWN_FIELDS = frozenset({"ruleName", "roleId", "removal"})
 """Fields of the form itself, for a rule whose conditions it cannot show."""
 UNNAMED = "-"
+_OUTCOME = frozenset({"ruleName", "roleId", "takesOver", "delegated", "removal", "state"})
+"""The fields of a change that are no conditions."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
     """Changes with everything that decides about a wallet: the conditions, and whether delegated vaults count."""
     _kept: tuple[str, str] = ("", "")
     """A stored rule's conditions and name. The name is kept while the conditions are unchanged."""
+    _shown: dict[str, Any] = {}
+    """A stored rule's fields as they were read."""
 
     @signed_in
     async def load(self, actor: Actor):
@@ -167,6 +172,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
         self.rule_id, self.missing, self.loaded, self.asking = 0, False, False, False
         self.unknown_server, self.load_fault = False, ""
         self.rule_name, self._kept, self.pending, self.fault = "", ("", ""), False, ""
+        self._shown = {}
         self.room = self.full = ""
         self.tiers, self._unread = [], {}
         self._clear_outcome()
@@ -183,6 +189,8 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
         self._sync()
         self._kept = self._signature(), rule.rule_name
         self._show_outcome(rule)
+        self.rule_name = rule.rule_name
+        self._shown = self._fields(self._draft(server_id))
         self.turn += 1
 
     def _show_room(self, room: RoomView) -> None:
@@ -202,7 +210,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
     def _recheck(self) -> None:
         self.fault = ""
         fault, _ = self._first_fault()
-        self.proposal_key = "" if fault else _digest(self._draft(0))
+        self.proposal_key = "" if fault else _digest((self._draft(0), self.tiers))
         self.conditions_key = _digest((self._signature(), self._stored, self.delegated))
 
     def _first_fault(self) -> tuple[str, int]:
@@ -246,7 +254,14 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
     async def _proposal(self) -> Proposal:
         page = await self.get_state(ServerPageState)
         draft = self._draft(page.server_id)
-        return Proposal(rule_id=self.rule_id, changes=self._changes(draft)) if self.rule_id else Proposal(draft)
+        if self.rule_id:
+            return Proposal(rule_id=self.rule_id, changes=self._changes(draft))
+        first, *others = self._new(draft)
+        return Proposal(first, tiers=tuple(others))
+
+    def _new(self, draft: RuleDraft) -> list[RuleDraft]:
+        """Return the new rules: one, or one for each tier."""
+        return drafts(draft, self.tiers, replace(self._filled_in(), max_tokens="").name) if self.has_tiers else [draft]
 
     @signed_in
     async def refresh_name(self, actor: Actor) -> None:
@@ -276,7 +291,20 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
         )  # fmt: skip
 
     def _changes(self, draft: RuleDraft) -> dict[str, Any]:
-        """Return the changes to a stored rule: its conditions, and which role it gives to whom."""
+        """Return what was changed of a stored rule, so that nothing that others changed meanwhile is changed back."""
+        fields, shown = self._fields(draft), self._shown
+        conditions = {name for name in fields if name not in _OUTCOME}
+        same = all(fields.get(name) == shown.get(name) for name in conditions | (shown.keys() - _OUTCOME))
+        return {
+            name: value
+            for name, value in fields.items()
+            if (not same if name in conditions else name not in shown or value != shown[name])
+            # A rule that was paused automatically resumes when it is saved.
+            or (name == "ruleName" and self.paused)
+        }
+
+    def _fields(self, draft: RuleDraft) -> dict[str, Any]:
+        """Return a stored rule as filled in: its conditions, and which role it gives to whom."""
         changes: dict[str, Any] = {
             "ruleName": draft.rule_name, "roleId": draft.role_id, "takesOver": draft.takes_over,
             "delegated": draft.delegated,
@@ -290,7 +318,10 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
             "contractAddress": draft.contract_address, "blockchain": draft.blockchain, "minTokens": draft.min_tokens,
             "verificationType": draft.verification_type,
             "traits": ((draft.trait_type, draft.trait_value), *draft.more_traits) if draft.trait_type else (),
-            "tokenIds": list(draft.token_ids), "maxTokens": draft.max_tokens, **draft.details,
+            "tokenIds": list(draft.token_ids), "maxTokens": draft.max_tokens,
+            # An emptied field is sent too, or the stored one would stay.
+            **{one.name: None for one in rule_type(draft.verification_type).fields if one.kind != "upload"},
+            **draft.details,
         }  # fmt: skip
 
     @signed_in
@@ -346,9 +377,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
                 if self.rule_id:
                     await rules.change(db, gateways(), actor, self.rule_id, self._changes(draft))
                 else:
-                    plain = replace(self._filled_in(), max_tokens="").name
-                    tiers = drafts(draft, self.tiers, plain) if self.has_tiers else [draft]
-                    await rules.create_all(db, gateways(), actor, tiers)
+                    await rules.create_all(db, gateways(), actor, self._new(draft))
         except HoldfastError as fault:
             await self._refuse(fault.message)
         else:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from sqlalchemy import text
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -128,7 +129,12 @@ async def of_move(db: AsyncSession, move: ServerMove) -> Coverage:
 
 
 async def _stored(db: AsyncSession, move: ServerMove) -> Coverage | None:
-    newest = select(MoveCount).where(MoveCount.move_id == move.id).order_by(col(MoveCount.day)).limit(1_000)
+    newest = (
+        select(MoveCount)
+        .where(MoveCount.move_id == move.id, col(MoveCount.role_id).in_(move.roles))
+        .ext(distinct_on(col(MoveCount.role_id)))
+        .order_by(col(MoveCount.role_id), col(MoveCount.day).desc())
+    )
     rows = {row.role_id: row for row in (await db.exec(newest)).all()}
     if not set(move.roles) <= rows.keys():
         return None

@@ -256,8 +256,8 @@ async def _without_repetitions(
 
 
 def _key(rule: Rule) -> str:
-    """Return a key that is the same for rules that give the same role for the same requirements."""
-    return json.dumps([rule.role_id, _without_facts(rule.expression)], sort_keys=True)
+    """Return a key that is the same for rules that give the same role to the same people."""
+    return json.dumps([rule.role_id, rule.delegated, _without_facts(rule.expression)], sort_keys=True)
 
 
 def _without_facts(document: Any) -> Any:

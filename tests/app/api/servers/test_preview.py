@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 from sqlmodel import col, select
 
-from models import Due, Event, Grant, Rule, transaction
+from gateways import gateways
+from models import Due, Event, Grant, Rule, User, transaction
+from services.core.actors import Actor
 from services.engine import preview
+from services.engine.preview import Proposal
+from services.rules.rules import RuleDraft
 from services.rules.types import registry
 from settings import settings
 from tests.app.api.browsers import Browser
@@ -235,3 +239,25 @@ async def test_in_a_large_server_it_says_how_many_were_looked_at(
     monkeypatch.setattr(preview, "LONGEST_SECONDS", -1.0)
     answer = (await browser.client.post(PREVIEW, json=await payload(town))).json()
     assert (answer["looked"], answer["concerned"], answer["members"]) == (0, 4, [])
+
+
+async def test_every_tier_that_takes_over_is_previewed(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    async with transaction() as db:
+        user = (await db.exec(select(User).where(User.discord_id == town.people["ada"]["id"]))).one()
+    ada = Actor(user.id or 0, user.discord_id, user.username)
+    first = RuleDraft(
+        "Few", town.contract, "base", "basic", await town.role("Whale"), town.server_id, max_tokens=4, takes_over=True
+    )
+    more = replace(first, rule_name="Many", min_tokens=5, max_tokens=None, role_id=await town.role("Holder"))
+    async with transaction() as db:
+        planned = await preview.plan(db, gateways(), ada, Proposal(first, tiers=(more,)))
+    found = await preview.whole(gateways(), planned)
+    names = {p["id"]: n for n, p in town.people.items()}
+    outcomes = {(names[m.discord_id], m.role_name): m.outcome for m in found.members}
+    assert outcomes == {
+        ("carol", "Whale"): "gain",
+        ("erin", "Whale"): "gain",
+        ("erin", "Holder"): "lose",
+        ("frank", "Holder"): "lose",
+    }

@@ -1,0 +1,95 @@
+"""Changes of a rule that name a field without a value, and what large servers and imports leave out."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlmodel import select
+
+from models import Event, MoveCount, Rule, ServerMove, now, transaction
+from services.roles.moves import coverage
+from services.rules import pausing
+from tests.app.api.browsers import Browser
+from tests.app.api.servers.test_rivals import owner as owner
+from tests.app.api.servers.test_rivals import town as town
+from tests.jobs.town import Town
+
+
+async def make(owner: Browser, town: Town, **more: Any) -> int:
+    """Create a rule for Holder; return its id."""
+    payload = {"serverId": town.server_id, "ruleName": "R", "roleId": await town.role("Holder"), **more}
+    made = await owner.client.post("/api/verification-rules", json=payload)
+    assert made.status_code == 201, made.text
+    return int(made.json()["id"])
+
+
+async def test_a_field_without_a_value_leaves_the_conditions(owner: Browser, town: Town) -> None:
+    leaf = {"type": "basic", "chain": "base", "contract": town.contract.lower(), "minTokens": 1}
+    one = await make(owner, town, expression={"any": [leaf, {"type": "any_wallet"}]})
+    got = await owner.client.patch(f"/api/verification-rules/{one}", json={"ruleName": "S", "expression": None})
+    assert "any" in got.json()["expression"] or "atLeast" in got.json()["expression"]
+
+
+async def test_a_grace_time_without_hours_keeps_its_hours(owner: Browser, town: Town) -> None:
+    one = await make(owner, town, expression={"type": "any_wallet"}, removal={"mode": "grace", "hours": 48})
+    got = await owner.client.patch(f"/api/verification-rules/{one}", json={"removal": {"mode": "grace"}})
+    assert got.json()["removal"] == {"mode": "grace", "hours": 48}
+
+
+async def test_a_rule_with_delegations_is_imported_beside_one_without(owner: Browser, town: Town) -> None:
+    leaf = {"type": "basic", "chain": "base", "contract": town.contract.lower(), "minTokens": 1}
+    one = await make(owner, town, expression=leaf, delegated=True)
+    document = (await owner.client.get(f"/api/servers/{town.server_id}/rules.json")).json()
+    await owner.client.delete(f"/api/verification-rules/{one}")
+    await make(owner, town, expression=leaf, delegated=False)
+    got = await owner.client.post(
+        f"/api/servers/{town.server_id}/import", json={"source": "holdfast", "document": document}
+    )
+    assert len(got.json()["rules"]) == 1
+
+
+async def test_a_large_servers_long_move_shows_the_newest_count(
+    owner: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role, at = await town.role("Holder"), now()
+    roles = [role, *(str(100 + n) for n in range(49))]
+    async with transaction() as db:
+        move = ServerMove(server_id=town.server_id, roles=roles, begins_at=at - timedelta(days=30), until=at)
+        db.add(move)
+        await db.flush()
+        for ago in range(30):
+            then = at - timedelta(days=ago)
+            for one in roles:
+                db.add(
+                    MoveCount(
+                        move_id=move.id or 0,
+                        role_id=one,
+                        day=then.date(),
+                        earned=1000 - ago,
+                        unearned=0,
+                        unverified=0,
+                        unknown=0,
+                        at=then,
+                    )
+                )
+    monkeypatch.setattr(coverage, "LARGE", 0)
+    seen = (await owner.client.get(f"/api/servers/{town.server_id}/move")).json()
+    assert (seen["roles"][0]["right"], seen["countedAt"][:10]) == (1000, at.date().isoformat())
+
+
+async def test_a_deleted_rule_that_was_paused_automatically_does_not_come_back_as_paused_by_an_admin(
+    owner: Browser, town: Town
+) -> None:
+    leaf = {"type": "basic", "chain": "base", "contract": town.contract.lower(), "minTokens": 1}
+    one = await make(owner, town, expression=leaf)
+    async with transaction() as db:
+        await pausing.refused(db, town.server_id, await town.role("Holder"), "no")
+    await owner.client.delete(f"/api/verification-rules/{one}")
+    async with transaction() as db:
+        batch = (await db.exec(select(Event.batch).where(Event.kind == "rule.deleted"))).one()
+    got = await owner.client.post(f"/api/servers/{town.server_id}/events/{batch}/undo", json={})
+    assert got.status_code == 200, got.text
+    async with transaction() as db:
+        rule = await db.get(Rule, one)
+        assert rule is not None
+        assert rule.state == "active" or rule.pause_cause is not None
