@@ -24,8 +24,8 @@ RETRY_PAUSES = (60, 300, 1_800, 7_200)
 async def pause_role(db: AsyncSession, server_id: int, role_id: str, reason: str, cause: str) -> int:
     """Pause every deciding rule of a role with the reason; return how many. Given roles stay.
 
-    A rule paused for another cause gets the new one; a rule that an admin paused stays unchanged, and so does one beyond
-    the limits, because it would be resumed once the new cause ends.
+    A rule paused for another cause gets the new one. A rule that an admin paused stays unchanged, and so does a rule
+    beyond the limits, because it would be resumed once the new cause ends.
     """
     return await _pause(db, server_id, reason, cause, col(Rule.role_id) == role_id)
 
