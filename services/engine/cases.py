@@ -233,7 +233,7 @@ async def _asked(
 
 
 def _places(leaves: Iterable[Requirement]) -> list[standards.ContractKey]:
-    return [(leaf.chain, leaf.contract) for leaf in leaves if not leaf.kind.chainless and leaf.kind.source != "nothing"]
+    return [(leaf.chain, leaf.contract) for leaf in leaves if leaf.kind.on_chain]
 
 
 async def _lists(rules: Rules) -> list[tuple[int, str]]:

@@ -96,7 +96,7 @@ def by_chain(leaves: Iterable[Requirement], standards: Mapping[ContractKey, str]
     """
     found: dict[str, list[Requirement]] = {}
     for leaf in leaves:
-        if not leaf.kind.chainless and leaf.kind.source != "nothing":
+        if leaf.kind.on_chain:
             found.setdefault(leaf.chain, []).append(leaf)
     return {chain: _wants(chain, found[chain], standards) for chain in sorted(found)}
 

@@ -42,7 +42,7 @@ class PlacesByExpression:
             NamedContract(leaf.chain, leaf.contract, leaf.kind.source == "coins")
             for leaf in leaves
             # Transfers do not show what a contract's function answers.
-            if leaf.kind.source not in {"calls", "nothing"} and not leaf.kind.chainless
+            if leaf.kind.on_chain and leaf.kind.source != "calls"
         )
         self._known[key] = found
         self.bytes += _weight(found)

@@ -128,6 +128,11 @@ class RuleType:
         return self.source in {"lists", "wallets"}
 
     @property
+    def on_chain(self) -> bool:
+        """Whether it names a chain and a contract to read: neither our own tables nor an unknown type."""
+        return not self.chainless and self.source != "nothing"
+
+    @property
     def limited(self) -> bool:
         """Whether it may have a maximum of tokens. For the source `anything`, the only maximum is 0."""
         return self.source in {"balances", "tokens", "anything"} and self.details is None

@@ -92,7 +92,7 @@ OTHERS, OTHERS_CATS = Stake(False), Stake(False, CATS)
     [
         ((WHOLE,), 5),
         ((OF_CATS,), 5),
-        # A delegation of a single token has no meaning for a coin, whoever makes it.
+        # A delegation of a single token means nothing for a coin.
         ((Stake(False, CATS, "1"), WHOLE), 5),
         ((Stake(True, CATS, "1", delegate=HOT),), 0),
         ((OTHERS_CATS, WHOLE), 0),
