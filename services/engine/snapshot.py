@@ -179,14 +179,11 @@ async def _wallets(rows: Rows) -> dict[Who, tuple[tuple[str, str], ...]]:
 _GRANTS = f"""
     SELECT g.server_id, g.discord_id, g.role_id, g.state, g.rule_ids, g.no_since,
            CASE WHEN g.state = 'lost' THEN g.updated_at END,
-           g.gift_since IS NOT NULL AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id),
-           g.held_back_at IS NOT NULL,
-           (g.role_id = ANY(s.protected_roles) OR g.discord_id = ANY(s.protected_members))
-           AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id), g.created_at,
-           COALESCE(CAST(g.first_no AS text), ''), g.had_before,
-           EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id)
+           g.gift_since IS NOT NULL AND f.discord_id IS NULL, g.held_back_at IS NOT NULL,
+           (g.role_id = ANY(s.protected_roles) OR g.discord_id = ANY(s.protected_members)) AND f.discord_id IS NULL,
+           g.created_at, COALESCE(CAST(g.first_no AS text), ''), g.had_before, f.discord_id IS NOT NULL
     FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id
-    JOIN server s ON s.id = g.server_id ORDER BY g.role_id
+    JOIN server s ON s.id = g.server_id LEFT JOIN farewell f ON f.discord_id = g.discord_id ORDER BY g.role_id
 """
 
 

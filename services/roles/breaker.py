@@ -19,6 +19,8 @@ LARGE_ROLE = 1_000
 MOST_SHARE_BEYOND_PERCENT = 5
 """The limit in percent of the holders beyond LARGE_ROLE, because 20 % of a large role would be too many people."""
 APPROVED_FOR = timedelta(hours=24)
+WAS_GIVEN = "evidence ->> 'given' IS DISTINCT FROM 'false'"
+"""SQL condition: the role that is being taken had been given; `ledger.py` notes where it had not."""
 
 
 def too_many(losing: int, holders: int) -> bool:
@@ -218,7 +220,7 @@ async def _give_back(db: AsyncSession, server_id: int, role_id: str) -> None:
             col(Grant.server_id) == server_id,
             col(Grant.role_id) == role_id,
             col(Grant.state) == "taking",
-            text("COALESCE(evidence ->> 'given', '') <> 'false'"),
+            text(WAS_GIVEN),
         )
         .values(state="giving", attempts=1, intended_at=func.now(), next_at=func.now(), held_back_at=func.now())
     )

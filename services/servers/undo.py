@@ -24,6 +24,7 @@ from services.core.json_view import json_view
 from services.guilds import permissions, rivals
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
+from services.roles import breaker
 from services.roles.outbox import INTENT_CHANNEL
 from services.rules import limits, mapping, pausing, rules
 from services.rules.draft import RuleDraft
@@ -116,11 +117,11 @@ _CONCERNED = """
 
 
 # The role may (still) be there, so `attempts` starts at 1: the writer first reads the member.
-_TURN_ROUND = """
+_TURN_ROUND = f"""
     UPDATE "grant" SET state = 'giving', attempts = 1, gift_since = now(), no_since = NULL, held_back_at = NULL,
         intended_at = now(), next_at = now(), updated_at = now()
     WHERE server_id = :server AND role_id = :role AND batch = :batch AND state = 'taking'
-    AND evidence ->> 'given' IS DISTINCT FROM 'false' RETURNING discord_id
+    AND {breaker.WAS_GIVEN} RETURNING discord_id
 """
 _LOSERS = """
     SELECT DISTINCT e.subject FROM event e
