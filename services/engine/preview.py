@@ -1,7 +1,6 @@
 """Preview a rule change: a reconcile of the members concerned that writes nothing."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +16,7 @@ from models import Rule, ServerMove, now
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.actors import Actor
-from services.core.errors import Conflict, MoveNotFound, ProviderUnavailable
+from services.core.errors import Conflict, MoveNotFound
 from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases, preview_log, read_and_confirm
@@ -31,7 +30,7 @@ from services.holdings import delegations
 from services.holdings.fetch import HoldingsQuestion
 from services.rules import contract_check, limits
 from services.rules.draft import RuleDraft, check, with_lists, without_lists
-from services.rules.expression import lists_in, parse, requirements, to_document
+from services.rules.expression import lists_in, parse, requirements
 from services.rules.mapping import apply, copy_of, new_row
 from services.rules.replacements import contract_migrations, new_role
 from services.rules.replacements.new_role import RoleOrder
@@ -155,7 +154,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
         read = await lists.read()
         rule = before = new_row(with_lists(draft, lists), found, actor.discord_id)
         await limits.check(db, rule.server_id, parse(rule.expression))
-        await _check_contracts(db, outside, rule)
+        await contract_check.complete_for_preview(db, outside, rule)
         rule.state = "active"
     else:
         before, found = await own(db, outside, actor, proposal.rule_id)
@@ -167,7 +166,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
             apply(rule, changes, found)
             if rule.expression != before.expression:
                 await limits.check(db, rule.server_id, parse(rule.expression), rule_id=proposal.rule_id)
-                await _check_contracts(db, outside, rule)
+                await contract_check.complete_for_preview(db, outside, rule)
         if before.state == rule.state == "shadow":
             rule.state = "active"
     if not proposal.deletes:
@@ -298,14 +297,6 @@ async def whole(outside: Gateways, plan: PreviewPlan) -> Impact:
     async for impact in impacts(outside, plan):  # noqa: B007 - the last one is the whole
         pass
     return impact
-
-
-async def _check_contracts(db: AsyncSession, outside: Gateways, rule: Rule) -> None:
-    # While a node is down, a preview that says "unknown" for everybody is more useful than an error.
-    with contextlib.suppress(ProviderUnavailable):
-        tree = parse(rule.expression)
-        decimals = await contract_check.check(db, outside, tree)
-        rule.expression = to_document(contract_check.completed(tree, decimals))
 
 
 async def _plan(

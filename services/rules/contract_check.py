@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 from gateways import Gateways
 from gateways.transport.errors import ProviderError
 from locales import _
+from models import Rule
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.collections import coins, standards
 from services.collections.standards import ContractKey
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title
-from services.core.errors import FieldRefused, unavailable
-from services.rules.expression import ANY_CONTRACT, AtLeast, Expression, Not, requirements
+from services.core.errors import FieldRefused, ProviderUnavailable, unavailable
+from services.rules.expression import ANY_CONTRACT, AtLeast, Expression, Not, parse, requirements, to_document
 from services.rules.types.coin import CoinAmount
 
 Decimals = Mapping[ContractKey, int]
@@ -49,6 +50,16 @@ async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> Decima
     await standards.remember(db, facts.found, facts.named)
     await coins.remember_names(db, {place: name for place, name in facts.named.items() if place not in facts.found})
     return facts.decimals
+
+
+async def complete_for_preview(db: AsyncSession, outside: Gateways, rule: Rule) -> None:
+    """Write the facts of a rule's contracts into it, unless they cannot be read just now. Raises FieldRefused.
+
+    While a node is down, a preview that says "unknown" for everybody is more useful than an error.
+    """
+    with contextlib.suppress(ProviderUnavailable):
+        tree = parse(rule.expression)
+        rule.expression = to_document(completed(tree, await check(db, outside, tree)))
 
 
 async def read(db: AsyncSession, outside: Gateways, tree: Expression) -> RuleContracts:

@@ -110,12 +110,13 @@ def _draft_of(rule: Rule) -> RuleDraft:
 
 
 def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
+    simple = draft.expression is None
     values = {ours: fields[theirs] for theirs, ours in _FIELDS.items() if theirs in fields}
     if values.get("expression") is None:
         values.pop("expression", None)
-    if draft.expression is not None:
+    if not simple:
         # Only a field with a value makes one condition the whole rule.
-        values = {name: value for name, value in values.items() if _is_set(value) or name not in _CONDITION.values()}
+        values = {one: value for one, value in values.items() if value is not None or one not in _CONDITION.values()}
     if "role_id" in values and not values.get("role_color"):
         # If no colour is given, the new role's own colour is used.
         values["role_color"] = None
@@ -128,9 +129,7 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
         values["more_traits"] = ()
     of_condition = {*_CONDITION.values(), "more_traits", "details"}
     given = {name: fields[name] for name in DETAIL_FIELDS if name in fields}
-    if draft.expression is not None and not values.keys() & of_condition and not any(map(_is_set, given.values())):
-        given = {}
-    if given or values.keys() & of_condition:
+    if values.keys() & of_condition or any(simple or value is not None for value in given.values()):
         # Stored facts about the former condition, such as decimals, are dropped and read again.
         kept = {name: draft.details[name] for name in DETAIL_FIELDS if name in draft.details}
         values["details"] = {name: value for name, value in (kept | given).items() if value is not None}
@@ -142,10 +141,6 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
         values["removal_mode"] = mode = removal.get("mode", draft.removal_mode)
         values["removal_hours"] = removal.get("hours", draft.removal_hours if mode == "grace" else 0) or 0
     return replace(draft, **values)
-
-
-def _is_set(value: object) -> bool:
-    return value is not None
 
 
 def document(rule: Rule) -> dict[str, Any]:

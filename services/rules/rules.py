@@ -1,7 +1,6 @@
 """Create, list, change, pause and delete rules, for those who run the server."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -14,7 +13,7 @@ from models import Rule, now
 from models.db.session import AsyncSession
 from services.core import audit, queue, rollups
 from services.core.actors import Actor
-from services.core.errors import ProviderUnavailable, RuleNotFound, ServerNotFound
+from services.core.errors import RuleNotFound, ServerNotFound
 from services.core.event_kinds import Kind
 from services.guilds import permissions
 from services.guilds.permissions import Rights
@@ -93,10 +92,8 @@ async def proposed_together(
     made = list[tuple[Rule, Rule]]()
     for number, draft in enumerate(drafts, 1):
         rule = new_row(draft, found, actor.discord_id)
-        tree = parse(rule.expression)
-        await limits.check(db, rule.server_id, tree)
-        with suppress(ProviderUnavailable):
-            rule.expression = to_document(contract_check.completed(tree, await contract_check.check(db, outside, tree)))
+        await limits.check(db, rule.server_id, parse(rule.expression))
+        await contract_check.complete_for_preview(db, outside, rule)
         rule.id, rule.state = -number, "active"
         made.append((rule, rule))
     return made
