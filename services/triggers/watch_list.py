@@ -163,6 +163,11 @@ def _wallets(chain: str, asking: Mapping[int, bool]) -> Question:
     return statement, {"servers": list(asking), "delegated": list(asking.values()), "chain": chain}
 
 
+def _newest_wallet(stamp: object) -> int:
+    """Return the id of the newest wallet in the stamp of wallets; 0 if there is none."""
+    return int(str(stamp).partition(" ")[2] or 0)
+
+
 class WatchList:
     """The watch list of one process, read again only when a stamp has changed."""
 
@@ -172,12 +177,8 @@ class WatchList:
         self._named: _Named = _NOTHING
         self._wallets: dict[Watching, tuple[str, ...]] = {}
         self._late: dict[Watching, set[str]] = {}
-        self._wallets_for: object = None
-        """What the wallets depended on when they were read."""
-        self._servers_for: object = None
-        """The servers and rules among that."""
-        self._newest: int = 0
-        """The id of the newest wallet of all when they were read."""
+        self._wallets_for: tuple[object, ...] = ()
+        """What the wallets depended on when they were read: stamps of servers, wallets and vaults, and what asks."""
         self._again_at = 0.0
         """Loop time at which wallets are read again in any case."""
 
@@ -200,9 +201,9 @@ class WatchList:
 
     async def _read_wallets(self, db: AsyncSession) -> None:
         clock = asyncio.get_running_loop()
-        began, depends = clock.time(), (self._stamps[1:], self._named.asking)
-        newest = int(str(self._stamps[2]).partition(" ")[2] or 0)
-        if depends == self._wallets_for and began < self._again_at:
+        began, before = clock.time(), self._wallets_for
+        depends = (*self._stamps[1:], self._named.asking)
+        if depends == before and began < self._again_at:
             return
         asking = {key: servers for key, servers in self._named.asking.items() if CHAINS[key[1]].family == "evm"}
         found = (
@@ -211,21 +212,24 @@ class WatchList:
         wallets = {
             key: tuple(sorted(str(address) for address, _ in rows)) for key, rows in zip(asking, found, strict=True)
         }
-        if (self._stamps[1], self._named.asking) == self._servers_for:
+        if before and (before[0], before[-1]) == (depends[0], depends[-1]):
+            newest = _newest_wallet(before[1])
             # Those that no stamp shows may have existed since the last read. A stamp that has changed shows only the
             # wallets proved since, not that the owner of an older one joined a server meanwhile.
             for key, rows in zip(asking, found, strict=True):
                 if wallets[key] != self._wallets.get(key):
                     known = set(self._wallets.get(key, ()))
-                    older = {str(address) for address, row in rows
-                             if depends == self._wallets_for or (row is not None and row <= self._newest)}  # fmt: skip
+                    older = {
+                        str(address)
+                        for address, row in rows
+                        if depends == before or (row is not None and int(str(row)) <= newest)
+                    }
                     self._late.setdefault(key, set()).update(older - known)
         self._wallets = {
             key: self._wallets[key] if addresses == self._wallets.get(key) else addresses
             for key, addresses in wallets.items()
         }
-        self._wallets_for, self._servers_for = depends, (self._stamps[1], self._named.asking)
-        self._newest = newest
+        self._wallets_for = depends
         self._again_at = began + max(READ_AGAIN_SECONDS, SHARE_OF_TIME * (clock.time() - began))
 
     def _watched(self, chain: str, held: Mapping[tuple[str, str, str], bool]) -> Watched:

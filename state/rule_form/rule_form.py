@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -293,15 +293,14 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
     def _changes(self, draft: RuleDraft) -> dict[str, Any]:
         """Return what was changed of a stored rule, so that nothing that others changed meanwhile is changed back."""
         fields, shown = self._fields(draft), self._shown
-        conditions = {name for name in fields if name not in _OUTCOME}
-        same = all(fields.get(name) == shown.get(name) for name in conditions | (shown.keys() - _OUTCOME))
-        return {
+        changes = {
             name: value
             for name, value in fields.items()
-            if (not same if name in conditions else name not in shown or value != shown[name])
             # A rule that was paused automatically resumes when it is saved.
-            or (name == "ruleName" and self.paused)
+            if name in _OUTCOME and (shown.get(name) != value or (name == "ruleName" and self.paused))
         }
+        conditions = _conditions(fields)
+        return changes if conditions == _conditions(shown) else changes | conditions
 
     def _fields(self, draft: RuleDraft) -> dict[str, Any]:
         """Return a stored rule as filled in: its conditions, and which role it gives to whom."""
@@ -396,6 +395,11 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
     async def _refuse(self, message: str) -> None:
         self.pending, self.fault = False, message
         await refuse(self, _("Error"), message or _("Failed to create verification rule"))
+
+
+def _conditions(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a change that are conditions: they are sent together or not at all."""
+    return {name: value for name, value in fields.items() if name not in _OUTCOME}
 
 
 def _digest(what: object) -> str:
