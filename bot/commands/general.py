@@ -7,7 +7,7 @@ from bot.interaction.answering import InteractionContext, answer
 from bot.interaction.localizations import name_of, named
 from bot.interaction.presses import Presses
 from bot.messages import words
-from bot.messages.replies import Button, Reply, lines
+from bot.messages.reply import Button, Reply, lines
 from gateways import gateways
 from locales import N_, NP_, _
 from models import transaction

@@ -8,7 +8,7 @@ from bot.interaction.answering import InteractionContext, answer, context_of, of
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import words
-from bot.messages.replies import Reply
+from bot.messages.reply import Reply
 from locales import N_, NP_, _
 from models import transaction
 from services.core.errors import HoldfastError

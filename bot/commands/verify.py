@@ -13,8 +13,8 @@ from bot.interaction.background import BackgroundCog
 from bot.interaction.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
-from bot.messages import challenge_words
-from bot.messages.replies import Reply
+from bot.messages import verify_words
+from bot.messages.reply import Reply
 from gateways import gateways
 from locales import N_, NP_, _
 from models import transaction
@@ -74,12 +74,12 @@ class Verify(BackgroundCog):
         async with transaction() as db:
             asked = await wallets.challenge(db, gateways(), member.actor, claimed)
         if names.is_name(claimed):
-            return challenge_words.confirm(asked, method)
+            return verify_words.confirm(asked, method)
         if method == wallets.TRANSACTION:
             async with transaction() as db:
                 await wallets.follow(db, gateways(), member.actor, asked.address)
         self._look_on(ProofSearch(context, member, asked.address, method, bio_schedule.shown()))
-        return challenge_words.challenge(asked, method, context.username)
+        return verify_words.challenge(asked, method, context.username)
 
     async def check(self, interaction: Interaction, arguments: list[str]) -> None:
         """Check at once."""
@@ -111,7 +111,7 @@ class Verify(BackgroundCog):
         elif method == wallets.BIO or context.discord_id not in self.looking:
             looks = bio_schedule.asked(wait=verdict.wait, stretch=verdict.stretch)
             self._look_on(ProofSearch(context, member, address, method, looks))
-        return challenge_words.not_yet(verdict, address, method)
+        return verify_words.not_yet(verdict, address, method)
 
     def _look_on(self, search: "ProofSearch") -> None:
         who = search.context.discord_id
@@ -145,7 +145,7 @@ class Verify(BackgroundCog):
                 if found is not None and found.wait >= bio_proof.LONG_WAIT and not short:
                     short = True
                     await show(search.context.interaction, reply)
-            await show(search.context.interaction, challenge_words.stopped(search.address, search.method))
+            await show(search.context.interaction, verify_words.stopped(search.address, search.method))
 
     async def _again(self, search: "ProofSearch", before: frozenset[str]) -> Reply:
         context, member, address, method = search.context, search.member, search.address, search.method
@@ -154,7 +154,7 @@ class Verify(BackgroundCog):
             verdict = await wallets.check_again(db, gateways(), member.actor, address, method)
         search.saw(verdict)
         if not verdict.success:
-            return challenge_words.not_yet(verdict, address, method)
+            return verify_words.not_yet(verdict, address, method)
         return await waiting.result(context, member, before, _("Wallet verified"), verdict.message)
 
 

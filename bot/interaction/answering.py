@@ -9,7 +9,7 @@ import nextcord
 from sqlalchemy.exc import DBAPIError
 
 from bot.interaction import delivery
-from bot.messages.replies import Reply, lines
+from bot.messages.reply import Reply, lines
 from locales import _, speaking
 from models import transaction
 from services.core import request_ids

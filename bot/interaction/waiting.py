@@ -4,7 +4,7 @@ import asyncio
 
 from bot.interaction.answering import InteractionContext
 from bot.messages import words
-from bot.messages.replies import Reply
+from bot.messages.reply import Reply
 from models import transaction
 from services.servers import recheck_report
 from services.servers.notices import MemberContext

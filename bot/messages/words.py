@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from bot.messages.replies import Reply, lines
+from bot.messages.reply import Reply, lines
 from locales import N_, _
 from services.core.chain_names import chain_title
 from services.core.discord_text import plain

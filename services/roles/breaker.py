@@ -18,6 +18,8 @@ MOST_SHARE_PERCENT = 20
 LARGE_ROLE = 1_000
 MOST_SHARE_BEYOND_PERCENT = 5
 """The limit in percent of the holders beyond LARGE_ROLE, because 20 % of a large role would be too many people."""
+COUNTED_FOR = timedelta(hours=24)
+"""How long a loss counts against the limit."""
 APPROVED_FOR = timedelta(hours=24)
 WAS_GIVEN = "evidence ->> 'given' IS DISTINCT FROM 'false'"
 """SQL condition: the role that is being taken had been given; `ledger.py` notes where it had not."""
@@ -86,7 +88,7 @@ async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, remo
             ), lost AS (
                 SELECT subject AS discord_id, bool_or(jsonb_path_exists(data, :alone)) AS alone FROM event
                 WHERE server_id = :server AND role_id = :role AND kind = 'role.taken'
-                AND at > now() - interval '24 hours' AND subject NOT IN (SELECT discord_id FROM have) GROUP BY subject
+                AND at > now() - :period AND subject NOT IN (SELECT discord_id FROM have) GROUP BY subject
             ), losing AS (
                 SELECT discord_id, alone FROM lost UNION ALL SELECT discord_id, alone FROM have WHERE state = 'taking'
                 UNION ALL SELECT p, p = ANY(CAST(:by_one AS text[])) FROM unnest(CAST(:people AS text[])) AS p
@@ -98,7 +100,8 @@ async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, remo
             """
         ).bindparams(bindparam("alone", type_=JSONPATH)),
         {
-            "server": server_id, "role": role_id, "people": sorted(one.discord_id for one in removals),
+            "server": server_id, "role": role_id, "period": COUNTED_FOR,
+            "people": sorted(one.discord_id for one in removals),
             "by_one": sorted(one.discord_id for one in removals if one.one_source),
             "alone": "$.readings[*] ? (@.oneSource == true)",
         },

@@ -102,7 +102,7 @@ class OpenChallenge:
         return block if now() - self.created_at < AT_ONCE else 0
 
 
-async def follow(outside: Gateways, watched: list[OpenChallenge]) -> None:
+async def _follow_solana(outside: Gateways, watched: list[OpenChallenge]) -> None:
     """Read each wallet's new signatures, and those of their transactions whose memo has the challenge's code."""
     if any("solana" not in one.points for one in watched):
         slot = (await outside.chains.head("solana")).block
@@ -202,9 +202,9 @@ async def check_challenges(outside: Gateways, watched: Sequence[OpenChallenge], 
     if not watched:
         return
     evm, solana = ([one for one in watched if one.family == family] for family in ("evm", "solana"))
-    tasks = {asyncio.create_task(_follow(outside, chain, evm)): chain for chain in chains_of(outside, "evm") if evm}
+    tasks = {asyncio.create_task(_follow_evm(outside, chain, evm)): chain for chain in chains_of(outside, "evm") if evm}
     if solana:
-        tasks[asyncio.create_task(follow(outside, solana))] = "solana"
+        tasks[asyncio.create_task(_follow_solana(outside, solana))] = "solana"
     if tasks:
         _, late = await asyncio.wait(tasks, timeout=patience)
         for task in late:
@@ -227,7 +227,7 @@ def chains_of(outside: Gateways, family: str) -> list[str]:
     return outside.transactions.chains()
 
 
-async def _follow(outside: Gateways, chain: str, watched: Sequence[OpenChallenge]) -> None:
+async def _follow_evm(outside: Gateways, chain: str, watched: Sequence[OpenChallenge]) -> None:
     """Read how many transactions the accounts have sent, and find those sent to themselves."""
     known = [one for one in watched if chain in one.points and not one.points[chain].lost]
     if known:

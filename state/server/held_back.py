@@ -12,8 +12,8 @@ from models import transaction
 from services.core.actors import Actor
 from services.core.errors import NotFound, ProviderUnavailable
 from services.core.relative_times import ago
-from services.servers import breaker_review
-from services.servers.breaker_review import HeldBackView, Loser, Trip
+from services.servers import held_back
+from services.servers.held_back import HeldBackView, Loser, Trip
 from state.core.gate import public, signed_in
 from state.core.retry import ask
 from state.core.toasts import say
@@ -66,14 +66,14 @@ class HeldBackState(rx.State):
         if page is None or self.asked_role or self.deciding:
             return
         async with transaction() as db:
-            waiting = await breaker_review.trips(db, page.server_id)
+            waiting = await held_back.trips(db, page.server_id)
         if waiting != {role.id: _trip(role) for role in self.roles}:
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         async def read() -> list[HeldBackView]:
             async with transaction() as db:
-                return await breaker_review.of_server(db, gateways(), actor, page.server_id)
+                return await held_back.of_server(db, gateways(), actor, page.server_id)
 
         try:
             found = await ask(read)
@@ -131,7 +131,7 @@ class HeldBackState(rx.State):
         self.deciding = role_id
         yield
         page = await self.get_state(ServerPageState)
-        answer = breaker_review.approve if self.asked_approve else breaker_review.dismiss
+        answer = held_back.approve if self.asked_approve else held_back.dismiss
         try:
             async with transaction() as db:
                 await answer(db, gateways(), actor, page.server_id, role_id, seen)

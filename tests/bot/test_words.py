@@ -13,8 +13,8 @@ from bot.commands.general import GeneralCommands
 from bot.interaction.answering import InteractionContext
 from bot.interaction.forms import filled_in
 from bot.interaction.presses import Presses
-from bot.messages import challenge_words, words
-from bot.messages.replies import Button, Reply
+from bot.messages import verify_words, words
+from bot.messages.reply import Button, Reply
 from models import now
 from services.core.discord_text import plain
 from services.holdings.requirement_view import RequirementView
@@ -80,35 +80,33 @@ def test_what_changed_is_told_apart_from_what_stays_and_what_is_unknown() -> Non
 
 
 def test_a_transaction_is_asked_for_with_its_exact_amount_and_whose_it_is() -> None:
-    reply = challenge_words.challenge(ASKED, "transaction", "carol")
+    reply = verify_words.challenge(ASKED, "transaction", "carol")
     assert "**exactly 0.000000000000000123**" in reply.text
     assert "Base (ETH)" in reply.text
     assert "for **you, @carol**" in reply.text
     assert [one.label for one in reply.buttons] == ["Check now", "I have the hash"]
-    memo = challenge_words.challenge(
-        replace(ASKED, chains=(), memo=ASKED.code, family="solana"), "transaction", "carol"
-    )
+    memo = verify_words.challenge(replace(ASKED, chains=(), memo=ASKED.code, family="solana"), "transaction", "carol")
     assert "**memo**" in memo.text
     assert all("http" not in one.text for one in (reply, memo))
 
 
 def test_while_opensea_allows_no_look_the_other_way_is_a_button() -> None:
     verdict = Verdict(False, "OpenSea lets us look at no more profiles right now.", again=True, wait=290)
-    reply = challenge_words.not_yet(verdict, ADDRESS, "opensea_bio")
+    reply = verify_words.not_yet(verdict, ADDRESS, "opensea_bio")
     assert "I check again automatically in 5 minutes." in reply.text
     assert [one.label for one in reply.buttons] == ["Check now", "Use a transaction"]
     assert reply.buttons[-1].name == f"holdfast:address:transaction:{ADDRESS}"
-    short = challenge_words.challenge(replace(ASKED, shortage="No more profiles."), "opensea_bio", "carol")
+    short = verify_words.challenge(replace(ASKED, shortage="No more profiles."), "opensea_bio", "carol")
     assert "No more profiles." in short.text
     assert [one.label for one in short.buttons] == ["Check now", "Use a transaction"]
-    by_transaction = challenge_words.challenge(replace(ASKED, shortage="No more profiles."), "transaction", "carol")
+    by_transaction = verify_words.challenge(replace(ASKED, shortage="No more profiles."), "transaction", "carol")
     assert "No more profiles." not in by_transaction.text
 
 
 def test_a_linked_wallet_leads_to_the_one_that_its_profile_names() -> None:
     main = "0x" + "ab" * 20
     linked = LinkedProfile(main, "carols", "https://opensea.io/x")
-    reply = challenge_words.not_yet(Verdict(False, "OpenSea has linked it.", linked=linked), ADDRESS, "opensea_bio")
+    reply = verify_words.not_yet(Verdict(False, "OpenSea has linked it.", linked=linked), ADDRESS, "opensea_bio")
     assert [(one.label, one.name) for one in reply.buttons] == [
         ("Verify 0xabab...abab", f"holdfast:address:opensea_bio:{main}"),
         ("Use a transaction", f"holdfast:address:transaction:{ADDRESS}"),
@@ -117,7 +115,7 @@ def test_a_linked_wallet_leads_to_the_one_that_its_profile_names() -> None:
 
 
 def test_a_name_is_confirmed_by_the_address_it_stands_for() -> None:
-    reply = challenge_words.confirm(replace(ASKED, name="carol.eth"), "transaction")
+    reply = verify_words.confirm(replace(ASKED, name="carol.eth"), "transaction")
     assert "carol.eth stands for" in reply.text
     (button,) = reply.buttons
     assert button.name == f"holdfast:address:transaction:{ADDRESS}"

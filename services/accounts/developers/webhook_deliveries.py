@@ -1,9 +1,7 @@
 """Deliveries to webhooks: claimed for one server at a time, made into signed bodies, and retried for a day."""
 
-import hashlib
-import hmac
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -59,12 +57,6 @@ class DeliveryTurn:
     slow: bool
     worker: str
     orders: tuple[Delivery, ...]
-
-
-def signature(secrets: Sequence[str], at: int, body: bytes) -> str:
-    """Return the header `Holdfast-Signature`, with one `v1` for each secret in force."""
-    signed = [hmac.new(secret.encode(), b"%d." % at + body, hashlib.sha256).hexdigest() for secret in secrets]
-    return ",".join([f"t={at}", *(f"v1={one}" for one in signed)])
 
 
 async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> DeliveryTurn | None:

@@ -10,7 +10,7 @@ from bot.commands.verify import claim_form
 from bot.interaction import answering
 from bot.interaction.answering import InteractionContext, answer, ask
 from bot.interaction.forms import Form
-from bot.messages.replies import Reply
+from bot.messages.reply import Reply
 from locales import _
 from models import now
 

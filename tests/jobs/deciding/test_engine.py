@@ -14,8 +14,7 @@ from services.core.actors import Actor
 from services.privacy import erasure
 from services.roles import breaker, outbox
 from services.runtime.logs import redact_every_log
-from services.servers import activity, explain, undo
-from services.servers import breaker_review as held_back
+from services.servers import activity, explain, held_back, undo
 from services.servers.activity import LogFilter
 from tests.jobs.conftest import Engine
 from tests.jobs.town import BOTH, Town, until

@@ -13,7 +13,7 @@ from services.core.queue import Claim
 from services.engine import cases
 from services.privacy import erasure, preferences
 from services.roles.moves import lifecycle
-from services.servers import breaker_review, undo
+from services.servers import held_back, undo
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.watching import given, grants
@@ -34,13 +34,13 @@ async def test_dismissed_removals_do_not_keep_a_role_for_the_forgotten(town: Tow
             told = await preferences.forget(db, carol)
         assert [one.text for one in told.roles] == ["is taken once an admin of the server lets removals go on"]
 
-        async def held_back() -> bool:
+        async def is_held_back() -> bool:
             return any(row.held_back_at is not None for row in await grants(town))
 
-        await until(held_back)
+        await until(is_held_back)
         outside = gateways()
         async with transaction() as db:
-            assert await breaker_review.dismiss(db, outside, ada, town.server_id) == 1
+            assert await held_back.dismiss(db, outside, ada, town.server_id) == 1
 
         async def gone() -> bool:
             return not await town.has("carol", "Holder") and not await grants(town)

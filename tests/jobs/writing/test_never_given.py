@@ -4,7 +4,7 @@ import pytest
 
 from gateways import gateways
 from models import Breaker, transaction
-from services.servers import breaker_review
+from services.servers import held_back
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.watching import grants
@@ -42,7 +42,7 @@ async def test_a_tripped_breaker_gives_nobody_a_role_that_no_rule_gives(
         if dismissed:
             outside = gateways()
             async with transaction() as db:
-                await breaker_review.dismiss(db, outside, ada, town.server_id)
+                await held_back.dismiss(db, outside, ada, town.server_id)
         await town.call("members", **carol, action="set_pending", pending=False)
         await town.see()
         await town.look()

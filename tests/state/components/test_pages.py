@@ -1,5 +1,6 @@
 """Every page in the table can be built, and states its audience."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,13 @@ def test_every_stylesheet_and_font_is_served_from_here() -> None:
     for name in ("figtree", "bricolage-grotesque"):
         assert (ROOT / "assets" / "fonts" / f"{name}.woff2").exists()
         assert Path(ROOT / "assets" / "fonts" / f"LICENSE-{name}.txt").exists()
+
+
+def test_the_browsers_own_bars_have_the_colour_of_the_page() -> None:
+    css = (ROOT / "assets" / "holdfast.css").read_text()
+    grounds = re.findall(r"color-scheme: (light|dark);[^}]*?--color-base-200: (#[0-9a-f]{6});", css)
+    metas = [part for part in app.head_components if getattr(part, "name", None) is not None]
+    said = {str(part.custom_attrs["media"]): str(part.content) for part in metas}  # pyright: ignore
+    assert {scheme for scheme, _ in grounds} == {"light", "dark"}
+    for scheme, color in grounds:
+        assert color in said[f"(prefers-color-scheme: {scheme})"], f"the {scheme} page is {color}"

@@ -9,7 +9,7 @@ from services.collections.census import days
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions
 from services.health import first_steps
-from services.servers import breaker_review, servers
+from services.servers import held_back, servers
 from state.core import retry
 from state.core.session import MEMBER, SessionState
 from state.dashboard.server_page import ServerPageState
@@ -112,7 +112,7 @@ async def test_one_failure_of_what_is_around_the_tabs_is_not_seen(
 
         monkeypatch.setattr(module, name, answer)
 
-    for module, name in ((first_steps, "view"), (breaker_review, "of_server"), (days, "of_rule"),
+    for module, name in ((first_steps, "view"), (held_back, "of_server"), (days, "of_rule"),
                          (servers, "list_servers")):  # fmt: skip
         once(module, name)
     steps = await opened(tab, FirstStepsState, rule["serverId"], "rules")

@@ -6,7 +6,7 @@ buttons.
 
 from nextcord import ButtonStyle
 
-from bot.messages.replies import Button, Reply
+from bot.messages.reply import Button, Reply
 from bot.messages.words import on
 from locales import _, ngettext, series
 from services.core.addresses import shorten
