@@ -5,7 +5,7 @@ import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from functools import cache
+from functools import cache, cached_property
 from typing import Generic, Protocol, TypeVar
 
 import httpcore
@@ -82,7 +82,6 @@ class GatedClient(Generic[C]):
     def __init__(self, name: str, make: Callable[[], C], gate: FairGate, *, one_server: bool = False) -> None:
         self.name = name
         self.gate = gate
-        self.client = make()
         self.replaced = 0
         """The number of times that the client was replaced."""
         self._make = make
@@ -94,6 +93,11 @@ class GatedClient(Generic[C]):
         self._asked_at = self._silent_since = 0.0
         self._running: Counter[int] = Counter()
         self._closing: set[asyncio.Task[None]] = set()
+
+    @cached_property
+    def client(self) -> C:
+        """The client in use; it is made for the first request, since most processes never ask most servers."""
+        return self._make()
 
     async def run(
         self,
@@ -156,7 +160,8 @@ class GatedClient(Generic[C]):
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.client.aclose()
+        if "client" in vars(self):
+            await self.client.aclose()
         await asyncio.gather(*self._closing)
 
     async def _exchange(self, exchange: Callable[[C], Coroutine[object, object, T]]) -> T:
