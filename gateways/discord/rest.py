@@ -416,7 +416,7 @@ def _lessons(answer: httpx.Response) -> dict[str, str] | None:
 def _date(answer: httpx.Response) -> datetime | None:
     try:
         return parsedate_to_datetime(answer.headers["date"])
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError):
         return None
 
 

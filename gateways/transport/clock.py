@@ -40,7 +40,7 @@ def note(host: str, headers: Mapping[str, str]) -> None:
         return
     try:
         moment = parsedate_to_datetime(said)
-    except ValueError:
+    except (ValueError, OverflowError):
         return
     if moment.tzinfo is not None:
         # The header leaves out the fraction of its second.

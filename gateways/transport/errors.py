@@ -73,7 +73,7 @@ def seconds_to_wait(header: str | None, *, now: datetime | None = None) -> float
     except ValueError:
         try:
             moment = parsedate_to_datetime(header)
-        except ValueError:
+        except (ValueError, OverflowError):  # a stranger's header may have a year of twenty digits
             return None
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)

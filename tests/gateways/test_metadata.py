@@ -18,6 +18,8 @@ from tests.gateways.wire import Wire
 
 GOLD = TraitList((Trait("Fur", "Gold"),))
 DOCUMENT = {"name": "Cat", "attributes": [{"trait_type": "Fur", "value": "Gold"}]}
+NO_DATE = "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"
+"""A date that raises OverflowError, not ValueError, when it is parsed."""
 OWNER = address(7)
 PLAIN, LISTED, MANY = address(101), address(102), address(103)
 
@@ -76,6 +78,7 @@ async def test_a_links_document_tells_the_traits(fetcher: Fetcher, server: Wire)
         (web.json_response(DOCUMENT, status=500), ProviderDown),
         (web.json_response(DOCUMENT, status=404), NotThere),
         (web.json_response(DOCUMENT, status=429), ProviderBusy),
+        (web.json_response(DOCUMENT, status=429, headers={"Retry-After": NO_DATE}), ProviderBusy),
         ("close", ProviderDown),
         ("hang", ProviderDown),
     ],
