@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, StateMissing, TooMuch
-from gateways.evm.rpc.node import Head, Node, binary, quantity
+from gateways.evm.rpc.node import Head, Node, binary, block_in, quantity
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.evm.smart_accounts import (
@@ -133,7 +133,7 @@ class EvmTransactions:
         mined = replace(
             found,
             block=block,
-            block_time=datetime.fromtimestamp(quantity(node.name, header.text("timestamp")), UTC),
+            block_time=block_in(node.name, said).time,
             succeeded=quantity(node.name, receipt.text("status")) == 1,
             confirmations=head.block - block + 1,
             from_contract=bool(there) and not there.startswith(DELEGATED),

@@ -13,6 +13,7 @@ from gateways.evm.rpc.errors import NodeTimedOut
 from gateways.evm.rpc.failover import REQUEST_SECONDS, first_answer, rested_first
 from gateways.evm.rpc.node import CHAIN_AGAIN, STALE_AFTER, Head, Node
 from gateways.transport import provider_reports
+from gateways.transport.clock import LATEST
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from gateways.transport.fair_turns import FairGate
 
@@ -110,7 +111,7 @@ class SolanaNode(Node):
             except ProviderRefused as fault:
                 refused = fault
                 continue
-            if isinstance(seconds, int) and 0 < seconds < 1 << 40:
+            if isinstance(seconds, int) and 0 < seconds <= LATEST:
                 return datetime.fromtimestamp(seconds, UTC)
         raise refused
 

@@ -7,6 +7,7 @@ from typing import cast
 
 from gateways.solana.node import SolanaNode, SolanaNodes
 from gateways.transport.base58 import decode
+from gateways.transport.clock import LATEST
 from gateways.transport.errors import NotThere, ProviderBusy, ProviderConfused
 from gateways.transport.json_shape import Shape, listed
 
@@ -148,7 +149,7 @@ def _transaction(provider: str, signature: str, found: object) -> SolanaTransact
 
 
 def _moment(seconds: object) -> datetime | None:
-    return datetime.fromtimestamp(seconds, UTC) if isinstance(seconds, int) and 0 < seconds < 1 << 40 else None
+    return datetime.fromtimestamp(seconds, UTC) if isinstance(seconds, int) and 0 < seconds <= LATEST else None
 
 
 def _memo(item: object) -> str | None:

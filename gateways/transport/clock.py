@@ -15,6 +15,8 @@ AGREE = 15.0
 """Seconds by which providers' clocks may differ and still agree."""
 KEPT = 600.0
 """Seconds for which a provider's time is used."""
+LATEST = 253_402_300_799
+"""The last second (Unix time) that a datetime can be: the end of the year 9999."""
 NOTED_EVERY = 5.0
 WARNED_EVERY = 3_600.0
 

@@ -236,6 +236,15 @@ async def test_the_second_endpoint_answers_where_the_first_cannot(node: StandIn)
         assert chains.endpoints(SOLANA) == 2
 
 
+async def test_an_endpoint_with_a_time_after_the_year_9999_is_passed_over(node: StandIn) -> None:
+    async with AsyncExitStack() as stack:
+        second = await stack.enter_async_context(standing_in())
+        node.says["getBlockTime"] = 1 << 39
+        chains = SolanaChains(SolanaNodes([node.url, second.url]))
+        stack.push_async_callback(chains.close)
+        assert (await chains.head(SOLANA)).block == second.slot
+
+
 async def test_the_pace_follows_the_endpoints_limit(node: StandIn, chains: SolanaChains) -> None:
     index = Index(node, *(asset(token, key(at)) for at, token in enumerate(TOKENS[:5])))
     plain, refused = node.says["getAssetsByOwner"], iter([True, True] + [False] * 100)

@@ -126,6 +126,22 @@ async def refused(asking: Awaitable[object]) -> str:
     return str(caught.value)
 
 
+@pytest.mark.parametrize("odd", ["a time after the year 9999", "a chain id of a thousand digits"])
+async def test_a_node_with_an_absurd_number_is_passed_over(lab: Lab, odd: str) -> None:
+    [first, second], _ = await lab.nodes(2)
+    if odd.startswith("a time"):
+        first.made = 1 << 39
+    else:
+        first.chain_id = "0x" + "f" * 5_000
+    async with AsyncExitStack() as stack:
+        pool = NodePool({"base": [first.url, second.url]}, request_seconds=10.0)
+        stack.push_async_callback(pool.close)
+        found = await pool.first("base", Node.head)
+    assert found.block == second.block
+    assert first.asked
+    assert second.asked
+
+
 async def test_callers_at_the_same_time_share_a_request(lab: Lab) -> None:
     [end], [node] = await lab.nodes(1)
     await node.head()
