@@ -4,6 +4,8 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from gateways.transport.plain_text import plain
+
 _LINKS = re.compile(r"\S*(?:https?|wss?)://\S+")
 
 
@@ -59,9 +61,10 @@ class NotThere(ProviderError):
 
 
 def without_links(text: str) -> str:
-    """Return the text without URLs, cut to at most 200 characters."""
-    # A contract chooses its error's text, and the pattern takes quadratic time: 60 kB would block the process for long.
-    return _LINKS.sub("[address]", text[:1_000])[:200]
+    """Return the text on one line without URLs and invisible characters, cut to at most 200 characters."""
+    # A contract chooses its error's text. The pattern takes quadratic time, so 60 kB would block the process for long;
+    # and the database stores no text with a NUL.
+    return _LINKS.sub("[address]", plain(text[:1_000], 1_000))[:200]
 
 
 def seconds_to_wait(header: str | None, *, now: datetime | None = None) -> float | None:
