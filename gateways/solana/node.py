@@ -26,6 +26,8 @@ TRIES = 3
 LONGEST_STEP = 1.0
 PATIENCE = 5.0
 """Most seconds that a request waits for its turn; while a node wants a longer pause, nothing is sent to it."""
+LONGEST_PAUSE = 300.0
+"""Most seconds for which a node is left alone, whatever it says: some write the time of day in place of seconds."""
 SLOTS_BACK = 4
 """Slots to try for a time, backwards: a slot's block may be missing or skipped, and then a slot before it counts."""
 
@@ -36,9 +38,10 @@ T = TypeVar("T")
 class SolanaNode(Node):
     """A node's address and what we know about it. DAS takes parameters by name, the node by position.
 
-    At most AT_ONCE requests run at a time. When the node asks to slow down, a request waits as long as the node says
-    and is sent again, up to TRIES times in all. Requests are then spaced out, at distances that shrink as they succeed.
-    A caller that would have to wait longer than PATIENCE gets ProviderBusy at once, and nothing is sent.
+    At most AT_ONCE requests run at a time. When the node asks to slow down, a request waits as long as the node says,
+    at most LONGEST_PAUSE, and is sent again, up to TRIES times in all. Requests are then spaced out, at distances that
+    shrink as they succeed. A caller that would have to wait longer than PATIENCE gets ProviderBusy at once, and nothing
+    is sent.
     """
 
     unit = "slot"
@@ -85,7 +88,7 @@ class SolanaNode(Node):
 
     def _slower(self, retry_after: float | None) -> None:
         self._step = min(LONGEST_STEP, max(0.1, self._step * 2))
-        pause = LONGEST_STEP if retry_after is None else retry_after
+        pause = LONGEST_STEP if retry_after is None else min(retry_after, LONGEST_PAUSE)
         self._next_turn = max(self._next_turn, asyncio.get_running_loop().time() + pause)
 
     async def _ask_newest(self) -> Head:

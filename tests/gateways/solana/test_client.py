@@ -1,5 +1,6 @@
 """How Solana's reader treats an index's unusual answers: odd assets, long lists, contradictions, refusals."""
 
+import asyncio
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -262,6 +263,16 @@ async def test_a_long_pause_is_kept_without_asking_again(node: StandIn, chains: 
     with pytest.raises(ProviderBusy):
         await chains.head(SOLANA)
     assert len(node.asked) == asked
+
+
+async def test_no_pause_lasts_for_years(node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solana_node, "LONGEST_PAUSE", 0.02, raising=False)
+    node.says["getSlot"] = busy("1790000000")
+    with pytest.raises(ProviderBusy):
+        await chains.head(SOLANA)
+    node.says["getSlot"] = node.slot
+    await asyncio.sleep(0.05)
+    assert (await chains.head(SOLANA)).block == node.slot
 
 
 async def test_lists_that_do_not_come_in_time_leave_their_owners_unsure(
