@@ -5,6 +5,9 @@ from typing import cast
 
 from gateways.transport.errors import ProviderConfused
 
+MOST_DIGITS = 78
+"""Digits of the largest number of 256 bits. Of a text with more than 4,300, Python makes no number."""
+
 
 class Shape:
     """A strict reader of one JSON object: a missing or wrongly typed field raises ProviderConfused."""
@@ -46,7 +49,7 @@ class Shape:
         See docs/facts.md#discord-permissions.
         """
         value = self._fields.get(name)
-        if isinstance(value, str) and value.isascii() and value.isdigit():
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= MOST_DIGITS:
             return int(value)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self._wrong(name)

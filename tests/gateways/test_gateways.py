@@ -25,7 +25,8 @@ from gateways.solana.collection_owners import CollectionOwners
 from gateways.solana.names import SolanaNames
 from gateways.solana.node import SolanaNodes
 from gateways.solana.transactions import SolanaTransactions
-from gateways.transport.errors import ProviderError, seconds_to_wait, without_links
+from gateways.transport.errors import ProviderConfused, ProviderError, seconds_to_wait, without_links
+from gateways.transport.json_shape import Shape
 from gateways.transport.safe_fetch import Fetcher
 
 
@@ -103,6 +104,12 @@ def test_the_table_has_the_seven_evm_chains_and_solana() -> None:
     ]
     assert CHAINS["apechain"].opensea == "ape_chain"
     assert CHAINS["solana"].family == "solana"
+
+
+@pytest.mark.parametrize("odd", ["9" * 5_000, "-1", "1e3", "0x1", 1.0, True, None])
+def test_what_is_no_number_is_no_answer(odd: object) -> None:
+    with pytest.raises(ProviderConfused):
+        Shape({"amount": odd}, "a balance", "Solana (node 1)").number("amount")
 
 
 def test_errors_carry_no_address_and_read_both_forms_of_retry_after() -> None:
