@@ -10,7 +10,7 @@ from gateways.marketplaces.client import DEADLINE, LARGEST_ANSWER, MarketWire, a
 from gateways.marketplaces.facts import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
 from gateways.marketplaces.quota import Quota, Use
 from gateways.transport.chunks import chunks
-from gateways.transport.errors import ProviderConfused
+from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.json_shape import Shape
 from gateways.transport.plain_text import plain
 
@@ -110,13 +110,16 @@ class OpenSea:
             raise ProviderConfused(OPENSEA, "the answer is about another token")
         return _traits(found)
 
-    async def nfts(self, chain: str, tokens: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], TraitList]:
+    async def nfts(
+        self, chain: str, tokens: Sequence[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], TraitList | ProviderError]:
         """Return the traits of many tokens `(contract, token id)` of one chain, without tokens unknown to OpenSea.
 
+        A token whose traits cannot be read has the error instead; anybody may have made it.
         POST /nfts/batch, 30 tokens at a time (docs/facts.md#opensea-reads).
         """
         asked = list(dict.fromkeys(tokens))
-        found: dict[tuple[str, str], TraitList] = {}
+        found: dict[tuple[str, str], TraitList | ProviderError] = {}
         for some in chunks(asked, TOKENS_A_BATCH):
             part = {(_lowered(contract), token_id): (contract, token_id) for contract, token_id in some}
             body = {
@@ -130,7 +133,7 @@ class OpenSea:
                 one = Shape(item, "a token", OPENSEA)
                 place = part.get((_lowered(one.text("contract")), one.text("identifier")))
                 if place is not None:
-                    found[place] = _traits(one)
+                    found[place] = _traits_or_why(one)
         return found
 
     async def account_nfts(self, chain: str, address: str) -> AccountItems:
@@ -163,6 +166,13 @@ def _traits(token: Shape) -> TraitList:
         return read(token.items("traits"))
     except NoMetadata as fault:
         raise ProviderConfused(OPENSEA, str(fault)) from None
+
+
+def _traits_or_why(token: Shape) -> TraitList | ProviderError:
+    try:
+        return _traits(token)
+    except ProviderConfused as fault:
+        return fault
 
 
 def _contract(chain: str, address: str) -> str:

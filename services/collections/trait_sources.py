@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import reduce
 from itertools import groupby
 
@@ -143,21 +144,25 @@ async def _of_opensea(
     """Return OpenSea's traits; none for Solana, where the chain's own index reads the metadata."""
     if CHAINS[chain].family != "evm":
         return {}
+    lists = dict[str, TraitList | ProviderError]()
     try:
         if len(token_ids) == 1:
-            lists = {token_ids[0]: await outside.opensea.nft(chain, contract, token_ids[0])}
+            lists[token_ids[0]] = await outside.opensea.nft(chain, contract, token_ids[0])
         else:
             said = await outside.opensea.nfts(chain, [(contract, token_id) for token_id in token_ids])
             lists = {token_id: traits for (_, token_id), traits in said.items()}
     except ProviderError as fault:
         return dict.fromkeys(token_ids, str(fault))
     at = now()
-    return {
-        token_id: TokenTraits(lists[token_id].found, FROM_OPENSEA, at, _says_all(lists[token_id]))
-        if token_id in lists
-        else storable("{source}: no such token", source=FROM_OPENSEA)
-        for token_id in token_ids
-    }
+    return {token_id: _told_by_opensea(lists.get(token_id), at) for token_id in token_ids}
+
+
+def _told_by_opensea(said: TraitList | ProviderError | None, at: datetime) -> TokenTraits | str:
+    if said is None:
+        return storable("{source}: no such token", source=FROM_OPENSEA)
+    if isinstance(said, ProviderError):
+        return str(said)
+    return TokenTraits(said.found, FROM_OPENSEA, at, _says_all(said))
 
 
 def _says_all(traits: TraitList) -> bool:

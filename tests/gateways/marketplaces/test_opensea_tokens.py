@@ -74,6 +74,14 @@ async def test_many_tokens_are_read_in_batches_and_what_is_not_known_is_left_out
     assert (len(first), first[0]) == (30, {"chain": "base", "contract_address": CATS, "token_id": "1"})
 
 
+@pytest.mark.parametrize("odd", [None, "Gold", ["odd"], [{"trait_type": "Fur", "value": {"a": 1}}]])
+async def test_a_token_with_odd_traits_hides_no_other_of_its_batch(opensea: OpenSea, server: Wire, odd: Any) -> None:
+    server.says(web.json_response({"nfts": [nft(CATS, "1") | {"traits": odd}, nft(CATS, "2", Fur="Gold")]}))
+    found = await opensea.nfts("base", [(CATS, "1"), (CATS, "2")])
+    assert isinstance(found[CATS, "1"], ProviderConfused)
+    assert found[CATS, "2"] == TraitList((Trait("Fur", "Gold"),))
+
+
 async def test_an_account_is_listed_to_its_last_page(opensea: OpenSea, server: Wire) -> None:
     server.says(
         web.json_response({"nfts": [nft(CATS, "1"), nft(DOGS, str(2**255))], "next": "a&b=="}),
