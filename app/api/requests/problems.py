@@ -49,7 +49,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         408: "The request took too long to arrive.",
         409: "It contradicts what is already there.",
         413: "The request is too large.",
-        422: "A field is missing or has a wrong type.",
+        422: "A field of the body is missing or has a wrong type.",
         429: "Too often; `Retry-After` says in how many seconds again.",
         502: "A provider's answer cannot be used.",
         503: "A provider or the database does not answer; `Retry-After` says when to try again.",
@@ -87,7 +87,10 @@ async def _provider_at_fault(_request: Request, error: Exception) -> Response:
 
 
 async def _not_the_shape(request: Request, error: Exception) -> Response:
-    """Return an answer that names the fields that do not match the call's shape, without repeating their values."""
+    """Return an answer that names the fields that do not match the call's shape, without repeating their values.
+
+    The status is 422 for a body, 400 for the path and the query.
+    """
     assert isinstance(error, RequestValidationError)
     if any(fault["type"] == "json_invalid" for fault in error.errors()) and (nobody := await _nobody(request)):
         return nobody
@@ -96,7 +99,8 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
         place = ".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"})
         faults.append(f"{place}: {fault['msg']}" if place else str(fault["msg"]))
     message = sentences(_("Some fields are missing or have a wrong type."), "; ".join(faults))
-    return JSONResponse({"message": message}, 422)
+    of_address = all(fault["loc"] and fault["loc"][0] in {"path", "query"} for fault in error.errors())
+    return JSONResponse({"message": message}, 400 if of_address else 422)
 
 
 async def _nobody(request: Request) -> Response | None:

@@ -101,6 +101,20 @@ async def test_what_is_not_the_calls_shape_is_422(browser: Browser, body: bytes)
     assert set(answer.json()) == {"message"}
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/verification-rules", "/api/discord/roles", "/api/discord/invite-url", "/api/servers/1/members?page=0",
+        "/api/servers/1/members?page=abc", "/api/servers/1/members?query=%00", "/api/servers/1/events?since=yesterday",
+        "/api/servers/1/events.csv?ruleId=0", "/api/servers/1/payout.csv?ruleId=abc", "/api/analytics/history?days=abc",
+    ],
+)  # fmt: skip
+async def test_what_an_address_lacks_or_says_wrongly_is_400_because_it_is_no_json(browser: Browser, path: str):
+    answer = await browser.client.get(path, headers=await signed_in())
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["message"].startswith("Some fields are missing or have a wrong type.")
+
+
 @pytest.mark.parametrize("body", [b"{bad", b"\xff\xfe", b"[" * 60_000, b'{"serverId": true}'])
 async def test_nobody_is_told_about_their_json_without_a_session(browser: Browser, body: bytes):
     headers = {"content-type": "application/json"}
