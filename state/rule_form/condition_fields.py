@@ -24,9 +24,11 @@ from state.core.gate import signed_in
 from state.core.toasts import refuse, say
 from state.rule_form.condition_draft import (
     COMPARISONS,
+    COUNTING,
     DEFAULT_CHAIN,
     DEFAULT_TYPE,
     EXACTLY,
+    LIMITED,
     OF_COINS,
     OF_COLLECTIONS,
     WITH_TRAITS,
@@ -153,6 +155,11 @@ class ConditionFields(rx.State, mixin=True):
         """Choose another type of condition."""
         if value in rule_form.TYPES and value != self.type:
             self.type = value
+            # Not every type shows these fields, and a hidden value could neither be seen nor corrected.
+            if value not in COUNTING:
+                self.min_tokens = "1"
+            if value not in LIMITED:
+                self.max_tokens = ""
             self._changed()
             async for outcome in self._read_traits():
                 yield outcome

@@ -72,6 +72,23 @@ async def test_the_name_and_the_words_follow_every_change(form: RuleFormState) -
     assert form.rule_name == "Cats (Token ID) - #1, 2, 7"
 
 
+async def test_an_amount_that_the_new_type_does_not_show_does_not_outlive_the_old_one(form: RuleFormState) -> None:
+    fill(form, CATS)
+    form.role_id = "1"
+    await form.enter_max_tokens(5)
+    async for _ in form.choose_type("any_nft"):
+        pass
+    assert (form.rule_name, form._first_fault()) == ("Any NFT on Base", ("", 0))
+    async for _ in form.choose_type("basic"):
+        pass
+    await form.enter_min_tokens(0)
+    for kind in ("any_nft", "token_id"):
+        async for _ in form.choose_type(kind):
+            pass
+    await form.add_tokens({"tokenEntry": "7"})
+    assert (form.rule_name, form._first_fault()) == ("Cats (Token ID) - #7", ("", 0))
+
+
 async def test_traits_of_one_token_are_collected(form: RuleFormState) -> None:
     fill(form, CATS, type="trait", trait_type="Fur", trait_value="Gold")
     await form.add_trait()
