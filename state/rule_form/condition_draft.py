@@ -89,14 +89,17 @@ class ConditionDraft:
         """The condition as it would be stored, without any check."""
         if self.kind.chainless:
             return Requirement(self.type, "", "", details=self._parsed)
+        most = _whole(self.max_tokens) if self.kind.limited else None
+        # A type that does not show its minimum could not have the 0 that a maximum of 0 needs.
+        least = 0 if most == 0 and not self.kind.counts else _whole(self.min_tokens) or 0
         return Requirement(
             type=self.type,
             chain=self.chain,
             contract=draft.ANY_CONTRACT if self.kind.source == "anything" else self.contract,
-            min_tokens=_whole(self.min_tokens) or 0,
+            min_tokens=least,
             traits=self._traits if self.kind.names_trait else (),
             token_ids=self.token_ids if self.kind.names_ids else (),
-            max_tokens=_whole(self.max_tokens) if self.kind.limited else None,
+            max_tokens=most,
             details=self._parsed,
         )
 

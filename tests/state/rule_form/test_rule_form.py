@@ -89,6 +89,16 @@ async def test_an_amount_that_the_new_type_does_not_show_does_not_outlive_the_ol
     assert (form.rule_name, form._first_fault()) == ("Cats (Token ID) - #7", ("", 0))
 
 
+async def test_none_of_certain_tokens_is_asked_for_by_a_maximum_of_0(form: RuleFormState) -> None:
+    fill(form, CATS, type="token_id", token_ids=("7",))
+    form.role_id = "1"
+    await form.enter_max_tokens(0)
+    assert (form.rule_name, form._first_fault()) == ("Cats (Token ID) - #7 (none)", ("", 0))
+    assert expression_of(form._draft(1)) == leaf(CATS, type="token_id", token_ids=("7",), min_tokens=0, max_tokens=0)
+    await form.enter_max_tokens(2)
+    assert form._draft(1).min_tokens == 1
+
+
 async def test_traits_of_one_token_are_collected(form: RuleFormState) -> None:
     fill(form, CATS, type="trait", trait_type="Fur", trait_value="Gold")
     await form.add_trait()
