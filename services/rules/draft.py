@@ -27,7 +27,7 @@ from services.rules.expression import (
 )
 from services.rules.types import token_ids
 from services.rules.types.address_list import NAME as ADDRESS_LIST
-from services.rules.types.declaration import ExpressionRefused
+from services.rules.types.declaration import ExpressionRefused, RuleType
 from services.rules.types.given_lists import GivenLists
 from services.rules.types.registry import RULE_TYPES, rule_type
 from settings import settings
@@ -109,6 +109,7 @@ def check(draft: RuleDraft) -> RuleDraft:
             "verificationType", _("The rule type must be one of {types}.").format(types=", ".join(TYPES))
         )
     _check_amounts(draft.min_tokens, draft.max_tokens)
+    _check_contract(rule_type(draft.verification_type), draft.contract_address)
     leaf = _leaf_of(draft)
     _check_leaf(leaf)
     if draft.removal_mode not in {"now", "grace"}:
@@ -167,9 +168,13 @@ def _flat(leaf: Requirement) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _check_leaf(leaf: Requirement) -> None:
-    if leaf.kind.source != "anything" and not leaf.kind.chainless and not leaf.contract.strip():
+def _check_contract(kind: RuleType, contract: str) -> None:
+    if kind.source != "anything" and not kind.chainless and not contract.strip():
         raise FieldRefused("contractAddress", _("Contract address is required"))
+
+
+def _check_leaf(leaf: Requirement) -> None:
+    _check_contract(leaf.kind, leaf.contract)
     if leaf.kind.names_trait and not (leaf.traits and all(text.strip() for trait in leaf.traits for text in trait)):
         raise FieldRefused("traitType", _("Trait type and value are required for trait verification"))
     if leaf.kind.names_ids and not any(token.strip(" ,") for token in leaf.token_ids):

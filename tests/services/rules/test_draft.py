@@ -88,6 +88,7 @@ def test_a_trait_has_nothing_invisible_as_those_that_it_is_compared_with() -> No
         ({"verification_type": "trait", "trait_type": "Fu\x1br", "trait_value": "a"}, "no line breaks"),
         ({"verification_type": "trait", "trait_type": "Fur", "trait_value": "a\u2028b"}, "no line breaks"),
         ({"verification_type": "gold"}, "The rule type must be one of"),
+        ({"verification_type": "call", "contract_address": " "}, "Contract address is required"),
         ({"min_tokens": True}, "Minimum tokens must be at least 1"),
         ({"min_tokens": "3"}, "Minimum tokens must be a whole number"),
         ({"blockchain": "bitcoin"}, "bitcoin is not one of the chains"),
