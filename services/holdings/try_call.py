@@ -63,6 +63,8 @@ async def allow(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
 
 async def run(outside: Gateways, trial: CallTrial) -> CallResult:
     """Ask the contract about the wallet. Raises FieldRefused with what is wrong, and ProviderUnavailable."""
+    if not trial.chain.strip():
+        raise FieldRefused("chain", _("Blockchain is required"))
     if reason := chain_refusal(trial.chain):
         raise FieldRefused("chain", reason)
     contract, wallet = _address("contract", trial.contract), _address("wallet", trial.wallet)

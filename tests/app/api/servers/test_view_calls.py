@@ -130,6 +130,7 @@ async def test_a_call_can_be_tried_with_any_wallet(browser: Browser, world: dict
     [
         ({"chain": "solana"}, "EVM chain"),
         ({"chain": "nowhere"}, "not available here"),
+        ({"chain": " "}, "Blockchain is required"),
         ({"contract": ""}, "Enter the contract's address"),
         ({"wallet": "carol"}, "An address that starts with 0x"),
         ({"function": "staked(address) view returns (uint7)"}, "8 to 256 bits"),
