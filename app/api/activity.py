@@ -6,11 +6,12 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import Depends, Query
+from pydantic import Field
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import CSV, PathId, Text
+from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, PathId, Text
 from gateways import gateways
 from models import transaction
 from services.core.errors import BatchNotFound
@@ -23,6 +24,8 @@ router = calls("/servers/{server_id}", tags=["events"])
 CSV_PAGE = 200
 """Lines that a download reads at a time: the log may exceed the memory, and one line may contain two large rules."""
 
+_RuleNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
 
 def _aware(moment: datetime | None) -> datetime | None:
     """Return the time with a time zone, which is UTC if it had none."""
@@ -34,9 +37,9 @@ def _filter(
     member: Text = "",
     actor: Text = "",
     role_id: Annotated[Text, Query(alias="roleId")] = "",
-    rule_id: Annotated[int | None, Query(alias="ruleId", ge=1, le=2**31 - 1)] = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    rule_id: Annotated[_RuleNumber | None, LEFT_OUT_IF_EMPTY, Query(alias="ruleId")] = None,
+    since: Annotated[datetime | None, LEFT_OUT_IF_EMPTY] = None,
+    until: Annotated[datetime | None, LEFT_OUT_IF_EMPTY] = None,
 ) -> LogFilter:
     """Return the filter of a request.
 

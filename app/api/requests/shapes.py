@@ -75,6 +75,14 @@ def _or_empty(value: object) -> object:
     return "" if value is None else value
 
 
+def _first_if_empty(value: object) -> object:
+    return 1 if value == "" else value
+
+
+def _none_if_empty(value: object) -> object:
+    return None if value == "" else value
+
+
 Text = Annotated[str, AfterValidator(_kept)]
 """A text from the URL."""
 Loose = Annotated[str, BeforeValidator(_or_empty), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})]
@@ -82,11 +90,17 @@ Loose = Annotated[str, BeforeValidator(_or_empty), WithJsonSchema({"anyOf": [{"t
 InternalId = Annotated[int, BeforeValidator(_internal_id)]
 PathId = Annotated[int, BeforeValidator(_internal_id), Path()]
 QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]
+PageNumber = Annotated[int, BeforeValidator(_first_if_empty), Query(ge=1, le=1_000_000)]
+LEFT_OUT_IF_EMPTY = BeforeValidator(_none_if_empty)
+"""For an optional field of the query: `?ruleId=` counts as none."""
 
 CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
 """The description of an answer that is a CSV file."""
 
-__all__ = ["CSV", "AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose", "PathId", "Payload", "QueryId", "Text"]
+__all__ = [
+    "CSV", "LEFT_OUT_IF_EMPTY", "AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose", "PageNumber", "PathId",
+    "Payload", "QueryId", "Text",
+]  # fmt: skip
 
 
 def attachment(content: AsyncIterator[str], name: str, kind: str) -> StreamingResponse:

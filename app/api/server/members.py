@@ -1,12 +1,8 @@
 """A server's members, for people who run it, and why each has or lacks a role."""
 
-from typing import Annotated
-
-from fastapi import Query
-
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import AcceptedAnswer, PathId, Text
+from app.api.requests.shapes import AcceptedAnswer, PageNumber, PathId, Text
 from gateways import gateways
 from locales import _
 from models import transaction
@@ -19,9 +15,7 @@ router = calls("/servers/{server_id}/members", tags=["members"])
 
 
 @router.get("")
-async def of_server(
-    caller: Caller, server_id: PathId, query: Text = "", page: Annotated[int, Query(ge=1, le=1_000_000)] = 1
-) -> MembersPage:
+async def of_server(caller: Caller, server_id: PathId, query: Text = "", page: PageNumber = 1) -> MembersPage:
     """Return the members by name; `query` is part of a name or a whole Discord id."""
     async with transaction() as db:
         return await member_list.list_members(db, gateways(), caller, server_id, query, page)

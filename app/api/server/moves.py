@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import ApiAnswer, PathId, Payload, Text
+from app.api.requests.shapes import ApiAnswer, PageNumber, PathId, Payload, Text
 from gateways import gateways
 from models import transaction
 from services.engine import preview as impact
@@ -80,7 +80,7 @@ async def move_members(
     server_id: PathId,
     role_id: Annotated[Text, Query(alias="roleId")],
     standing: Text = coverage.UNVERIFIED,
-    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    page: PageNumber = 1,
 ) -> HoldersPage:
     """Return the holders of a role of the move by standing: `right`, `wrong`, `unverified` or `unknown`."""
     async with transaction() as db:

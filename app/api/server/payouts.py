@@ -8,7 +8,7 @@ from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import CSV, PathId, attachment
+from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, PathId, attachment
 from gateways import gateways
 from models import transaction
 from services.privacy import payouts
@@ -18,7 +18,7 @@ router = calls(tags=["servers"])
 
 @router.get("/servers/{server_id}/payout.csv", response_class=StreamingResponse, responses=CSV)
 async def payout_list(
-    caller: Caller, server_id: PathId, rule_id: Annotated[int | None, Query(alias="ruleId")] = None
+    caller: Caller, server_id: PathId, rule_id: Annotated[int | None, LEFT_OUT_IF_EMPTY, Query(alias="ruleId")] = None
 ) -> StreamingResponse:
     """Return the payout addresses that members chose for this server, with holdings and block, as CSV in UTF-8."""
     async with transaction() as db:

@@ -223,3 +223,13 @@ async def test_nobody_chooses_what_is_not_theirs_and_nobody_else_reads_the_list(
     ada = await signed_in(new_browser, town, "ada")
     for other in (rule_id + 1, 2**40):
         assert (await ada.client.get(path, params={"ruleId": other})).status_code == 404
+
+
+async def test_an_empty_field_of_an_address_counts_as_left_out(
+    new_browser: Callable[[], Browser], town: Town, rule_id: int
+) -> None:
+    ada = await signed_in(new_browser, town, "ada")
+    events = "kind=&ruleId=&since=&until="
+    for path in ("members?query=&page=", "payout.csv?ruleId=", f"events?{events}", f"events.csv?{events}"):
+        answer = await ada.client.get(f"/api/servers/{town.server_id}/{path}")
+        assert answer.status_code == 200, f"{path}: {answer.text}"
