@@ -61,7 +61,8 @@ CLAIM = f"""
             UNION ALL SELECT *, row_number() OVER (ORDER BY turn, due_at) > :quarter FROM swept
         ) found ORDER BY more, priority DESC, turn, due_at LIMIT :limit
     )
-    UPDATE due d SET claimed_until = now() + :lease, claimed_by = :worker
+    UPDATE due d SET claimed_until = now() + :lease, claimed_by = :worker,
+        version = GREATEST(d.version + 1, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint))
     WHERE d.ctid = ANY(ARRAY(SELECT ctid FROM picked))
     RETURNING d.key, d.version, d.attempts, d.priority, d.request_id, d.seen, d.overtaken, d.turn
 """
@@ -71,6 +72,9 @@ claim.
 
 Three kinds of members share a claim, so that none blocks the others: half is for new work, a quarter for retries and a
 quarter for the sweep. New work and the sweep may use places that another kind leaves free.
+
+Each claim gets a version that the member never had, even if the row was deleted and made again meanwhile. Otherwise a
+worker that stood still past its lease could write an old answer once it holds a later claim on the same member.
 """
 
 
