@@ -151,7 +151,20 @@ async def decide_cases(
     )
     with time_budget.again():
         await _confirm(outside, done, wanted, answers, now)
+    async for item in in_steps(done.looked):
+        if not item.case.known:
+            item.decisions = [_once_stored(one, now) for one in item.decisions]
     return done
+
+
+def _once_stored(decision: Decision, now: datetime) -> Decision:
+    """Return the decision about a member who is not stored; a loss is decided again once they are.
+
+    A change of a rule or a wallet queues the members whom we have stored, so it could not invalidate this reconcile.
+    """
+    if decision.action is not Action.TAKE:
+        return decision
+    return Decision(decision.role_id, Action.NONE, due_at=now, doubtful=decision.doubtful)
 
 
 async def _decided(

@@ -1,9 +1,10 @@
 """Two parts of the product change one role at the same time, or one of them ends midway: nobody is forgotten."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import delete, text
 
 from gateways import gateways
 from gateways.discord.types import GuildMember as LiveMember
@@ -11,14 +12,16 @@ from gateways.discord.types import refusal
 from gateways.transport.errors import ProviderConfused
 from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
-from models import Member, transaction
+from models import Due, Member, transaction
 from services.core import queue
+from services.core.actors import Actor
 from services.engine import read_and_confirm
 from services.engine.outcome import BatchOutcome
+from services.guilds import members
 from services.guilds.members import MemberFacts
 from services.roles import outbox, write_results
 from services.roles.outbox import Intent, WriteOutcome
-from services.rules import pausing
+from services.rules import pausing, rules
 from services.runtime.tasks import stop
 from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
@@ -134,6 +137,37 @@ async def test_who_buys_again_while_they_are_read_before_the_removal_keeps_the_r
 
 async def _all_held(town: Town) -> bool:
     return {row.state for row in await grants(town)} == {"held"}
+
+
+async def test_who_is_not_known_as_a_member_loses_nothing_by_a_look_that_no_change_can_end(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changes queue members as they are stored; a list that did not name carol has deleted what was stored of her."""
+    token = await town.buys("carol")
+    rule_id = await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.sells(token)
+    async with transaction() as db:
+        await db.execute(delete(Due))
+        began = await db.now() + timedelta(seconds=1)
+        await members.list_ended(db, town.server_id, began)
+    decide_cases, ada = read_and_confirm.decide_cases, Actor(1, town.people["ada"]["id"], "ada")
+
+    async def and_meanwhile_the_rule_is_paused(*arguments: object, **more: object) -> BatchOutcome:
+        done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
+        async with transaction() as db:
+            await rules.change(db, gateways(), ada, rule_id, {"state": "paused"})
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(read_and_confirm, "decide_cases", and_meanwhile_the_rule_is_paused)
+        assert await Reconciler(asyncio.Event()).once() == 1
+    assert [row.state for row in await grants(town)] == ["held"]
+    await town.change(rule_id, state="active")
+    async with engine():
+        await taken(town)
 
 
 async def test_a_gift_that_is_written_down_after_its_member_left_and_came_back_hides_nothing(
