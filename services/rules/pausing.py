@@ -80,14 +80,23 @@ async def decide_again(db: AsyncSession, server_id: int, roles: Collection[str] 
 
 
 async def call_off_removals(
-    db: AsyncSession, server_id: int, roles: Collection[str] | None = None, *, of_queued: bool = False
+    db: AsyncSession,
+    server_id: int,
+    roles: Collection[str] | None = None,
+    *,
+    of: str | None = None,
+    of_queued: bool = False,
 ) -> None:
     """Cancel the removals of these roles, or of all roles, that are in progress. Queue the members first.
+
+    `of` limits this to one member.
 
     Use `of_queued` if only the members concerned by a change were queued: the removals of all others continue, because
     nothing would begin them again.
     """
     which: list[ColumnElement[bool]] = [true() if roles is None else col(Grant.role_id).in_(roles)]
+    if of is not None:
+        which.append(col(Grant.discord_id) == of)
     if of_queued:
         key = func.concat(col(Grant.server_id), ":", col(Grant.discord_id))
         which.append(select(Due.key).where(col(Due.kind) == "member", col(Due.key) == key).exists())

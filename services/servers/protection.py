@@ -20,6 +20,7 @@ from services.core.json_view import Internal, json_view
 from services.guilds import members as membership
 from services.guilds import permissions
 from services.guilds.role_safety import UNKNOWN_ROLE
+from services.rules import pausing
 from services.rules.draft import DEFAULT_COLOR
 from services.servers import activity
 
@@ -126,6 +127,8 @@ async def of_member(
     )
     if await _change(db, "protected_members", discord_id, line):
         await queue.mark_members(db, server_id, [discord_id], queue.CHANGED)
+        if protected:
+            await pausing.call_off_removals(db, server_id, of=discord_id)
 
 
 async def of_role(
@@ -144,6 +147,8 @@ async def of_role(
     line = audit.line(ROLE, server_id=server_id, actor=actor.discord_id, role_id=role_id, data=data)
     if await _change(db, "protected_roles", role_id, line):
         await queue.mark_server(db, server_id, queue.CHANGED)
+        if protected:
+            await pausing.call_off_removals(db, server_id, [role_id])
 
 
 async def _change(db: AsyncSession, column: str, one: str, line: dict[str, Any]) -> bool:

@@ -1,11 +1,13 @@
 """Protected members and roles keep what they have; other members are warned during the grace time."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from gateways import gateways
+from jobs.role_writer import RoleWriter
 from models import Grant, transaction
 from services.accounts.users import ensure
 from services.core.actors import Actor
@@ -17,7 +19,8 @@ from services.rules.replacements.new_role import RoleOrder
 from services.servers import explain, notices, protection
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
-from tests.jobs.watching import given
+from tests.jobs.watching import given, looked_at
+from tests.support.builders import open_intents
 
 
 async def admin(town: Town, who: str = "ada") -> Actor:
@@ -71,6 +74,26 @@ async def test_what_is_protected_stays_until_the_protection_ends(town: Town, eng
             return not await town.has("carol", "Holder")
 
         await until(gone)
+
+
+@pytest.mark.parametrize("what", ["member", "role"])
+async def test_protection_reaches_a_removal_that_is_already_under_way(town: Town, engine: Engine, what: str) -> None:
+    """The writer is faster than the reconcile that would cancel the removal."""
+    await town.rule("Holder")
+    token = await town.buys("carol")
+    await town.prove("carol")
+    async with engine():
+        await given(town)
+    await town.sells(token)
+    await looked_at(town)
+    async with transaction() as db:
+        (intent,) = await open_intents(db, 10, ())
+    await protect(town, what, town.people["carol"]["id"] if what == "member" else await town.role("Holder"))
+    await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
+    assert await town.has("carol", "Holder")
+    async with engine():
+        await until(nobody_is_due)
+    assert await grants(town) == [("held", False)]
 
 
 async def test_who_asks_to_be_forgotten_is_not_protected_any_more(town: Town, engine: Engine) -> None:
