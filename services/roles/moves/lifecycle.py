@@ -22,6 +22,7 @@ from services.guilds.role_safety import find, refusal
 from services.roles import breaker
 from services.roles.moves import announcement
 from services.roles.outbox import INTENT_CHANNEL
+from services.rules import pausing
 
 MOST_ROLES = 50
 LONGEST = timedelta(days=366)
@@ -74,6 +75,7 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     await db.flush()
     # First, as in every transaction that writes about members.
     await queue.mark_server(db, server_id, queue.CHANGED)
+    await pausing.call_off_removals(db, server_id, roles)
     await _make_gifts(db, server_id, dropped)
     await _end_gifts(db, server_id, roles)
     is_told = await _announced(outside, found, move, await db.now(), order.channel_id)

@@ -1,5 +1,6 @@
 """A move while the engine runs: nobody loses a role before its end is approved, then the rules decide, then undo."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -7,6 +8,7 @@ import pytest
 from sqlmodel import col, select, update
 
 from gateways import gateways
+from jobs.role_writer import RoleWriter
 from models import Event, Grant, ServerMove, now, transaction
 from models.db.session import GuardFailed
 from services.core import queue
@@ -19,6 +21,7 @@ from services.roles.moves.lifecycle import MoveOrder
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.writing.test_taking_over import grants, handed
+from tests.support.builders import open_intents
 
 
 def admin(town: Town) -> Actor:
@@ -166,6 +169,26 @@ async def test_a_role_that_the_move_no_longer_has_is_kept_by_those_who_have_it(t
         order = MoveOrder(now() + timedelta(days=1), [collector])
         await lifecycle.begin_or_change(db, gateways(), admin(town), town.server_id, order)
     assert (await grants(town))["carol"].gift_since is not None
+
+
+async def test_a_move_reaches_a_removal_that_is_already_under_way(town: Town) -> None:
+    """The writer is faster than the reconcile that would cancel the removal."""
+    await handed(town, "carol")
+    await town.see()
+    rule_id, role_id = await town.rule("Holder"), await town.role("Holder")
+    async with transaction() as db:
+        db.add(
+            Grant(
+                server_id=town.server_id, discord_id=town.people["carol"]["id"], role_id=role_id, rule_ids=[rule_id],
+                state="taking", had_before=True, no_since=now(), intended_at=now(), next_at=now(),
+            )
+        )  # fmt: skip
+    async with transaction() as db:
+        (intent,) = await open_intents(db, 10, ())
+    await begin(town)
+    await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
+    assert await town.has("carol", "Holder")
+    assert (await grants(town))["carol"].state == "held"
 
 
 async def test_a_move_that_begins_later_makes_its_holders_due_on_its_day(town: Town) -> None:
