@@ -73,11 +73,6 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
         move.begun_at = begins_at
     db.add(move)
     await db.flush()
-    # First, as in every transaction that writes about members.
-    await queue.mark_server(db, server_id, queue.CHANGED)
-    await pausing.call_off_removals(db, server_id, roles)
-    await _make_gifts(db, server_id, dropped)
-    await _end_gifts(db, server_id, roles)
     is_told = await _announced(outside, found, move, await db.now(), order.channel_id)
     db.add(move)
     await db.flush()
@@ -85,6 +80,12 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     move.messages_at = until if is_told else min(until, await db.now() + TOLD_AGAIN)
     db.add(move)
     await db.flush()
+    # After the requests to Discord, because every reconcile of these members waits from here on. And before the other
+    # writes, as in every transaction that writes about members.
+    await queue.mark_server(db, server_id, queue.CHANGED)
+    await pausing.call_off_removals(db, server_id, roles)
+    await _make_gifts(db, server_id, dropped)
+    await _end_gifts(db, server_id, roles)
     data = {"until": until.isoformat(), "roles": await _names(db, server_id, roles), "begins": begins_at.isoformat()}
     kind = "move.begun" if is_new else "move.changed"
     await audit.record(db, audit.line(kind, server_id=server_id, actor=actor.discord_id, data=data))
@@ -149,11 +150,13 @@ async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     move.state, move.approved_at = "approved", await db.now()
     db.add(move)
     await db.flush()
+    is_told = await _tell(db, outside, found, move)
+    # After the requests to Discord, because every reconcile of these members waits from here on.
     await queue.mark_server(db, server_id, queue.CHANGED)
     await _begin_grace(db, server_id, move.roles)
     data = {"roles": await _names(db, server_id, move.roles)}
     await audit.record(db, audit.line("move.approved", server_id=server_id, actor=actor.discord_id, data=data))
-    return await _tell(db, outside, found, move)
+    return is_told
 
 
 async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> MoveUndone:
@@ -170,17 +173,20 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     approved = move.state == "approved"
     back = 0
     words = _("The move is called off. Everybody keeps the roles of the move, until a rule says yes to them again.")
-    # First, so that no reconcile that began during the move takes a role after it.
+    if approved:
+        found.guild_with_bot()  # before anything is told
+    move.state, move.ended_at = "undone" if approved else "cancelled", await db.now()
+    db.add(move)
+    await db.flush()
+    await _tell(db, outside, found, move)
+    # After the requests to Discord, because every reconcile of these members waits from here on. And before the other
+    # writes, so that no reconcile that began during the move takes a role after it.
     await queue.mark_server(db, server_id, queue.CHANGED)
     if approved:
         back, words = await _give_back(db, found, actor, move)
     await _make_gifts(db, server_id, move.roles)
-    move.state, move.ended_at = "undone" if approved else "cancelled", await db.now()
-    db.add(move)
-    await db.flush()
     data = {"roles": await _names(db, server_id, move.roles), "members": back, "approved": approved}
     await audit.record(db, audit.line("move.undone", server_id=server_id, actor=actor.discord_id, data=data))
-    await _tell(db, outside, found, move)
     return MoveUndone(words, back)
 
 

@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from sqlalchemy import text
 from sqlmodel import col, select, update
 
 from gateways import gateways
@@ -189,6 +191,27 @@ async def test_a_move_reaches_a_removal_that_is_already_under_way(town: Town) ->
     await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
     assert await town.has("carol", "Holder")
     assert (await grants(town))["carol"].state == "held"
+
+
+async def test_no_member_is_locked_while_discord_is_asked(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Discord may take its time, and every reconcile and every follower that concerns the server would wait for it."""
+    await town.rule("Holder")
+    await town.prove("carol")
+    refresh_panel, asked = lifecycle.channels.refresh_panel, list[bool]()
+
+    async def and_meanwhile_carol_is_reconciled(*arguments: Any) -> bool:
+        async with transaction() as db:
+            free = await db.execute(text("SELECT 1 FROM due FOR UPDATE SKIP LOCKED"))
+            asked.append(free.first() is not None)
+        return await refresh_panel(*arguments)
+
+    monkeypatch.setattr(lifecycle.channels, "refresh_panel", and_meanwhile_carol_is_reconciled)
+    await begin(town)
+    await its_day_comes(town)
+    for change in (lifecycle.approve, lifecycle.undo):
+        async with transaction() as db:
+            await change(db, gateways(), admin(town), town.server_id)
+    assert asked == [True, True, True]
 
 
 async def test_a_move_that_begins_later_makes_its_holders_due_on_its_day(town: Town) -> None:
