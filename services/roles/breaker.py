@@ -126,18 +126,19 @@ async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, remo
 
 async def tripped(db: AsyncSession, server_id: int) -> list[Breaker]:
     """Return the roles of a server whose removals wait for an admin."""
-    rows = await db.exec(select(Breaker).where(Breaker.server_id == server_id, *_WAITING))
+    rows = await db.exec(select(Breaker).where(Breaker.server_id == server_id, *WAITING))
     return list(rows.all())
 
 
-_WAITING = (col(Breaker.approved_at).is_(None), col(Breaker.dismissed_at).is_(None))
+WAITING = (col(Breaker.approved_at).is_(None), col(Breaker.dismissed_at).is_(None))
+"""The conditions on a breaker that nobody has decided about."""
 
 
 async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
     """Return, by server, for how many roles removals wait for an admin; servers without any are absent."""
     rows = await db.exec(
         select(Breaker.server_id, func.count())
-        .where(col(Breaker.server_id).in_(list(server_ids)), *_WAITING)
+        .where(col(Breaker.server_id).in_(list(server_ids)), *WAITING)
         .group_by(col(Breaker.server_id))
     )
     return dict(rows.all())
@@ -177,7 +178,7 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
     Return the number of roles. Later removals are counted again and can trip the breaker again. The removals can still
     be approved later.
     """
-    which = (*_of(server_id, role_id), *_WAITING)
+    which = (*_of(server_id, role_id), *WAITING)
     roles = col(Grant.role_id).in_((await db.exec(select(Breaker.role_id).where(*which))).all())
     of_them = select(Grant.discord_id).where(Grant.server_id == server_id, roles, _STOPPED).distinct()
     # A running reconcile must not take the roles that these members now keep.

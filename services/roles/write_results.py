@@ -8,16 +8,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, text, update
+from sqlalchemy import any_, delete, func, text, update
 from sqlmodel import col, select
 
 from locales import N_
 from locales.stored_texts import storable
-from models import Grant, Notice
+from models import Breaker, Grant, Notice, Rule
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.guilds.members import left_many, seen_many
-from services.roles import in_doubt
+from services.roles import breaker, in_doubt
 from services.roles.outbox import LONGEST_PAUSE, Intent, WriteOutcome, WriteResult
 from services.rules import pausing
 from services.runtime import counters
@@ -33,8 +33,16 @@ _ADVICE = {
 
 
 async def stands(db: AsyncSession, intent: Intent) -> bool:
-    """Return whether the ledger still wants this change."""
-    return (await db.exec(select(Grant.id).where(_standing(intent)))).first() is not None
+    """Return whether the ledger still wants this removal, and neither a pause nor the breaker stops it."""
+    # A pause waits for no reconcile, so it does not call off a removal that one is writing at the same moment.
+    rests = select(Rule.id).where(
+        col(Rule.id) == any_(col(Grant.rule_ids)), Rule.state != "active", col(Rule.deleted_at).is_(None)
+    )
+    tripped = select(Breaker.role_id).where(
+        Breaker.server_id == Grant.server_id, Breaker.role_id == Grant.role_id, *breaker.WAITING
+    )
+    wanted = select(Grant.id).where(_standing(intent), ~rests.exists(), ~tripped.exists())
+    return (await db.exec(wanted)).first() is not None
 
 
 async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import delete, text
@@ -12,10 +14,10 @@ from gateways.discord.types import refusal
 from gateways.transport.errors import ProviderConfused
 from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
-from models import Due, Member, transaction
+from models import Breaker, Due, Member, transaction
 from services.core import queue
 from services.core.actors import Actor
-from services.engine import read_and_confirm
+from services.engine import ledger, read_and_confirm
 from services.engine.outcome import BatchOutcome
 from services.guilds import members
 from services.guilds.members import MemberFacts
@@ -137,6 +139,53 @@ async def test_who_buys_again_while_they_are_read_before_the_removal_keeps_the_r
 
 async def _all_held(town: Town) -> bool:
     return {row.state for row in await grants(town)} == {"held"}
+
+
+async def test_a_rule_that_pauses_itself_while_a_removal_is_written_down_takes_nothing(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pause does not see the removal yet, and waits for no reconcile."""
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.sells(token)
+    of_removals, role_id = ledger.removal_batches.of_removals, await town.role("Holder")
+
+    async def and_meanwhile_the_rule_is_paused(*arguments: Any) -> dict[tuple[int, str], UUID]:
+        async with transaction() as db:
+            await pausing.pause_role(db, town.server_id, role_id, "For a while.", "above_bot")
+        return await of_removals(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger.removal_batches, "of_removals", and_meanwhile_the_rule_is_paused)
+        await looked_at(town)
+    intent, start = await the_intent(), await town.mark()
+    await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
+    await looked_at(town)
+    assert await town.writes(start) == []
+    assert [row.state for row in await grants(town)] == ["held"]
+
+
+async def test_a_breaker_that_trips_while_the_member_is_read_stops_the_removal(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intent, reads = await about_to_lose_it(town, engine), gateways().discord.member
+    start = await town.mark()
+
+    async def and_meanwhile_too_many_would_lose_it(guild: str, user: str) -> LiveMember:
+        async with transaction() as db:
+            db.add(Breaker(server_id=town.server_id, role_id=intent.role_id, would_lose=6, holders=6))
+        return await reads(guild, user)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gateways().discord, "member", and_meanwhile_too_many_would_lose_it)
+        await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
+    assert await town.writes(start) == []
+    await looked_at(town)
+    (held_back,) = await grants(town)
+    assert held_back.held_back_at is not None
 
 
 async def test_who_is_not_known_as_a_member_loses_nothing_by_a_look_that_no_change_can_end(
