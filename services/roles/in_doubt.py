@@ -26,13 +26,16 @@ async def sending(db: AsyncSession, line: GrantKey) -> bool:
     """Record that a removal is about to be sent; return False if an earlier one is still in doubt."""
     result = await db.execute(
         text(
+            "WITH earlier AS (SELECT at FROM unanswered WHERE server_id = :server AND discord_id = :who "
+            "AND role_id = :role AND NOT giving) "
             "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
             "VALUES (:server, :who, :role, false, now()) ON CONFLICT (server_id, discord_id, role_id, giving) "
-            "DO UPDATE SET at = now() WHERE unanswered.at <= now() - CAST(:late AS interval) RETURNING 1"
+            "DO UPDATE SET at = now() "
+            "RETURNING NOT EXISTS (SELECT 1 FROM earlier WHERE at > now() - CAST(:late AS interval))"
         ),
         {**_named(line), "late": LATE},
     )
-    return result.first() is not None
+    return bool(result.scalar_one())
 
 
 async def over(db: AsyncSession, line: GrantKey) -> None:

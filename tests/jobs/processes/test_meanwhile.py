@@ -333,6 +333,28 @@ async def test_a_removal_that_the_writer_did_not_live_to_see_is_waited_for_befor
     assert "role.lost" not in await kinds(town)
 
 
+async def test_a_second_removal_that_the_writer_did_not_live_to_see_is_waited_for_from_its_own_time(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Discord may answer the second as late as the first, so the role is given back after that only."""
+    intent = await about_to_lose_it(town, engine)
+    await ends_while(intent, monkeypatch, "remove_role")
+    async with transaction() as db:
+        await db.execute(text("UPDATE unanswered SET at = at - interval '50 seconds'"))
+    await ends_while(intent, monkeypatch, "remove_role")
+    await town.buys("carol")
+    await looked_at(town)
+    async with transaction() as db:
+        await db.execute(text("UPDATE unanswered SET at = at - interval '50 seconds'"))
+        assert await open_intents(db, 10, ()) == [], "Discord may take it yet"
+    carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
+    await town.call("members", action="remove_role", **carol)
+    await time_passes(town)
+    async with engine():
+        await given(town)
+    assert "role.lost" not in await kinds(town)
+
+
 async def test_a_gift_that_the_writer_did_not_live_to_see_is_waited_for_before_it_counts_as_taken(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
