@@ -161,6 +161,7 @@ def _note(db: AsyncSession, sheet: BalanceSheet, sure: Mapping[tuple[str, int], 
                     CAST(string_to_array(:numbers, ',') AS integer[])) AS a (address, server_id, n)
         ORDER BY a.address, a.server_id
         ON CONFLICT (chain, address, server_id) DO UPDATE SET survey_id = EXCLUDED.survey_id
+            WHERE COALESCE((SELECT s.block FROM survey s WHERE s.id = surveyed.survey_id), 0) <= :block
         """,
         {
             "chain": sheet.chain, "block": sheet.block, "source": sheet.source, "at": sheet.block_time,

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from gateways.chains.balance_sheet import BalanceSheet, Cells, packed
 from models import transaction
-from services.holdings import fetch
+from services.holdings import balance_snapshots, fetch
 from services.holdings.evaluate import Answers
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import Wants
@@ -52,6 +52,19 @@ async def test_only_changes_are_written() -> None:
 async def test_what_is_unknown_overwrites_nothing_and_neither_does_an_older_block() -> None:
     one = address()
     assert await remembered(((one, 9, 2),), ((one, 10, None),), ((one, 8, 3),)) == {one: (2, 9)}
+
+
+async def test_a_reading_that_came_too_late_does_not_replace_the_newer_snapshot() -> None:
+    """Otherwise a node that is behind the newer one would be believed."""
+    one = address()
+    async with transaction() as db:
+        server_id = (await a_server(db)).id or 0
+    for block in (5, 9, 8):
+        async with transaction() as db:
+            await fetch.remember(db, [_asked((one, block, 2), server_id)])
+    async with transaction() as db:
+        (((block,),),) = await db.together(balance_snapshots.newest_blocks("base", [([CONTRACT], [one])]))
+    assert block == 9
 
 
 @pytest.mark.parametrize("last", [0, 2, 3])
