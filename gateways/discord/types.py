@@ -1,7 +1,8 @@
 """Discord's guilds, roles, members and users; its refusals; and reasons for its audit log."""
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
 from urllib.parse import quote
@@ -136,6 +137,8 @@ class GuildMember:
     """
     read_at: datetime | None = None
     """When the member was read, by Discord's clock, rounded down to the second."""
+    heard_at: float = field(default_factory=time.monotonic, compare=False)
+    """When the answer arrived, in monotonic seconds."""
 
     @property
     def display_name(self) -> str:

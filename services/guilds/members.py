@@ -1,9 +1,10 @@
 """The members of servers and their roles, stored from gateway events and REST answers for bulk decisions."""
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, func, text, tuple_, update
 from sqlmodel import col, select
@@ -12,7 +13,7 @@ from gateways import Gateways
 from gateways.discord.types import GuildMember as LiveMember
 from gateways.discord.types import read_member
 from gateways.transport.errors import ProviderError
-from models import Grant, Member, Rule
+from models import Grant, Member, Rule, now
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.errors import MemberNotFound, unavailable
@@ -72,37 +73,47 @@ async def present(db: AsyncSession, server_id: int, discord_id: str) -> Member:
 
 
 async def seen_many(db: AsyncSession, seen: Iterable[tuple[int, LiveMember]]) -> None:
-    """Store members that Discord just returned."""
-    by_server: dict[int, list[MemberFacts]] = {}
+    """Store members that Discord returned, except those of whom something newer became known meanwhile."""
+    by_server: dict[int, list[LiveMember]] = {}
     for server_id, live in seen:
-        by_server.setdefault(server_id, []).append(facts_from(live))
+        by_server.setdefault(server_id, []).append(live)
+    at, clock = now(), time.monotonic()
     for server_id, members in sorted(by_server.items()):
-        await keep(db, server_id, members)
+        read_at = {live.user_id: at - timedelta(seconds=clock - live.heard_at) for live in members}
+        await keep(db, server_id, [facts_from(live) for live in members], read_at)
 
 
-async def keep(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
-    """Store these members of a server with their roles."""
+async def keep(
+    db: AsyncSession, server_id: int, members: Sequence[MemberFacts], read_at: Mapping[str, datetime] | None = None
+) -> None:
+    """Store these members of a server with their roles.
+
+    `read_at` is when each was read, by the database's clock. Without it, they are news that replaces what is stored.
+    """
     rows = [
         {
             "discord_id": member.discord_id, "name": member.name, "avatar": member.avatar,
             "roles": sorted(member.roles), "pending": member.pending, "bot": member.bot,
+            "read_at": read_at[member.discord_id].isoformat() if read_at is not None else None,
         }
         for member in members
     ]  # fmt: skip
     if rows:
-        await db.execute(text(_KEEP), {"server": server_id, "rows": json.dumps(rows)})
+        await db.execute(text(_KEEP), {"server": server_id, "rows": json.dumps(rows), "news": read_at is None})
 
 
 # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
 _KEEP = """
     INSERT INTO member (server_id, discord_id, name, avatar, roles, pending, bot, left_at, seen_at)
-    SELECT :server, discord_id, name, avatar, roles, pending, bot, NULL, now()
+    SELECT :server, discord_id, name, avatar, roles, pending, bot, NULL, COALESCE(read_at, now())
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS m (
-        discord_id text, name text, avatar text, roles text[], pending boolean, bot boolean)
+        discord_id text, name text, avatar text, roles text[], pending boolean, bot boolean, read_at timestamptz)
     ORDER BY discord_id
     ON CONFLICT (server_id, discord_id) DO UPDATE SET
         name = EXCLUDED.name, avatar = EXCLUDED.avatar, roles = EXCLUDED.roles, pending = EXCLUDED.pending,
         bot = EXCLUDED.bot, left_at = NULL, seen_at = EXCLUDED.seen_at
+        WHERE :news OR GREATEST(member.seen_at, member.left_at) <= EXCLUDED.seen_at
+        OR GREATEST(member.seen_at, member.left_at) > clock_timestamp()  -- by a clock that was ahead
 """
 
 

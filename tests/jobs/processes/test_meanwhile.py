@@ -236,6 +236,26 @@ async def test_a_gift_that_is_written_down_after_its_member_left_and_came_back_h
         await given(town)
 
 
+@pytest.mark.parametrize("action", ["remove_role", "leave"])
+async def test_what_was_read_of_a_member_does_not_replace_what_became_known_meanwhile(
+    town: Town, engine: Engine, action: str
+) -> None:
+    intent = await about_to_lose_it(town, engine)
+    member = await gateways().discord.membership(intent.guild_id, intent.discord_id)
+    async with transaction() as db:
+        if action == "leave":
+            await gateway_events.member_left(db, intent.guild_id, intent.discord_id)
+        else:
+            await gateway_events.member_changed(
+                db, intent.guild_id, MemberFacts(intent.discord_id, "carol", frozenset())
+            )
+    async with transaction() as db:
+        assert member is not None
+        await members.seen_many(db, [(town.server_id, member)])
+    row = await known(town)
+    assert (row.roles, row.left_at is not None) == ([], action == "leave")
+
+
 async def test_who_came_back_before_it_was_written_down_that_they_had_left_is_there(town: Town, engine: Engine) -> None:
     await town.buys("carol")
     await town.rule("Holder")
